@@ -273,7 +273,7 @@ class EngineSuite:
 
     def test_shards_are_sent_to_workers_that_do_not_see_the_folder(self, engine, tmp_path):
         shards = replace(hidden_shards(tmp_path), sparse=True)
-        settings = {"n_classes": C, "random_state": 3, "sparse": True}
+        settings = {"n_classes": C, "random_state": 3}
         with pytest.raises(DataError, match=r"The rows in .* are not seen .*send_shards"):
             TeacherEnsemble.of_shards(LogisticRegression(), shards, engine=engine, **settings)
         there = TeacherEnsemble.of_shards(

@@ -227,7 +227,8 @@ def test_check_follows_the_order_within_a_reservation(
 ) -> None:
     """As a program might add a row that knows the chain, once the triggers are taken away."""
     with Ledger.open_existing(place)._own_book.reading() as found:
-        row = Row(8, "part", reservation, number, b"third", body=b"1", sums=found.seen.sums)
+        last = found.one("position = 7")
+        row = Row(8, "part", reservation, number, b"third", body=b"1", sums=last.sums)
         chain = row.link(found.seen.chain)
     with ledgers.edited(place) as run:
         values = ", ".join(

@@ -176,7 +176,7 @@ def test_control_characters_of_a_damaged_file_are_not_printed_even_in_a_tracebac
     content = path.read_bytes()
     assert b"CREATE TABLE entry" in content
     path.write_bytes(content.replace(b"CREATE TABLE entry", b"CREATE TABLE" + mark + b"entry"))
-    with pytest.raises(LedgerError, match="is damaged") as caught:
+    with pytest.raises(LedgerError, match="or damaged") as caught:
         Ledger.open_existing(path)
     printed = "".join(traceback.format_exception(caught.value)).replace("\n", "")
     assert printed.isprintable()
@@ -185,13 +185,14 @@ def test_control_characters_of_a_damaged_file_are_not_printed_even_in_a_tracebac
 
 def test_sqlite_file_of_another_program_is_refused(tmp_path: Path) -> None:
     run_sql(tmp_path / "other.sqlite", "CREATE TABLE account (dataset)")
-    assert "is an SQLite file but no ledger" in refusal(tmp_path / "other.sqlite")
+    assert "is no ledger, or damaged" in refusal(tmp_path / "other.sqlite")
 
 
 @pytest.mark.parametrize("version", [VERSION + 1, VERSION - 1, 0])
 def test_other_version_is_refused_naming_both(path: Path, version: int) -> None:
     living = Ledger(path, dataset="registry")
-    run_sql(path, f"PRAGMA user_version = {version}")
+    with FileLedgers(path.parent).edited(str(path)) as run:
+        run(f"UPDATE account SET format = {version}")
     said = refusal(path)
     assert f"has format version {version} and this program reads version {VERSION}; use the" in said
     with pytest.raises(LedgerError, match="format version"):

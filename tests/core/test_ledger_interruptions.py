@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import secretballot as sb
@@ -26,9 +27,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system can
 K = 250
 PLAN = noisy(60.0, 6, budget=sb.PrivacyBudget(1.0, 1e-6), n_teachers=K)
 SPARSE = priced(sparse(2.0, 60, 2), 20, K)
-VOTES = sb.votes_of_counts(
-    [[K - ones, ones] for ones in (0, 100, 125, 130, 200, 250)], classes=["no", "yes"]
-)
+COUNTS = np.array([[K - ones, ones] for ones in (0, 100, 125, 130, 200, 250)])
+VOTES = sb.votes_of_counts(COUNTS, classes=["no", "yes"])
 QUESTIONS = [b"%d" % row for row in range(6)]
 
 
@@ -76,7 +76,7 @@ def taken_up(
 
 
 def answers(stream: LabelStream, *rows: int) -> list[int]:
-    found = stream.answer(VOTES.take(list(rows)), [QUESTIONS[row] for row in rows])
+    found = stream.answer(COUNTS[list(rows)], [QUESTIONS[row] for row in rows])
     assert found.given.all()
     return [int(label) for label in found.labels]
 

@@ -336,6 +336,7 @@ class AnswerStream:
         self._own, self._shape, self.reservation = own, shape, reservation
         self.planned = shape.n_queries if isinstance(shape, VoteShape) else own.n_answers
         self._states = _SecretStates(vault, own.ledger.account, own.request)
+        self._given: _Given = own.nothing_given()
 
     def __repr__(self) -> str:
         return f"AnswerStream({self._own.request!r}, {self.left} of {self.planned} queries left)"
@@ -439,10 +440,12 @@ class AnswerStream:
             page.commit(facts, self._used_event(page.count))
 
     def released(self) -> Released:
-        """Return every answer so far, in order, also where a failed draw has ended the stream."""
+        """Return every answer so far, in order, also where a failed draw has ended the stream; what
+        was read before is not read again."""
         entry = self._own.ledger.entry(self._own.request)
         assert entry is not None  # rows are never removed
-        return self._own.released(entry)
+        self._given = given = self._own.given(entry.id, self._given)
+        return self._own.released(entry, given)
 
     # --- inside ---
 
@@ -551,6 +554,13 @@ class _Part(NamedTuple):
     mark: bytes
     used: int
     rows: IntArray
+
+
+class _Given(NamedTuple):
+    """Answers that were read, in order: their questions, and values of shape (n, n_columns)."""
+
+    questions: tuple[bytes, ...]
+    values: IntArray
 
 
 class _Request:
@@ -716,16 +726,26 @@ class _Request:
 
     # --- what came out ---
 
-    def released(self, entry: LedgerEntry) -> Released:
-        """Return what is stored under the request."""
-        with self.ledger.reading(entry.id) as page:
-            parts = page.parts()
+    def nothing_given(self) -> "_Given":
+        """Return no answers."""
+        return _Given((), np.zeros((0, self.n_columns), dtype=np.int64))
+
+    def given(self, reservation: int, known: "_Given") -> "_Given":
+        """Return all answers, of which the first are known: rows are never changed."""
+        with self.ledger.reading(reservation) as page:
+            parts = page.parts(len(known.questions))
         rows = [self.decoded(body).rows for _, body in parts]
+        questions = known.questions + tuple(key for key, _ in parts)
+        return _Given(questions, np.concatenate([known.values, *rows]))
+
+    def released(self, entry: LedgerEntry, given: "_Given | None" = None) -> Released:
+        """Return what is stored under the request."""
+        given = given or self.given(entry.id, self.nothing_given())
         return replace(
             self.planned(Price(**entry.terms["price"]), entry.facts or _facts(noise_source())),
             purpose=entry.purpose,
-            values=np.concatenate([np.zeros((0, self.n_columns), dtype=np.int64), *rows]),
-            questions=tuple(key for key, _ in parts),
+            values=given.values,
+            questions=given.questions,
             issued=entry.reserved_at,
             account=self.account(entry.spent_after, entry.id),
             about=(entry.facts or {}).get("about", {}),

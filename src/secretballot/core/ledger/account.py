@@ -291,24 +291,14 @@ class AnswerPage:
     """
 
     def __init__(self, found: rows.Rows, reservation: int) -> None:
-        self._found: rows.Rows | None = found
-        self._reservation, self.furthest = reservation, 0
+        self._rows, self._reservation, self.furthest = found, reservation, 0
 
     def close(self) -> None:
         """Let go of the ledger.
 
         The transaction is over, and a row that was added now would be checked by nobody.
         """
-        self._found = None
-
-    @property
-    def _rows(self) -> rows.Rows:
-        if self._found is None:
-            raise LedgerError(
-                f"The answers of reservation {self._reservation} are no longer held; ask for them "
-                "again, and use them inside of the with."
-            )
-        return self._found
+        del self._rows
 
     def _read(self, found: Iterable[rows.Row]) -> list[tuple[bytes, bytes]]:
         read = [row for row in found if row.kind == "part"]
@@ -329,9 +319,11 @@ class AnswerPage:
         """Return the stored answers to those of `questions` that were asked before."""
         return dict(self._read(self._rows.answers(self._reservation, list(questions))))
 
-    def parts(self) -> list[tuple[bytes, bytes]]:
-        """Return every (question, answer), in the order in which they were answered."""
-        return self._read(self._rows.walk("number", 1, "AND reservation = ?", self._reservation))
+    def parts(self, after: int = 0) -> list[tuple[bytes, bytes]]:
+        """Return every (question, answer) after the first so many, in the order in which they were
+        answered."""
+        which = "AND reservation = ?"
+        return self._read(self._rows.walk("number", after + 1, which, self._reservation))
 
     def last(self) -> bytes | None:
         """Return the answer given last, None where there is none yet."""
@@ -378,15 +370,14 @@ class Ledger:
     One SQLite file per private dataset, or one schema of a PostgreSQL database. Every operation
     runs in one transaction that is on the disk when the call returns, so all threads and processes
     of a machine share one account, and all machines that reach the database. The object itself is a
-    handle: a pickled one carries path and name only, never a password, and a copy is the same
+    handle: a pickled one carries path and terms only, never a password, and a copy is the same
     account.
 
     Parameters
     ----------
     path : path-like or DatabasePlace
         The file, kept on a local disk. A new one gets mode 0600. Or the URL of a database,
-        ``postgresql://USER@HOST:PORT/DATABASE?schema=NAME``, which needs `secretballot[postgres]`;
-        its role must own a ledger that is made, and may otherwise be a writer (`grant`).
+        ``postgresql://USER@HOST:PORT/DATABASE?schema=NAME``, which needs `secretballot[postgres]`.
     dataset : str
         Name of the private dataset; a file made for another one is refused.
     budget : PrivacyBudget, optional
@@ -458,6 +449,7 @@ class Ledger:
     """
 
     _place: Place | None
+    _terms: rows.Account
     _opened: _Book | None  # a handle that was pickled is opened when it is used
 
     def __init__(
@@ -550,22 +542,6 @@ class Ledger:
         """
         return repeated(_store_at(_place_of(path)).exists)()
 
-    @staticmethod
-    def grant(path: str | os.PathLike[str] | DatabasePlace, role: str) -> None:
-        """Let a role of the database read a ledger and add rows, and nothing else.
-
-        Called by the role that owns the ledger. Programs that pay and answer then use the other
-        one, which cannot change or remove a row.
-
-        Raises
-        ------
-        LedgerError
-            If there is no such ledger or role, it is not this role's to grant, or the other one
-            could change rows anyway.
-        """
-        check_name("role", role)
-        _store_at(_place_of(path)).grant(role)
-
     # --- the account ---
 
     @property
@@ -587,39 +563,38 @@ class Ledger:
     @property
     def dataset(self) -> str:
         """Name of the private dataset."""
-        return self._dataset
+        return self._terms.dataset
 
     @property
     def account(self) -> str:
         """What identifies this account: the SHA-256 of its terms, in
         hexadecimal."""
-        return self._account
+        return self._terms.digest.hex()
 
     @property
     def budget(self) -> PrivacyBudget:
         """All that may ever be spent."""
-        return self._own_book.account.budget
+        return self._terms.budget
 
     @property
     def composition(self) -> str:
         """How releases add up: "basic" or "renyi"."""
-        return self._own_book.account.composition
+        return self._terms.composition
 
     @property
     def unit(self) -> str:
         """Whose data the total is a promise about: "record", "user" or "label"."""
-        return self._own_book.account.unit
+        return self._terms.unit
 
     @property
     def relation(self) -> str:
         """Relation that the total is a promise about: "add-remove" or "replace-one"."""
-        return self._own_book.account.relation
+        return self._terms.relation
 
     @property
     def guarantee(self) -> Guarantee:
         """Whose data it is about, and how neighbouring datasets differ."""
-        own = self._own_book.account
-        return Guarantee(unit=own.unit, relation=own.relation)
+        return Guarantee(unit=self._terms.unit, relation=self._terms.relation)
 
     def check_promise(self, unit: str, relation: str, *, by_teachers: bool = True) -> None:
         """Refuse a release about this unit and relation if it does not add to what the ledger
@@ -853,7 +828,7 @@ class Ledger:
         try:
             budget, spent = self.budget, self.spent()
         except LedgerError:  # a repr is for looking, often at what is broken
-            return f"Ledger({place}, dataset={self._dataset!r}, unreadable)"
+            return f"Ledger({place}, dataset={self.dataset!r}, unreadable)"
         return (
             f"Ledger({place}, dataset={self.dataset!r}, unit={self.unit!r},"
             f" relation={self.relation!r}, budget=({budget.epsilon:g}, {budget.delta:g}),"
@@ -872,11 +847,11 @@ class Ledger:
                 "A ledger in memory cannot be pickled, since a copy would be a second budget; give"
                 " a path instead."
             )
-        return {"path": str(self._place), "dataset": self.dataset, "account": self.account}
+        return {"path": str(self._place), "terms": self._terms.encode()}
 
     def __setstate__(self, state: dict[str, str]) -> None:
-        self._place, self._dataset = _place_of(state["path"]), state["dataset"]
-        self._account, self._opened = state["account"], None
+        self._place, self._opened = _place_of(state["path"]), None
+        self._terms = rows.Account.decode(state["terms"])
 
     # --- inside ---
 
@@ -887,14 +862,13 @@ class Ledger:
 
     def _hold(self, place: Place | None, book: _Book) -> None:
         """Become a handle on an account that is open."""
-        self._place, self._dataset, self._account = place, book.account.dataset, book.digest.hex()
-        self._opened = book
+        self._place, self._terms, self._opened = place, book.account, book
 
     @property
     def _own_book(self) -> _Book:
         if self._opened is None:
             book = repeated(_Book)(_store_at(self._place))
-            if book.digest.hex() != self._account:
+            if book.account != self._terms:
                 raise LedgerError(
                     f"{book.where} is not the one this handle was made for; restore that one."
                 )

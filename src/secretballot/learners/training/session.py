@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._typing import BoolArray, IntArray, ObjectArray
 from secretballot._validation import check_count, check_instance, check_name, check_path
 from secretballot.accounting import PrivacyBudget, check_useful
-from secretballot.accounting.recipes import deviation_of_counts
+from secretballot.accounting.recipes import Terms, deviation_of_counts
 from secretballot.core import releasing
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import ConfidentLabels, Mechanism
@@ -23,19 +25,17 @@ from secretballot.core.private import Votes
 from secretballot.core.releasing import Released, terms_of
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import BudgetError, DataError, LedgerError, Parameter, ParameterError
-from secretballot.learners.training.inputs import single_point
+from secretballot.learners.training.inputs import n_columns, single_point
 from secretballot.learners.training.point_digests import question_digests
-from secretballot.learners.training.trained import TrainedTeachers, template_to_json
+from secretballot.learners.training.trained import TrainedTeachers
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.releasing import (
     ASKED,
-    check_choices,
     check_declared,
     check_paid_by,
     check_readable,
     labels_released,
 )
-from secretballot.report.certificate.build import choice_fields
 from secretballot.report.certificate.labels_file import class_value
 from secretballot.report.certificate.methods import CONFIDENCE, VOTES
 from secretballot.students.confirmed import predicted_votes
@@ -69,12 +69,11 @@ class LabelStream:
 
     Parameters
     ----------
-    mechanism : Mechanism
-    shape : VoteShape
+    terms : Terms
         Of all questions together.
+    votes : callable
+        What is asked, in rows, to the votes on it; secret.
     ledger : Ledger
-    budget : PrivacyBudget
-        What all questions cost.
     classes : sequence
         Class values; public.
     request : str
@@ -85,11 +84,8 @@ class LabelStream:
     vault : Path, optional
         Refuses older copies of the ledger, and keeps what the next answer depends on.
     purpose : str
-    declaration, choices
+    declaration
         As for `secretballot.release`.
-    confidence : float, optional
-        Of interactive voting: from which probability on a prediction that was not corrected counts
-        as confirmed.
     plan : mapping, optional
         What the certificate will say of a run that asks all questions.
 
@@ -107,7 +103,7 @@ class LabelStream:
         If the mechanism does not fit the votes, hardly answers even unanimous ones, or the request
         was reserved with other terms.
     BudgetError
-        If the mechanism costs more than `budget`, or the ledger does not admit it; nothing was
+        If the mechanism costs more than the budget, or the ledger does not admit it; nothing was
         spent.
     LedgerError
         If the ledger cannot be used, is about another unit or relation, or is older than what the
@@ -120,10 +116,9 @@ class LabelStream:
 
     def __init__(
         self,
-        mechanism: Mechanism,
-        shape: VoteShape,
+        terms: Terms,
+        votes: Callable[[Any], Votes],
         ledger: Ledger,
-        budget: PrivacyBudget,
         *,
         classes: Sequence[Any],
         request: str,
@@ -131,45 +126,43 @@ class LabelStream:
         vault: Path | None = None,
         purpose: str = "",
         declaration: Mapping[str, object] | None = None,
-        choices: Sequence[Released] = (),
-        confidence: float | None = None,
         plan: Mapping[str, object] | None = None,
     ) -> None:
-        check_declared(declaration, shape.guarantee)
-        check_choices(choices, ledger, shape.guarantee)
-        check_useful(mechanism, shape)
-        self.ledger, self.request = ledger, request
-        public: dict[str, Any] = {"method": VOTES}
-        if confidence is not None:
-            public[CONFIDENCE] = confidence
+        check_declared(declaration, terms.shape.guarantee)
+        check_useful(terms.mechanism, terms.shape)
         asked = {
             "classes": [class_value(value) for value in classes],
             "teachers": teachers,
             "declaration": None if declaration is None else dict(declaration),
-            "choices": [choice_fields(choice) for choice in choices],
+            "choices": [],
         }
         if vault is not None:
             # an older copy of the ledger has lost answers, and would give them anew
             keep_in_step(vault, ledger)
         self.stream = releasing.stream(
-            shape,
-            mechanism,
+            terms.shape,
+            terms.mechanism,
             ledger,
-            budget,
+            terms.budget,
             request=request,
-            public={**public, ASKED: asked},
+            public={**terms.public, ASKED: asked},
             vault=None if vault is None else VaultFiles(vault),
             purpose=purpose,
             check=lambda planned: check_readable(_certificate_of_one(planned, plan)),
         )
-        self.mechanism, self.shape, self.price = mechanism, shape, budget
-        self.classes, self.confidence = tuple(classes), confidence
+        self._terms, self._votes = terms, votes
+        self.ledger, self.request, self.classes = ledger, request, tuple(classes)
         self.resumable = vault is not None and ledger.durable
+
+    @property
+    def price(self) -> PrivacyBudget:
+        """What all questions cost together."""
+        return self._terms.budget
 
     @property
     def sigma(self) -> float | None:
         """Standard deviation of the noise on released counts, in votes; None for labels alone."""
-        return deviation_of_counts(self.mechanism)
+        return deviation_of_counts(self._terms.mechanism)
 
     @property
     def closed(self) -> bool:
@@ -191,13 +184,23 @@ class LabelStream:
         """Questions still to be had."""
         return self.stream.left
 
+    @property
+    def state_of_unused(self) -> str:
+        """What becomes of unused questions: a reservation stays open unless it is spent, returns
+        its rest or cannot be resumed."""
+        if self.used == self.planned:
+            return "none"
+        if self.stream.returns:
+            return "returned"
+        return "kept" if self.resumable and self.left else "forfeited"
+
     def find(self, questions: Sequence[bytes]) -> LabelAnswers:
         """Return the stored answers; it costs nothing and draws nothing."""
         return self._read(self.stream.find(questions))
 
     def answer(
         self,
-        votes: Votes | Callable[[IntArray], Votes],
+        asked: Any,
         questions: Sequence[bytes],
         predictions: ArrayLike | None = None,
         admit: Callable[[BoolArray], BoolArray] | None = None,
@@ -206,10 +209,10 @@ class LabelStream:
 
         Parameters
         ----------
-        votes : Votes, or callable
-            Secret; one row for each question. A callable makes those of new questions from their
-            places, shape (k,), outside of the ledger's lock.
+        asked : array, sparse matrix or frame of shape (n, ...)
+            What the teachers vote on, outside of the ledger's lock; of new questions alone.
         questions : sequence of bytes
+            One for each row of it.
         predictions : array of shape (n, n_classes), optional
             Class probabilities of a student of released labels.
         admit : callable, optional
@@ -218,41 +221,32 @@ class LabelStream:
         Raises
         ------
         ParameterError, DataError, LedgerError
-            As for `AnswerStream.answer` and `check_predictions`.
+            As for `AnswerStream.answer`, or if predictions are no probabilities of this shape, or
+            the stream takes none.
         """
-        against = self.check_predictions(predictions, len(questions))
+        shape, against = self._terms.shape, None
+        if predictions is not None:
+            if self._terms.confidence is None:
+                raise ParameterError(
+                    Parameter("predictions"),
+                    " are given, and these answers contradict no student; leave them out, or use"
+                    " confident labels with a confidence. Nothing was spent.",
+                )
+            of_shape = len(questions), shape.n_classes
+            against = predicted_votes(predictions, of_shape, shape.n_teachers or 0)
         found = self.stream.find(questions)
         new = np.flatnonzero(~found.given if admit is None else admit(~found.given) & ~found.given)
         if len(new) and found.left:
-            asked = votes.take(new) if isinstance(votes, Votes) else votes(new)
+            votes = self._votes(take_rows(asked, new))
             if against is not None:
-                asked = asked.against(against[new])
-            drawn = self.stream.answer(asked, [questions[place] for place in new.tolist()])
+                votes = votes.against(against[new])
+            drawn = self.stream.answer(votes, [questions[place] for place in new.tolist()])
             found.values[new], found.given[new] = drawn.values, drawn.given
             found = found._replace(left=drawn.left)
         return self._read(found)
 
-    def check_predictions(self, predictions: ArrayLike | None, n_questions: int) -> IntArray | None:
-        """Return predictions in votes, shape (n_questions, n_classes), None where there are none.
-
-        Raises
-        ------
-        ParameterError, DataError
-            If they are no probabilities of this shape, or the stream takes none.
-        """
-        if predictions is None:
-            return None
-        if self.confidence is None:
-            raise ParameterError(
-                Parameter("predictions"),
-                " are given, and these answers contradict no student; leave them out, or use"
-                " confident labels with a confidence. Nothing was spent.",
-            )
-        shape = n_questions, self.shape.n_classes
-        return predicted_votes(predictions, shape, self.shape.n_teachers or 0)
-
     def _read(self, answers: releasing.Answers) -> LabelAnswers:
-        labels, counts = labels_in(self.mechanism, self.shape, answers.values)
+        labels, counts = labels_in(self._terms.mechanism, self._terms.shape, answers.values)
         labels = np.where(answers.given, labels, -1)
         return LabelAnswers(labels, counts, answers.given, answers.left)
 
@@ -296,16 +290,17 @@ def certified_labels(
     DataError
         If a question was answered that `rows` does not know.
     """
-    row_of = {one: row for row, one in enumerate(done.questions)} if rows is None else rows
+    points = hashlib.sha256(b"".join(done.questions)).hexdigest() if by_value else None
+    if rows is None:
+        return labels_released(done, np.arange(len(done.questions)), points, plan)
     # a certificate lists every answer that was given, never a part of them
-    unknown = sum(question not in row_of for question in done.questions)
+    unknown = sum(question not in rows for question in done.questions)
     if unknown:
         raise DataError(
             f"{unknown} of the {len(done.questions)} answers of {done.request!r} are to other"
             " points; give all the points that were asked."
         )
-    queries = np.array([row_of[one] for one in done.questions], dtype=np.int64)
-    points = hashlib.sha256(b"".join(done.questions)).hexdigest() if by_value else None
+    queries = np.array([rows[one] for one in done.questions], dtype=np.int64)
     return labels_released(done, queries, points, plan)
 
 
@@ -484,18 +479,20 @@ class LabelingSession(LabelStream):
                 "These teachers were kept for the one reservation of a secret sample, and this"
                 " ledger does not hold it; give the ledger of that reservation. Nothing was spent."
             )
+        public: dict[str, Any] = {"method": VOTES}
+        if confidence is not None:
+            public[CONFIDENCE] = confidence
+        shape = teachers.shape(check_count("n_queries", n_queries))
         super().__init__(
-            mechanism,
-            teachers.shape(check_count("n_queries", n_queries)),
+            Terms(mechanism, shape, budget, public),
+            lambda points: teachers.vote(points, request=request),
             ledger,
-            budget,
             classes=teachers.classes,
             request=request,
             teachers=teachers.serial,
             vault=durable,
             purpose=purpose,
             declaration=teachers.declaration,
-            confidence=confidence,
         )
         # Only after the stream has reserved: a crash in between leaves a session that is begun
         # again under its key, without a second charge.
@@ -561,12 +558,17 @@ class LabelingSession(LabelStream):
     @property
     def terms(self) -> dict[str, Any]:
         """The mechanism, as on certificates."""
-        return self.mechanism.model_dump(mode="json")
+        return self._terms.mechanism.model_dump(mode="json")
 
     @property
     def columns(self) -> dict[str, Any]:
         """The columns and types of points, as JSON values."""
-        return template_to_json(self._teachers.template)
+        template = self._teachers.template
+        if hasattr(template, "iloc"):
+            kinds = [(name, template[name].dtype) for name in template.columns]
+            return {"kind": "frame", "columns": [_column_fields(*column) for column in kinds]}
+        kind = "sparse" if sparse.issparse(template) else "array"
+        return {"kind": kind, "dtype": template.dtype.str, "columns": n_columns(template)}
 
     def ask(self, x: Any, *, prediction: ArrayLike | None = None) -> SessionAnswer:
         """Return the answer to one point.
@@ -655,13 +657,7 @@ class LabelingSession(LabelStream):
         """
         points = self._teachers.points(X)
         questions = question_digests(points)
-        answers = self.answer(
-            lambda new: self._teachers.vote(take_rows(points, new), request=self.request),
-            questions,
-            predictions,
-            admit,
-        )
-        return self._with_class_values(answers)
+        return self._with_class_values(self.answer(points, questions, predictions, admit))
 
     def points(self, X: Any) -> Any:
         """Return points, of shape (n, n_features), as the teachers take them; nothing is asked.
@@ -764,6 +760,13 @@ class LabelingSession(LabelStream):
         for row in np.flatnonzero(answered):
             labels[row] = self._teachers.classes[answers.labels[row]]
         return SessionAnswers(labels, answered, answers.given, answers.noisy_counts, answers.left)
+
+
+def _column_fields(name: Any, kind: Any) -> list[Any]:
+    # the name of a categorical type does not say its categories
+    if isinstance(kind, pd.CategoricalDtype):
+        return [name, "category", [kind.categories.tolist(), bool(kind.ordered)]]
+    return [name, str(kind), None]
 
 
 def _session_file(vault: Path, request: str) -> Path:

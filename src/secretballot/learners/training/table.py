@@ -282,7 +282,7 @@ class TableOnDisk(Table):
         with kept as folder:
             dealt = assign_stored_shards(self._table, n_teachers, relation, Path(folder))
             # shards have the form of the points: both are asked of the same teachers
-            shards = replace(dealt, sparse=self._sparse_points or training["sparse"])
+            shards = replace(dealt, sparse=self._sparse_points)
             known = None if vault is None else fingerprint(teacher, shards.serial, random_state)
             return TeacherEnsemble.of_shards(
                 teacher,

@@ -4,7 +4,6 @@ A converter would compute in single precision, in which distances and ties lose 
 asked for learners that are not named here.
 """
 
-import copy
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -439,7 +438,7 @@ def _skl2onnx(learner: Any) -> Any:
         with own_global_states(0), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the converter, about its own future
             return to_onnx(
-                _of_scikit_learn(learner),
+                learner,
                 initial_types=[("X", DoubleTensorType([None, learner.n_features_in_]))],
                 options={"zipmap": False} if hasattr(learner, "predict_proba") else None,
                 target_opset=OPSETS,
@@ -454,13 +453,3 @@ def one_line(error: Exception) -> str:
     """Return the kind of an error, and the beginning of what it says."""
     said = next(iter(str(error).splitlines()), "")[:200].rstrip(".: ")
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
-
-
-def _of_scikit_learn(learner: Any) -> Any:
-    """Return a learner as one of the class of scikit-learn that its own class is made from, which
-    alone the converter knows; whether it predicts so is checked."""
-    kinds = type(learner).__mro__
-    known = [kind for kind in kinds if kind.__module__.startswith("sklearn.")]
-    found = copy.copy(learner)
-    found.__class__ = (known or kinds)[0]
-    return found
