@@ -316,11 +316,3 @@ def test_every_purchase_is_made_in_one_place() -> None:
     assert set(found) == {"core/releasing.py"}
 
 
-def test_what_an_account_does_not_admit_is_refused_as_that() -> None:
-    """The look at the certificate is no judge of the account."""
-    ledger = account(budget=sb.PrivacyBudget(0.1, 1e-8))
-    with pytest.raises(sb.exceptions.BudgetError):
-        sb.release(VOTES, NOISE, ledger, SMALL)
-    with pytest.raises(sb.exceptions.BudgetError):
-        sb.estimate_stability(VOTES, ledger, fraction=0.5, epsilon=0.5)
-    assert not ledger.history()
