@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from patients import document_of
+from patients import document_of, invoke
 from sklearn.datasets import load_diabetes
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import secretballot as sb
 import secretballot_verify as second
-from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
@@ -69,7 +68,7 @@ def learn(folder: Path, kind: str, *more: str, method: str = "record-moments") -
     target = ["dose", "--bounds", "0,40"] if kind == "number" else [",".join(LABELS)]
     out = ["--total", "20,1e-2", "--out", str(folder / "out"), "--drop", "patient"]
     words = ["learn", *tables, "--target", *target, *METHODS[method], *out, *more]
-    return CliRunner().invoke(app, words)
+    return invoke(*words)
 
 
 @dataclass
@@ -115,7 +114,7 @@ def test_a_run_is_whole_and_paid_once_and_both_verifiers_confirm_it(made: Made) 
     assert (made.said["method"], made.said["resumed"]) == (made.method, True)
     ledger = Ledger.open_existing(made.folder / f"{made.kind}.csv.ledger")
     assert (ledger.spent().epsilon, ledger.releases()) == (float(METHODS[made.method][1]), 1)
-    assert CliRunner().invoke(app, ["verify", str(made.folder / "out")]).exit_code == 0
+    assert invoke("verify", str(made.folder / "out")).exit_code == 0
     assert second.exit_code(second.check_release(str(made.release))) == 0
     page, card, readme = (
         (made.release / name).read_text() for name in ("report.html", "model-card.md", "README.txt")
@@ -138,7 +137,7 @@ def test_the_model_is_good_and_anybody_measures_the_same(made: Made) -> None:
     assert metrics["beats_constant"]
     said = made.folder / "said.csv"
     predict = ["predict", str(made.release), test, "--out", str(said)]
-    assert CliRunner().invoke(app, predict).exit_code == 0
+    assert invoke(*predict).exit_code == 0
     truth, predicted = pd.read_csv(test), pd.read_csv(said)
     if made.kind == "number":
         error = np.sqrt(np.mean((predicted["prediction"] - truth["dose"]) ** 2))
@@ -153,7 +152,7 @@ def test_the_model_is_good_and_anybody_measures_the_same(made: Made) -> None:
         assert metrics["exact"] > 0.7 > 0.4 > metrics["majority_exact"]
     target = "dose" if made.kind == "number" else ",".join(LABELS)
     words = ["evaluate", str(made.release), test, "--target", target, "--json"]
-    (evaluated,) = document_of(CliRunner().invoke(app, words))["releases"]
+    (evaluated,) = document_of(invoke(*words))["releases"]
     figure = "root_mean_squared_error" if made.kind == "number" else "exact"
     assert evaluated["method"] == made.method
     assert evaluated["metrics"][figure] == pytest.approx(metrics[figure])

@@ -226,10 +226,3 @@ def test_the_student_of_a_round_saw_released_labels_alone(monkeypatch: pytest.Mo
     for labels, _ in seen:
         told = run.released.labels[: len(labels)]
         assert (labels[told >= 0] == told[told >= 0]).all()
-
-
-def test_what_is_confirmed_has_the_stated_confidence() -> None:
-    student = StudentInRounds(None, POOL, [0, 1], K, 0.8)
-    shares = np.array([[0.1, 0.9], [0.75, 0.25], [0.8, 0.2], [0.05, 0.95]])
-    student.tell(np.arange(4), np.array([-1, -1, -1, 0]), shares)
-    assert student.labels.tolist() == [1, -1, 0, 0]

@@ -315,7 +315,6 @@ def test_a_run_is_known_by_what_shapes_its_release_alone(tmp_path: Path) -> None
         "mechanism": "labels",
         "n_queries": 9,
         "strategy": "margin",
-        "abstentions": "random",
         "random_state": 1,
         "purpose": "to plan beds",
     }

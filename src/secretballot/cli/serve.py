@@ -20,7 +20,7 @@ from secretballot.runs.spec import (
 )
 
 if TYPE_CHECKING:
-    from secretballot.service.api_keys import ApiKey, KeyRing
+    from secretballot.service.access import Access, ApiKey
 
 
 app = group("serve", "Prepare, start and query a service.")
@@ -194,11 +194,11 @@ def _read_key(file: Path | None) -> str:
     raise DataError(f"The key file {str(file)!r} cannot be read ({problem}); correct the path.")
 
 
-def _key_ring(config: Path) -> "KeyRing":
-    from secretballot.service.api_keys import KeyRing
+def _access(config: Path) -> "Access":
+    from secretballot.service.access import Access
     from secretballot.service.settings import read_settings
 
-    return KeyRing(read_settings(config).state)
+    return Access(read_settings(config).state)
 
 
 @verb(key_app)
@@ -227,7 +227,7 @@ def add(
     --expires 2030-12-31
     """
     from secretballot.exceptions import ParameterError
-    from secretballot.service.api_keys import KeyRing
+    from secretballot.service.access import Access
     from secretballot.service.settings import read_settings
 
     settings = read_settings(config)
@@ -238,22 +238,19 @@ def add(
             f"--dataset {unknown[0]} is not in the settings; name one of"
             f" {', '.join(settings.datasets)}, or *."
         )
-    ring = KeyRing(settings.state)
-    key, token = ring.add(role, dataset, owner=owner, quota=quota, expires=expires)
+    with Access(settings.state) as access:
+        key, token = access.add(role, dataset, owner=owner, quota=quota, expires=expires)
     said = [f"id           {key.id}", f"key          {token}"]
-    said += [f"expires      {key.expires_at}"] if key.expires_at is not None else []
-    return lines({**key.public_fields(), "key": token}, *said)
+    said += [f"expires      {key.expires}"] if key.expires is not None else []
+    return lines({**key.model_dump(mode="json"), "key": token}, *said)
 
 
 def _state_of(key: "ApiKey") -> str:
-    from datetime import UTC, datetime
-
     if key.revoked_at is not None:
         return f"revoked {key.revoked_at[:19]}"
-    if key.expires_at is None:
+    if key.expires is None:
         return "valid"
-    over = key.has_expired(datetime.now(UTC))
-    return f"{'expired' if over else 'valid until'} {key.expires_at[:19]}"
+    return f"{'held' if key.has_expired else 'valid'} until {key.expires}"
 
 
 @verb(key_app, name="list")
@@ -262,13 +259,14 @@ def list_keys(config: Config = _CONFIG) -> Answer:
 
     Example: secretballot serve key list
     """
-    keys = _key_ring(config).keys()
+    with _access(config) as access:
+        keys = access.keys()
     said = [
         f"{key.id}  {key.role:<8} {','.join(key.datasets)}  made {key.made_at[:19]}"
         f"  {_state_of(key)}{'' if key.quota is None else f'  quota {key.quota}'}  {key.owner}"
         for key in keys
     ] or ["There are no keys yet; secretballot serve key add makes one."]
-    return lines({"keys": [key.public_fields() for key in keys]}, *said)
+    return lines({"keys": [key.model_dump(mode="json") for key in keys]}, *said)
 
 
 @verb(key_app)
@@ -279,29 +277,22 @@ def revoke(
 
     Example: secretballot serve key revoke 0f3c9a7b2d41
     """
-    key = _key_ring(config).revoke(key_id)
-    return lines(key.public_fields(), f"The key {key.id} is revoked.")
+    with _access(config) as access:
+        key = access.revoke(key_id)
+    return lines(key.model_dump(mode="json"), f"The key {key.id} is revoked.")
 
 
 @verb(key_app)
 def audit(config: Config = _CONFIG) -> Answer:
-    """Check the audit log from its first row on, and print it.
+    """Print the audit log: who asked how many points when, and who downloaded what.
 
     Example: secretballot serve key audit
     """
-    from secretballot.service.audit_log import AuditLog
-    from secretballot.service.settings import read_settings
-
-    log = AuditLog(read_settings(config).state)
-    try:
-        number = log.check()
-        rows = log.rows(None, after=0, most=number)
-    finally:
-        log.close()
+    with _access(config) as access:
+        rows = access.rows(None, after=0, most=2**31)
     said = [
         f"{row.position:>6}  {row.at[:19]}  {row.key}  {row.action:<8}"
         f" {row.dataset}/{row.session}  {row.points} points, {row.new} new  {row.outcome}"
         for row in rows
     ]
-    document = {"ok": True, "rows": [vars(row) for row in rows]}
-    return lines(document, *said, f"All {number} rows are as they were written.")
+    return lines({"rows": [vars(row) for row in rows]}, *said)

@@ -188,7 +188,7 @@ def _noise(terms: Terms) -> float:
     mechanism, n_teachers = terms.mechanism, terms.shape.n_teachers or 0
     if isinstance(mechanism, NoisyMeans):
         low, high = terms.public["bounds"]
-        return mechanism.sigma * (high - low) / (n_teachers * (terms.shape.n_classes - 1))
+        return float(mechanism.sigma * (high - low) / (n_teachers * (terms.shape.n_classes - 1)))
     if isinstance(mechanism, SparseVector | AbstentionTable):
         return scale_of_stream(mechanism)
     if isinstance(mechanism, ConfidentLabels):

@@ -144,7 +144,8 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
         )
         forget_table(folder.vault)
     metrics = _measured(folder, inputs, watch)
-    return _outcome(spec, folder, made.certificate, metrics, resumed=folder.resumed)
+    resumed = folder.resumed
+    return _outcome(spec, folder, account.place, made.certificate, metrics, resumed=resumed)
 
 
 def quote(spec: RunSpec, reporter: Watch | None = None) -> Quote:
@@ -188,7 +189,6 @@ def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
         job,
         X_public=inputs.X_public,
         schema=replace(inputs.schema, classes=classes, target=spec.data.target).to_json(),
-        abstentions=getattr(spec.method, "abstentions", "drop"),
         raw_rows=inputs.raw_rows,
         test=inputs.test_rows if spec.output.publish_metrics else None,
     )
@@ -230,12 +230,14 @@ def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
     metrics, table = None, spec.output.evaluate
     if table is not None and (folder.release / "student.onnx").is_file():
         metrics = evaluate([folder.root], table, spec.data.target)[0][0].metrics
-    return _outcome(spec, folder, certificate, metrics, resumed=False)
+    place = place_of_account(spec, folder)
+    return _outcome(spec, folder, place, certificate, metrics, resumed=False)
 
 
 def _outcome(
     spec: RunSpec,
     folder: RunFolder,
+    account: Path | DatabasePlace,
     certificate: dict[str, Any],
     metrics: Metrics | TableMetrics | None,
     *,
@@ -259,7 +261,7 @@ def _outcome(
         release=folder.release,
         vault=folder.vault,
         files=tuple(sorted(found.name for found in folder.release.iterdir())),
-        account=place_of_account(spec, folder),
+        account=account,
         resumed=resumed,
         chosen=chosen,
         candidates=candidates,
