@@ -5,7 +5,7 @@ asked for learners that are not named here.
 """
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,6 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
-    GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
     RandomForestClassifier,
@@ -351,9 +350,8 @@ def _shares_of_learner(student: Any, points: Value) -> Value | None:
     if isinstance(student, KNeighborsClassifier):
         each = np.eye(len(student.classes_))[np.asarray(student._y).ravel()]
         return _mean_of_nearest(student, points, each)
-    if isinstance(student, HistGradientBoostingClassifier | GradientBoostingClassifier):
-        boosted = _raw_boosted if hasattr(student, "_predictors") else _raw_gradient
-        raw = boosted(student, points)
+    if isinstance(student, HistGradientBoostingClassifier):
+        raw = _raw_boosted(student, points)
         if len(student.classes_) > 2:
             return raw.softmax()
         second = points.graph.add("Sigmoid", raw)
@@ -386,22 +384,6 @@ def _raw_boosted(student: Any, points: Value) -> Value:
     ]
     sums = add_trees(points, trees, single=False).sums(keep=False)
     return sums + np.reshape(student._baseline_prediction, (1, width))
-
-
-def _raw_gradient(student: Any, points: Value) -> Value:
-    """Return the same of gradient boosting of grown trees."""
-    if student.loss != "log_loss" or not (
-        student.init_ == "zero" or isinstance(student.init_, DummyClassifier)
-    ):
-        raise DataError("gradient boosting converts with log_loss and the usual start alone")
-    width, trees = student.estimators_.shape[1], []
-    for place, estimator in enumerate(student.estimators_.T.ravel()):
-        tree, values = grown_tree(estimator), np.zeros((estimator.tree_.node_count, width))
-        values[:, place // len(student.estimators_)] = student.learning_rate * tree.values[:, 0]
-        trees.append(replace(tree, values=values))
-    nothing = np.zeros((1, student.n_features_in_), dtype=np.float32)
-    start: FloatArray = student._raw_predict_init(nothing)
-    return add_trees(points, trees, single=True).sums(keep=False) + start
 
 
 def _transformed(steps: Any, points: Value) -> Value:
