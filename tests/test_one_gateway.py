@@ -36,7 +36,6 @@ CATCHES = {
     "a file that cannot be read ends the run": {
         "data/sources.py:_file_system",
         "data/sources.py:attempt",
-        "learners/labelers/universal.py:_kept_arrays",
     },
     "a file of what can be had again, or of public points": {
         "teachers/store.py:_read_models",
@@ -57,9 +56,7 @@ CATCHES = {
     },
     "public points, or settings, alone": {
         "learners/selection/candidates.py:_refuse_unfit_candidate",
-        "learners/training/trained.py:read",
         "learners/training/trial_fit.py:problem_of_fit",
-        "learners/training/trial_fit.py:reads_sparse",
     },
 }
 # Functions that call such a method outside of a callable that a route gets, by the reason.
@@ -71,8 +68,6 @@ CALLS = {
         "bases/integer_basis.py:rows",
         "bases/integer_basis.py:transform",
         "hypotheses/base.py:_labels_by",
-        "hypotheses/cuts.py:errors",
-        "hypotheses/intervals.py:errors",
         "learners/labelers/relabel.py:relabel",
         "learners/selection/semi_private.py:private_scores",
     },
@@ -84,7 +79,7 @@ CALLS = {
     },
     "public points alone": {
         "bases/embedding.py:fit",
-        "hypotheses/coefficient.py:_forced_differences",
+        "hypotheses/coefficient.py:_differences",
         "hypotheses/coefficient.py:disagreement_coefficient",
         "learners/moments/estimators.py:_release",
         "learners/record_votes/classifier.py:_release",

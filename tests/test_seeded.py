@@ -128,7 +128,7 @@ def abstentions() -> Any:
 
 def trial_fit() -> Any:
     tried_teacher(Restless(), X, 2)
-    return columns_with_missing_taken(Restless(), X, 2).tolist()
+    return columns_with_missing_taken(Restless(), X, 2)
 
 
 def walk() -> Any:

@@ -148,12 +148,13 @@ def release_in(release: Path) -> dict[str, Any]:
 
 def asked_once(folder: Path) -> dict[str, Any]:
     """Start the prepared service in this process, and ask it for the labels of three points."""
-    from secretballot.service.api_keys import KeyRing
+    from secretballot.service.access import Access
     from secretballot.service.app import application
     from secretballot.service.settings import read_settings
 
     settings = read_settings(folder / "service" / "service.toml")
-    token = KeyRing(settings.state).add("analyst", ["registry"])[1]
+    with Access(settings.state) as access:
+        token = access.add("analyst", ["registry"])[1]
     service = application(settings, opened=True)
     points = json.loads(pd.read_csv(folder / "public.csv")[:3].to_json(orient="records"))
 

@@ -18,7 +18,7 @@ from secretballot.planning.simulation import simulated_run
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.planning.simulation.simulated_run import SimulatedRun
 from secretballot.planning.simulation.votes import VoteSample
-from secretballot.queries import strategy_by_name
+from secretballot.queries import InRounds, strategy_by_name
 from secretballot.students import NoisyCountsClassifier
 from sessions import sparse
 
@@ -154,9 +154,8 @@ def test_interactive_runs_are_those_of_the_real_learner_under_the_same_noise(
         confident(25, 9.0, 6.0, most),
         sb.Ledger.in_memory(dataset="simulated", budget=PrivacyBudget(1e3, 0.1)),
         PrivacyBudget(100.0, 1e-5),
-        strategy_by_name(strategy),
+        InRounds(strategy_by_name(strategy), confidence=0.6),
         n_queries=60,
-        confidence=0.6,
         random_state=int(rng.integers(2**31)),
     )
     released = run.released

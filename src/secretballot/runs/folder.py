@@ -22,7 +22,7 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.types import Model
-from secretballot.drafts import sweep_drafts, try_lock
+from secretballot.drafts import make_folder, sweep_drafts, try_lock, write_file
 from secretballot.exceptions import DataError, LedgerError
 from secretballot.publishing.place import damaged_file
 from secretballot.vault import make_vault, read_secret, write_secret
@@ -30,7 +30,7 @@ from secretballot.vault import make_vault, read_secret, write_secret
 SPEC_FILE = "spec.toml"
 #: What shapes the student, or what is stated of the release, alone: post-processing, which another
 #: attempt may do otherwise.
-_FREE = frozenset({"student", "abstentions", "title", "controller", "contact"})
+_FREE = frozenset({"student", "title", "controller", "contact"})
 #: What a run leaves in its vault before anything was learnt.
 _BEGINNINGS = frozenset(
     {
@@ -96,6 +96,28 @@ def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
                 f"{os.fspath(folder)!r} lies in a release, which is complete; give another one with"
                 " --out."
             )
+
+
+def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write files into a folder, which is made where there is none.
+
+    Raises
+    ------
+    DataError
+        If one cannot be written.
+    """
+    problem = ""
+    try:
+        make_folder(folder)
+        for name, content in contents.items():
+            write_file(folder / name, content)
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    if problem:
+        raise DataError(
+            f"Files cannot be written to {str(folder)!r} ({problem}); free the place, or give"
+            " another folder with --out, and repeat the command: nothing is paid twice."
+        )
 
 
 class RunFolder:

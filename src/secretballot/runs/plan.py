@@ -23,22 +23,20 @@ from secretballot.data.cells import is_missing, texts_of
 from secretballot.data.frames import check_named, class_indices
 from secretballot.data.reading import as_texts, estimated_rows, read_table, table_blocks
 from secretballot.data.schema import Schema
-from secretballot.drafts import is_draft_of, make_folder, write_file
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.pate.estimators import PATEClassifier
 from secretballot.learners.pate.mechanisms import OF_CLASSES, noise_of
 from secretballot.planning.plan.model import Plan, Task
 from secretballot.planning.plan.pictures import draw_plan_pictures
-from secretballot.planning.plan.text import no_figure_parts, plan_text
-from secretballot.planning.plan.wording import share_range
+from secretballot.planning.plan.text import plan_text
 from secretballot.planning.planner import MOST_CLASSES, checked_stand_in
 from secretballot.planning.planner import plan as plan_votes
 from secretballot.planning.search.best_setting import ImpossibleTaskError
 from secretballot.planning.simulation.curve import LearningCurve
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.wording import count_text
-from secretballot.runs.folder import check_outside_of_runs
+from secretballot.runs.folder import check_outside_of_runs, write_files
 from secretballot.runs.method import Quote, Sizes
 from secretballot.runs.methods import basis_of_columns, by_class, method_of
 from secretballot.runs.moments_forecast import forecast_moments
@@ -135,7 +133,7 @@ def run_plan(
         quoted = method_of(spec).quote(Sizes(n_public, n_classes or 2, n_columns))
         asked = (*cautions_of_price(spec.price, None), *quoted.cautions)
         if out is not None and schema is not None:
-            _write_files(out, {SCHEMA_FILE: _json(schema.to_edit())})
+            write_files(out, {SCHEMA_FILE: _json(schema.to_edit())})
         return Planned(schema, replace(quoted, cautions=asked), None)
     made = _plan_of_spec(sources, spec, n_public, names, n_classes, like, curve, watch)
     if out is not None:
@@ -275,9 +273,8 @@ def plan(
         Plan for votes by this mechanism alone, by its name for `PATEClassifier`; by default all
         are weighed. Interactive voting can be planned with `like` alone.
     class_weight : "balanced" or mapping of class to float, optional
-        What decisions count each class for, as for `RecordMomentsClassifier`: the forecast is then
-        also of balanced accuracy and of the recall of the rarest class. Votes take none, so record
-        moments alone are planned.
+        What decisions count each class for, as for `RecordMomentsClassifier`. Votes take none, so
+        record moments alone are planned.
     basis : str or basis of `secretballot.bases`
         As for `RecordMomentsClassifier`.
     seed : int
@@ -293,17 +290,17 @@ def plan(
     -------
     Plan
         With a forecast of record moments where `like` is given, and neither `n_teachers` nor
-        `mechanism`; without any setting of votes where `class_weight` is given.
+        `mechanism`; without any setting of votes where `class_weight` is given, or where votes
+        cannot do the task.
 
     Raises
     ------
     ParameterError
         If a number is out of its range, both `like` and `curve` are given, a name is unknown, or
-        no votes can do the task; then the message says about which epsilon or number of records
-        would do, and what record moments would reach.
+        no votes can do the task and record moments cannot be tried; then the message says about
+        which epsilon or number of records would do.
     DataError
-        If the stand-in is not a table with one class for each of at least 100 rows, or too few rows
-        of a rare class are left of it.
+        If the stand-in is not a table with one class for each of at least 100 rows.
 
     Privacy
     -------
@@ -321,9 +318,16 @@ def plan(
     price, learners = (budget.epsilon, budget.delta), (teacher, student)
     sizes = n_records, n_public, found or 2
     task = Task(*sizes, *price, *learners, class_weight)
-    made, problem = None, None
+    # noisy sums over records need a delta above 0; votes under Laplace noise do not
+    only_votes = n_teachers is not None or mechanism is not None or not budget.delta > 0
+    alone = index is None or (only_votes and not rare)
     if rare:
-        _refuse_voting_settings(teacher, curve, n_teachers, mechanism)
+        if n_teachers is not None or mechanism is not None:
+            raise ParameterError(
+                Parameter("class_weight"),
+                " is about record moments, and teachers and mechanisms are about votes; leave one"
+                " of the two out.",
+            )
         made = _plan_without_votes(task, index, seed)
     else:
         try:
@@ -341,14 +345,11 @@ def plan(
                 seed=seed,
                 progress=progress,
             )
-        except ImpossibleTaskError as error:
-            problem = error
-    # noisy sums over records need a delta above 0; votes under Laplace noise do not
-    only_votes = n_teachers is not None or mechanism is not None or not budget.delta > 0
-    if index is None or (only_votes and not rare):
-        if made is None:
-            assert problem is not None
-            raise problem
+        except ImpossibleTaskError:
+            if alone:
+                raise
+            made = _plan_without_votes(task, index, seed)
+    if alone or index is None:
         return made
     if say is not None:
         say("Trying record moments")
@@ -357,15 +358,7 @@ def plan(
     moments = forecast_moments(
         task, X, index, class_weights=weights, basis=basis, seed=seed, progress=progress
     )
-    if made is not None:
-        return replace(made, moments=moments)
-    no_figure: tuple[str | Parameter, ...] = ()
-    if moments.rare_share is not None:
-        no_figure = (" ", *no_figure_parts(moments.rare_share, task.n_classes))
-    reached = share_range(moments.student_accuracy)
-    raise ImpossibleTaskError(
-        f"{problem} Record moments would reach {reached} (record-moments).", *no_figure
-    )
+    return replace(made, moments=moments)
 
 
 def _plan_without_votes(task: Task, index: IntArray | None, seed: int) -> Plan:
@@ -395,25 +388,6 @@ def _names_of(y: Any, n_classes: int) -> tuple[Any, ...]:
     number."""
     found = np.unique(np.asarray(y)).tolist()
     return tuple(found) if len(found) == n_classes else tuple(range(n_classes))
-
-
-def _refuse_voting_settings(
-    teacher: str, curve: object, n_teachers: int | None, mechanism: str | None
-) -> None:
-    """Refuse settings of votes beside those of rare classes, which votes do not take."""
-    for name, given in (
-        ("teacher", teacher != "logistic"),
-        ("curve", curve is not None),
-        ("teachers", n_teachers is not None),
-        ("mechanism", mechanism is not None),
-    ):
-        if given:
-            raise ParameterError(
-                Parameter(name),
-                " is about votes, and ",
-                Parameter("class_weight"),
-                " is about record moments; leave one of the two out.",
-            )
 
 
 def classifier_by_plan(plan: Plan) -> PATEClassifier:
@@ -528,38 +502,18 @@ def _classes_of(frame: pd.DataFrame, target: str, expected: int | None) -> tuple
     return tuple(found)
 
 
-def check_plan_folder(folder: Path, settings: str | None = None) -> None:
-    """Refuse a folder in which a plan has no place, before planning and again with the plan.
-
-    Parameters
-    ----------
-    folder : Path
-    settings : str, optional
-        What is to be written to its plan.toml; another plan in the folder is then refused.
+def check_plan_folder(folder: Path) -> None:
+    """Refuse a folder that is not new or empty, or lies in the vault or the release of a run:
+    before planning and again with the plan.
 
     Raises
     ------
     DataError
-        If the folder is no folder, holds something else than this plan, or lies in the vault or the
-        release of a run.
+        If it is such a one.
     """
     check_outside_of_runs(folder)
-    place = Path(os.path.abspath(folder))
-    if not os.path.lexists(place):
-        return
-    if not place.is_dir():
-        raise DataError(f"{str(folder)!r} is a file; give a folder with --out.")
-    if not (place / PLAN_FILE).is_file():
-        # what a killed command left half written is no obstacle to the same command
-        if not all(is_draft_of(path.name, PLAN_FILE) for path in place.iterdir()):
-            raise DataError(
-                f"The folder {str(folder)!r} holds something else than a plan; give a new one with"
-                " --out."
-            )
-    elif settings is not None and (place / PLAN_FILE).read_bytes() != settings.encode():
-        raise DataError(
-            f"The folder {str(folder)!r} holds another plan; give a new one with --out."
-        )
+    if os.path.lexists(folder) and not (folder.is_dir() and not any(folder.iterdir())):
+        raise DataError(f"{str(folder)!r} exists; give a new folder with --out.")
 
 
 def write_plan(
@@ -579,7 +533,7 @@ def write_plan(
     ----------
     plan : Plan
     folder : Path
-        New, empty, or holding the same plan.
+        New or empty.
     schema : Schema, optional
         Columns of the public table, to be edited.
     watch : Watch, optional
@@ -596,11 +550,9 @@ def write_plan(
     DataError
         If the folder is refused (`check_plan_folder`) or cannot be written.
     """
-    settings = plan_toml(plan, given)
-    check_plan_folder(folder, settings)
-    # first, so that from the moment when anything is in the folder it is the folder of this plan
+    check_plan_folder(folder)
     contents = {
-        PLAN_FILE: settings.encode(),
+        PLAN_FILE: plan_toml(plan, given).encode(),
         JSON_FILE: _json(plan.to_json()),
         TEXT_FILE: f"{plan_text(plan)}{_NEXT}".encode(),
     }
@@ -611,7 +563,7 @@ def write_plan(
             contents |= {f"{name}.svg": picture.svg(), f"{name}.png": picture.png()}
     except MissingExtraError as error:
         (watch or Watch()).note(f"The pictures of the plan are left out: {error}", private=False)
-    _write_files(folder, contents)
+    write_files(folder, contents)
     return [folder / name for name in contents]
 
 
@@ -623,22 +575,6 @@ def plan_toml(plan: Plan, given: Mapping[str, Any] | None = None) -> str:
         key = "name" if name == "method" else name
         tables.setdefault(groups()[name], {})[key] = value
     return toml_text({**tables, "forecast": plan.forecast()})
-
-
-def _write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files into a folder, which is made where there is none."""
-    problem = ""
-    try:
-        make_folder(folder)
-        for name, content in contents.items():
-            write_file(folder / name, content)
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-    if problem:
-        raise DataError(
-            f"The plan cannot be written to {str(folder)!r} ({problem}); free space or give another"
-            " folder with --out."
-        )
 
 
 def _json(document: Mapping[str, Any]) -> bytes:

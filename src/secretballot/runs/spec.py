@@ -29,7 +29,6 @@ from pydantic.fields import FieldInfo
 from secretballot._naming import integers_or_words, named
 from secretballot._places import is_url, place_of, shown_place, table_name
 from secretballot._validation import (
-    Abstentions,
     BasisName,
     HeaderLine,
     Relation,
@@ -218,6 +217,15 @@ class Part(BaseModel):
         }
         return create_model(cls.__name__, __base__=Part, **fields)
 
+    @classmethod
+    def of_tree(cls, tree: Mapping[str, Any]) -> Self:
+        """Return the settings of nested tables."""
+        try:
+            return cls.model_validate(tree)
+        except ValidationError as error:
+            problem = error.errors(include_url=False)[0]
+        raise _refusal(problem)
+
 
 class DataSpec(Part):
     """Which tables a run reads, and which of their columns have a duty."""
@@ -265,6 +273,11 @@ class DataSpec(Part):
         return "labels" if len(self.target) > 1 else "class"
 
     @property
+    def unit_kind(self) -> Literal["record", "user"]:
+        """Whose records are protected together."""
+        return "record" if self.unit is None else "user"
+
+    @property
     def aside(self) -> list[str]:
         """Columns that are never features, whichever file has them."""
         return [name for name in (*self.target, self.unit, *self.drop) if name is not None]
@@ -282,7 +295,7 @@ class BudgetSpec(Part):
     total: Pair | None = setting(None, "E,D", PRIVACY, mark="execution")
     """Limit of all releases; needed once, when the account is opened."""
     ledger: Account | None = setting(None, "PLACE", PRIVACY, mark="place")
-    """Account: a file, a folder, a database's URL, or own; by default $SECRETBALLOT_LEDGER, else
+    """Account: a file, a database's URL, or own; by default $SECRETBALLOT_LEDGER, else
     PRIVATE.ledger."""
     dataset: str | None = setting(None, panel=PRIVACY)
     """Public name of the private data; by default that of its file."""
@@ -336,8 +349,6 @@ class PateSpec(StudentSpec):
     strategy: str = setting("passive")
     """Which public points: passive, or in rounds disagreement, margin, entropy, committee,
     k-center, cluster."""
-    abstentions: Abstentions = setting("drop")
-    """What a student makes of queries without answer."""
 
 
 class RecordVotesSpec(StudentSpec):
@@ -455,9 +466,6 @@ class ForecastSpec(Part):
     n_classes: int | None = None
     student_accuracy: tuple[float, float, float] | None = None
     answered: tuple[float, float, float] | None = None
-    balanced_accuracy: tuple[float, float, float] | None = None
-    recall: tuple[float, float, float] | None = None
-    rare_class: int | None = None
 
 
 class RunSpec(Part):
@@ -517,15 +525,6 @@ class RunSpec(Part):
             If a file cannot be read, or a setting is unknown or cannot be.
         """
         return cls.of_tree(Sources(files, fields).tree())
-
-    @classmethod
-    def of_tree(cls, tree: Mapping[str, Any]) -> Self:
-        """Return the settings of nested tables."""
-        try:
-            return cls.model_validate(tree)
-        except ValidationError as error:
-            problem = error.errors(include_url=False)[0]
-        raise _refusal(problem)
 
     @property
     def price(self) -> "PrivacyBudget":
@@ -737,17 +736,6 @@ class Sources:
         return method, f"{telling} is a setting of {method}"
 
 
-#: Settings inside of another one, as in ``mechanism=sparse-vector:max_abstentions=3``.
-_WITHIN = {
-    "max_abstentions": "mechanism",
-    "threshold": "mechanism",
-    "max_answers": "mechanism",
-    "rank": "mechanism",
-    "most_named": "mechanism",
-    "round_size": "strategy",
-}
-
-
 def _of_method(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields with the settings that the name of the method means."""
     known = {one: [*METHOD_SPECS[one].model_fields] for one in METHODS}
@@ -770,10 +758,8 @@ def _refuse_unknown(names: Sequence[str], where: str = "") -> None:
     """Refuse names that are no settings, all at once, each with the one that was meant."""
     found = []
     for name in names:
-        meant = nearest(name.rpartition(".")[2], groups().keys() | _WITHIN)
-        if meant in _WITHIN:
-            meant = f"{_WITHIN[meant]}=NAME:{meant}=VALUE"
-        elif "." in name and meant is not None:
+        meant = nearest(name.rpartition(".")[2], groups())
+        if "." in name and meant is not None:
             meant = f"{groups()[meant]}.{meant}"
         found.append(shown(name) + (f" (did you mean {meant}?)" if meant else ""))
     if found:

@@ -31,7 +31,7 @@ from secretballot._validation import shown
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, result_once_seeded
 from secretballot.teachers.executors import Workers
-from secretballot.teachers.rows import as_csr, take_rows
+from secretballot.teachers.rows import take_rows
 
 T = TypeVar("T")
 
@@ -135,18 +135,15 @@ class Shards:
         y_index: IntArray,
         shards: IntArray,
         n_teachers: int,
-        *,
-        sparse: bool = False,
     ) -> None:
         self.n_teachers = n_teachers
-        self._X, self._y, self._sparse = X, y_index, sparse
+        self._X, self._y = X, y_index
         self._rows = rows_by_shard(shards, n_teachers)
 
     def part(self, number: int) -> Part:
         """Return a copy of one shard's rows and labels."""
         rows = self._rows[number]
-        part = take_rows(self._X, rows)
-        return as_csr(part) if self._sparse else part, self._y[rows]
+        return take_rows(self._X, rows), self._y[rows]
 
     def loader(self, number: int, *, send: bool) -> Callable[[], Part]:
         """Return what holds one shard."""

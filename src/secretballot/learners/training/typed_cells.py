@@ -183,14 +183,9 @@ def _column_as(column: "pd.Series[Any]", kind: Any) -> Any:
             [None if _is_missing(cell) else str(cell) for cell in _canonical_objects(column)],
             dtype=kind,
         )
-    if pd.api.types.is_datetime64_any_dtype(kind):
-        return _times_in_unit(
-            column, kind, pd.api.types.is_datetime64_any_dtype(own), pd.Timestamp, datetime.date
-        )
-    if pd.api.types.is_timedelta64_dtype(kind):
-        return _times_in_unit(
-            column, kind, pd.api.types.is_timedelta64_dtype(own), pd.Timedelta, datetime.timedelta
-        )
+    for is_time in (pd.api.types.is_datetime64_any_dtype, pd.api.types.is_timedelta64_dtype):
+        if is_time(kind):  # in the public unit
+            return column.astype(kind).array if is_time(own) else None
     return column.array if own == kind and _is_flat(kind) else None
 
 
@@ -209,22 +204,14 @@ def _holds_numbers(kind: Any) -> bool:
     return pd.api.types.is_numeric_dtype(kind) or isinstance(kind, pd.SparseDtype)
 
 
-def is_dictionary(kind: Any) -> bool:
-    """Return whether a column is one of Arrow's that holds places in a dictionary."""
-    if not isinstance(kind, pd.ArrowDtype):
-        return False
-    from pyarrow import types
-
-    return bool(types.is_dictionary(kind.pyarrow_dtype))
-
-
 def _is_flat(kind: Any) -> bool:
     """Return whether cells hold nothing but themselves: no dictionary of all rows."""
     if not isinstance(kind, pd.ArrowDtype):
         return True
     from pyarrow import types
 
-    return not (is_dictionary(kind) or types.is_nested(kind.pyarrow_dtype))
+    kind = kind.pyarrow_dtype
+    return not (types.is_dictionary(kind) or types.is_nested(kind))
 
 
 def _is_real(kind: Any) -> bool:
@@ -312,23 +299,3 @@ def _public_categories(
     places = {category: place for place, category in enumerate(known)}
     codes = np.array([places.get(cell, -1) for cell in cells], dtype=np.int64)
     return pd.Categorical.from_codes(codes, dtype=kind)
-
-
-def _times_in_unit(
-    column: "pd.Series[Any]", kind: Any, alike: bool, moment: Any, cell_kind: type
-) -> Any:
-    """Return points or lengths of time in the public unit, None where a cell is neither."""
-    if alike:
-        return column.astype(kind).array
-    cells = (
-        np.asarray(column, dtype=object).tolist()
-        if pd.api.types.is_object_dtype(column.dtype)
-        else [""]
-    )
-    if not all(_is_missing(cell) or isinstance(cell, cell_kind) for cell in cells):
-        return None
-    return (
-        pd.Series([pd.NaT if _is_missing(cell) else moment(cell) for cell in cells])
-        .astype(kind)
-        .array
-    )

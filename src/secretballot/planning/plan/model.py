@@ -347,9 +347,10 @@ class Plan:
         """
         if self.recommended is None:
             raise ParameterError(
-                "the plan says how frequent classes are or what decisions count them for, which"
-                " record moments alone take, so it has no setting of votes; take moments"
-                " (RecordMomentsClassifier, learn --method moments), or plan without."
+                "the plan is of record moments alone, since votes take no weights of classes or"
+                " cannot do the task, so it has no setting of votes; take moments"
+                " (RecordMomentsClassifier, learn --method record-moments), or plan for another"
+                " task."
             )
         return self.recommended
 

@@ -161,9 +161,9 @@ def no_figure_parts(share: float, n_classes: int) -> tuple[str | Parameter, ...]
     """Return the sentence about a stand-in with a class of this small share, parameters named."""
     return (
         f"The rarest class of the stand-in has {100 * share:.2g} % of the rows, so a model that"
-        " never names it loses no more accuracy than that; plan for its recall with ",
+        " never names it loses no more accuracy than that; look at its recall, which ",
         Parameter("class_weight"),
-        " (balanced).",
+        " (balanced) raises.",
     )
 
 
