@@ -121,7 +121,7 @@ class KCenterSampling(QueryStrategy):
         norms = row_norms(points, squared=True)
 
         def distances_to(centre: Any) -> FloatArray:
-            centre = np.asarray(centre.todense() if sparse.issparse(centre) else centre).ravel()
+            centre = np.asarray(centre.toarray() if hasattr(centre, "toarray") else centre).ravel()
             return np.asarray(norms - 2 * (points @ centre) + centre @ centre)
 
         # squared distance to the nearest centre; below 0 at centres
@@ -233,7 +233,7 @@ def _nearest_clusters(
         warnings.simplefilter("ignore", ConvergenceWarning)
         assigned = np.asarray(model.fit(points, sample_weight=weights).labels_, dtype=np.int64)
     centres = np.asarray(model.cluster_centers_)
-    if sparse.issparse(points):
+    if hasattr(points, "multiply"):  # sparse
         inner = np.asarray(points.multiply(centres[assigned]).sum(axis=1)).ravel()
     else:
         inner = np.einsum("ij,ij->i", points, centres[assigned])
