@@ -71,12 +71,6 @@ class PublicNumbers:
     n_records: int | None = None
     n_teachers: int | None = None
 
-    def __post_init__(self) -> None:
-        check_count("n_queries", self.n_queries)
-        check_probability("alpha", self.alpha)
-        if self.n_teachers is not None:
-            check_count("n_teachers", self.n_teachers)
-
 
 class Stability(Model):
     """Teachers of all records, asked by the sparse vector: the exact vote where it is stable.
