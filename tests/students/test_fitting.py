@@ -61,12 +61,6 @@ def test_abstentions_are_dropped_tossed_or_given_to_the_majority():
     np.testing.assert_array_equal(again.y_, tossed.y_)
 
 
-def test_the_given_student_stays_unfitted():
-    student = LogisticRegression()
-    fit_student(student, POOL, released())
-    assert not hasattr(student, "coef_")
-
-
 def test_one_released_class_gives_a_constant_student():
     student = fit_student(LogisticRegression(), POOL, released(np.ones(120, dtype=int)))
     assert isinstance(student, DummyClassifier)

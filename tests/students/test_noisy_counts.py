@@ -103,16 +103,6 @@ def test_a_rotated_kernel_sees_a_ring():
     assert (student.predict(X) == ring).mean() > 0.93
 
 
-def test_a_plane_stays_a_plane_when_the_noise_hides_the_rest():
-    X, _, _, counts = linear_votes(np.random.default_rng(5), sigma=1500.0)
-    linear = NoisyCountsClassifier("linear").fit(X, counts, n_teachers=K, sigma=1500.0)
-    gaussian = NoisyCountsClassifier("gaussian", random_state=0).fit(
-        X, counts, n_teachers=K, sigma=1500.0
-    )
-    both = NoisyCountsClassifier(random_state=0).fit(X, counts, n_teachers=K, sigma=1500.0)
-    assert both.log_evidence_ == pytest.approx(max(linear.log_evidence_, gaussian.log_evidence_))
-
-
 def test_three_classes():
     rng = np.random.default_rng(6)
     X = rng.standard_normal((3000, 2))
