@@ -330,6 +330,7 @@ REFUSED = [
     ("record-moments", "number", ["--class-weight", "balanced"], PUBLISHED),
     ("record-moments", "number", ["--delta", "0"], "--method pate --set mechanism=quantile"),
     ("record-moments", "number", ["--method", "record-votes"], "use record-moments or pate"),
+    ("record-moments", "labels", ["--method", "record-votes"], "the target is several labels"),
 ]
 
 

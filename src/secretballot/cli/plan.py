@@ -115,14 +115,10 @@ def curve_of(text: str | None) -> dict[int, float] | None:
     """
     if text is None:
         return None
-    curve: dict[int, float] = {}
-    for word in text.split(","):
-        size, _, accuracy = word.partition(":")
-        try:
-            curve[int(size)] = float(accuracy)
-        except ValueError:
-            raise ParameterError(
-                Parameter("curve"),
-                f" has {word.strip()!r}; write size:accuracy pairs, as in 50:0.72,200:0.8.",
-            ) from None
-    return curve
+    try:
+        pairs = (word.partition(":") for word in text.split(","))
+        return {int(size): float(accuracy) for size, _, accuracy in pairs}
+    except ValueError:
+        raise ParameterError(
+            Parameter("curve"), f" has {text!r}; write size:accuracy pairs, as in 50:0.72,200:0.8."
+        ) from None
