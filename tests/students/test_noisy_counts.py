@@ -45,7 +45,7 @@ def test_follows_the_conventions_of_scikit_learn(estimator, check):
 def test_recovers_a_known_linear_vote():
     X, weights, shares, counts = linear_votes(np.random.default_rng(0), n=20_000)
     student = NoisyCountsClassifier("linear").fit(X, counts, n_teachers=K, sigma=150.0)
-    slopes = student.coef_[:, 0] / student.scale_
+    slopes = student.coef_[:, 0] / student.model_.standardiser.scale
     # posterior deviation of a slope is noise / sqrt(n) = 0.004
     np.testing.assert_allclose(slopes, weights, atol=0.02)
     assert student.noise_ == 150 / K

@@ -166,15 +166,33 @@ def bars_picture(
     return Picture(name, 0.8 + 0.3 * len(rows), paint).inline()
 
 
-def draw_histogram(
-    axes: Any, values: Any, bins: Any, marks: Iterable[float], words: str, *, weights: Any = None
-) -> None:
-    """Draw how often values are, with lines at some marks."""
-    axes.hist(values, bins, weights=weights, color=BLUE, edgecolor="white", linewidth=0.5)
-    for mark in marks:
-        axes.axvline(mark, color=INK, linewidth=1.2, linestyle="--")
-    axes.set_xlabel(words)
-    grid(axes, "y")
+def _histogram(
+    name: str,
+    values: Any,
+    edges: Any,
+    marks: Iterable[float],
+    words: str,
+    label: str,
+    *,
+    weights: Any = None,
+    band: Sequence[float] = (),
+) -> str:
+    """Draw how often values are, with lines at some marks, and a pale band."""
+    ends = [edges[0], edges[-1], *band]
+
+    def paint(axes: Any) -> None:
+        if band:
+            axes.axvspan(*band, color=PALE, linewidth=0)
+        axes.hist(values, edges, weights=weights, color=BLUE, edgecolor="white", linewidth=0.5)
+        for mark in marks:
+            axes.axvline(mark, color=INK, linewidth=1.2, linestyle="--")
+        axes.set_xlim(min(ends), max(ends))
+        axes.set_xlabel(words)
+        axes.set_ylabel(label)
+        grid(axes, "y")
+        integer_ticks(axes.yaxis)
+
+    return Picture(name, 2.9, paint).inline()
 
 
 def grid(axes: Any, axis: str) -> None:
@@ -269,14 +287,9 @@ def draw_votes(released: ReleasedLabels) -> str:
     first, last = (np.floor((end - middle) / width) for end in (values.min(), values.max()))
     edges = middle + width * np.arange(first, last + 2)
 
-    def paint(axes: Any) -> None:
-        # within one standard deviation of the threshold noise may have decided
-        axes.axvspan(middle - noise if middle else 0, middle + noise, color=PALE, linewidth=0)
-        draw_histogram(axes, values, edges, [middle], words)
-        axes.set_ylabel("queries")
-        integer_ticks(axes.yaxis)
-
-    return Picture("votes", 3.1, paint).inline()
+    # within one standard deviation of the threshold noise may have decided
+    band = (middle - noise if middle else 0.0, middle + noise)
+    return _histogram("votes", values, edges, [middle], words, "queries", band=band)
 
 
 def _draw_labels(released: ReleasedLabels) -> str:
@@ -322,14 +335,9 @@ def draw_confidence(confidence: FloatArray, n_classes: int, *, of_votes: bool = 
     if of_votes:
         words = "share of teachers expected behind the label"
 
-    def paint(axes: Any) -> None:
-        values = np.clip(confidence, edges[0], 1.0)
-        draw_histogram(axes, values, edges, [middle], words, weights=weights)
-        axes.set_ylim(top=min(100.0, axes.get_ylim()[1]))  # no share is larger
-        axes.set_xlim(edges[0], 1.0)
-        axes.set_ylabel("public points (%)")
-
-    return Picture("confidence", 2.9, paint).inline()
+    values = np.clip(confidence, edges[0], 1.0)
+    label = "public points (%)"
+    return _histogram("confidence", values, edges, [middle], words, label, weights=weights)
 
 
 def released_sizes(terms: Mapping[str, Any]) -> list[FloatArray]:
@@ -412,14 +420,8 @@ def draw_numbers(name: str, values: FloatArray, bounds: Sequence[float], words: 
         What the numbers are.
     """
 
-    low, high = min(bounds[0], values.min()), max(bounds[1], values.max())
-
-    def paint(axes: Any) -> None:
-        draw_histogram(axes, values, np.linspace(low, high, _BINS + 1), bounds, words)
-        axes.set_ylabel("public points")
-        integer_ticks(axes.yaxis)
-
-    return Picture(name, 2.9, paint).inline()
+    ends = min(bounds[0], values.min()), max(bounds[1], values.max())
+    return _histogram(name, values, np.linspace(*ends, _BINS + 1), bounds, words, "public points")
 
 
 def draw_shares(name: str, labels: Sequence[str], shares: FloatArray) -> str:

@@ -36,21 +36,6 @@ def quoted_if_needed(text: str) -> str:
     return text
 
 
-def labels_header(classes: Sequence[object], noisy_counts: IntArray | None) -> list[str]:
-    """Return the column names of ``labels.csv``; counts of two classes have one column.
-
-    Parameters
-    ----------
-    classes : sequence
-    noisy_counts : int array of shape (l,) or (l, C), or None
-    """
-    columns = ["query", "label", "abstained"]
-    if noisy_counts is None:
-        return columns
-    counted = classes[1:] if noisy_counts.ndim == 1 else classes
-    return columns + [f"noisy_count[{class_text(value)}]" for value in counted]
-
-
 def labels_blocks(
     queries: IntArray,
     labels: IntArray,
@@ -75,8 +60,12 @@ def labels_blocks(
     """
     queries, labels = np.asarray(queries), np.asarray(labels)
     noisy_counts = None if noisy_counts is None else np.asarray(noisy_counts)
-    header = ",".join(quoted_if_needed(column) for column in labels_header(classes, noisy_counts))
-    yield f"{header}\n".encode("utf-8", "surrogatepass")
+    header = ["query", "label", "abstained"]
+    if noisy_counts is not None:
+        # counts of two classes may have one column, of the second
+        counted = classes[1:] if noisy_counts.ndim == 1 else classes
+        header += [f"noisy_count[{class_text(value)}]" for value in counted]
+    yield f"{','.join(map(quoted_if_needed, header))}\n".encode("utf-8", "surrogatepass")
     # Index -1 picks the last entry: the abstention.
     endings = [f",{quoted_if_needed(class_text(value))},false" for value in classes] + [",,true"]
     ending = np.array(endings, dtype=object)

@@ -14,13 +14,10 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
 )
+from sklearn.ensemble._forest import BaseForest
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
@@ -46,13 +43,6 @@ from secretballot.bases.integer_model import (
 from secretballot.exceptions import DataError
 from secretballot.report.student.bases_graph import Points, add_basis, add_cells, squared_distances
 from secretballot.report.student.graph import OPSETS, Value
-
-_FORESTS = (
-    RandomForestClassifier,
-    ExtraTreesClassifier,
-    RandomForestRegressor,
-    ExtraTreesRegressor,
-)
 
 
 @dataclass(frozen=True)
@@ -228,12 +218,13 @@ def _most_probable(shares: Value) -> Said:
 
 def _noisy_counts(student: Any, points: Value) -> Said:
     """Add a model of vote shares: linear in the columns, or in a kernel of landmarks."""
-    features = (points - student.mean_) / student.scale_
+    model = student.model_
+    features = (points - model.standardiser.mean) / model.standardiser.scale
     weights = np.asarray(student.coef_)
-    if len(student.landmarks_):
-        distances = squared_distances(features, np.asarray(student.landmarks_)).at_least(0.0)
-        features = (distances * (-1 / (2 * float(student.length_) ** 2))).exp()
-        weights = student.root_ @ weights
+    if len(model.landmarks):
+        distances = squared_distances(features, np.asarray(model.landmarks)).at_least(0.0)
+        features = (distances * (-1 / (2 * float(model.length) ** 2))).exp()
+        weights = model.root @ weights
     return _vote_shares(features @ weights + student.intercept_, student)
 
 
@@ -251,15 +242,16 @@ def _vote_shares(shares: Value, student: Any) -> Said:
 
 def _graph_counts(student: Any, points: Value) -> Said:
     """Add vote shares at the nearest points of the pool's graph."""
-    k = min(student.n_neighbors, len(student.pool_))
-    squares, places = _nearest(points, student.pool_, k)
+    pool = student.graph_
+    k = min(pool.n_neighbors, len(pool.pool))
+    squares, places = _nearest(points, pool.pool, k)
     middle = squares.columns([k // 2]).root()
-    reach = (middle > 0.0).where(middle, [[student.reach_.min()]])
-    exponents = squares / (reach * places.rows_of(student.reach_))
+    reach = (middle > 0.0).where(middle, [[pool.reach.min()]])
+    exponents = squares / (reach * places.rows_of(pool.reach))
     weights = (-exponents - (-exponents).highest()).exp()
     weights /= weights.sums()
     # of the modes one needs what they add up to at each point alone
-    modes = student.modes_ / np.maximum(1.0 - student.frequencies_, 0.1)
+    modes = pool.modes / np.maximum(1.0 - pool.frequencies, 0.1)
     values = places.rows_of(modes @ student.coef_) * weights.with_axis(2)
     return _vote_shares(values.sums(keep=False) + student.intercept_, student)
 
@@ -360,7 +352,9 @@ def _trees_of(student: Any) -> "list[Tree] | None":
     if isinstance(student, BaseDecisionTree):
         return [grown_tree(student)]
     return (
-        [grown_tree(one) for one in student.estimators_] if isinstance(student, _FORESTS) else None
+        [grown_tree(one) for one in student.estimators_]
+        if isinstance(student, BaseForest)
+        else None
     )
 
 
