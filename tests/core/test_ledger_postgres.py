@@ -26,7 +26,7 @@ from secretballot.core.ledger import Ledger, postgres, rows
 from secretballot.core.ledger.rows import BrokenOffError
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.core.noise import ExactNoise
-from secretballot.exceptions import BudgetError, LedgerError
+from secretballot.exceptions import LedgerError
 from secretballot.vault import keep_in_step
 
 SECRET = "hunter2"

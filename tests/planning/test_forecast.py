@@ -8,8 +8,8 @@ from secretballot.accounting import PrivacyBudget, sparse_vector
 from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.core.mechanisms import stability
 from secretballot.planning.simulation.forecast import forecast, vote_accuracy
+from secretballot.planning.simulation.more_teachers import VoteSample
 from secretballot.planning.simulation.seeded_noise import SeededNoise
-from secretballot.planning.simulation.votes import VoteSample
 from secretballot.theory import stream_forecast
 from sessions import told_labels
 

@@ -15,9 +15,9 @@ from secretballot.core.mechanisms import NoisyVotes, plurality
 from secretballot.exceptions import DataError
 from secretballot.planning import Setting
 from secretballot.planning.simulation import simulated_run
+from secretballot.planning.simulation.more_teachers import VoteSample
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.planning.simulation.simulated_run import SimulatedRun
-from secretballot.planning.simulation.votes import VoteSample
 from secretballot.queries import InRounds, strategy_by_name
 from secretballot.students import NoisyCountsClassifier
 from sessions import sparse

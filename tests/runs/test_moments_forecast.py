@@ -16,7 +16,7 @@ from secretballot.planning.plan.model import Task
 from secretballot.planning.plan.text import plan_text
 from secretballot.runs import moments_forecast
 from secretballot.runs.moments_forecast import forecast_moments
-from secretballot.runs.plan import plan_toml, write_plan
+from secretballot.runs.plan import plan_toml
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)
 
@@ -83,20 +83,6 @@ def test_a_plan_with_a_stand_in_compares_the_methods(made: sb.Plan) -> None:
     assert re.search(r"instead      pate: accuracy [01]\.\d+", text)
     assert made.settings()["method"] == "record-moments"
     assert "n_teachers" not in made.settings()
-
-
-def test_a_guess_recommends_the_default_and_promises_nothing_of_it(tmp_path: Path) -> None:
-    with quick_forecasts():
-        made = sb.plan(5000, 200, budget=BUDGET)
-        silos = sb.plan(5000, 200, budget=BUDGET, n_teachers=100)
-    assert (made.source, made.method, made.student_accuracy) == ("guess", "record-moments", None)
-    text = " ".join(plan_text(made).split())
-    assert "accuracy unknown without a labelled public table like the private one" in text
-    assert "instead pate: accuracy 0." in text
-    write_plan(made, tmp_path / "plan")
-    assert "votes of this plan" in (tmp_path / "plan" / "frontier.svg").read_text()
-    assert (silos.source, silos.method) == ("guess", "pate")
-    assert silos.student_accuracy == silos.recommended.expected.student_accuracy
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ def test_a_plan_about_a_rare_class_has_no_votes(made: sb.Plan) -> None:
     assert made.method == "record-moments"
     assert (made.recommended, made.evaluated, made.frontier) == (None, (), ())
     assert made.constant_accuracy == pytest.approx(1 - RATE, abs=0.005)
-    with pytest.raises(ParameterError, match="it has no setting of votes; take moments"):
+    with pytest.raises(ParameterError, match="the plan has no setting of votes"):
         classifier_by_plan(made)
     text = " ".join(plan_text(made).split())
     assert made.settings()["class_weight"] == "balanced"

@@ -27,11 +27,6 @@ WIDTH = 100  # characters of a line
 INDENT = 13  # of what a line says, behind its label
 WORTH_SAYING = 0.005  # half a point of accuracy
 MOST_RIVALS = 4
-SOURCES = {
-    "stand-in": "simulated on the labelled public table",
-    "curve": "computed from the learning curve",
-    "guess": "computed from a guess of how teachers learn (--like or --curve would say it)",
-}
 _RECIPES = {
     "sparse-vector": "sparse vector",
     "abstention-table": "table of abstentions",
@@ -141,7 +136,7 @@ def _points_text(share: float) -> str:
 
 
 def _source_text(plan: Plan) -> str:
-    text, tried, task = SOURCES[plan.source], plan.moments, plan.task
+    text, tried, task = "simulated on the labelled public table", plan.moments, plan.task
     if tried is not None:
         text += f": {tried.n_private:,} of its rows as private records"
         text += f" and {tried.n_pool:,} as public points"
