@@ -155,7 +155,7 @@ def asked_once(folder: Path) -> dict[str, Any]:
     settings = read_settings(folder / "service" / "service.toml")
     with Access(settings.state) as access:
         token = access.add("analyst", ["registry"])[1]
-    service = application(settings, opened=True)
+    service = application(settings)
     points = json.loads(pd.read_csv(folder / "public.csv")[:3].to_json(orient="records"))
 
     async def ask() -> httpx.Response:
