@@ -70,13 +70,6 @@ def test_little_noise_teaches_and_much_noise_does_not(release):
     assert np.mean(bad) < np.mean(good) - 0.1
 
 
-def test_a_run_is_repeated_by_its_seed():
-    setting, terms = Setting(K, "gaussian", "counts", 100), gaussian(60.0, 100, "counts")
-    scores = [simulated().run(setting, terms, seed).student for seed in (1, 1, 2, 3)]
-    assert scores[0] == scores[1]
-    assert len(set(scores)) > 1
-
-
 def test_passive_runs_ask_distinct_points_of_a_public_pool_of_the_size_imitated():
     terms = listening(120)
     simulated(400, n_public=150, marked=True).run(Setting(400, "gaussian", "labels", 120), terms, 0)
