@@ -36,7 +36,6 @@ CATCHES = {
     "a file that cannot be read ends the run": {
         "data/sources.py:_file_system",
         "data/sources.py:attempt",
-        "learners/labelers/universal.py:_kept_arrays",
     },
     "a file of what can be had again, or of public points": {
         "teachers/store.py:_read_models",

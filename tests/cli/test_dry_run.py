@@ -5,16 +5,10 @@ import math
 from pathlib import Path
 
 import pytest
-from patients import document_of, words_of_run, write_files
-from typer.testing import CliRunner, Result
+from patients import document_of, invoke, words_of_run, write_files
 
 from secretballot.accounting.recipes import laplace_deviation
-from secretballot.cli import app
 from secretballot.report.certificate.terms import stated
-
-
-def invoke(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words))
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
+from patients import invoke
+from typer.testing import Result
 
-from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
@@ -41,19 +41,19 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{name}.csv").write_text(text + "\n")
     ledger = str(folder / "l.ledger")
     words = ["ledger", "create", ledger, "--dataset", "registry", "--total", "8,1e-4"]
-    assert CliRunner().invoke(app, words).exit_code == 0
+    assert invoke(*words).exit_code == 0
     for name, epsilon, more in (("good", "2", ()), ("poor", "1", ("--drop", "age"))):
         words = ["learn", str(folder / "private.csv"), str(folder / "public.csv")]
         words += ["--target", "ill", "--classes", "no,yes", "--epsilon", epsilon]
         words += ["--delta", "1e-5", "--set", "exclude=report", "--ledger", ledger]
         words += ["--dataset", "registry", "--out", str(folder / name), *more]
-        result = CliRunner().invoke(app, words)
+        result = invoke(*words)
         assert result.exit_code == 0, result.stderr
     return folder
 
 
 def evaluate(*words: object) -> Result:
-    return CliRunner().invoke(app, ["evaluate", *map(str, words)])
+    return invoke("evaluate", *map(str, words))
 
 
 def test_students_are_compared_on_the_same_rows(world: Path) -> None:
@@ -171,10 +171,10 @@ def test_a_run_is_repeated_from_its_vault(world: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(world / "poor")  # paths are absolute
     ledger = Ledger.open_existing(world / "l.ledger")
     paid = ledger.releases()
-    again = CliRunner().invoke(app, ["learn", "--config", str(settings)])
+    again = invoke("learn", "--config", str(settings))
     assert again.exit_code == 0, again.stderr
     # the same run, which is finished; with another folder it is a new one
     assert ledger.releases() == paid
     new = ["learn", "--config", str(settings), "--out", str(world / "new")]
-    assert CliRunner().invoke(app, new).exit_code == 0
+    assert invoke(*new).exit_code == 0
     assert ledger.releases() == paid + 1

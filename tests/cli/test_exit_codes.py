@@ -8,19 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from patients import invoke
+from typer.testing import Result
 
 import secretballot_verify
-from secretballot.cli import app
 from secretballot.cli.outcome import EXIT_CODES
 from secretballot.core.ledger import Ledger
 
 FAULTY = f"{sys.executable} -S {Path(__file__).parents[1] / 'audit' / 'planted_faults.py'}"
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
-
-
-def invoke(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words))
 
 
 def label(folder: Path, *more: str) -> Result:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
+from patients import invoke
+from typer.testing import Result
 
-from secretballot.cli import app
 from secretballot.report.certificate.terms import stated
 
 N_QUERIES, N_TEACHERS = 200, 100
@@ -31,7 +31,7 @@ def write_counts(path: Path, n_classes: int) -> Path:
 def label(votes: Path, *more: str) -> Result:
     words = ["label", str(votes), "--kind", "counts", "--classes", "a,b"]
     words += ["--epsilon", "3", "--delta", "1e-5", "--ledger", "own"]
-    return CliRunner().invoke(app, [*words, "--out", str(votes.parent / "out"), *more])
+    return invoke(*words, "--out", str(votes.parent / "out"), *more)
 
 
 def test_counts_become_labels_with_a_certificate(counts: Path) -> None:
@@ -49,7 +49,7 @@ def test_counts_become_labels_with_a_certificate(counts: Path) -> None:
     right = [name == "ab"[truth[int(row)]] for row, name, _ in answers]
     assert np.mean(right) > 0.8
     assert len({row for row, _, _ in answers}) == 40
-    assert CliRunner().invoke(app, ["verify", str(counts.parent / "out")]).exit_code == 0
+    assert invoke("verify", str(counts.parent / "out")).exit_code == 0
 
 
 def test_laplace_labels_need_no_delta(counts: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_table_of_chances_labels_two_classes(tmp_path: Path) -> None:
     assert (event["queries"], event["chances"]["n_teachers"]) == (30, 100)
     answers = [line.split(",") for line in (folder / "labels.csv").read_text().splitlines()[1:]]
     assert np.mean([name == "ba"[int(row) % 2] for row, name, _ in answers]) > 0.9
-    assert CliRunner().invoke(app, ["verify", str(tmp_path / "out")]).exit_code == 0
+    assert invoke("verify", str(tmp_path / "out")).exit_code == 0
 
 
 def test_confident_answers_stop_where_they_were_told_to(counts: Path) -> None:

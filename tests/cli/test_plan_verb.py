@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
+from patients import invoke
+from typer.testing import Result
 
 from made_plans import plan_for
-from secretballot.cli import app
 from secretballot.planning.plan.model import Estimate, Plan, Setting, Task
 from secretballot.runs import plan as plan_run
 
@@ -23,7 +23,7 @@ BEST = Setting(20, "gaussian", "counts", 100)
 
 
 def plan(*words: str) -> Result:
-    return CliRunner().invoke(app, ["plan", *SIZES, *words])
+    return invoke("plan", *SIZES, *words)
 
 
 @pytest.fixture
@@ -108,10 +108,10 @@ def test_a_run_by_a_plan_takes_its_classes(asked: list[dict[str, Any]], tmp_path
     assert made.exit_code == 0, made.stderr
     words = f"learn {tmp_path}/private.csv {tmp_path}/public.csv --target ill --total 4,1e-5"
     asks = [*shlex.split(words), "--config", str(folder / "plan.toml"), "--confirm", "noise"]
-    other = CliRunner().invoke(app, [*asks, "--classes", "no,maybe", "--out", str(tmp_path / "o")])
+    other = invoke(*asks, "--classes", "no,maybe", "--out", str(tmp_path / "o"))
     assert other.exit_code == 2
     assert "--classes is 'no,maybe' and the plan has 'no,yes'" in other.stderr
-    result = CliRunner().invoke(app, [*asks, "--out", str(tmp_path / "out")])
+    result = invoke(*asks, "--out", str(tmp_path / "out"))
     assert result.exit_code == 0, result.stderr
     described = json.loads((tmp_path / "out" / "vault" / "run.json").read_text())["description"]
     assert described["classes"] == ["no", "yes"]

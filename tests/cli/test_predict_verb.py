@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from patients import rows, words_of_run, write_files
-from typer.testing import CliRunner, Result
+from patients import invoke, rows, words_of_run, write_files
+from typer.testing import Result
 
-from secretballot.cli import app
 from secretballot.data import reading as tables
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
@@ -32,14 +31,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of moments, and the rows that a stranger has."""
     folder = write_files(tmp_path_factory.mktemp("world"), 2000)
     words = words_of_run(folder, "--out", str(folder / "run"), "--set", "exclude=report")
-    result = CliRunner().invoke(app, words)
+    result = invoke(*words)
     assert result.exit_code == 0, result.stderr
     (folder / "new.csv").write_text("\n".join([HEAD, *lines(200, 3)]) + "\n")
     return folder
 
 
 def predict(student: Path, table: Path, *more: str) -> Result:
-    return CliRunner().invoke(app, ["predict", str(student), str(table), *more])
+    return invoke("predict", str(student), str(table), *more)
 
 
 def expected(world: Path, table: Path) -> tuple[list[Any], np.ndarray]:

@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from patients import invoke
 
-from secretballot.cli import app
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.service.settings import read_settings
 
@@ -21,7 +20,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def ran(config: Path, *words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(app, ["serve", "key", *words, "--config", str(config)])
+    done = invoke("serve", "key", *words, "--config", str(config))
     return done.exit_code, done.stdout + done.stderr
 
 
@@ -87,6 +86,6 @@ def test_settings_that_cannot_be_read_are_told(tmp_path: Path) -> None:
 
 
 def test_serving_a_vault_that_is_not_there_is_refused_in_a_sentence(config: Path) -> None:
-    done = CliRunner().invoke(app, ["serve", "start", "--config", str(config), "--port", "0"])
+    done = invoke("serve", "start", "--config", str(config), "--port", "0")
     assert done.exit_code == 2
     assert "holds no session 'session'" in done.stderr

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
@@ -113,6 +114,16 @@ def test_every_teacher_learns_from_its_place_in_the_random_order(
     assert seen == {k: (10.0 + rows[:sampled][k::4]).tolist() for k in range(4)}
 
 
+def test_hypotheses_take_frames_of_numbers_and_answer_to_them(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"value": X[:, 0]})
+    for algorithm in ("agnostic:max_abstentions=1", "universal:max_abstentions=1,n_first=40"):
+        given = {**BUDGET.to_json(), "n_teachers": 100, "n_queries": 40, "relation": "replace-one"}
+        found = sb.Labeler(algorithm, Thresholds(), **given).fit(frame, Y, classes=CLASSES)
+        assert found.ask_many(pd.DataFrame({"value": [0.05, 0.9]})).labels.tolist() == ["no", "yes"]
+        assert found.ask([0.9]).label == "yes"
+        assert found.used == 2
+
+
 def test_an_empty_sample_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         labelers, "sample_independently", lambda n, sampled, out_of: np.empty(0, dtype=np.int64)
@@ -168,14 +179,14 @@ def test_a_plan_goes_on_after_a_restart_with_the_sample_it_began_with(tmp_path: 
     again = fitted_at(tmp_path, ledger)
     assert again.session_._teachers.serial == serial
     assert (again.used, again.left) == (1, 39)
-    reopened = labeler().reopen(tmp_path / "vault")
-    assert reopened.ask([0.05]).label == "no"
+    third = fitted_at(tmp_path, ledger)
+    assert third.ask([0.05]).label == "no"
     assert again.used == 2
     assert ledger.spent().epsilon == BUDGET.epsilon
-    closed = reopened.session_.close([[0.05], [0.9]])
+    closed = third.session_.close([[0.05], [0.9]])
     assert sb.verify_certificate(closed.certificate).ok
     with pytest.raises(LedgerError, match="closed"):
-        reopened.session_.close([[0.05], [0.9]])
+        third.session_.close([[0.05], [0.9]])
 
 
 def test_another_name_is_another_sample_and_another_charge(tmp_path: Path) -> None:
@@ -193,7 +204,7 @@ def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) 
     found = fitted_at(tmp_path, ledger)
     kept, own = (
         sb.TrainedTeachers.load(reservation_folder(tmp_path / "vault", "agnostic")),
-        found.session_.mechanism,
+        found.session_.stream.released().mechanism,
     )
     spent = ledger.spent()
     others = sparse_vector(BUDGET, 40, max_abstentions=1), NoisyVotes(scale=100.0)
@@ -434,7 +445,8 @@ def test_the_stability_labeler_answers_with_any_learner(tmp_path: Path) -> None:
     found = sb.Labeler(algorithm, teacher=LogisticRegression(), **settings)
     found.fit(points, y, classes=[False, True], vault=tmp_path / "vault")
     assert found.ask_many([[3.0, -3.0], [-3.0, 3.0]]).labels.tolist() == [True, False]
-    again = sb.Labeler("stability").reopen(tmp_path / "vault")
+    again = sb.Labeler(algorithm, teacher=LogisticRegression(), **settings)
+    again.fit(points, y, classes=[False, True], vault=tmp_path / "vault")
     assert again.used == 2
     certificate = again.released([[3.0, -3.0], [-3.0, 3.0]]).certificate
     assert sb.verify_certificate(certificate).ok

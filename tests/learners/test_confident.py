@@ -98,14 +98,14 @@ def test_a_stream_counts_answers_over_restarts_and_stops(tmp_path: Path) -> None
     first = stream(terms, ledger, vault)
     # two clear votes are answered and two even ones refused: a top of 50 is 40 below the threshold
     given = first.answer(counted([100, 0, 50, 50]), asked[:4])
-    answered = int((given.labels >= 0).sum())
+    answered = int(given.answered.sum())
     assert given.given.all()
     assert first.stream.used == 4
     assert answered <= 2
     again = stream(terms, ledger, vault)
     assert again.stream.left == 57
     more = again.answer(counted([100] * 10), asked[4:14])
-    assert int((more.labels >= 0).sum()) == 3 - answered
+    assert int(more.answered.sum()) == 3 - answered
     assert again.stream.left == 0
     # nothing new is told after the last answer, and what was told stays
     late = stream(terms, ledger, vault).answer(counted([100, 100]), [asked[20], asked[0]])
@@ -119,7 +119,7 @@ def test_a_stream_tells_the_student_apart_by_question(monkeypatch: pytest.Monkey
     predictions = [[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]
     # the second question is asked twice, and answered once
     given = opened.answer(counted([90, 95, 95]), [b"a", b"b", b"b"], predictions)
-    assert given.labels.tolist() == [-1, 1, 1]
+    assert given.labels.tolist() == [None, "yes", "yes"]
     with pytest.raises(DataError, match="predictions"):
         opened.answer(counted([90]), [b"c"], predictions)
 
@@ -226,10 +226,3 @@ def test_the_student_of_a_round_saw_released_labels_alone(monkeypatch: pytest.Mo
     for labels, _ in seen:
         told = run.released.labels[: len(labels)]
         assert (labels[told >= 0] == told[told >= 0]).all()
-
-
-def test_what_is_confirmed_has_the_stated_confidence() -> None:
-    student = StudentInRounds(None, POOL, [0, 1], K, 0.8)
-    shares = np.array([[0.1, 0.9], [0.75, 0.25], [0.8, 0.2], [0.05, 0.95]])
-    student.tell(np.arange(4), np.array([-1, -1, -1, 0]), shares)
-    assert student.labels.tolist() == [1, -1, 0, 0]

@@ -125,14 +125,6 @@ def test_an_estimate_that_nobody_paid_for_breaks_the_promise() -> None:
     )
 
 
-def test_a_number_without_noise_breaks_the_promise() -> None:
-    bare = _plan(K, POINTS, epsilon=30.0, budget=sb.PrivacyBudget(32.0, 0.02))
-    assert (
-        _worst_delta(bare, _sizes(TINY), _sigmas(TINY), TINY.budget.epsilon)
-        > 10 * TINY.budget.delta
-    )
-
-
 # --- what is read off the number ---
 
 

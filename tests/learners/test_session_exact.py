@@ -115,8 +115,8 @@ class World:
 
     def _book(self) -> tuple[Any, Any]:
         """Return the account, and the database in memory that holds it."""
-        book: Any = self.session.ledger._own_book
-        ((memory, _, _),) = book.store._resting._kept
+        book: Any = self.session.ledger
+        ((memory, _, _),) = book._store._resting._kept
         return book, memory
 
     def hidden(self) -> tuple[int, ...]:

@@ -18,16 +18,10 @@ from typer.testing import CliRunner
 import secretballot as sb
 from noisy_plans import noisy
 from secretballot.cli import app
-from secretballot.data.reading import read_table
-from secretballot.data.schema import Schema
-from secretballot.learners.pate.rounds import AskableRows
-from secretballot.publishing.again import differing_files
-from secretballot.publishing.job import AskedInRounds, NamedStudent, ReleasedWeights, StudentSource
 
 EVERY_KIND = {
     *("student.onnx", "report.html", "README.txt", "labels.csv", "answers.csv", "schema.json"),
-    *("queries.json", "queries-map.svg", "queries-map.png", "certificate.json"),
-    *("queries-curve.svg", "queries-curve.png"),
+    *("certificate.json", "model-card.md"),
 }
 
 
@@ -106,8 +100,7 @@ def test_no_byte_depends_on_the_private_side(tmp_path: Path, given: Path) -> Non
     assert here.keys() == there.keys()
     assert [name for name in here if here[name] != there[name]] == []
     assert {name.rpartition("/")[2] for name in here} >= EVERY_KIND
-    story = json.loads(here["rounds/queries.json"])
-    assert len(story["explanation"]["rounds"]) == 6  # the walk was taken again
+    assert b"What further labels changed" in here["rounds/report.html"]
 
 
 PATE = ["--n-teachers", "20", "--set", "n_queries=20"]
@@ -151,14 +144,6 @@ def test_an_interrupted_run_comes_to_the_same_release_wherever_it_goes_on(
     assert CliRunner().invoke(app, [*words, "--out", str(tmp_path / "here")]).exit_code == 0
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert CliRunner().invoke(app, [*words, "--out", "run"]).exit_code == 0
-    release = tmp_path / "here" / "release"
-    schema, table = Schema.read(release / "schema.json"), read_table(tmp_path / "public.csv")
-    public = schema.encode(table)
-    rounds = AskedInRounds(method, AskableRows.of(public).rows, None)
-    asked = rounds if method == "margin" else None
-    source: StudentSource = ReleasedWeights() if method == "moments" else NamedStudent("auto")
-    given: dict[str, Any] = {"X_public": public, "asked": asked}
-    assert differing_files(release, student=source, **given) == []
-    one, two = contents(release), contents(tmp_path / "elsewhere" / "run" / "release")
+    one, two = (contents(tmp_path / place / "release") for place in ("here", "elsewhere/run"))
     assert one.keys() == two.keys()
     assert [name for name in one if one[name] != two[name]] == []

@@ -15,7 +15,6 @@ from test_report_page import HOSTILE, Page
 import secretballot_verify as second
 from made_certificates import failed, renewed, reseal
 from secretballot.exceptions import CertificateError
-from secretballot.publishing.again import differing_files, read_release
 from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import with_about
@@ -62,8 +61,8 @@ def test_they_are_written_with_the_files_and_change_nothing_that_was_paid(
     }
     for folder in ("named", "plain"):
         assert verify_certificate(tmp_path / folder).ok
-        assert read_release(tmp_path / folder) == read_release(tmp_path / "plain")
-        assert differing_files(tmp_path / folder) == []
+        labels = (tmp_path / folder / "labels.csv").read_bytes()
+        assert labels == (tmp_path / "plain" / "labels.csv").read_bytes()
     with pytest.raises(CertificateError, match=r"about\.name is unknown"):
         write_release(tmp_path / "refused", released, about={"name": "x"})
     assert not (tmp_path / "refused").exists()

@@ -59,22 +59,6 @@ def test_the_digest_sees_every_value() -> None:
     assert len(known) == 6
 
 
-@pytest.mark.parametrize(
-    ("labels", "counts", "said"),
-    [
-        (np.array([0]), None, "same length"),
-        (np.array([0, 2]), None, "class indices"),
-        (np.array([0, -2]), None, "class indices"),
-        (np.array([0, 1]), np.zeros((2, 3), int), "noisy_counts has shape"),
-    ],
-)
-def test_what_does_not_fit_is_refused(
-    labels: np.ndarray, counts: np.ndarray | None, said: str
-) -> None:
-    with pytest.raises(DataError, match=said):
-        text(np.array([0, 1]), labels, ["a", "b"], counts)
-
-
 @pytest.mark.parametrize("n_counts", [0, 1, 10])
 def test_what_is_written_is_read_back(n_counts: int) -> None:
     rng = np.random.default_rng(3)

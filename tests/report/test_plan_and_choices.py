@@ -108,7 +108,7 @@ def test_an_honest_plan_and_honest_choices_verify(planned: Callable[..., dict[st
     ("change", "words"),
     [
         ({"planned": 90}, "set up for another number"),
-        ({"used": 59}, "59 queries were used; 60 were released"),
+        ({"used": 59}, "59 queries were used; its rounds hold 60, and 60"),
         ({"rounds": [20, 20]}, "rounds hold 40"),
         ({"left": "none"}, "40 queries were left"),
         ({"left": "returned"}, "only a Renyi ledger"),

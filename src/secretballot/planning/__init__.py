@@ -4,7 +4,7 @@ Nothing here sees private data. What is measured is measured on data that may be
 labelled stand-in.
 """
 
-from secretballot.planning.plan.estimates import Estimate, MomentsForecast, RareForecast
+from secretballot.planning.plan.estimates import Estimate, MomentsForecast
 from secretballot.planning.plan.model import (
     Candidate,
     Expected,
@@ -25,7 +25,6 @@ __all__ = [
     "Improvement",
     "MomentsForecast",
     "Plan",
-    "RareForecast",
     "Setting",
     "Task",
     "make_plan",

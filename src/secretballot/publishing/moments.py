@@ -15,13 +15,12 @@ from secretballot.bases.integer_model import (
     model_of_stages,
 )
 from secretballot.exceptions import DataError
-from secretballot.publishing.job import ReleaseJob
-from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.methods import has_moments
+from secretballot.released import ReleasedLabels, ReleasedSums
+from secretballot.report.certificate.methods import SUMS
 from secretballot.students import MomentsStudent
 
 
-def model_of_certificate(job: ReleaseJob) -> MomentsStudent:
+def model_of_certificate(released: ReleasedLabels | ReleasedSums, X_public: Any) -> MomentsStudent:
     """Return the model whose weights the certificate states, in the basis of the public points.
 
     Raises
@@ -29,19 +28,19 @@ def model_of_certificate(job: ReleaseJob) -> MomentsStudent:
     DataError
         If the certificate is about something else, or the public points do not give its basis.
     """
-    certificate = job.released.certificate
-    if not has_moments(certificate):
+    certificate = released.certificate
+    if certificate["public"]["method"] not in SUMS:
         raise DataError(
             "The release holds no sums over records, so no model follows from its certificate; name"
             " another student."
         )
-    if job.X_public is None:
+    if X_public is None:
         raise DataError("The model needs the public points of the release; give them as X_public.")
     public = certificate["public"]
-    basis = _basis_by_settings(public["basis"]).fit(job.X_public)
-    pool = basis.rows(job.X_public)
+    basis = _basis_by_settings(public["basis"]).fit(X_public)
+    pool = basis.rows(X_public)
     weights = np.array(public["weights"], dtype=np.int64)
-    classes = job.released.classes if isinstance(job.released, ReleasedLabels) else None
+    classes = released.classes if isinstance(released, ReleasedLabels) else None
     labels, bounds = public.get("labels"), public.get("bounds")
     n_columns = len(labels or classes or [bounds])
     if classes is not None and n_columns == 2:

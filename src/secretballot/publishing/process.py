@@ -97,9 +97,7 @@ class PublishingProcess:
                 self._ready = self._next_message()[1]
         return self._ready
 
-    def perform(
-        self, job: bytes, folder: str, say: Callable[[str], None]
-    ) -> tuple[Any, bytes | None]:
+    def perform(self, job: bytes, folder: str, say: Callable[[str], None]) -> Any:
         """Have a release made in an empty folder.
 
         Parameters
@@ -112,14 +110,10 @@ class PublishingProcess:
 
         Returns
         -------
-        written : WrittenFiles
-        student : bytes or None
-            Its pickle; None where there is none that can be pickled.
+        WrittenFiles
 
         Raises
         ------
-        NotPortableError
-            If it cannot import the student.
         SecretBallotError
             What the job was refused with.
         OSError
@@ -144,8 +138,7 @@ class PublishingProcess:
             raise DataError(_ENDED.format(how=_ending_text(message[1])))
         if isinstance(outcome, BaseException):
             raise outcome
-        written, student = outcome
-        return written, student
+        return outcome
 
     def stop(self) -> None:
         """End it, with all that it started."""

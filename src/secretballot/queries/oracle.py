@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import expit
 
 from secretballot._rows import take_rows
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot.exceptions import ParameterError
 from secretballot.queries.base import LabelledRows
-from secretballot.queries.coverage import is_sparse
 from secretballot.queries.uncertainty import PoolLearner
 
 # Weights of a forced label, in units of the weight of all answers, from hardly any to more than
@@ -76,7 +75,7 @@ class LogisticFits:
 
     def _with_intercept(self, rows: IntArray) -> FloatArray:
         points = take_rows(self._X, rows)
-        points = points.toarray() if is_sparse(points) else points
+        points = points.toarray() if sparse.issparse(points) else points
         return np.column_stack([np.ones(len(rows)), points])
 
     def _least(
@@ -284,38 +283,3 @@ class OracleRegion:
         within = np.array([member.mistakes <= self._most_mistakes for member in members]) & obeyed
         found.extend(member for member, good in zip(members, within, strict=True) if good)
         return places[obeyed & ~within], places[~obeyed]
-
-
-def check_obedience(learner: PoolLearner) -> None:
-    """Refuse a learner that cannot be forced: it is tried on points of the pool with dummy labels.
-
-    Raises
-    ------
-    ParameterError
-        If the learner takes no sample weights, or does not follow them.
-    DataError
-        If it fails on the points.
-    """
-    reason = "takes no sample weights"
-    if learner.weight_name is not None:
-        learner.try_fits(lambda model, X: model.predict(X))
-        if _obeys_weights(learner, learner.trial_rows()):
-            return
-        reason = "does not follow its sample weights"
-    raise ParameterError(
-        f"the learner {learner.name} {reason}: a learner that cannot be constrained; "
-        "give one that follows sample weights, such as LogisticRegression, or use margin sampling."
-    )
-
-
-def _obeys_weights(fits: ForcedFits, rows: IntArray) -> bool:
-    """Return whether a heavy label of a rare class is obeyed, which without weight is outvoted."""
-    if len(rows) < 8:  # too few to outvote anything
-        return True
-    labels = (np.arange(len(rows)) < 2).astype(np.int64)
-    known = LabelledRows(rows, labels, np.ones(len(rows)), rows)
-    tried, others = rows[5:8], np.ones(3, dtype=np.int64)
-    models = fits.force(known, tried, others, np.full(3, _FORCES[-1] * len(rows)))
-    return all(
-        int(fits.predict(model, tried[[place]])[0]) == 1 for place, model in enumerate(models)
-    )

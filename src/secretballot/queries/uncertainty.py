@@ -25,6 +25,7 @@ from secretballot.queries.base import (
     PublicPool,
     QuerySelector,
     QueryStrategy,
+    default_round_size,
     labelled_rows,
 )
 from secretballot.queries.coverage import ClusterSampling, scaled_points, spread_over
@@ -223,13 +224,13 @@ class UncertaintySampling(QueryStrategy):
         learner = PoolLearner(self.learner, pool)
         self._check_learner(learner)
         learner.try_fits(self._doubt_of_model)
-        points = None
+        points, cold = None, None
         if self.spread > 1:
             points = learner.X if self.learner is None else scaled_points(pool.X)
-        # refuses now, for nothing, what it would refuse after the first round was paid
         if not learner.is_frozen:  # which needs no cold start
-            self.cold_start.start(replace(pool, n_queries=1))
-        return _UncertaintySelector(self, pool, learner, points)
+            planned = max(default_round_size(pool.n_queries), _COLD_POINTS)
+            cold = self.cold_start.start(replace(pool, n_queries=planned))
+        return _UncertaintySelector(self, pool, learner, points, cold)
 
     def describe(self) -> dict[str, Any]:
         """Return name and settings."""
@@ -370,11 +371,15 @@ class _UncertaintySelector(QuerySelector):
     """One run: cold start, then rounds of the most uncertain points, spread out."""
 
     def __init__(
-        self, strategy: UncertaintySampling, pool: PublicPool, learner: PoolLearner, points: Any
+        self,
+        strategy: UncertaintySampling,
+        pool: PublicPool,
+        learner: PoolLearner,
+        points: Any,
+        cold: QuerySelector | None,
     ) -> None:
         self._strategy, self._pool, self._learner, self._points = strategy, pool, learner, points
-        self._cold: QuerySelector | None = None
-        self._released: ReleasedLabels | None = None
+        self._cold = cold
         self._known = LabelledRows.none()
         self._free = np.ones(pool.n_points, dtype=np.bool_)
         self._rounds: list[dict[str, Any]] = []
@@ -383,16 +388,15 @@ class _UncertaintySelector(QuerySelector):
         """Return `n` rows, or what is left of the pool."""
         if not self._free.any():
             return np.empty(0, dtype=np.int64)
-        cold = self._known.n_classes < 2 and not self._learner.is_frozen
-        rows = self._cold_rows(n) if cold else self._doubtful_rows(n)
+        cold = self._cold if self._known.n_classes < 2 else None
+        rows = self._doubtful_rows(n) if cold is None else cold.propose(n)
         self._free[rows] = False
-        self._rounds.append({"asked": len(rows), "cold_start": cold})
+        self._rounds.append({"asked": len(rows), "cold_start": cold is not None})
         return rows
 
     def receive(self, released: ReleasedLabels) -> None:
         """Take in everything released so far."""
         self._known = labelled_rows(released, self._pool)
-        self._released = released
         self._free[self._known.asked] = False
         if self._cold is not None:
             self._cold.receive(released)
@@ -400,17 +404,6 @@ class _UncertaintySelector(QuerySelector):
     def explain(self) -> dict[str, Any]:
         """Return the size of every round, and whether it was a cold start."""
         return {"rounds": [dict(entry) for entry in self._rounds]}
-
-    def _cold_rows(self, n: int) -> IntArray:
-        if self._cold is None:
-            planned = replace(self._pool, n_queries=max(n, _COLD_POINTS))
-            self._cold = self._strategy.cold_start.start(planned)
-            if self._released is not None:
-                self._cold.receive(self._released)
-        found = np.empty(0, dtype=np.int64)
-        while len(found) < n and len(rows := self._cold.propose(n - len(found))):
-            found = np.concatenate([found, rows[self._free[rows]]])
-        return found
 
     def _doubtful_rows(self, n: int) -> IntArray:
         # Seeds depend on how many points were asked, so that a run that is taken up again draws the

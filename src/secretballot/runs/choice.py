@@ -12,9 +12,9 @@ from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.selection.semi_private import SemiPrivateClassifier
 from secretballot.learners.training.learner import Learner
-from secretballot.publishing.job import ChosenHypothesis, SavedStudent, StudentSource
+from secretballot.publishing.work import ChosenHypothesis
 from secretballot.report.certificate.fields import read_certificate
-from secretballot.report.student.load import load_student
+from secretballot.report.student.load import OnnxStudent, load_student
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.method import Fitted, Method, Quote, Sizes
 from secretballot.runs.questions import Caution, Watch, cautions_of_ids
@@ -93,7 +93,7 @@ class Choice(Method):
         """Return the learner of these settings."""
         return self.learner_with(hypotheses=self._students or self.hypotheses, ledger=ledger)
 
-    def source(self, model: Any) -> StudentSource:
+    def source(self, model: Any) -> Any:
         """Return what the student is made by, of a learner that released."""
         if self.hypotheses is not None:
             return ChosenHypothesis(self.hypotheses)
@@ -173,8 +173,8 @@ def chosen_words(public: Mapping[str, Any], schema: Schema, classes: Sequence[An
     return f"{classes[1]} where {where} (encoded), else {classes[0]}"
 
 
-def chosen_file(paths: Sequence[Path], model: SemiPrivateClassifier) -> SavedStudent:
-    """Return the file of the chosen candidate, as it was when it was chosen."""
+def chosen_file(paths: Sequence[Path], model: SemiPrivateClassifier) -> OnnxStudent:
+    """Return the chosen candidate, as it was when it was chosen."""
     path = paths[model.choice_.values.item()]
     content = path.read_bytes()
     if not model.certificate_["public"]["chosen"].endswith(sha256(content).hexdigest()[:_DIGITS]):
@@ -182,4 +182,4 @@ def chosen_file(paths: Sequence[Path], model: SemiPrivateClassifier) -> SavedStu
             f"The file {str(path)!r} was changed while the run was at work; put it back, and"
             " repeat."
         )
-    return SavedStudent(content)
+    return OnnxStudent(content)

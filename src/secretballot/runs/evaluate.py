@@ -16,8 +16,8 @@ from secretballot.data.reading import read_table, table_blocks
 from secretballot.data.schema import Encoding, Schema
 from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
 from secretballot.learners.training.private_rows import PrivateRows
+from secretballot.report.certificate import methods
 from secretballot.report.certificate.fields import read_certificate
-from secretballot.report.certificate.methods import has_moments, is_by_record, is_chosen
 from secretballot.report.certificate.models import CERTIFICATE_FILE
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.verify import verify_certificate
@@ -25,10 +25,10 @@ from secretballot.report.metrics import (
     PairedDifference,
     answers_of_student,
     metrics_of_student,
+    metrics_of_table_student,
     paired_balanced_difference,
     paired_difference,
 )
-from secretballot.report.table_metrics import metrics_of_table_student
 from secretballot.runs.folder import SPEC_FILE
 from secretballot.runs.spec import CHOICE, MOMENTS, PATE, RECORD_VOTES, DataSpec, RunSpec
 from secretballot.runs.student_file import StudentFile, read_student_file, release_of
@@ -36,6 +36,12 @@ from secretballot.runs.table_match import TableCells, misfits
 from secretballot.runs.tables import declared_names, targets_of
 
 ROLE = "labelled file"
+#: What a run calls the method of a certificate; the others let teachers vote.
+_METHODS = {
+    methods.EXPONENTIAL: CHOICE,
+    methods.RECORD_VOTES: RECORD_VOTES,
+    **dict.fromkeys(methods.SUMS, MOMENTS),
+}
 
 
 @dataclass(frozen=True)
@@ -62,11 +68,7 @@ class EvaluatedRelease:
     @property
     def method(self) -> str:
         """How private records became the model."""
-        if has_moments(self.certificate):
-            return MOMENTS
-        if is_by_record(self.certificate):
-            return RECORD_VOTES
-        return CHOICE if is_chosen(self.certificate) else PATE
+        return _METHODS.get(self.certificate["public"]["method"], PATE)
 
     def to_json(self) -> dict[str, Any]:
         """Return all of it as JSON values."""

@@ -30,7 +30,7 @@ from secretballot.vault import make_vault, read_secret, write_secret
 SPEC_FILE = "spec.toml"
 #: What shapes the student, or what is stated of the release, alone: post-processing, which another
 #: attempt may do otherwise.
-_FREE = frozenset({"student", "abstentions", "title", "controller", "contact"})
+_FREE = frozenset({"student", "title", "controller", "contact"})
 #: What a run leaves in its vault before anything was learnt.
 _BEGINNINGS = frozenset(
     {

@@ -9,7 +9,6 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.learners.training.learner import Learner
-from secretballot.publishing.job import AskedInRounds, NamedStudent, StudentSource
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.runs.account import Account
 from secretballot.runs.folder import RunFolder
@@ -121,13 +120,12 @@ class Fitted:
     Attributes
     ----------
     released : ReleasedLabels or ReleasedSums
-    student : StudentSource or None
-    asked : AskedInRounds or None
+    student : str, ChosenHypothesis, OnnxStudent or None
+        As `ReleaseJob` takes it.
     """
 
     released: ReleasedLabels | ReleasedSums
-    student: StudentSource | None
-    asked: AskedInRounds | None = None
+    student: Any
 
 
 class Method:
@@ -303,9 +301,9 @@ class Method:
         )
         return model
 
-    def source(self, model: Learner) -> StudentSource:
+    def source(self, model: Learner) -> Any:
         """Return what the student is made by, of a learner that released."""
-        return NamedStudent(self.settings.student)
+        return str(self.settings.student)
 
     def quoted(self, sigma: float, sizes: Sizes, terms: Mapping[str, Any], **more: Any) -> Quote:
         """Return a quote of this method and price."""

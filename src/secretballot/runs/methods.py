@@ -61,7 +61,6 @@ from secretballot.learners.training.learner import Learner
 from secretballot.learners.training.shards import check_positions
 from secretballot.learners.training.targets import Target
 from secretballot.named_learners import teacher_by_name
-from secretballot.publishing.job import AskedInRounds, ReleasedWeights, StudentSource
 from secretballot.queries import InRounds, rounds_of
 from secretballot.releasing import release
 from secretballot.report.certificate.coverage import COUNTS_SHARE
@@ -143,10 +142,6 @@ class Moments(Method):
         execution = self.spec.execution
         return {"executor": execution.executor, "send_shards": execution.send_shards}
 
-    def source(self, model: Learner) -> StudentSource:
-        """Return what the student is made by, of a learner that released."""
-        return ReleasedWeights() if self.settings.student == "auto" else super().source(model)
-
 
 class RecordVotes(Method):
     """Every record votes at its nearest public points."""
@@ -193,7 +188,7 @@ def _noise(terms: Terms) -> float:
     mechanism, n_teachers = terms.mechanism, terms.shape.n_teachers or 0
     if isinstance(mechanism, NoisyMeans):
         low, high = terms.public["bounds"]
-        return mechanism.sigma * (high - low) / (n_teachers * (terms.shape.n_classes - 1))
+        return float(mechanism.sigma * (high - low) / (n_teachers * (terms.shape.n_classes - 1)))
     if isinstance(mechanism, SparseVector | AbstentionTable):
         return scale_of_stream(mechanism)
     if isinstance(mechanism, ConfidentLabels):
@@ -305,15 +300,6 @@ class Pate(VoteMethod):
         # which would say itself how many queries make sense
         terms = {**quoted.terms, "estimate": self._estimate}
         return replace(quoted, terms=terms, cautions=())
-
-    def fit(self, inputs: RunInputs, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
-        """Release, and return what came of it; the student is fitted elsewhere."""
-        fitted = super().fit(inputs, folder, ledger, watch)
-        if self._rounds is None:
-            return fitted
-        name, _, _ = self.settings.strategy.partition(":")
-        rows = AskableRows.of(inputs.X_public).rows
-        return replace(fitted, asked=AskedInRounds(name, rows, self._rounds.round_size))
 
     def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
         """Return the learner of these settings."""

@@ -253,9 +253,8 @@ def plan(
         Plan for votes by this mechanism alone, by its name for `PATEClassifier`; by default all
         are weighed.
     class_weight : "balanced" or mapping of class to float, optional
-        What decisions count each class for, as for `RecordMomentsClassifier`: the forecast is then
-        also of balanced accuracy and of the recall of the rarest class. Votes take none, so record
-        moments alone are planned.
+        What decisions count each class for, as for `RecordMomentsClassifier`. Votes take none, so
+        record moments alone are planned.
     basis : str or basis of `secretballot.bases`
         As for `RecordMomentsClassifier`.
     seed : int
@@ -280,8 +279,7 @@ def plan(
         If a number is out of its range, a name is unknown, or no votes can do the task and record
         moments are not tried.
     DataError
-        If the stand-in is not a table with one class for each of at least 100 rows, or too few rows
-        of a rare class are left of it.
+        If the stand-in is not a table with one class for each of at least 100 rows.
 
     Privacy
     -------
@@ -295,7 +293,12 @@ def plan(
     # noisy sums over records need a delta above 0; votes under Laplace noise do not
     only_votes = n_teachers is not None or mechanism is not None or not budget.delta > 0
     if class_weight is not None:
-        _refuse_voting_settings(teacher, n_teachers, mechanism)
+        if n_teachers is not None or mechanism is not None:
+            raise ParameterError(
+                Parameter("class_weight"),
+                " is about record moments, and teachers and mechanisms are about votes; leave one"
+                " of the two out.",
+            )
         made = _plan_without_votes(task, index, seed)
     else:
         try:
@@ -340,22 +343,6 @@ def _names_of(y: Any, n_classes: int) -> tuple[Any, ...]:
     number."""
     found = np.unique(np.asarray(y)).tolist()
     return tuple(found) if len(found) == n_classes else tuple(range(n_classes))
-
-
-def _refuse_voting_settings(teacher: str, n_teachers: int | None, mechanism: str | None) -> None:
-    """Refuse settings of votes beside those of rare classes, which votes do not take."""
-    for name, given in (
-        ("teacher", teacher != "logistic"),
-        ("teachers", n_teachers is not None),
-        ("mechanism", mechanism is not None),
-    ):
-        if given:
-            raise ParameterError(
-                Parameter(name),
-                " is about votes, and ",
-                Parameter("class_weight"),
-                " is about record moments; leave one of the two out.",
-            )
 
 
 def classifier_by_plan(plan: Plan) -> PATEClassifier:

@@ -13,12 +13,17 @@ from typing import Any
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.data.schema import Schema
 from secretballot.data.stored import forget_table
-from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.process import start_publishing
-from secretballot.publishing.release import ReleaseFolder, check_parts, publish
+from secretballot.publishing.release import check_parts, publish
 from secretballot.released import ReleasedLabels
-from secretballot.report.metrics import Metrics, metrics_of_student
-from secretballot.report.table_metrics import TableMetrics, metrics_of_table_student
+from secretballot.report.metrics import (
+    Metrics,
+    TableMetrics,
+    metrics_of_student,
+    metrics_of_table_student,
+)
+from secretballot.report.release.folder import ReleaseJob
+from secretballot.report.student.load import load_student
 from secretballot.runs.account import Account, place_of_account, settle_request
 from secretballot.runs.choice import chosen_words
 from secretballot.runs.evaluate import evaluate, verified_certificate
@@ -138,8 +143,9 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
             folder.release, _job(method, inputs, fitted), damaged=folder.damaged, say=watch.step
         )
         forget_table(folder.vault)
-    metrics = _measured(made, inputs, watch)
-    return _outcome(spec, folder, made.certificate, metrics, resumed=folder.resumed)
+    metrics = _measured(folder, inputs, watch)
+    resumed = folder.resumed
+    return _outcome(spec, folder, account.place, made.certificate, metrics, resumed=resumed)
 
 
 def quote(spec: RunSpec, reporter: Watch | None = None) -> Quote:
@@ -183,30 +189,25 @@ def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
         job,
         X_public=inputs.X_public,
         schema=replace(inputs.schema, classes=classes, target=spec.data.target).to_json(),
-        asked=fitted.asked,
-        abstentions=getattr(spec.method, "abstentions", "drop"),
         raw_rows=inputs.raw_rows,
         test=inputs.test_rows if spec.output.publish_metrics else None,
     )
 
 
-def _measured(made: ReleaseFolder, inputs: Any, watch: Watch) -> Metrics | TableMetrics | None:
+def _measured(folder: RunFolder, inputs: Any, watch: Watch) -> Metrics | TableMetrics | None:
     """Return the metrics of the published student, and say so where it cannot be measured."""
     test = getattr(inputs, "test_rows", None)
     if test is None:
         return None
-    if made.student is None:
-        watch.note(
-            "The student cannot be handed back by the process that fitted it, so it is not"
-            " measured.",
-            private=False,
-        )
+    file = folder.release / "student.onnx"
+    if not file.is_file():
+        watch.note("No student was published, so none is measured.", private=False)
         return None
-    classes = inputs.classes
+    student, classes = load_student(file), inputs.classes
     if not classes:
-        return metrics_of_table_student(made.student, *test)
+        return metrics_of_table_student(student, *test)
     points, index = test
-    return metrics_of_student(made.student, points, index, classes)
+    return metrics_of_student(student, points, index, classes)
 
 
 def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
@@ -229,12 +230,14 @@ def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
     metrics, table = None, spec.output.evaluate
     if table is not None and (folder.release / "student.onnx").is_file():
         metrics = evaluate([folder.root], table, spec.data.target)[0][0].metrics
-    return _outcome(spec, folder, certificate, metrics, resumed=False)
+    place = place_of_account(spec, folder)
+    return _outcome(spec, folder, place, certificate, metrics, resumed=False)
 
 
 def _outcome(
     spec: RunSpec,
     folder: RunFolder,
+    account: Path | DatabasePlace,
     certificate: dict[str, Any],
     metrics: Metrics | TableMetrics | None,
     *,
@@ -258,7 +261,7 @@ def _outcome(
         release=folder.release,
         vault=folder.vault,
         files=tuple(sorted(found.name for found in folder.release.iterdir())),
-        account=place_of_account(spec, folder),
+        account=account,
         resumed=resumed,
         chosen=chosen,
         candidates=candidates,

@@ -29,7 +29,6 @@ from pydantic.fields import FieldInfo
 from secretballot._naming import integers_or_words, named
 from secretballot._places import is_url, place_of, shown_place, table_name
 from secretballot._validation import (
-    Abstentions,
     BasisName,
     HeaderLine,
     Relation,
@@ -350,8 +349,6 @@ class PateSpec(StudentSpec):
     strategy: str = setting("passive")
     """Which public points: passive, or in rounds disagreement, margin, entropy, committee,
     k-center, cluster."""
-    abstentions: Abstentions = setting("drop")
-    """What a student makes of queries without answer."""
 
 
 class RecordVotesSpec(StudentSpec):
@@ -469,9 +466,6 @@ class ForecastSpec(Part):
     n_classes: int | None = None
     student_accuracy: tuple[float, float, float] | None = None
     answered: tuple[float, float, float] | None = None
-    balanced_accuracy: tuple[float, float, float] | None = None
-    recall: tuple[float, float, float] | None = None
-    rare_class: int | None = None
 
 
 class RunSpec(Part):

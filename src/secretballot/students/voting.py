@@ -10,11 +10,10 @@ from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import FloatArray
 from secretballot._validation import check_count
-from secretballot.exceptions import Parameter, ParameterError
 
 # in the sentence by which AdaBoost refuses its first hypothesis
 _WORSE_THAN_A_GUESS = "worse than random"
@@ -89,10 +88,10 @@ class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ParameterError
-            If the base learner takes no weights, or `n_rounds` is no integer of at least 1.
+            If `n_rounds` is no integer of at least 1.
         """
         rounds = check_count("n_rounds", self.n_rounds)
-        base = self._checked_base()
+        base = DecisionTreeClassifier(max_depth=1) if self.base is None else self.base
         points, labels = validate_data(self, X, y, accept_sparse="csr")
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)
@@ -101,21 +100,6 @@ class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             stump = DecisionTreeClassifier(max_depth=1)
             return self._with_hypotheses([stump.fit(points, labels)], np.ones(1))
         return self._fit_boosted(base, rounds, points, labels)
-
-    def _checked_base(self) -> Any:
-        base = DecisionTreeClassifier(max_depth=1) if self.base is None else self.base
-        if not (
-            hasattr(base, "fit")
-            and hasattr(base, "predict")
-            and has_fit_parameter(base, "sample_weight")
-        ):
-            raise ParameterError(
-                Parameter("base"),
-                f" is {type(base).__name__}, whose fit takes no sample_weight, which boosting"
-                " needs; use a classifier that takes it, and put preprocessing before the"
-                " VotingStudent.",
-            )
-        return base
 
     def _fit_boosted(self, base: Any, rounds: int, X: Any, y: NDArray[Any]) -> Self:
         # AdaBoost raises where its first hypothesis is no better than a guess; that one alone is

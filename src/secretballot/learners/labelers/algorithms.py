@@ -309,7 +309,8 @@ def algorithm_of(given: Any) -> Stability:
         raise fault_of(error) from None
 
 
-class BudgetSplit(Model):
+@dataclass(frozen=True)
+class BudgetSplit:
     """What each part of a universal labeler may cost, so that both together cost the budget.
 
     Attributes
@@ -326,12 +327,12 @@ class BudgetSplit(Model):
         Where the split comes from.
     """
 
-    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
-    delta: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False, strict=True)]
-    first_epsilon: Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
-    endless_epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
-    first_questions: Annotated[int, Field(ge=0, le=10**12, strict=True)]
-    why: Annotated[str, Field(strict=True)]
+    epsilon: float
+    delta: float
+    first_epsilon: float
+    endless_epsilon: float
+    first_questions: int
+    why: str
 
     @classmethod
     def of(cls, total: PrivacyBudget, share: float, n_first: int, why: str) -> "BudgetSplit":
@@ -350,14 +351,7 @@ class BudgetSplit(Model):
                 Parameter("epsilon_share"),
                 f" is {share}, which leaves one part no epsilon; give one nearer to 0.5.",
             )
-        return cls(
-            epsilon=total.epsilon,
-            delta=total.delta,
-            first_epsilon=first,
-            endless_epsilon=endless,
-            first_questions=n_first,
-            why=why,
-        )
+        return cls(total.epsilon, total.delta, first, endless, n_first, why)
 
     @property
     def first(self) -> PrivacyBudget | None:

@@ -47,7 +47,7 @@ def default_votes(n_points: int) -> int:
     """Return for how many of `n_points` public points a record votes unless set otherwise.
 
     More votes of a record are more noise and still more knowledge, as long as their points are near
-    to it: one in a hundred points measured best on a table (decision 0022).
+    to it: one in a hundred points measured best on a table.
     """
     return max(1, min(_FEW_VOTES, n_points // _FEW_IN), n_points // _ONE_IN)
 

@@ -282,7 +282,8 @@ def _row_hashes(X: Any) -> Hashes:
 def _block_hashes(rows: Any) -> Hashes:
     multipliers = _column_multipliers(n_columns(rows))
     if sparse.issparse(rows):
-        rows = rows.toarray()
+        matrix: Any = rows
+        rows = matrix.toarray()
     if not hasattr(rows, "iloc") and rows.dtype.kind in "biuf":
         return _mixed_bits(_mixed_bits(_float_bits(rows.astype(np.float64))) @ multipliers)
     sums = np.zeros(n_rows(rows), dtype=np.uint64)

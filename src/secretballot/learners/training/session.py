@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -43,25 +43,73 @@ from secretballot.teachers.rows import take_rows
 from secretballot.vault import VaultFiles, is_other_ledger, keep_in_step, read_secret, write_secret
 
 
-class LabelAnswers(NamedTuple):
-    """Answers to a few questions, public as soon as they are returned.
+@dataclass(frozen=True)
+class SessionAnswer:
+    """The answer to one question; public.
 
     Attributes
     ----------
-    labels : ndarray of int64, shape (n,)
-        Class index, -1 for an abstention or where no answer is given.
-    noisy_counts : ndarray of int64, shape (n,) or (n, n_classes), or None
-        Where counts are released; 0 where no answer is given.
-    given : ndarray of bool, shape (n,)
-        False for questions that came after the reservation was used up or had stopped.
-    left : int
-        Questions that may still be answered.
+    label : class value or None
+        None where the session abstained.
+    noisy_count : int, tuple of int or None
+        Where counts are released: of the second class for two classes, or of every class; in votes.
+    left : float
+        Questions that are still paid for: an integer, or infinity of a universal labeler.
+    endless : bool
+        Whether the hypothesis of a universal labeler gave it.
     """
 
-    labels: IntArray
-    noisy_counts: IntArray | None
+    label: Any
+    noisy_count: int | tuple[int, ...] | None
+    left: float
+    endless: bool = False
+
+    @property
+    def abstained(self) -> bool:
+        """Whether there is no label."""
+        return self.label is None
+
+
+@dataclass(frozen=True, eq=False)
+class SessionAnswers:
+    """The answers to many questions; public.
+
+    Attributes
+    ----------
+    labels : ndarray of object, shape (n,)
+        Class values; None where the session abstained or the reservation was spent.
+    answered : ndarray of bool, shape (n,)
+        Where there is a label.
+    given : ndarray of bool, shape (n,)
+        False where the reservation was spent before the question came.
+    noisy_counts : ndarray of int64, shape (n,) or (n, n_classes), or None
+        Where counts are released.
+    left : float
+        Questions that are still paid for: an integer, or infinity of a universal labeler.
+    endless : ndarray of bool, shape (n,), or None
+        Of a universal labeler: where its hypothesis gave the label.
+    """
+
+    labels: ObjectArray
+    answered: BoolArray
     given: BoolArray
-    left: int
+    noisy_counts: IntArray | None
+    left: float
+    endless: BoolArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def first(self) -> SessionAnswer:
+        """The answer to the first question."""
+        count = None if self.noisy_counts is None else self.noisy_counts[0].tolist()
+        return SessionAnswer(
+            self.labels[0],
+            tuple(count) if isinstance(count, list) else count,
+            self.left,
+            self.endless is not None and bool(self.endless[0]),
+        )
 
 
 class LabelStream:
@@ -194,7 +242,7 @@ class LabelStream:
             return "returned"
         return "kept" if self.resumable and self.left else "forfeited"
 
-    def find(self, questions: Sequence[bytes]) -> LabelAnswers:
+    def find(self, questions: Sequence[bytes]) -> SessionAnswers:
         """Return the stored answers; it costs nothing and draws nothing."""
         return self._read(self.stream.find(questions))
 
@@ -204,7 +252,7 @@ class LabelStream:
         questions: Sequence[bytes],
         predictions: ArrayLike | None = None,
         admit: Callable[[BoolArray], BoolArray] | None = None,
-    ) -> LabelAnswers:
+    ) -> SessionAnswers:
         """Return the answers to questions, stored ones and new ones, while any are left.
 
         Parameters
@@ -245,10 +293,13 @@ class LabelStream:
             found = found._replace(left=drawn.left)
         return self._read(found)
 
-    def _read(self, answers: releasing.Answers) -> LabelAnswers:
-        labels, counts = labels_in(self._terms.mechanism, self._terms.shape, answers.values)
-        labels = np.where(answers.given, labels, -1)
-        return LabelAnswers(labels, counts, answers.given, answers.left)
+    def _read(self, answers: releasing.Answers) -> SessionAnswers:
+        index, counts = labels_in(self._terms.mechanism, self._terms.shape, answers.values)
+        answered = answers.given & (index >= 0)
+        labels = np.full(len(index), None, dtype=object)
+        for row in np.flatnonzero(answered):
+            labels[row] = self.classes[index[row]]
+        return SessionAnswers(labels, answered, answers.given, counts, answers.left)
 
 
 def plan_of(
@@ -313,75 +364,6 @@ def _certificate_of_one(planned: Released, plan: Mapping[str, object] | None) ->
     one = replace(planned, values=planned.values[:1])
     sizes = {"queries": n, "answered": given}
     return labels_released(one, np.zeros(1, np.int64), "0" * 64, plan, sizes).certificate
-
-
-@dataclass(frozen=True)
-class SessionAnswer:
-    """The answer to one question; public.
-
-    Attributes
-    ----------
-    label : class value or None
-        None where the session abstained.
-    noisy_count : int, tuple of int or None
-        Where counts are released: of the second class for two classes, or of every class; in votes.
-    left : float
-        Questions that are still paid for: an integer, or infinity of a universal labeler.
-    endless : bool
-        Whether the hypothesis of a universal labeler gave it.
-    """
-
-    label: Any
-    noisy_count: int | tuple[int, ...] | None
-    left: float
-    endless: bool = False
-
-    @property
-    def abstained(self) -> bool:
-        """Whether there is no label."""
-        return self.label is None
-
-
-@dataclass(frozen=True, eq=False)
-class SessionAnswers:
-    """The answers to many questions; public.
-
-    Attributes
-    ----------
-    labels : ndarray of object, shape (n,)
-        Class values; None where the session abstained or the reservation was spent.
-    answered : ndarray of bool, shape (n,)
-        Where there is a label.
-    given : ndarray of bool, shape (n,)
-        False where the reservation was spent before the question came.
-    noisy_counts : ndarray of int64, shape (n,) or (n, n_classes), or None
-        Where counts are released.
-    left : float
-        Questions that are still paid for: an integer, or infinity of a universal labeler.
-    endless : ndarray of bool, shape (n,), or None
-        Of a universal labeler: where its hypothesis gave the label.
-    """
-
-    labels: ObjectArray
-    answered: BoolArray
-    given: BoolArray
-    noisy_counts: IntArray | None
-    left: float
-    endless: BoolArray | None = None
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    @property
-    def first(self) -> SessionAnswer:
-        """The answer to the first question."""
-        count = None if self.noisy_counts is None else self.noisy_counts[0].tolist()
-        return SessionAnswer(
-            self.labels[0],
-            tuple(count) if isinstance(count, list) else count,
-            self.left,
-            self.endless is not None and bool(self.endless[0]),
-        )
 
 
 class LabelingSession(LabelStream):
@@ -656,8 +638,7 @@ class LabelingSession(LabelStream):
             If predictions are given to a session that takes none.
         """
         points = self._teachers.points(X)
-        questions = question_digests(points)
-        return self._with_class_values(self.answer(points, questions, predictions, admit))
+        return self.answer(points, question_digests(points), predictions, admit)
 
     def points(self, X: Any) -> Any:
         """Return points, of shape (n, n_features), as the teachers take them; nothing is asked.
@@ -682,8 +663,7 @@ class LabelingSession(LabelStream):
         DataError
             If the points do not fit the teachers.
         """
-        questions = question_digests(self._teachers.points(X))
-        return self._with_class_values(self.find(questions))
+        return self.find(question_digests(self._teachers.points(X)))
 
     def transcript(self) -> ReleasedLabels:
         """Return all answers so far with the certificate of the reservation, in the order in which
@@ -753,13 +733,6 @@ class LabelingSession(LabelStream):
         left = "none" if used == self.planned else left
         plan = plan_of(self.planned, rounds, {"name": "session"}, left)
         return certified_labels(done, rows, plan)
-
-    def _with_class_values(self, answers: LabelAnswers) -> SessionAnswers:
-        answered = answers.labels >= 0
-        labels = np.full(len(answered), None, dtype=object)
-        for row in np.flatnonzero(answered):
-            labels[row] = self._teachers.classes[answers.labels[row]]
-        return SessionAnswers(labels, answered, answers.given, answers.noisy_counts, answers.left)
 
 
 def _column_fields(name: Any, kind: Any) -> list[Any]:

@@ -386,12 +386,6 @@ class Plan:
         }
         if self.method == "pate":
             found["answered"] = self.votes.expected.answered
-        elif self.moments is not None and (rare := self.moments.rare) is not None:
-            found |= {
-                "balanced_accuracy": rare.balanced_accuracy,
-                "recall": rare.recall,
-                "rare_class": rare.place,
-            }
         return {
             name: [one.value, one.low, one.high] if isinstance(one, Estimate) else one
             for name, one in found.items()

@@ -21,14 +21,6 @@ def draw_plan_pictures(plan: Plan) -> dict[str, Picture]:
     ----------
     plan : Plan
     """
-    rare = None if plan.moments is None else plan.moments.rare
-    if rare is not None:
-        balanced = [(epsilon, estimate) for epsilon, estimate, _ in rare.frontier]
-        recalls = [(epsilon, estimate) for epsilon, _, estimate in rare.frontier]
-        both = [("balanced accuracy", balanced), ("recall of the rarest class", recalls)]
-        constant = ("balanced accuracy of a constant", 1 / plan.task.n_classes)
-        here = ("this plan", rare.balanced_accuracy.value)
-        return {"frontier": _drawn(plan, both, constant, here, ())}
     useful = [
         (point.epsilon, point.candidate.expected.student_accuracy)
         for point in plan.frontier

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot.exceptions import DataError, Parameter
+from secretballot.exceptions import DataError
 
 ABSTAINED = -1
 _BLOCK_ROWS = 1 << 12
@@ -52,30 +52,6 @@ def labels_header(classes: Sequence[object], noisy_counts: IntArray | None) -> l
     return columns + [f"noisy_count[{class_text(value)}]" for value in counted]
 
 
-def _refuse_unfit_shapes(
-    queries: IntArray, labels: IntArray, classes: Sequence[object], noisy_counts: IntArray | None
-) -> None:
-    if queries.ndim != 1 or labels.shape != queries.shape:
-        raise DataError(
-            Parameter("queries"),
-            f" has shape {queries.shape} and labels {labels.shape}; both must be one-dimensional"
-            " and of the same length.",
-        )
-    if labels.size and not (labels.min() >= ABSTAINED and labels.max() < len(classes)):
-        raise DataError(
-            Parameter("labels"),
-            f" must be class indices from -1 (abstained) to {len(classes) - 1}.",
-        )
-    if noisy_counts is not None:
-        # of two classes the second one's counts alone may be released
-        allowed = [(len(queries), len(classes))] + ([(len(queries),)] if len(classes) == 2 else [])
-        if noisy_counts.shape not in allowed:
-            raise DataError(
-                Parameter("noisy_counts"),
-                f" has shape {noisy_counts.shape}; it must be {allowed[-1]}.",
-            )
-
-
 def labels_blocks(
     queries: IntArray,
     labels: IntArray,
@@ -97,15 +73,9 @@ def labels_blocks(
         Class values, by index.
     noisy_counts : int array of shape (l,) or (l, C), optional
         Released noisy counts, in votes.
-
-    Raises
-    ------
-    DataError
-        If shapes or class indices do not fit.
     """
     queries, labels = np.asarray(queries), np.asarray(labels)
     noisy_counts = None if noisy_counts is None else np.asarray(noisy_counts)
-    _refuse_unfit_shapes(queries, labels, classes, noisy_counts)
     header = ",".join(quoted_if_needed(column) for column in labels_header(classes, noisy_counts))
     yield f"{header}\n".encode("utf-8", "surrogatepass")
     # Index -1 picks the last entry: the abstention.
@@ -135,11 +105,6 @@ def labels_digest(
     ----------
     queries, labels, classes, noisy_counts
         As in `labels_blocks`.
-
-    Raises
-    ------
-    DataError
-        If shapes or class indices do not fit.
     """
     digest = hashlib.sha256()
     for block in labels_blocks(queries, labels, classes, noisy_counts):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import FloatArray
 from secretballot.released import ReleasedLabels
 from secretballot.report.pictures.style import (
     BLUE,
@@ -92,69 +92,28 @@ def draw_votes(released: ReleasedLabels) -> str:
     released : ReleasedLabels
         What was released.
     """
-    if released.noisy_counts is None or not len(released.queries):
+    counts, noise = released.noisy_counts, float(released.sigma or 0)
+    if counts is None or not len(counts):
         return _draw_labels(released)
     if released.n_classes == 2 and not released.by_record:
-        counts = released.noisy_counts
-        return _draw_counts(released, counts if counts.ndim == 1 else counts[:, 1])
-    return _draw_margins(released)
-
-
-def _draw_counts(released: ReleasedLabels, counts: IntArray) -> str:
-    half, sigma = released.n_teachers / 2, float(released.sigma or 0)
-    width = max(1.0, np.ptp(counts) / 32)
-    low = np.floor((counts.min() - half) / width)
-    high = np.floor((counts.max() - half) / width) + 1
-    # An edge lies on the threshold, so that no bar holds both labels.
-    edges = half + width * np.arange(low, high + 1)
+        values: Any = counts if counts.ndim == 1 else counts[:, 1]
+        middle = released.n_teachers / 2
+        second = short_name(released.classes[1])
+        words = f"noisy votes for {second}, of {released.n_teachers:,} teachers"
+    else:
+        ordered = np.sort(counts, axis=1)
+        values, middle = ordered[:, -1] - ordered[:, -2], 0.0
+        noise *= np.sqrt(2)  # the difference of two noisy counts carries both
+        words = "noisy lead of the winning class (votes)"
+    width = max(1.0, np.ptp(values) / _BINS)
+    # an edge lies on the threshold, so that no bar holds both labels
+    first, last = (np.floor((end - middle) / width) for end in (values.min(), values.max()))
+    edges = middle + width * np.arange(first, last + 2)
 
     def paint(axes: Any) -> None:
-        heights, _ = np.histogram(counts, edges)
-        below = edges[:-1] < half
         # within one standard deviation of the threshold noise may have decided
-        axes.axvspan(half - sigma, half + sigma, color=PALE, linewidth=0)
-        for chosen, colour, hatch in ((below, BLUE, ""), (~below, ORANGE, "////")):
-            axes.bar(
-                edges[:-1][chosen],
-                heights[chosen],
-                width,
-                align="edge",
-                color=colour,
-                hatch=hatch,
-                edgecolor="white",
-                linewidth=0.5,
-            )
-        axes.axvline(half, color=INK, linewidth=1.2, linestyle="--")
-        reach = 1.06 * max(abs(counts.min() - half), abs(counts.max() - half), 1.5 * sigma)
-        axes.set_xlim(half - reach, half + reach)
-        names = [short_name(value) for value in released.classes]
-        for place, name, side in (
-            (0.02, f"◀ {names[0]}", "left"),
-            (0.98, f"{names[1]} ▶", "right"),
-        ):
-            axes.text(
-                place, 1.02, name, transform=axes.transAxes, ha=side, va="bottom", weight="bold"
-            )
-        axes.set_xlabel(f"noisy votes for {names[1]}, of {released.n_teachers:,} teachers")
-        axes.set_ylabel("queries")
-        integer_ticks(axes.yaxis)
-        grid(axes, "y")
-
-    return Picture("votes", 3.1, paint).inline()
-
-
-def _draw_margins(released: ReleasedLabels) -> str:
-    assert released.noisy_counts is not None
-    ordered = np.sort(released.noisy_counts, axis=1)
-    margins = ordered[:, -1] - ordered[:, -2]
-    # The difference of two noisy counts carries both noises.
-    noise = float(released.sigma or 0) * np.sqrt(2)
-    bins = min(_BINS, max(1, int(margins.max()) + 1))
-
-    def paint(axes: Any) -> None:
-        axes.axvspan(0, noise, color=PALE, linewidth=0)
-        draw_histogram(axes, margins, bins, [0], "noisy lead of the winning class (votes)")
-        axes.set_xlim(left=-0.02 * max(float(margins.max()), noise))
+        axes.axvspan(middle - noise if middle else 0, middle + noise, color=PALE, linewidth=0)
+        draw_histogram(axes, values, edges, [middle], words)
         axes.set_ylabel("queries")
         integer_ticks(axes.yaxis)
 
@@ -163,33 +122,25 @@ def _draw_margins(released: ReleasedLabels) -> str:
 
 def _draw_labels(released: ReleasedLabels) -> str:
     counts = np.bincount(released.labels[released.answered], minlength=released.n_classes)
-    # of many classes the most frequent are named, so that the picture stays legible; the others
-    # are added up, so that the bars still hold all answers
-    order = _most_frequent_first(counts)
-    found = [(short_name(released.classes[i]), int(counts[i])) for i in order[:_MOST_BARS]]
-    if len(order) > _MOST_BARS:
-        others = order[_MOST_BARS:]
-        found.append((f"{len(others)} other classes", int(counts[others].sum())))
-    colours = [BLUE] * len(found)
+    rows = _largest(released.classes, counts, "other classes")
     by_model = released.n_teachers == 0  # which leaves no point without an answer
     if not by_model:
-        found.append(("no answer", len(released.queries) - int(counts.sum())))
-        colours.append("white")
-    rows = [(name, count, f"{count:,}") for name, count in found]
+        rows.append(("no answer", float(len(released.queries) - counts.sum())))
     words = f"{'public points' if by_model else 'queries'} with this released label"
-    return bars_picture("votes", rows, words, _fit_counts, colours=colours)
+    return bars_picture("votes", rows, words)
 
 
-def _fit_counts(axes: Any) -> None:
-    axes.set_xlim(0, 1.16 * max(1, *(bar.get_width() for bar in axes.patches)))
-    integer_ticks(axes.xaxis)
-
-
-def _most_frequent_first(amounts: Any) -> IntArray:
-    """Return places in order; of more than fit in a picture, the largest amounts first."""
-    if len(amounts) <= _MOST_BARS:
-        return np.arange(len(amounts))
-    return np.argsort(-amounts, kind="stable")
+def _largest(names: Sequence[Any], amounts: Any, rest: str = "") -> list[tuple[str, float]]:
+    """Return names and amounts; of more than fit in a picture the largest ones first, and the
+    others added up where they have a name."""
+    order = np.arange(len(amounts))
+    if len(order) > _MOST_BARS:
+        order = np.argsort(-amounts, kind="stable")
+    found = [(short_name(names[k]), float(amounts[k])) for k in order[:_MOST_BARS]]
+    others = order[_MOST_BARS:]
+    if rest and len(others):
+        found.append((f"{len(others)} {rest}", float(amounts[others].sum())))
+    return found
 
 
 def draw_confidence(confidence: FloatArray, n_classes: int, *, of_votes: bool = False) -> str:
@@ -216,18 +167,6 @@ def draw_confidence(confidence: FloatArray, n_classes: int, *, of_votes: bool = 
         values = np.clip(confidence, edges[0], 1.0)
         draw_histogram(axes, values, edges, [middle], words, weights=weights)
         axes.set_ylim(top=min(100.0, axes.get_ylim()[1]))  # no share is larger
-        near_right = middle > (1 + edges[0]) / 2
-        # rounded to the side on which the sentence stays true: none is above 1
-        bound = (np.floor if near_right else np.ceil)(100 * middle) / 100
-        axes.annotate(
-            f"half of the points {'above' if near_right else 'below'} {number_text(bound)}",
-            (middle, 1.0),
-            xycoords=("data", "axes fraction"),
-            xytext=(2 if near_right else -2, 3),
-            textcoords="offset points",
-            ha="right" if near_right else "left",
-            va="bottom",
-        )
         axes.set_xlim(edges[0], 1.0)
         axes.set_ylabel("public points (%)")
 
@@ -297,22 +236,8 @@ def draw_columns(names: Sequence[str], shares: FloatArray) -> str:
         Together 1.
     """
     order = np.argsort(-shares, kind="stable")
-    found = [(short_name(names[place]), 100 * float(shares[place])) for place in order]
-    if len(found) > _MOST_BARS:
-        rest = found[_MOST_BARS - 1 :]
-        others = (f"{len(rest)} others", sum(share for _, share in rest))
-        found = [*found[: _MOST_BARS - 1], others]
-    rows = [(name, share, f"{share:.1f} %") for name, share in found]
-    least = min(0.0, *(share for _, share in found))
-    most = max(share for _, share in found)
-    # columns that work against each other may have negative shares, and others more than 100
-    end = 100.0 if least == 0 else np.inf
-
-    def fit(axes: Any) -> None:
-        axes.set_xlim(1.1 * least, max(1.0, min(1.22 * most, end)))
-        axes.axvline(0, color=GREY, linewidth=0.8)
-
-    return bars_picture("columns", rows, "share of what the model says (%)", fit)
+    rows = _largest([names[place] for place in order], 100 * shares[order], "others")
+    return bars_picture("columns", rows, "share of what the model says (%)", percent=True)
 
 
 def draw_numbers(name: str, values: FloatArray, bounds: Sequence[float], words: str) -> str:
@@ -349,13 +274,32 @@ def draw_shares(name: str, labels: Sequence[str], shares: FloatArray) -> str:
     shares : array of shape (n_labels,)
         Of many labels the most frequent are drawn.
     """
-    order = _most_frequent_first(shares)[:_MOST_BARS]
-    rows = [
-        (short_name(labels[k]), 100 * float(shares[k]), f"{100 * shares[k]:.1f}") for k in order
-    ]
+    rows = _largest(labels, 100 * shares)
+    return bars_picture(name, rows, "public points with this label (%)", percent=True)
 
-    def fit(axes: Any) -> None:
-        axes.set_xlim(0, 112)
-        axes.set_xticks([0, 25, 50, 75, 100])
 
-    return bars_picture(name, rows, "public points with this label (%)", fit)
+def draw_curve(rounds: Sequence[int], curve: Sequence[float | None]) -> str:
+    """Draw agreement with the final student against queries, for the rounds that have one; it is
+    computed from public points and released labels, and is no accuracy.
+
+    Parameters
+    ----------
+    rounds : sequence of int
+        Queries of each.
+    curve : sequence of float or None
+        Share of the public pool, of one round at least.
+    """
+    known = [share is not None for share in curve]
+    totals, shares = np.cumsum(rounds), [100 * share for share in curve if share is not None]
+
+    def paint(axes: Any) -> None:
+        axes.plot(totals[known], shares, color=BLUE, linewidth=1.4, marker="o", clip_on=False)
+        axes.set_xlim(0, 1.04 * float(totals[-1]))
+        # from at most 90 %, so that small changes do not look like large ones
+        axes.set_ylim(min(90.0, 10 * np.floor(min(shares) / 10)), 100)
+        axes.set_xlabel("queries released")
+        axes.set_ylabel("agreement with the\nfinal student (% of the pool)")
+        integer_ticks(axes.xaxis)
+        grid(axes, "both")
+
+    return Picture("curve", 2.9, paint).inline()

@@ -25,7 +25,6 @@ BLUE, ORANGE, GREY, SLATE, PALE, INK = (
 )
 _WIDTH = 5.0  # inches; 360 units of SVG, about the width of a telephone
 _DOTS_PER_INCH = 200
-_MARKS = re.compile(r'<use [^>]*? style="([^"]*)"/>\s*(?:<use [^>]*? style="\1"/>\s*)+')
 _LONGEST_NAME = 16
 _STYLE = {
     "svg.fonttype": "none",
@@ -112,36 +111,13 @@ def _svg_element(svg: str, name: str) -> str:
     head, body = svg.split(">", 1)
     box = re.search(r'viewBox="[^"]*"', head)
     body = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", body).replace("xlink:href", "href")
-    return (
-        f'<svg {box[0] if box else ""} aria-hidden="true"'
-        f' stroke-linejoin="round">{_with_shared_styles(body.strip())}'
-    )
-
-
-def _with_shared_styles(body: str) -> str:
-    """Say once how like marks look, and their places to hundredths of a point: smaller pages."""
-    body = re.sub(
-        r'(<use href="[^"]*" x="[^"]*\.\d\d)\d*(" y="[^"]*\.\d\d)\d*"', r'\g<1>\g<2>"', body
-    )
-    return _MARKS.sub(
-        lambda run: f'<g style="{run[1]}">{run[0].replace(_style_attribute(run[1]), "/>")}</g>',
-        body,
-    )
-
-
-def _style_attribute(style: str) -> str:
-    return f' style="{style}"/>'
+    return f'<svg {box[0] if box else ""} aria-hidden="true" stroke-linejoin="round">{body.strip()}'
 
 
 def bars_picture(
-    name: str,
-    rows: Sequence[tuple[str, float, str]],
-    words: str,
-    fit: Callable[[Any], None],
-    *,
-    colours: Sequence[str] | None = None,
+    name: str, rows: Sequence[tuple[str, float]], words: str, *, percent: bool = False
 ) -> str:
-    """Draw a horizontal bar for each name, amount and text beside it, from above downwards.
+    """Draw a horizontal bar for each name and amount, from above downwards.
 
     Parameters
     ----------
@@ -150,24 +126,28 @@ def bars_picture(
     rows : sequence
     words : str
         What the amounts are.
-    fit : callable
-        Sets how far the axis goes.
-    colours : sequence of str, optional
-        Of each bar.
+    percent : bool
+        Whether they are shares in percent; else they are whole numbers.
     """
+    amounts = [amount for _, amount in rows]
+    # columns that work against each other may have negative shares, and others more than 100
+    least, most = min(0.0, *amounts), max(1.0, *amounts)
 
     def paint(axes: Any) -> None:
         places = range(len(rows) - 1, -1, -1)
-        for place, (_, amount, text) in zip(places, rows, strict=True):
-            colour = BLUE if colours is None else colours[len(rows) - 1 - place]
-            axes.barh(place, amount, 0.62, color=colour, edgecolor=BLUE if colour == BLUE else GREY)
+        axes.barh(places, amounts, 0.62, color=BLUE)
+        for place, amount in zip(places, amounts, strict=True):
+            text = f"{amount:.1f} %" if percent else f"{amount:,.0f}"
             beside, offset = (max(amount, 0), place), "offset points"
             axes.annotate(text, beside, xytext=(4, 0), textcoords=offset, va="center")
-        axes.set_yticks(places, [name for name, _, _ in rows])
+        axes.set_yticks(places, [name for name, _ in rows])
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
+        axes.axvline(0, color=GREY, linewidth=0.8)
         grid(axes, "x")
-        fit(axes)
+        axes.set_xlim(1.1 * least, 1.22 * most)
+        integer_ticks(axes.xaxis)
+        axes.set_xticks([tick for tick in axes.get_xticks() if least <= tick <= most])
         axes.set_xlabel(words)
 
     return Picture(name, 0.8 + 0.3 * len(rows), paint).inline()

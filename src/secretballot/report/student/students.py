@@ -4,9 +4,8 @@ A converter would compute in single precision, in which distances and ties lose 
 asked for learners that are not named here.
 """
 
-import copy
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,6 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
-    GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
     RandomForestClassifier,
@@ -352,9 +350,8 @@ def _shares_of_learner(student: Any, points: Value) -> Value | None:
     if isinstance(student, KNeighborsClassifier):
         each = np.eye(len(student.classes_))[np.asarray(student._y).ravel()]
         return _mean_of_nearest(student, points, each)
-    if isinstance(student, HistGradientBoostingClassifier | GradientBoostingClassifier):
-        boosted = _raw_boosted if hasattr(student, "_predictors") else _raw_gradient
-        raw = boosted(student, points)
+    if isinstance(student, HistGradientBoostingClassifier):
+        raw = _raw_boosted(student, points)
         if len(student.classes_) > 2:
             return raw.softmax()
         second = points.graph.add("Sigmoid", raw)
@@ -387,22 +384,6 @@ def _raw_boosted(student: Any, points: Value) -> Value:
     ]
     sums = add_trees(points, trees, single=False).sums(keep=False)
     return sums + np.reshape(student._baseline_prediction, (1, width))
-
-
-def _raw_gradient(student: Any, points: Value) -> Value:
-    """Return the same of gradient boosting of grown trees."""
-    if student.loss != "log_loss" or not (
-        student.init_ == "zero" or isinstance(student.init_, DummyClassifier)
-    ):
-        raise DataError("gradient boosting converts with log_loss and the usual start alone")
-    width, trees = student.estimators_.shape[1], []
-    for place, estimator in enumerate(student.estimators_.T.ravel()):
-        tree, values = grown_tree(estimator), np.zeros((estimator.tree_.node_count, width))
-        values[:, place // len(student.estimators_)] = student.learning_rate * tree.values[:, 0]
-        trees.append(replace(tree, values=values))
-    nothing = np.zeros((1, student.n_features_in_), dtype=np.float32)
-    start: FloatArray = student._raw_predict_init(nothing)
-    return add_trees(points, trees, single=True).sums(keep=False) + start
 
 
 def _transformed(steps: Any, points: Value) -> Value:
@@ -439,7 +420,7 @@ def _skl2onnx(learner: Any) -> Any:
         with own_global_states(0), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the converter, about its own future
             return to_onnx(
-                _of_scikit_learn(learner),
+                learner,
                 initial_types=[("X", DoubleTensorType([None, learner.n_features_in_]))],
                 options={"zipmap": False} if hasattr(learner, "predict_proba") else None,
                 target_opset=OPSETS,
@@ -454,13 +435,3 @@ def one_line(error: Exception) -> str:
     """Return the kind of an error, and the beginning of what it says."""
     said = next(iter(str(error).splitlines()), "")[:200].rstrip(".: ")
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
-
-
-def _of_scikit_learn(learner: Any) -> Any:
-    """Return a learner as one of the class of scikit-learn that its own class is made from, which
-    alone the converter knows; whether it predicts so is checked."""
-    kinds = type(learner).__mro__
-    known = [kind for kind in kinds if kind.__module__.startswith("sklearn.")]
-    found = copy.copy(learner)
-    found.__class__ = (known or kinds)[0]
-    return found
