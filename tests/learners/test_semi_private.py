@@ -22,7 +22,7 @@ from secretballot.learners.labelers.algorithms import (
     private_records_needed,
     public_points_needed,
 )
-from secretballot.learners.selection.semi_private import private_scores
+from secretballot.learners.selection import private_scores
 from secretballot.learners.training import shards
 from secretballot.learners.training.shards import one_record_each
 from secretballot.report.certificate.plan_checks import total_price
