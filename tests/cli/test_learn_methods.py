@@ -113,30 +113,6 @@ def test_a_run_that_was_interrupted_between_stages_pays_once(
     assert (ledger.spent().epsilon, len(ledger.history())) == (2.0, 1)
 
 
-def test_an_interrupted_run_is_taken_up_and_pays_once(
-    files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as broken:
-        broken.setattr("secretballot.runs.run.publish", interrupt)
-        assert learn(files, *RECORD_VOTES).exit_code == 130
-    ledger = Ledger.open_existing(files / "private.csv.ledger")
-    (paid,) = ledger.history()
-    refused = learn(files, *RECORD_VOTES, "--set", "votes_per_record=7")
-    assert refused.exit_code == 2
-    assert "votes_per_record" in refused.stderr
-    # without the option the run in the folder says which method it was
-    document = document_of(learn(files, *QUIET))
-    assert (document["method"], document["resumed"]) == ("record-votes", True)
-    assert document["method_reason"] == "the run in this folder was begun so"
-    assert [entry.request for entry in ledger.history()] == [paid.request]
-    assert ledger.spent().epsilon == 2.0
-    again = document_of(learn(files, *QUIET))
-    assert any("finished already" in note for note in again["notes"])
-
-
 def changed(files: Path, name: str, change: Any) -> None:
     table = pd.read_csv(files / name)
     change(table).to_csv(files / name, index=False)

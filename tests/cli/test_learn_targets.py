@@ -18,7 +18,7 @@ import secretballot_verify as second
 from secretballot.core.ledger import Ledger
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
-from secretballot.publishing.moments import model_of_certificate
+from secretballot.publishing.work import model_of_certificate
 from secretballot.released import ReleasedSums
 
 FEATURES, LABELS = ["a", "b", "ward"], ["fever", "cough", "rash"]
@@ -330,6 +330,7 @@ REFUSED = [
     ("record-moments", "number", ["--class-weight", "balanced"], PUBLISHED),
     ("record-moments", "number", ["--delta", "0"], "--method pate --set mechanism=quantile"),
     ("record-moments", "number", ["--method", "record-votes"], "use record-moments or pate"),
+    ("record-moments", "labels", ["--method", "record-votes"], "the target is several labels"),
 ]
 
 

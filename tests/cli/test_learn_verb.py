@@ -31,19 +31,6 @@ def learn(folder: Path, *more: str) -> Result:
     return invoke(*words_of_run(folder, *PRICE, *more))
 
 
-@pytest.mark.parametrize("same", ["path", "link", "bytes"])
-def test_no_student_is_measured_on_the_private_file(files: Path, same: str) -> None:
-    path = files / ("private.csv" if same == "path" else "copy.csv")
-    if same == "link":
-        path.symlink_to(files / "private.csv")
-    elif same == "bytes":
-        path.write_bytes((files / "private.csv").read_bytes())
-    result = learn(files, "--evaluate", str(path))
-    assert result.exit_code == 2
-    assert "is the private file, or a part of it; metrics are exact" in result.stderr
-    assert not (files / "out").exists()
-
-
 def test_for_a_person_the_outcome_is_printed_in_lines(files: Path) -> None:
     result = learn(files, "--evaluate", str(files / "test.csv"))
     assert result.exit_code == 0, result.stderr

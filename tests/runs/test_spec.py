@@ -223,21 +223,6 @@ def test_a_setting_of_another_method_is_refused() -> None:
         assert refusal(**PRICE, **fields).startswith(words)
 
 
-@pytest.mark.parametrize("method", ["record-votes", "semi-private"])
-@pytest.mark.parametrize(
-    ("target", "kind"),
-    [({"bounds": "0,1"}, "a number"), ({"target": "a,b"}, "several labels")],
-)
-def test_a_method_of_classes_learns_nothing_else(
-    method: str, target: dict[str, Any], kind: str
-) -> None:
-    words = f"method is {method}, which learns classes, and the target is {kind}; use rec"
-    more = {"delta": 0, "hypotheses": "stumps"} if method == "semi-private" else {}
-    spec = RunSpec.read(**PRICE | {"method": method, "target": "a"} | target | more)
-    with pytest.raises(ParameterError, match=words):
-        method_of(spec).check()
-
-
 @pytest.mark.parametrize(
     ("name", "same", "other"),
     [

@@ -333,25 +333,6 @@ def test_an_interrupted_run_finds_its_shards_and_teachers_again(
     assert fitted == []
 
 
-def test_a_table_that_is_read_into_memory_at_last_is_not_left_on_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spec = spec_of(tmp_path)
-
-    def killed(*args: object, **more: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("secretballot.learners.training.learner.Learner.fit_labels", killed)
-        with pytest.raises(KeyboardInterrupt):
-            run(spec)
-    vault = tmp_path / "out" / "vault"
-    (vault / "persons-left").mkdir()
-    monkeypatch.setattr(run_tables, "MOST_IN_MEMORY", 1)
-    assert run(spec).resumed
-    assert not {"table", "persons-left"} & {path.name for path in vault.iterdir()}
-
-
 def test_units_are_counted_in_little_memory() -> None:
     rng = np.random.default_rng(0)
     for n_units in (1, 3, 1000, 300_000):

@@ -171,11 +171,11 @@ class Account:
 
     def to_json(self) -> dict[str, Any]:
         """Return the state for machines."""
-        found: dict[str, Any] = {"path": str(self.place), "own": self.own, "exists": False}
+        found: dict[str, Any] = {"path": str(self.place), "own": self.own}
+        found |= {"exists": self.ledger is not None, "releases": 0}
         if self.ledger is not None:
             total, left = self.ledger.budget.to_json(), self.ledger.remaining()._asdict()
-            found |= {"exists": True, "total": total, "left": left}
-            found["releases"] = self.ledger.releases()
+            found |= {"total": total, "left": left, "releases": self.ledger.releases()}
         return found
 
 

@@ -249,8 +249,8 @@ def store_table(
         # a watch that nobody listens to: what is noted of private cells goes nowhere
         settle_cells(schema, cells, Watch(), role=PRIVATE, accepted=data.accept_unseen)
 
-    told = progress or (lambda rows: None)
-    read = read_to_disk(data, schema, tuple(declared_classes(classes)), Path(vault), settle, told)
+    notice = progress or (lambda rows: None)
+    read = read_to_disk(data, schema, tuple(declared_classes(classes)), Path(vault), settle, notice)
     assert read.table is not None
     return read.table
 
