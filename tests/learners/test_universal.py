@@ -234,7 +234,7 @@ def test_where_all_points_are_known_one_hypothesis_has_all_of_epsilon_and_no_del
     assert (ledger.spent().epsilon, ledger.spent().delta, len(ledger.history())) == (1.0, 0.0, 1)
     assert labeler.ask_many(QUESTIONS).labels.tolist() == true_label(QUESTIONS).tolist()
     assert labeler.ask(QUESTIONS[0]).endless
-    assert "epsilon 1 for all questions" in repr(labeler.session_)
+    assert "epsilon 1 for all questions" in str(labeler.session_.split)
     release = labeler.released(QUESTIONS)
     assert release.first is None
     assert [sb.verify_certificate(one).ok for one in release.certificates] == [True]

@@ -192,17 +192,6 @@ def test_a_learner_that_fails_on_the_pool_is_refused_before_anything_is_asked():
         strategy.start(pool)
 
 
-def test_a_release_of_another_pool_is_refused():
-    X = points("any", m=10)
-    selector = MarginSampling().start(
-        PublicPool(X=X, classes=("no", "yes"), n_queries=5, random_state=0)
-    )
-    with pytest.raises(DataError, match="pool of 10 rows"):
-        selector.receive(released([30], np.zeros(40, dtype=np.int64)))
-    with pytest.raises(DataError, match="other classes"):
-        selector.receive(released([3], np.zeros(40, dtype=np.int64), classes=("a", "b")))
-
-
 def test_a_frozen_learner_chooses_from_the_first_round_on_and_learns_nothing():
     X = np.linspace(-1, 1, 60)[:, None]
     student = LogisticRegression().fit(X, X[:, 0] > 0.4)

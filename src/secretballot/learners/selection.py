@@ -21,7 +21,6 @@ from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
-from secretballot.core.types import Guarantee
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import CertificateError, Parameter, ParameterError
 from secretballot.foreign_code import each_alone, is_exact, isolated, one_thread
@@ -248,20 +247,14 @@ def refuse_other_accounts(models: Sequence[Any], task: Task) -> None:
     ParameterError
         Nothing was spent.
     """
-    terms, choice = account_terms(task.account), ("The choice", task.guarantee)
-    behind = [
-        (one.certificate["composition"], _guarantee_behind(one))
-        for one in _releases_behind(models).values()
-    ]
-    parts = [(choice[0], terms, choice[1])]
-    parts += [("A candidate's release", account, made) for account, made in behind]
+    terms, behind = account_terms(task.account), _releases_behind(models).values()
+    parts = [("The choice", terms, task.guarantee)]
+    for document in (one.certificate for one in behind):
+        made = guarantee_of(document["unit"], document["relation"])
+        parts.append(("A candidate's release", document["composition"], made))
     # whichever is chosen, the others and the choice add to what its certificate says
     for _, _, made in parts[len(behind) == len(models) :]:
         check_one_account(parts, terms, made)
-
-
-def _guarantee_behind(released: ReleasedLabels) -> Guarantee:
-    return guarantee_of(released.certificate["unit"], released.certificate["relation"])
 
 
 def _releases_behind(models: Sequence[Any]) -> dict[int, ReleasedLabels]:

@@ -393,7 +393,7 @@ class _UncertaintySelector(QuerySelector):
 
     def receive(self, released: ReleasedLabels) -> None:
         """Take in everything released so far."""
-        self._known = labelled_rows(released, self._pool)
+        self._known = labelled_rows(released)
         self._free[self._known.asked] = False
         if self._cold is not None:
             self._cold.receive(released)

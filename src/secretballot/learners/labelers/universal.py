@@ -235,9 +235,6 @@ class UniversalSession:
         if not self._reserved.left:
             self._take_up()
 
-    def __repr__(self) -> str:
-        return f"UniversalSession({self.split})"
-
     @property
     def used(self) -> int:
         """Queries that the first part has answered, abstentions included; repeated ones count
