@@ -396,10 +396,7 @@ def test_the_number_of_abstentions_is_a_binomial_quantile() -> None:
     )
     assert 90 <= abstentions_for(2000, 0.1 / 12, 0.05, 300) <= 103
     assert abstentions_for(10, 0.9, 0.05, 10) == 10
-
-
-def test_the_printed_chernoff_term_is_too_small_and_ours_is_not() -> None:
-    """Errata 6: 65 where a chance of .05 / 20 is promised to each of 20 teachers."""
+    # the printed Chernoff term is too small where .05 / 20 is promised to each of 20 teachers
     printed = 1000 * 0.05 + math.sqrt(1000 * 0.05 * math.log(1000 / 0.05) / 2)
     ours = (abstentions_for(1000, 0.05, 0.05, 20) - 1) // 3
     assert binom.sf(ours, 1000, 0.05) <= 0.05 / 20 < binom.sf(math.floor(printed), 1000, 0.05)
