@@ -404,14 +404,9 @@ def _crash(*_: Any, **__: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "call", "words"),
     [
-        ({"epsilon": 1.0, "delta": 0.0}, {}, "delta"),
         ({"epsilon_share": math.nan}, {}, "epsilon_share"),
         ({"n_first": 0}, {}, "n_first"),
-        ({"calibration": "paper", "epsilon": 60.0, "delta": 1e-6}, {}, "epsilon"),
-        ({"n_teachers": 10**6}, {}, "n_records is 30000"),
-        ({"hypotheses": DecisionStumps(2)}, {}, "columns"),
         ({}, {"classes": ["a", "b", "c"]}, "classes has 3"),
-        ({}, {"X": np.where(X > 0.5, np.nan, X)}, "nan"),
         ({}, {"X_public": np.ones((5, 2))}, "columns"),
     ],
 )
