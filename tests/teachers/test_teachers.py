@@ -349,7 +349,6 @@ def test_tables_that_do_not_fit_are_refused(change, match):
         {"random_state": -1},
         {"n_jobs": 0},
         {"n_jobs": 1.5},
-        {"vault": "somewhere"},
         {"teacher": LogisticRegression},
         {"teacher": "logistic"},
         {"teacher": StandardScaler()},

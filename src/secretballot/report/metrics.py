@@ -472,7 +472,7 @@ def metrics_of_table_student(student: Any, X: Any, truth: AnyArray) -> TableMetr
     if truth.ndim == 1:
         return number_metrics(truth, answers)
     probabilities = None
-    if all(hasattr(one, "predict_proba") for one in getattr(student, "students", [student])):
+    if hasattr(student, "predict_proba"):
         probabilities = np.asarray(student.predict_proba(X))
     return labels_metrics(truth, answers, student.labels, probabilities)
 

@@ -17,7 +17,7 @@ from secretballot._validation import check_count
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee, Sample
 from secretballot.data.tally import check_classes
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import one_thread
 from secretballot.teachers.counting import Poll, counted_votes
 from secretballot.teachers.executors import LOCAL, Workers, workers_of
@@ -118,7 +118,7 @@ class TeacherEnsemble:
         n_teachers, n_classes : int
             Public numbers, fixed without looking at the data.
         **training
-            n_jobs, engine, random_state, vault, fingerprint, progress, as for `of_shards`.
+            n_jobs, engine, random_state, kept, progress, as for `of_shards`.
 
         Raises
         ------
@@ -146,8 +146,7 @@ class TeacherEnsemble:
         n_jobs: int | None = None,
         engine: Any = LOCAL,
         random_state: int = 0,
-        vault: Path | None = None,
-        fingerprint: str | None = None,
+        kept: tuple[Path, str] | None = None,
         progress: Progress | None = None,
         send_shards: bool = False,
     ) -> "TeacherEnsemble":
@@ -169,10 +168,9 @@ class TeacherEnsemble:
             The votes are the same.
         random_state : int
             Public; with a teacher's number it fixes that teacher's randomness.
-        vault : path, optional
-            Folder in which finished teachers are kept, so that an interrupted run resumes.
-        fingerprint : str, optional
-            Names the data and all settings that led to the shards; needed with `vault`.
+        kept : tuple of path and str, optional
+            Folder in which finished teachers are kept, so that an interrupted run resumes, and a
+            digest of the data and all settings that led to the shards.
         progress : callable, optional
             Called with (teachers done, teachers in all).
         send_shards : bool
@@ -191,7 +189,7 @@ class TeacherEnsemble:
         n_teachers = source.n_teachers
         check_count("random_state", random_state, minimum=0)
         recipe, workers = Recipe.of(teacher, random_state), workers_of(engine, n_jobs)
-        store = _open_store(vault, fingerprint, recipe, n_teachers, n_classes)
+        store = _open_store(kept, recipe, n_teachers, n_classes)
         finished = {} if store is None else store.load()
         # only numbers of this run count, whatever a stored file names
         finished = {number: finished[number] for number in range(n_teachers) if number in finished}
@@ -343,26 +341,18 @@ class TeacherEnsemble:
 
 
 def _open_store(
-    vault: Path | None,
-    fingerprint: str | None,
-    recipe: Recipe,
-    n_teachers: int,
-    n_classes: int,
+    kept: tuple[Path, str] | None, recipe: Recipe, n_teachers: int, n_classes: int
 ) -> TeacherStore | None:
-    if vault is None:
+    if kept is None:
         return None
-    if not fingerprint:
-        raise ParameterError(
-            Parameter("fingerprint"),
-            " is missing; teachers kept in a vault must name the data they were trained on.",
-        )
+    vault, fingerprint = kept
     try:
         learner = joblib.hash(recipe.teacher)
     except Exception:
         # A learner that cannot be pickled cannot be kept either.
         return None
     bound = [fingerprint, learner, recipe.random_state, n_teachers, n_classes]
-    return TeacherStore(Path(vault), _binding_of(bound))
+    return TeacherStore(vault, _binding_of(bound))
 
 
 def _binding_of(bound: Sequence[Any]) -> str:

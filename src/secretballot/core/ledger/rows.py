@@ -502,31 +502,16 @@ class Rows:
             which = f"reservation = ? AND kind = 'part' AND key IN ({marks})"
             yield from self.all(which, reservation, *block)
 
-    def last_number(self, reservation: int) -> tuple[int, bool]:
-        """Return the number of answers of a reservation, and whether it is closed."""
-        found = self.transaction.execute(
-            "SELECT number, kind FROM entry WHERE reservation = ? ORDER BY number DESC LIMIT 1",
-            (reservation,),
-        ).fetchone()
-        number, kind = found or (0, "reserve")
-        closed = kind == "close"
-        return number - closed, closed
+    def first(self, reservation: int) -> Row:
+        """Return the row of a reservation that reserves."""
+        row = self.one("reservation = ? AND number = 0", reservation)
+        if row is None:
+            raise self._forged(self.seen.position)
+        return row
 
-    def ends(self, start: int, end: int) -> list[tuple[Row, Row]]:
-        """Return the first and the last row of the reservations with these numbers."""
-        # each by its number: in a range, every answer of every reservation would be looked at
-        numbers = range(start, end + 1)
-        some = f"reservation IN ({', '.join('?' * len(numbers)) or '0'}) AND number = 0"
-        last = (
-            "SELECT (SELECT l.position FROM entry l WHERE l.reservation = f.reservation"
-            f" ORDER BY l.number DESC LIMIT 1) FROM entry f WHERE {some}"
-        )
-        # listed, so that no planner reads the whole table for them
-        places = [place for (place,) in self.transaction.execute(last, tuple(numbers)).fetchall()]
-        marks = ", ".join("?" * len(places)) or "0"
-        firsts = self.all(f"{some} ORDER BY reservation", *numbers)
-        lasts = self.all(f"position IN ({marks}) ORDER BY reservation", *places)
-        return list(zip(firsts, lasts, strict=True))
+    def last(self, reservation: int) -> Row | None:
+        """Return the row of a reservation that came last, None where there is none."""
+        return self.one("reservation = ? ORDER BY number DESC", reservation)
 
     def has(self, position: int, chain: bytes) -> bool:
         """Return whether the row at a position has this SHA-256; that of no row is the
@@ -630,9 +615,7 @@ class Rows:
         thing, and give nothing back. What is taken back is what the row added, whatever this
         version would add for it.
         """
-        row = self.one("reservation = ? AND number = 0", reservation)
-        if row is None:
-            raise self._forged(self.seen.position)
+        row = self.first(reservation)
         before = self.one("position = ?", row.position - 1)
         earlier = self.sums_of(before) if before else Totals()
         reserved = self.sums_of(row).minus(earlier)

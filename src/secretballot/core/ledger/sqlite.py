@@ -342,7 +342,6 @@ _WORDS = {
     sqlite3.SQLITE_CANTOPEN: "cannot be opened; check that you may read and write file and folder",
     sqlite3.SQLITE_FULL: "could not grow because the disk is full; free some space and try again",
     sqlite3.SQLITE_IOERR: "met a system error; check the disk, its free space and its quota",
-    sqlite3.SQLITE_TOOBIG: "cannot hold a value this large; release it in parts",
     **dict.fromkeys(_FOREIGN, "is no ledger, or damaged; give the right path, or restore a copy"),
 }
 

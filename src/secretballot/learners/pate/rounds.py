@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from secretballot._typing import IntArray
+from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import check_count, check_instance
 from secretballot.accounting import PrivacyBudget
 from secretballot.accounting.recipes import Terms
@@ -30,8 +30,8 @@ from secretballot.learners.pate.mechanisms import choose_terms
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.session import (
-    LabelAnswers,
     LabelStream,
+    SessionAnswers,
     certified_labels,
     plan_of,
 )
@@ -168,6 +168,8 @@ class QueryRounds:
         points = askable.points(np.arange(n_points))
         pool = PublicPool(points, tuple(classes), n_queries, seed or 0)
         self.askable, self.n_queries, self._classes = askable, n_queries, pool.classes
+        self._places: dict[Any, int] = {name: place for place, name in enumerate(pool.classes)}
+        self._places[None] = -1
         self.selector, self._strategy = CheckedSelector(strategy, pool), strategy
         try:
             named = isinstance(json.loads(json.dumps(strategy.describe()))["name"], str)
@@ -198,7 +200,7 @@ class QueryRounds:
         return plan_of(self.n_queries, rounds, self._strategy.describe(), left)
 
     def run(
-        self, ask: Callable[[IntArray], LabelAnswers], *, n_teachers: int, sigma: float | None
+        self, ask: Callable[[IntArray], SessionAnswers], *, n_teachers: int, sigma: float | None
     ) -> tuple[ReleasedLabels, list[int]]:
         """Ask what the strategy proposes until it, the points or the answers come to an end.
 
@@ -214,7 +216,7 @@ class QueryRounds:
         tuple of ReleasedLabels and list of int
             All answers by their places, without a certificate, and how many each round got.
         """
-        parts, proposed = list[tuple[IntArray, LabelAnswers]](), self._first
+        parts, proposed = list[tuple[IntArray, SessionAnswers]](), self._first
         while len(proposed):
             try:
                 answers = ask(proposed)
@@ -235,11 +237,15 @@ class QueryRounds:
             proposed = self.selector.propose(min(self._round_size, left))
         return so_far, [int(answers.given.sum()) for _, answers in parts]
 
+    def places(self, labels: ObjectArray) -> IntArray:
+        """Return class values, of shape (n,), as places among the classes, -1 for None."""
+        return np.array([self._places[label] for label in labels], dtype=np.int64)
+
     def _released(
-        self, parts: Sequence[tuple[IntArray, LabelAnswers]], n_teachers: int, sigma: float | None
+        self, parts: Sequence[tuple[IntArray, SessionAnswers]], n_teachers: int, sigma: float | None
     ) -> ReleasedLabels:
         queries = np.concatenate([places[found.given] for places, found in parts])
-        labels = np.concatenate([found.labels[found.given] for _, found in parts])
+        labels = self.places(np.concatenate([found.labels[found.given] for _, found in parts]))
         counts = None
         if sigma is not None:
             given = [found.noisy_counts[found.given] for _, found in parts]  # type: ignore[index]
@@ -298,19 +304,19 @@ def ask_in_rounds(
         )
     before, drawn = stream.used, list[int]()
 
-    def ask(proposed: IntArray) -> LabelAnswers:
+    def ask(proposed: IntArray) -> SessionAnswers:
         used, rows = stream.used, askable.rows[proposed]
         predictions = None if contradicted is None else contradicted.predictions(rows)
         questions = [askable.questions[place] for place in proposed]
         found = stream.answer(rows, questions, predictions)
         if contradicted is not None and predictions is not None:
             given = found.given
-            contradicted.tell(rows[given], found.labels[given], predictions[given])
+            contradicted.tell(rows[given], begun.places(found.labels[given]), predictions[given])
         drawn.append(stream.used - used)
         return found
 
     run, rounds = begun.run(ask, n_teachers=terms.shape.n_teachers or 0, sigma=stream.sigma)
-    done = stream.stream.released()
+    done = stream._stream.released()
     if done.questions != tuple(askable.questions[place] for place in run.queries):
         # what an earlier run of another strategy asked counts as one round before
         rounds = [before, *drawn]
@@ -320,7 +326,7 @@ def ask_in_rounds(
     if plan["left"] != "kept" and not stream.closed:
         # who asks again finds all of it in the ledger
         about_end = {"plan": plan, "rows": released.queries.tolist()}
-        stream.stream.close(len(done.values), about_end)
+        stream._stream.close(len(done.values), about_end)
     return QueryRun(released, plan["rounds"], begun.selector.explain())
 
 
@@ -400,13 +406,10 @@ def ask_actively(
     )
     rounds = _in_rounds(strategy)
     begun = QueryRounds(rounds, askable, session.classes, wanted, random_state, progress)
-    index: dict[Any, int] = {name: place for place, name in enumerate(session.classes)}
-    index[None] = -1
 
-    def ask(proposed: IntArray) -> LabelAnswers:
-        found = session.ask_many(askable.points(proposed))
-        labels = np.array([index[label] for label in found.labels], dtype=np.int64)
-        return LabelAnswers(labels, found.noisy_counts, found.given, found.left)
+    def ask(proposed: IntArray) -> SessionAnswers:
+        found: SessionAnswers = session.ask_many(askable.points(proposed))
+        return found
 
     run, sizes = begun.run(ask, n_teachers=session.n_teachers, sigma=session.sigma)
     released = replace(run, queries=askable.rows[run.queries])

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from secretballot._seeded import own_global_states
 from secretballot._typing import BoolArray, IntArray
-from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
+from secretballot.core.types import Guarantee
 from secretballot.exceptions import CertificateError, Parameter, ParameterError
 from secretballot.foreign_code import each_alone, isolated, one_thread
 from secretballot.learners.training.inputs import object_array
@@ -23,7 +23,6 @@ from secretballot.releasing import (
     account_terms,
     check_one_account,
     choose_by_scores,
-    same_account,
 )
 from secretballot.report.certificate.build import (
     account_fields,
@@ -34,7 +33,7 @@ from secretballot.report.certificate.build import (
 )
 from secretballot.report.certificate.standing import with_choices_named
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.teachers.records import right_units, unit_numbers
+from secretballot.teachers.records import right_units
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import guarantee_of
 
@@ -58,41 +57,19 @@ class ChosenCandidate:
     name : str
     choice : Released
         What was drawn, and its price.
-    rejected : tuple of ReleasedLabels
-        What the other candidates were learnt from, as far as they tell (``released_``).
+    released : ReleasedLabels
+        What the candidate was learnt from, if it tells (``released_``), with the choice, and the
+        releases behind the others, on its certificate; else what the choice itself releases.
     """
 
     candidate: Any
     index: int
     name: str
     choice: Released
-    rejected: tuple[ReleasedLabels, ...] = ()
-
-    def certified(self, released: ReleasedLabels | None = None) -> ReleasedLabels:
-        """Return the release behind the chosen candidate with this choice, and what was rejected,
-        on its certificate.
-
-        Parameters
-        ----------
-        released : ReleasedLabels, optional
-            By default what the candidate says it was learnt from.
-
-        Raises
-        ------
-        ParameterError, CertificateError
-            As for `certified`.
-        """
-        behind = getattr(self.candidate, "released_", None) if released is None else released
-        if not isinstance(behind, ReleasedLabels):
-            raise ParameterError(
-                f"The candidate {self.name!r} does not say what it was learnt from; give released."
-            )
-        return certified(behind, [self.choice], rejected=self.rejected)
+    released: ReleasedLabels
 
 
-def drawn_candidate(
-    names: Sequence[str], models: Sequence[Any], task: Task, purpose: str
-) -> ChosenCandidate:
+def draw_candidate(names: Sequence[str], models: Sequence[Any], task: Task) -> Released:
     """Choose among candidates by private records, once each is tried on public rows.
 
     Parameters
@@ -100,8 +77,6 @@ def drawn_candidate(
     names, models : sequence
         As `names_and_models` returns them.
     task : Task
-    purpose : str
-        Why, unless the task says so.
 
     Raises
     ------
@@ -121,75 +96,64 @@ def drawn_candidate(
                 right += _candidate_scores(models, block.rows, truth, block.units)
         return Scores.of_candidates(right, task.guarantee)
 
-    choice = choose_by_scores(
+    why = f"which of {len(models)} candidates is right most often"
+    return choose_by_scores(
         scores,
         len(models),
         task.account,
         epsilon=task.budget.epsilon,
         names=names,
         classes=classes,
-        beside=_listed_beside(models, task.account),
+        beside=_listed_beside(models),
         request=task.given.request,
-        purpose=task.given.purpose or purpose,
+        purpose=task.given.purpose or why,
         declaration={**task.declaration, "assumptions": [INDEPENDENT]},
     )
-    place = choice.values.item()
-    rejected = tuple(one for at, one in _releases_behind(models).items() if at != place)
-    return ChosenCandidate(models[place], place, names[place], choice, rejected)
 
 
 def certified(
-    released: ReleasedLabels,
-    choices: Sequence[Released],
-    *,
-    rejected: Sequence[ReleasedLabels] = (),
+    own: ReleasedLabels, choice: Released, models: Sequence[Any], index: int
 ) -> ReleasedLabels:
-    """Return a release whose certificate also lists the choices made for it, and the releases that
-    were not chosen.
+    """Return what a choice releases, with all that its candidates cost on the certificate.
 
     A release that was looked at for the choice costs as much as the one that was chosen: which one
-    is published depends on all of them. The labels stay as they are; the digest of the certificate
-    is a new one.
+    is published depends on all of them. If the chosen candidate was learnt from a release
+    (``released_``), that one's labels are returned as they are, and the choice is among the choices
+    of its certificate, whose digest is a new one.
 
     Parameters
     ----------
-    released : ReleasedLabels
-        What was chosen.
-    choices : sequence of Released
-        From the same ledger.
-    rejected : sequence of ReleasedLabels
-        From the same ledger; those that are already listed, or are `released` itself, are listed
-        once.
-
-    Returns
-    -------
-    ReleasedLabels
+    own : ReleasedLabels
+        The choice itself, as `chosen_release` makes it.
+    choice : Released
+    models : sequence
+        The candidates.
+    index : int
+        Place of the chosen one.
 
     Raises
     ------
-    ParameterError
-        If a price is about another dataset, budget, unit or relation than the release.
     CertificateError
         If the certificate would not verify.
     """
-    # What is added up must be in one account and about one guarantee; then the lines of the
-    # certificate that say how settings came about are put right, and the digest comes last.
-    document = released.certificate
-    parts = [("A choice", account_fields(one.account), one.shape.guarantee) for one in choices]
-    for other in (one.certificate for one in rejected):
-        made = guarantee_of(other["unit"], other["relation"])
-        parts.append(("A rejected release", other["composition"], made))
-    own = guarantee_of(document["unit"], document["relation"])
-    check_one_account(parts, document["composition"], own)
+    others = _releases_behind(models)
+    released, choices = others.pop(index, own), [choice]
+    if released is own:
+        if not others:
+            return own
+        choices = []
+    # the lines of the certificate that say how settings came about are put right, and the digest
+    # comes last
+    document, rejected = released.certificate, list(others.values())
     entries = _choice_entries(document, choices, rejected)
-    accounts = [document["composition"], *(account for _, account, _ in parts)]
+    accounts = [document["composition"], *(account_fields(one.account) for one in choices)]
+    accounts += [one.certificate["composition"] for one in rejected]
     spents = [account["spent_after"] for account in accounts]
     spent = {key: max(one[key] for one in spents) for key in ("epsilon", "delta")}
     lines = list(document["assumptions"])
     if entries:
         lines = with_choices_named(lines)
-    by_scores = any(choice.public["method"] == "exponential-choice" for choice in choices)
-    if by_scores and INDEPENDENT not in lines:
+    if choices and INDEPENDENT not in lines:
         lines.append(INDEPENDENT)
     changed = document | {
         "composition": document["composition"] | {"spent_after": spent},
@@ -248,54 +212,35 @@ def chosen_release(
     return ReleasedLabels(rows, labels, tuple(classes), 0, certificate=document)
 
 
-def refuse_other_accounts(candidates: Sequence[Any], ledger: Ledger) -> None:
-    """Refuse candidates that say they were learnt from releases of another account.
+def refuse_other_accounts(models: Sequence[Any], task: Task) -> None:
+    """Refuse candidates that say they were learnt from releases of another account, or of another
+    unit or relation: one certificate could not name them all.
 
     Raises
     ------
     ParameterError
-        Naming the account; nothing was spent.
+        Nothing was spent.
     """
-    # Their price would be in no account that the certificate of the choice speaks of.
-    for released in _releases_behind(candidates).values():
-        paid = released.certificate["composition"]
-        if not same_account(paid, account_terms(ledger)):
-            raise ParameterError(
-                f"A candidate was learnt from a release of the account {paid['dataset']!r}, and the"
-                f" choice would be paid by {ledger.dataset!r}, so its own price would be lost;"
-                " learn it with the same ledger, or give its student_ alone if it is about other"
-                " people. Nothing was spent."
-            )
+    terms, choice = account_terms(task.account), ("The choice", task.guarantee)
+    behind = [
+        (one.certificate["composition"], _guarantee_behind(one))
+        for one in _releases_behind(models).values()
+    ]
+    parts = [(choice[0], terms, choice[1])]
+    parts += [("A candidate's release", account, made) for account, made in behind]
+    # whichever is chosen, the others and the choice add to what its certificate says
+    for _, _, made in parts[len(behind) == len(models) :]:
+        check_one_account(parts, terms, made)
 
 
-def with_candidates(
-    released: ReleasedLabels, choice: Released, candidates: Sequence[Any], index: int
-) -> ReleasedLabels:
-    """Return the release with all that the candidates cost the same account on its certificate.
-
-    Candidates that were learnt from releases of the same private dataset (``released_``) add
-    their prices. If the chosen one is such, its own labels are released, and the choice holds
-    among the choices of its certificate.
-    """
-    own = _releases_behind(candidates, account_fields(choice.account))
-    chosen = own.pop(index, None)
-    if chosen is not None:
-        return certified(chosen, (choice,), rejected=tuple(own.values()))
-    return certified(released, (), rejected=tuple(own.values())) if own else released
+def _guarantee_behind(released: ReleasedLabels) -> Guarantee:
+    return guarantee_of(released.certificate["unit"], released.certificate["relation"])
 
 
-def _releases_behind(
-    models: Sequence[Any], account: Mapping[str, Any] | None = None
-) -> dict[int, ReleasedLabels]:
-    """Return what the candidates say they were learnt from, by their places: releases of one
-    account, or of any."""
+def _releases_behind(models: Sequence[Any]) -> dict[int, ReleasedLabels]:
+    """Return what the candidates say they were learnt from, by their places."""
     found = enumerate(getattr(model, "released_", None) for model in models)
-    return {
-        place: one
-        for place, one in found
-        if isinstance(one, ReleasedLabels)
-        and (account is None or same_account(one.certificate["composition"], account))
-    }
+    return {place: one for place, one in found if isinstance(one, ReleasedLabels)}
 
 
 def _choice_entries(
@@ -313,10 +258,10 @@ def _choice_entries(
     return list(entries.values())
 
 
-def _listed_beside(models: Sequence[Any], ledger: Ledger) -> list[dict[str, Any]]:
-    """Return what the certificate of a choice lists besides: the releases from the same ledger
-    behind the candidates that are not chosen."""
-    behind = list(_releases_behind(models, account_terms(ledger)).values())
+def _listed_beside(models: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return what the certificate of a choice lists besides: the releases behind the candidates
+    that are not chosen."""
+    behind = list(_releases_behind(models).values())
     if len(behind) == len(models):  # one of them is chosen
         behind.remove(min(behind, key=lambda one: len(one.queries)))
     return _choice_entries({"composition": {"reservation": 0}}, (), behind)
@@ -336,7 +281,7 @@ def _as_choice(other: ReleasedLabels) -> dict[str, Any]:
 
 
 def names_and_models(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
-    """Return names, distinct, and classifiers."""
+    """Return names, which `choose_by_scores` wants distinct, and classifiers."""
     given = list(candidates)
     pairs = [one if isinstance(one, tuple) and len(one) == 2 else ("", one) for one in given]
     names = [name or f"{type(model).__name__} {place}" for place, (name, model) in enumerate(pairs)]
@@ -344,10 +289,6 @@ def names_and_models(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
         raise ParameterError(
             Parameter("candidates"),
             f" has {len(pairs)} classifiers; give two or more to choose from.",
-        )
-    if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
-        raise ParameterError(
-            f"The names of the candidates are {names!r}; give each a string of its own."
         )
     for name, (_, model) in zip(names, pairs, strict=True):
         if not hasattr(model, "predict"):
@@ -402,12 +343,11 @@ def _candidate_scores(models: Sequence[Any], X: Any, truth: NDArray[Any], units:
 
 
 def _rows_of_units(units: Any, n_records: int) -> list[IntArray]:
-    """Return the rows of every unit."""
+    """Return the rows of every unit, which are one after the other."""
+    every = np.arange(n_records)
     if units is None:
-        return list(np.arange(n_records)[:, None])
-    owner = unit_numbers(units, n_records)
-    order = np.argsort(owner, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(owner[order])) + 1)
+        return list(every[:, None])
+    return np.split(every, np.flatnonzero(np.diff(units)) + 1)
 
 
 def _right_records(

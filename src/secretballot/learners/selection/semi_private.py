@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
-from scipy import sparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,7 +17,7 @@ from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.data.stored import StoredTable
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import is_exact, isolated
 from secretballot.hypotheses import (
     Dichotomies,
@@ -30,17 +29,18 @@ from secretballot.hypotheses.intervals import IntervalDichotomies
 from secretballot.learners.selection.candidates import (
     SAMPLE_ROWS,
     ChosenCandidate,
+    certified,
     chosen_release,
-    drawn_candidate,
+    draw_candidate,
     names_and_models,
     refuse_other_accounts,
-    with_candidates,
 )
 from secretballot.learners.training.inputs import (
     class_indices,
     example_rows,
     n_columns,
     random_rows,
+    refuse_more_classes,
 )
 from secretballot.learners.training.learner import ClassLearner, Given, Task
 from secretballot.learners.training.point_digests import doubles_digest
@@ -159,17 +159,7 @@ class SemiPrivateClassifier(ClassLearner):
             raise ParameterError(
                 Parameter("hypotheses"), " is a FiniteClass; give the list of its estimators."
             )
-        if sparse.issparse(given.X):
-            raise DataError(
-                Parameter("X"),
-                " is a sparse matrix, and sparse input is not supported here; give it as a dense"
-                " array.",
-            )
-        if len(target.classes) != 2:
-            raise ParameterError(
-                "Only binary classification is supported: a hypothesis distinguishes two classes,"
-                f" and there are {len(target.classes)}; give a list of fitted classifiers instead."
-            )
+        refuse_more_classes(target.classes)
 
     def _release(self, task: Task) -> ReleasedLabels:
         if task.given.X_public is not None:
@@ -189,8 +179,8 @@ class SemiPrivateClassifier(ClassLearner):
         names, table, width = task.target.learnt, task.table, n_columns(task.points)
         hypotheses = hypotheses_by_name(self.hypotheses, width)
         rows = random_rows(n_rows(task.points), self.n_cover, self.random_state)
+        dichotomies = hypotheses.dichotomies(take_rows(task.points, rows))
         points = np.asarray(take_rows(task.points, rows))
-        dichotomies = hypotheses.dichotomies(points)
 
         def scores() -> Scores:
             [block] = table.one_of_each_unit(sys.maxsize)
@@ -225,29 +215,23 @@ class SemiPrivateClassifier(ClassLearner):
 
     def _chosen_candidate(self, task: Task) -> ReleasedLabels:
         """Draw one fitted classifier."""
-        # The candidates' own releases were paid for by the same account, or are refused here; their
-        # prices are added to the certificate at the end.
         assert isinstance(self.hypotheses, list | tuple)
         names, models = names_and_models(self.hypotheses)
-        refuse_other_accounts(models, task.account)
-        classes, why = task.target.learnt, f"which of {len(models)} candidates is right most often"
-        found = drawn_candidate(names, models, task, why)
+        refuse_other_accounts(models, task)
+        choice, classes = draw_candidate(names, models, task), task.target.learnt
+        index = choice.values.item()
+        chosen = models[index]
         rows = labels = np.empty(0, dtype=np.int64)
         if task.given.X_public is not None:
             rows = random_rows(n_rows(task.points), self.n_cover, self.random_state)
-            predicted = found.candidate.predict(take_rows(task.points, rows))
-            labels = class_indices(predicted, classes, len(rows))
+            labels = class_indices(chosen.predict(take_rows(task.points, rows)), classes, len(rows))
+        about = {"chosen": names[index], "model": type(chosen).__name__}
         own = chosen_release(
-            found.choice,
-            labels,
-            rows,
-            classes,
-            about={"chosen": found.name, "model": type(found.candidate).__name__},
-            unit_column=task.table.unit_name,
+            choice, labels, rows, classes, about=about, unit_column=task.table.unit_name
         )
-        self.student_ = getattr(found.candidate, "student_", found.candidate)
-        self.choice_, self.n_candidates_ = found.choice, len(models)
-        return with_candidates(own, found.choice, models, found.index)
+        self.student_ = getattr(chosen, "student_", chosen)
+        self.choice_, self.n_candidates_ = choice, len(models)
+        return certified(own, choice, models, index)
 
     def score_loss(self, beta: float) -> float:
         """Return how many more mistakes than the best candidate the chosen one makes, at most, but
@@ -300,7 +284,8 @@ def choose_candidate(
     ----------
     candidates : sequence of classifiers, or of (name, classifier)
         Two or more, fitted. They may not depend on these records except through releases from the
-        same ledger: see `hold_out`.
+        same ledger: see `hold_out`. What one was learnt from it says as ``released_``; set it where
+        several students learnt from one release.
     X : array, sparse matrix or frame of shape (n_records, n_features)
         Private, held out.
     y : array of shape (n_records,)
@@ -312,9 +297,9 @@ def choose_candidate(
     ledger : Ledger
         Account of the private dataset, the one that the candidates were paid from.
     X_public : like X, of shape (n, n_features), optional
-        A few public points, on which the candidates are tried before they meet private records;
-        they fix the types of the columns. Needed for frames; numeric arrays are tried on dummy
-        rows without.
+        Public points, which the chosen one labels. On a few of them the candidates are tried before
+        they meet private records; they fix the types of the columns. Needed for frames; numeric
+        arrays are tried on dummy rows without.
     units : array of shape (n_records,), optional
         Ids: a unit counts once for a candidate that is right on more than half of its records.
     unit_name : str, optional
@@ -362,25 +347,14 @@ def choose_candidate(
     >>> chosen.index in (0, 1), ledger.spent().epsilon
     (True, 0.5)
     """
-    # Settings first, then the account, then the trial on public points: whatever a candidate or a
-    # ledger cannot do must be refused before it meets a private record, where an error would tell.
-    names, models = names_and_models(candidates)
+    given = list(candidates)
+    names, models = names_and_models(given)
     check_ledger(ledger)
-    chooser = SemiPrivateClassifier(models, epsilon=epsilon, relation=relation, ledger=ledger)
-    task = chooser._prepared(
-        Given(
-            X,
-            y,
-            X_public,
-            classes,
-            units=units,
-            unit_name=unit_name,
-            request=request,
-            purpose=purpose,
-        )
-    )
-    why = f"choice among {len(names)} candidates by held-out records"
-    return drawn_candidate(names, models, task, why)
+    chooser = SemiPrivateClassifier(given, epsilon=epsilon, relation=relation, ledger=ledger)
+    more = {"units": units, "unit_name": unit_name, "request": request, "purpose": purpose}
+    chooser.fit_labels(X, y, X_public=X_public, classes=classes, **more)
+    index = chooser.choice_.values.item()
+    return ChosenCandidate(models[index], index, names[index], chooser.choice_, chooser.released_)
 
 
 def private_scores(
