@@ -22,7 +22,6 @@ TABLE = "vote-table"
 INTERACTIVE = "interactive"  # that contradicts a student which learns between rounds
 THRESHOLDS = ("confident", INTERACTIVE)  # that have a threshold and a number of answers
 PLANNED = ("gaussian", TABLE, "laplace", *STREAMS, *THRESHOLDS)  # mechanisms that are forecast
-BALANCED = "balanced"
 
 
 @dataclass(frozen=True)
