@@ -6,7 +6,7 @@ from typing import Any
 from secretballot.planning.plan.estimates import Estimate
 from secretballot.planning.plan.model import Plan
 from secretballot.report.extras import require_extra
-from secretballot.report.pictures.style import BLUE, GREY, INK, ORANGE, Picture, grid
+from secretballot.report.pictures import BLUE, GREY, INK, ORANGE, Picture, grid
 from secretballot.report.wording import number_text
 
 _LEAST_SPAN = 8.0  # factor between the ends of the axis of epsilon, so that there are ticks on it
