@@ -20,7 +20,7 @@ from appendix_f import Sizes, margins_picture, study, sums_picture
 from public_data import adult
 from secretballot import theory
 from secretballot.exceptions import DataError
-from secretballot.report.pictures.style import BLUE, ORANGE, Picture, grid
+from secretballot.report.pictures import BLUE, ORANGE, Picture, grid
 
 #: Figures of the report that are shown, by their headings.
 REPORT = ("budget", "moments", "columns", "confidence")

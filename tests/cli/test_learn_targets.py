@@ -18,7 +18,7 @@ import secretballot_verify as second
 from secretballot.core.ledger import Ledger
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
-from secretballot.publishing.moments import model_of_certificate
+from secretballot.publishing.work import model_of_certificate
 from secretballot.released import ReleasedSums
 
 FEATURES, LABELS = ["a", "b", "ward"], ["fever", "cough", "rash"]

@@ -103,7 +103,7 @@ def test_a_job_sees_nothing_of_the_process_that_wants_it_and_one_that_ended_is_s
     second = fresh()
     assert second is not first
     os.killpg(second._process.pid, signal.SIGKILL)
-    with pytest.raises(DataError, match="was killed"):
+    with pytest.raises(DataError, match="exit code -9"):
         second.missing_parts()
 
 
@@ -130,7 +130,7 @@ def test_nothing_is_left_out_for_want_of_memory(tmp_path: Path, job: Any) -> Non
 
 def test_a_killed_job_is_one_sentence_and_the_next_one_works(tmp_path: Path, job: Any) -> None:
     with pytest.raises(
-        DataError, match=r"was killed, perhaps .* memory\. Nothing paid for is lost.*repeat"
+        DataError, match=r"exit code -9\), perhaps .* memory\. Nothing paid for is lost.*repeat"
     ) as caught:
         publish(tmp_path / "release", job("Killed"))
     assert "\n" not in str(caught.value)

@@ -76,7 +76,7 @@ def _get_ready(missing: Collection[str]) -> None:
     compile the page."""
     importlib.import_module("skl2onnx")
     if "report" not in missing:
-        from secretballot.report.pictures.style import Picture
+        from secretballot.report.pictures import Picture
         from secretballot.report.release.words import template
 
         for name in ("page.html.j2", "words.txt.j2"):

@@ -22,8 +22,7 @@ from secretballot.hypotheses.base import Hypothesis
 from secretballot.hypotheses.finite import check_answers
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.labelers.algorithms import BudgetSplit
-from secretballot.learners.selection.candidates import chosen_release
-from secretballot.learners.selection.semi_private import private_scores
+from secretballot.learners.selection import chosen_release, private_scores
 from secretballot.learners.training.inputs import object_array, random_rows, single_point
 from secretballot.learners.training.learner import Task
 from secretballot.learners.training.point_digests import doubles_digest, question_digests
@@ -236,9 +235,6 @@ class UniversalSession:
         if not self._reserved.left:
             self._take_up()
 
-    def __repr__(self) -> str:
-        return f"UniversalSession({self.split})"
-
     @property
     def used(self) -> int:
         """Queries that the first part has answered, abstentions included; repeated ones count
@@ -265,12 +261,6 @@ class UniversalSession:
         return HypothesisStudent.of(
             self.endless.hypothesis, self._hypotheses, self.classes, self._width
         )
-
-    def describe(self) -> dict[str, Any]:
-        """Return split and progress as JSON values; public."""
-        hypothesis = None if self.endless is None else self.endless.hypothesis.describe()
-        state = {"used": self.used, "until_switch": self.until_switch, "hypothesis": hypothesis}
-        return {"split": asdict(self.split), **state}
 
     def ask(self, x: Any) -> SessionAnswer:
         """Return the answer to one public point, of shape (n_features,)."""

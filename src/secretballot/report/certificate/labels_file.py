@@ -6,7 +6,6 @@ import io
 import json
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,21 +36,6 @@ def quoted_if_needed(text: str) -> str:
     return text
 
 
-def labels_header(classes: Sequence[object], noisy_counts: IntArray | None) -> list[str]:
-    """Return the column names of ``labels.csv``; counts of two classes have one column.
-
-    Parameters
-    ----------
-    classes : sequence
-    noisy_counts : int array of shape (l,) or (l, C), or None
-    """
-    columns = ["query", "label", "abstained"]
-    if noisy_counts is None:
-        return columns
-    counted = classes[1:] if noisy_counts.ndim == 1 else classes
-    return columns + [f"noisy_count[{class_text(value)}]" for value in counted]
-
-
 def labels_blocks(
     queries: IntArray,
     labels: IntArray,
@@ -76,8 +60,12 @@ def labels_blocks(
     """
     queries, labels = np.asarray(queries), np.asarray(labels)
     noisy_counts = None if noisy_counts is None else np.asarray(noisy_counts)
-    header = ",".join(quoted_if_needed(column) for column in labels_header(classes, noisy_counts))
-    yield f"{header}\n".encode("utf-8", "surrogatepass")
+    header = ["query", "label", "abstained"]
+    if noisy_counts is not None:
+        # counts of two classes may have one column, of the second
+        counted = classes[1:] if noisy_counts.ndim == 1 else classes
+        header += [f"noisy_count[{class_text(value)}]" for value in counted]
+    yield f"{','.join(map(quoted_if_needed, header))}\n".encode("utf-8", "surrogatepass")
     # Index -1 picks the last entry: the abstention.
     endings = [f",{quoted_if_needed(class_text(value))},false" for value in classes] + [",,true"]
     ending = np.array(endings, dtype=object)
@@ -112,24 +100,9 @@ def labels_digest(
     return digest.hexdigest()
 
 
-@dataclass(frozen=True, eq=False)
-class LabelsTable:
-    """What a ``labels.csv`` says.
-
-    Attributes
-    ----------
-    queries, labels : ndarray of int64, shape (l,)
-        Rows of the public pool, and class indices, -1 where abstained.
-    noisy_counts : ndarray of int64, shape (l,) or (l, C), or None
-        In votes; None where the file has no columns of counts.
-    """
-
-    queries: IntArray
-    labels: IntArray
-    noisy_counts: IntArray | None
-
-
-def read_labels(content: bytes, classes: Sequence[object], count_columns: int) -> LabelsTable:
+def read_labels(
+    content: bytes, classes: Sequence[object], count_columns: int
+) -> tuple[IntArray, IntArray, IntArray | None]:
     """Read a ``labels.csv`` that is, byte by byte, what `labels_blocks` writes.
 
     It is read, written again by the writer's rules, and compared: no other way to spell a cell, a
@@ -145,15 +118,21 @@ def read_labels(content: bytes, classes: Sequence[object], count_columns: int) -
     count_columns : int
         Columns of noisy counts: 0, 1 (two classes), or one for each class.
 
+    Returns
+    -------
+    queries, labels : ndarray of int64, shape (l,)
+        Rows of the public pool, and class indices, -1 where abstained.
+    noisy_counts : ndarray of int64, shape (l,) or (l, C), or None
+        In votes; None where the file has no columns of counts.
+
     Raises
     ------
     DataError
         If it is another file.
     """
-    table = LabelsTable(*_parsed_cells(content, classes, count_columns))
-    blocks = labels_blocks(table.queries, table.labels, classes, table.noisy_counts)
+    queries, labels, noisy_counts = _parsed_cells(content, classes, count_columns)
     start = 0
-    for block in blocks:
+    for block in labels_blocks(queries, labels, classes, noisy_counts):
         if content[start : start + len(block)] != block:
             raise DataError(
                 f"labels.csv is not as a release writes it, in or after byte {start}; {_ADVICE}."
@@ -161,7 +140,7 @@ def read_labels(content: bytes, classes: Sequence[object], count_columns: int) -
         start += len(block)
     if start < len(content):
         raise DataError(f"labels.csv goes on after its last row; {_ADVICE}.")
-    return table
+    return queries, labels, noisy_counts
 
 
 _ADVICE = "give the labels.csv of the release"

@@ -16,7 +16,6 @@ from secretballot._validation import FARTHEST, MOST_ROWS
 from secretballot.exceptions import CertificateError
 from secretballot.report.certificate.labels_file import (
     ABSTAINED,
-    LabelsTable,
     class_text,
     quoted_if_needed,
     read_labels,
@@ -156,16 +155,16 @@ def check_rows(certificate: Certificate, terms: Terms, path: Path) -> str:
         If the file cannot be read or is not as a release writes it.
     """
     released = certificate.released
-    table = read_labels(read_regular(path, MAX_BYTES), released.classes, released.count_columns)
+    content = read_regular(path, MAX_BYTES)
+    queries, labels, counts = read_labels(content, released.classes, released.count_columns)
     # an unfit number of rows is named before their values: it is the plainest contradiction
-    answered = table.labels != ABSTAINED
-    found = len(table.queries), int(np.count_nonzero(answered))
+    answered = labels != ABSTAINED
+    found = len(queries), int(np.count_nonzero(answered))
     if found != (released.queries, released.answered):
         raise CertificateError(
             f"labels.csv holds {found[0]} queries, {found[1]} answered; the certificate says"
             f" {released.queries} and {released.answered}."
         )
-    queries = table.queries
     inside = not queries.size or (queries.min() >= 0 and queries.max() < MOST_ROWS)
     if not inside or len(np.unique(queries)) < len(queries):
         raise CertificateError(
@@ -173,8 +172,8 @@ def check_rows(certificate: Certificate, terms: Terms, path: Path) -> str:
             f" {MOST_ROWS - 1}; each query was paid for once."
         )
     _check_stop(answered, terms.most_abstentions)
-    if table.noisy_counts is not None:
-        _check_counts(table, table.noisy_counts, *_reach(certificate, terms))
+    if counts is not None:
+        _check_counts(labels, counts, *_reach(certificate, terms))
     return f"labels.csv holds {found[0]} queries, {found[1]} answered, as they were paid for."
 
 
@@ -215,7 +214,7 @@ def _reach(certificate: Certificate, terms: Terms) -> tuple[int, float]:
     return most, FARTHEST * (noise_of_counts(terms.mechanism) + 1)
 
 
-def _check_counts(table: LabelsTable, counts: IntArray, most: int, far: float) -> None:
+def _check_counts(labels: IntArray, counts: IntArray, most: int, far: float) -> None:
     """Refuse counts that noise cannot reach, and labels that do not follow from the counts."""
     if counts.size and not (counts.min() >= -far and counts.max() <= most + far):
         raise CertificateError(
@@ -224,7 +223,7 @@ def _check_counts(table: LabelsTable, counts: IntArray, most: int, far: float) -
     # The rules of `majority` and `plurality`: at least half of two classes, the lowest of several
     # that tie.
     read_off = (2 * counts >= most).astype(np.int64) if counts.ndim == 1 else counts.argmax(axis=1)
-    if not np.array_equal(read_off, table.labels):
+    if not np.array_equal(read_off, labels):
         raise CertificateError("labels.csv holds a label that is not the one its counts give.")
 
 

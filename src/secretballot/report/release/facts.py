@@ -128,20 +128,3 @@ def answers_to_draw(student: Any, X_public: Any, target: str) -> FloatArray | No
         return None
     fits = found.ndim == (1 if target == "number" else 2) and found.size
     return found if fits and np.isfinite(found).all() else None
-
-
-def name_of_learner(student: Any) -> str:
-    """Return the name of what learnt; one that numbers the classes for it is left out."""
-    match type(student).__name__:
-        case "NumberedClassesClassifier":
-            return type(student.classifier_).__name__
-        case "NumberStudent":
-            return _last_name(student.regressor)
-        case "LabelsStudent":
-            return " and ".join(dict.fromkeys(map(_last_name, student.students)))
-    return type(student).__name__
-
-
-def _last_name(learner: Any) -> str:
-    """Return the name of a learner, of a pipeline that of its last step."""
-    return type(learner.steps[-1][1] if hasattr(learner, "steps") else learner).__name__

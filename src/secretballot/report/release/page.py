@@ -12,7 +12,7 @@ from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable, l
 from secretballot.report.certificate.standing import UNSEEN_TEACHERS
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.metrics import Metrics, TableMetrics
-from secretballot.report.pictures.charts import (
+from secretballot.report.pictures import (
     draw_budget,
     draw_columns,
     draw_confidence,
@@ -23,7 +23,7 @@ from secretballot.report.pictures.charts import (
     draw_votes,
     released_sizes,
 )
-from secretballot.report.release.facts import Facts, answers_to_draw, name_of_learner
+from secretballot.report.release.facts import Facts, answers_to_draw
 from secretballot.report.release.words import say, template
 from secretballot.report.student.raw_columns import encoded_width
 
@@ -82,7 +82,7 @@ def render_page(
         # the pictures are the package's own SVG: the template must not escape them
         pictures={name: Markup(svg) for name, svg in pictures.items()},
         captions=captions,
-        student=None if student is None else name_of_learner(student),
+        student=None if student is None else type(student).__name__,
         metrics=metrics,
         unseen=UNSEEN_TEACHERS,
         verification=verify_certificate(facts.certificate),

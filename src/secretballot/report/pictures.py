@@ -1,9 +1,15 @@
-"""Pictures of a release, as SVG for the inside of a page.
+"""Pictures of a release, of released values only, as SVG for the inside of a page; and what all
+pictures share: style, colours, and the ways from painted axes to a page or a file.
 
-Every picture shows released values only.
+Colours are those of Okabe and Ito, which colour-blind readers distinguish; nothing is shown by
+colour alone. Text stays text, so that a page can search, scale and read it aloud.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO, StringIO
 from typing import Any
 
 import numpy as np
@@ -11,30 +17,201 @@ from scipy.special import ndtri
 
 from secretballot._typing import FloatArray
 from secretballot.released import ReleasedLabels
-from secretballot.report.pictures.style import (
-    BLUE,
-    GREY,
-    INK,
-    ORANGE,
-    PALE,
-    SLATE,
-    Picture,
-    bars_picture,
-    draw_histogram,
-    grid,
-    integer_ticks,
-    short_name,
-)
-from secretballot.report.wording import number_text
+from secretballot.report.certificate.labels_file import class_text
+from secretballot.report.extras import require_extra
+from secretballot.report.wording import number_text, shown
 
+BLUE, ORANGE, GREY, SLATE, PALE, INK = (
+    "#0072B2",
+    "#D55E00",
+    "#8A8F98",
+    "#C3C9D1",
+    "#E6E8EB",
+    "#1B1F24",
+)
+_WIDTH = 5.0  # inches; 360 units of SVG, about the width of a telephone
+_DOTS_PER_INCH = 200
+_LONGEST_NAME = 16
 _MOST_BARS = 12
 _NAMED_SHARE = 22  # percent of the bar that a name and a number need
 _BINS = 32
 _SMALLEST = 0.01  # on the axis of moments; a number that came out as 0 is drawn there
 _STAGE_COLOURS = (BLUE, ORANGE, INK)
-
 #: What a release is of all that its account counts as spent.
 _NAMES_OF_SUMS = {"basic": "this", "renyi": "so far"}
+_STYLE = {
+    "svg.fonttype": "none",
+    "font.family": ["DejaVu Sans"],
+    "font.size": 10.5,
+    "text.color": INK,
+    "text.parse_math": False,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "axes.unicode_minus": False,
+    "hatch.linewidth": 0.7,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.major.width": 0.8,
+    "ytick.major.width": 0.8,
+    "figure.constrained_layout.use": True,
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture, painted anew for every way it is shown.
+
+    Attributes
+    ----------
+    name : str
+        Keeps its ids apart from those of other pictures on a page.
+    height : float
+        In inches; all are five inches wide.
+    paint : callable
+        Paints on the axes it is given.
+    """
+
+    name: str
+    height: float
+    paint: Callable[[Any], None]
+
+    def inline(self) -> str:
+        """Return the svg element for the inside of a page."""
+        return _svg_element(self._svg_text(), self.name)
+
+    def svg(self) -> bytes:
+        """Return an SVG file."""
+        text = self.inline().replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+        return text.replace(' aria-hidden="true"', ' role="img"', 1).encode()
+
+    def png(self) -> bytes:
+        """Return a PNG file."""
+        content = BytesIO()
+        self._save_figure(content, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
+        return content.getvalue()
+
+    def _svg_text(self) -> str:
+        text = StringIO()
+        self._save_figure(
+            text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        )
+        return text.getvalue()
+
+    def _save_figure(self, target: Any, **settings: Any) -> None:
+        matplotlib = require_extra("matplotlib", "report")
+        figures = require_extra("matplotlib.figure", "report")
+        with matplotlib.rc_context(_STYLE | {"svg.hashsalt": self.name}), warnings.catch_warnings():
+            # a font without some character of a class name; the reader's browser has one
+            warnings.simplefilter("ignore")
+            figure = figures.Figure(figsize=(_WIDTH, self.height))
+            self.paint(figure.add_subplot())
+            # places are found once; left to the file's writer, all is drawn twice for them
+            figure.get_layout_engine().execute(figure)
+            figure.set_layout_engine("none")
+            figure.savefig(target, **settings)
+
+
+def _svg_element(svg: str, name: str) -> str:
+    """Return the svg element alone: no document type, no metadata, ids with `name` in front."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(
+        r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*?-->", "", svg, flags=re.DOTALL
+    )
+    head, body = svg.split(">", 1)
+    box = re.search(r'viewBox="[^"]*"', head)
+    body = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", body).replace("xlink:href", "href")
+    return f'<svg {box[0] if box else ""} aria-hidden="true" stroke-linejoin="round">{body.strip()}'
+
+
+def bars_picture(
+    name: str, rows: Sequence[tuple[str, float]], words: str, *, percent: bool = False
+) -> str:
+    """Draw a horizontal bar for each name and amount, from above downwards.
+
+    Parameters
+    ----------
+    name : str
+        Of the picture.
+    rows : sequence
+    words : str
+        What the amounts are.
+    percent : bool
+        Whether they are shares in percent; else they are whole numbers.
+    """
+    amounts = [amount for _, amount in rows]
+    # columns that work against each other may have negative shares, and others more than 100
+    least, most = min(0.0, *amounts), max(1.0, *amounts)
+
+    def paint(axes: Any) -> None:
+        places = range(len(rows) - 1, -1, -1)
+        axes.barh(places, amounts, 0.62, color=BLUE)
+        for place, amount in zip(places, amounts, strict=True):
+            text = f"{amount:.1f} %" if percent else f"{amount:,.0f}"
+            beside, offset = (max(amount, 0), place), "offset points"
+            axes.annotate(text, beside, xytext=(4, 0), textcoords=offset, va="center")
+        axes.set_yticks(places, [name for name, _ in rows])
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        axes.axvline(0, color=GREY, linewidth=0.8)
+        grid(axes, "x")
+        axes.set_xlim(1.1 * least, 1.22 * most)
+        integer_ticks(axes.xaxis)
+        axes.set_xticks([tick for tick in axes.get_xticks() if least <= tick <= most])
+        axes.set_xlabel(words)
+
+    return Picture(name, 0.8 + 0.3 * len(rows), paint).inline()
+
+
+def _histogram(
+    name: str,
+    values: Any,
+    edges: Any,
+    marks: Iterable[float],
+    words: str,
+    label: str,
+    *,
+    weights: Any = None,
+    band: Sequence[float] = (),
+) -> str:
+    """Draw how often values are, with lines at some marks, and a pale band."""
+    ends = [edges[0], edges[-1], *band]
+
+    def paint(axes: Any) -> None:
+        if band:
+            axes.axvspan(*band, color=PALE, linewidth=0)
+        axes.hist(values, edges, weights=weights, color=BLUE, edgecolor="white", linewidth=0.5)
+        for mark in marks:
+            axes.axvline(mark, color=INK, linewidth=1.2, linestyle="--")
+        axes.set_xlim(min(ends), max(ends))
+        axes.set_xlabel(words)
+        axes.set_ylabel(label)
+        grid(axes, "y")
+        integer_ticks(axes.yaxis)
+
+    return Picture(name, 2.9, paint).inline()
+
+
+def grid(axes: Any, axis: str) -> None:
+    """Draw pale lines across one or both axes."""
+    axes.grid(axis=axis, color=PALE, linewidth=0.8)
+    axes.tick_params(length=3)
+
+
+def short_name(value: object) -> str:
+    """Return a class value as a string that fits beside a bar."""
+    text = shown(class_text(value))
+    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
+
+
+def integer_ticks(axis: Any) -> None:
+    """Put ticks of an axis on integers only."""
+    axis.set_major_locator(
+        require_extra("matplotlib.ticker", "report").MaxNLocator(5, integer=True)
+    )
 
 
 def draw_budget(certificate: Mapping[str, Any]) -> str:
@@ -110,14 +287,9 @@ def draw_votes(released: ReleasedLabels) -> str:
     first, last = (np.floor((end - middle) / width) for end in (values.min(), values.max()))
     edges = middle + width * np.arange(first, last + 2)
 
-    def paint(axes: Any) -> None:
-        # within one standard deviation of the threshold noise may have decided
-        axes.axvspan(middle - noise if middle else 0, middle + noise, color=PALE, linewidth=0)
-        draw_histogram(axes, values, edges, [middle], words)
-        axes.set_ylabel("queries")
-        integer_ticks(axes.yaxis)
-
-    return Picture("votes", 3.1, paint).inline()
+    # within one standard deviation of the threshold noise may have decided
+    band = (middle - noise if middle else 0.0, middle + noise)
+    return _histogram("votes", values, edges, [middle], words, "queries", band=band)
 
 
 def _draw_labels(released: ReleasedLabels) -> str:
@@ -163,14 +335,9 @@ def draw_confidence(confidence: FloatArray, n_classes: int, *, of_votes: bool = 
     if of_votes:
         words = "share of teachers expected behind the label"
 
-    def paint(axes: Any) -> None:
-        values = np.clip(confidence, edges[0], 1.0)
-        draw_histogram(axes, values, edges, [middle], words, weights=weights)
-        axes.set_ylim(top=min(100.0, axes.get_ylim()[1]))  # no share is larger
-        axes.set_xlim(edges[0], 1.0)
-        axes.set_ylabel("public points (%)")
-
-    return Picture("confidence", 2.9, paint).inline()
+    values = np.clip(confidence, edges[0], 1.0)
+    label = "public points (%)"
+    return _histogram("confidence", values, edges, [middle], words, label, weights=weights)
 
 
 def released_sizes(terms: Mapping[str, Any]) -> list[FloatArray]:
@@ -253,14 +420,8 @@ def draw_numbers(name: str, values: FloatArray, bounds: Sequence[float], words: 
         What the numbers are.
     """
 
-    low, high = min(bounds[0], values.min()), max(bounds[1], values.max())
-
-    def paint(axes: Any) -> None:
-        draw_histogram(axes, values, np.linspace(low, high, _BINS + 1), bounds, words)
-        axes.set_ylabel("public points")
-        integer_ticks(axes.yaxis)
-
-    return Picture(name, 2.9, paint).inline()
+    ends = min(bounds[0], values.min()), max(bounds[1], values.max())
+    return _histogram(name, values, np.linspace(*ends, _BINS + 1), bounds, words, "public points")
 
 
 def draw_shares(name: str, labels: Sequence[str], shares: FloatArray) -> str:
