@@ -17,7 +17,7 @@ PRIVATE_SIDE = (
     "learners",
 )
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-ROUTES = {"each_alone", "result_of", "result_once_seeded", "rows_alone"}
+ROUTES = {"alone", "each_alone", "each_slot", "result_of", "result_once_seeded", "rows_alone"}
 METHODS = {
     "covered",
     "decision_function",
