@@ -26,7 +26,7 @@ from secretballot.core.mechanisms import (
 from secretballot.core.types import Guarantee, Sample, ScoreShape, VoteShape
 from secretballot.exceptions import CertificateError
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.standing import FIXED_BLINDLY, FIXED_OR_PAID
+from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID
 from secretballot.report.certificate.verify import verify_certificate
 
 Make = Callable[..., ReleasedLabels]

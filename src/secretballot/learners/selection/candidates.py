@@ -30,8 +30,8 @@ from secretballot.report.certificate.build import (
     certificate_of,
     choice_fields,
     describe_released,
+    with_choices_named,
 )
-from secretballot.report.certificate.standing import with_choices_named
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.teachers.records import right_units, unit_numbers
 from secretballot.teachers.rows import n_rows, take_rows

@@ -351,11 +351,9 @@ def _shares_of_learner(student: Any, points: Value) -> Value | None:
 def _trees_of(student: Any) -> "list[Tree] | None":
     if isinstance(student, BaseDecisionTree):
         return [grown_tree(student)]
-    return (
-        [grown_tree(one) for one in student.estimators_]
-        if isinstance(student, BaseForest)
-        else None
-    )
+    if isinstance(student, BaseForest):
+        return [grown_tree(one) for one in student.estimators_]
+    return None
 
 
 def _mean_of_trees(trees: "list[Tree]", points: Value) -> Value:
