@@ -27,9 +27,9 @@ from public_data import mnist, mnist_votes
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning import Setting, Task
 from secretballot.planning.search.settings import terms_of
-from secretballot.planning.simulation.simulated_run import SimulatedRun
+from secretballot.planning.simulation.more_teachers import VoteSample
+from secretballot.planning.simulation.simulated_run import RunOutcome, SimulatedRun
 from secretballot.planning.simulation.stand_in import StandInModel
-from secretballot.planning.simulation.votes import RunOutcome, VoteSample
 
 K = 250
 EPSILONS = {"adult": (0.5, 2.0), "normal": (0.5, 2.0), "mnist": (1.0, 2.0)}

@@ -23,7 +23,7 @@ SHAPE = COUNTS.shape.changed(n_queries=60, moved=60)
 def opened(folder: Path) -> AnswerStream:
     ledger = sb.Ledger(folder / "ledger.sqlite", dataset="registry", budget=BUDGET)
     terms = Terms(NoisyVotes(scale=40.0), SHAPE, BUDGET)
-    return stream_of(terms, ledger, ["no", "yes"], vault=folder / "vault").stream
+    return stream_of(terms, ledger, ["no", "yes"], vault=folder / "vault")._stream
 
 
 def copied(folder: Path) -> Path:

@@ -92,6 +92,7 @@ CALLS = {
     },
     "a released student": {
         "learners/training/learner.py:predict",
+        "learners/training/learner.py:predict_log_proba",
         "learners/training/learner.py:predict_proba",
     },
 }

@@ -314,5 +314,3 @@ def test_every_purchase_is_made_in_one_place() -> None:
         and not (isinstance(node.func.value, ast.Name) and node.func.value.id == "purchase")
     ]
     assert set(found) == {"core/releasing.py"}
-
-

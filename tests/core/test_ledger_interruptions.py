@@ -176,10 +176,10 @@ def test_a_killed_stream_draws_what_was_not_stored_and_finds_the_rest(
     first = answers(taken_up(ledger, tmp_path), 0, 1)
     killed(where, lambda: answers(taken_up(ledger, tmp_path), 2))
     stream = taken_up(ledger, tmp_path)
-    assert (stream.stream.used, stream.stream.left) == (used, 6 - used)
+    assert (stream._stream.used, stream._stream.left) == (used, 6 - used)
     answers(stream, 2)
     assert answers(stream, 0, 1) == first
-    assert stream.stream.used == 3
+    assert stream._stream.used == 3
     assert drawn == [2, 1][: 4 - used]
     paid_once(ledger)
 
@@ -195,7 +195,7 @@ def test_a_secret_state_that_no_answer_names_is_not_gone_on_with(
     with ledger.reading(1) as page:
         assert (page.last() or b"")[: releasing.MARK_BYTES] == named
     assert answers(stream, 5, 2, 3) == ["yes", None, None]
-    assert stream.stream.left == 0
+    assert stream._stream.left == 0
 
 
 # --- commits whose end is unknown ---
@@ -265,9 +265,9 @@ def test_what_has_an_unknown_end_is_looked_up_and_charged_once(
         else:
             with pytest.raises(UnknownEndError, match=r"unknown whether that .*charged once"):
                 work()
-            assert not stream or stream.stream.used == (2 if done else 0)
+            assert not stream or stream._stream.used == (2 if done else 0)
     work()
-    assert not stream or stream.stream.used == 2
+    assert not stream or stream._stream.used == 2
     entry = in_file.entry("one")
     assert entry is not None
     assert entry.state == ("reserved" if stream else "committed")

@@ -34,7 +34,7 @@ COMMANDS: dict[str, str] = {
     "plan: schema": f"plan public.csv {PRICE} --out columns",
     "plan: price": f"plan 100 {PRICE} --classes 2 --method pate --n-teachers 20 "
     "--set n_queries=60 --json",
-    "plan": f"plan 100 --n-records 350 --classes 2 --curve 10:.8,100:.9 {PRICE} --json "
+    "plan": f"plan 100 --n-records 350 --like test.csv --target benign {PRICE} --json "
     "--set mechanism=labels --n-teachers 20",
     "check": f"check {TABLES} --json",
     "learn: nothing spent": f"{LEARN} --dry-run",
@@ -155,7 +155,7 @@ def asked_once(folder: Path) -> dict[str, Any]:
     settings = read_settings(folder / "service" / "service.toml")
     with Access(settings.state) as access:
         token = access.add("analyst", ["registry"])[1]
-    service = application(settings, opened=True)
+    service = application(settings)
     points = json.loads(pd.read_csv(folder / "public.csv")[:3].to_json(orient="records"))
 
     async def ask() -> httpx.Response:

@@ -204,7 +204,7 @@ def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) 
     found = fitted_at(tmp_path, ledger)
     kept, own = (
         sb.TrainedTeachers.load(reservation_folder(tmp_path / "vault", "agnostic")),
-        found.session_.stream.released().mechanism,
+        found.session_._stream.released().mechanism,
     )
     spent = ledger.spent()
     others = sparse_vector(BUDGET, 40, max_abstentions=1), NoisyVotes(scale=100.0)

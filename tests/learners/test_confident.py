@@ -80,7 +80,7 @@ def test_predictions_are_refused_before_anything_is_answered() -> None:
             opened.answer(*two, predictions)
     with pytest.raises(ParameterError, match="contradict no student"):
         plain.answer(*two, [[0.5, 0.5]] * 2)
-    assert opened.stream.used == plain.stream.used == 0
+    assert opened._stream.used == plain._stream.used == 0
     ledger = account()
     with pytest.raises(ParameterError, match="at most the number of teachers"):
         released(votes([10, 30], 40), TERMS, ledger)
@@ -100,13 +100,13 @@ def test_a_stream_counts_answers_over_restarts_and_stops(tmp_path: Path) -> None
     given = first.answer(counted([100, 0, 50, 50]), asked[:4])
     answered = int(given.answered.sum())
     assert given.given.all()
-    assert first.stream.used == 4
+    assert first._stream.used == 4
     assert answered <= 2
     again = stream(terms, ledger, vault)
-    assert again.stream.left == 57
+    assert again._stream.left == 57
     more = again.answer(counted([100] * 10), asked[4:14])
     assert int(more.answered.sum()) == 3 - answered
-    assert again.stream.left == 0
+    assert again._stream.left == 0
     # nothing new is told after the last answer, and what was told stays
     late = stream(terms, ledger, vault).answer(counted([100, 100]), [asked[20], asked[0]])
     assert late.given.tolist() == [False, True]
@@ -129,7 +129,7 @@ def test_the_whole_reservation_is_paid_whatever_was_answered() -> None:
     ledger = account(whole)
     opened = stream(CORRECTS, ledger)
     assert ledger.remaining().epsilon == pytest.approx(0, abs=1e-9)
-    assert not opened.stream.returns
+    assert not opened._stream.returns
     with pytest.raises(sb.BudgetError):
         released(votes([90] * 30), CORRECTS, ledger, request="second")
 

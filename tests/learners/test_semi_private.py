@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
@@ -324,7 +325,8 @@ def test_without_public_points_a_model_is_chosen_and_no_label_released():
         ({"hypotheses": FiniteClass(FINITE)}, {}, "list of its estimators"),
         ({"relation": "replace-one"}, {"units": np.arange(300)}, "units"),
         ({"n_cover": 0}, {}, "n_cover"),
-        ({}, {"classes": [0, 1, 2]}, "Only binary classification"),
+        ({}, {"classes": [0, 1, 2]}, "classes has 3"),
+        ({}, {"X": sparse.eye(300, 1), "X_public": sparse.eye(50, 1)}, "dense array"),
         ({"hypotheses": DecisionStumps(2)}, {}, "needs 2"),
         ({"ledger": None}, {"units": np.arange(7)}, "7 ids for 300"),
     ],
@@ -337,9 +339,9 @@ def test_nonsense_is_refused_before_anything_is_spent(tmp_path: Path, settings, 
         "epsilon": 0.5,
         "ledger": ledger,
     } | settings
-    call = {"X_public": _points(50), "classes": [0, 1]} | changes
+    call = {"X": X, "X_public": _points(50), "classes": [0, 1]} | changes
     with pytest.raises((sb.ParameterError, sb.DataError), match=words):
-        sb.SemiPrivateClassifier(**given).fit(X, y, **call)
+        sb.SemiPrivateClassifier(**given).fit(y=y, **call)
     assert ledger.history() == []
 
 

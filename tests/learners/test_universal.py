@@ -111,6 +111,11 @@ def fitted(folder: Path | None = None, **changes: Any) -> sb.Labeler:
     return fit_of(settings(folder, **changes))
 
 
+def drawn_by(labeler: sb.Labeler) -> Any:
+    session = labeler.session_
+    return session.split, session.used, session.until_switch, session.endless.hypothesis
+
+
 def true_label(points: np.ndarray) -> np.ndarray:
     return np.where(points[:, 0] > 0.4, "yes", "no")
 
@@ -235,7 +240,7 @@ def test_where_all_points_are_known_one_hypothesis_has_all_of_epsilon_and_no_del
     assert [sb.verify_certificate(one).ok for one in release.certificates] == [True]
     assert (release.certificates[0]["epsilon"], release.certificates[0]["delta"]) == (1.0, 0.0)
     again = fit_of(settings(tmp_path), X_public=QUESTIONS)
-    assert again.session_.describe() == labeler.session_.describe()
+    assert drawn_by(again) == drawn_by(labeler)
     with pytest.raises(sb.ParameterError, match="other public points"):
         fit_of(settings(tmp_path), X_public=QUESTIONS[1:])
     # by the number that was drawn another class, or another order, would name another function
@@ -285,7 +290,7 @@ def test_it_goes_on_after_a_restart_before_the_switch_and_after_it(tmp_path: Pat
     assert second.session_.until_switch == 0
     for labeler in (fitted(tmp_path), first):
         assert labeler.ask_many(QUESTIONS).labels.tolist() == answers
-        assert labeler.session_.describe() == second.session_.describe()
+        assert drawn_by(labeler) == drawn_by(second)
     assert (ledger_at(tmp_path).spent().epsilon, len(ledger_at(tmp_path).history())) == (1.0, 2)
 
 
@@ -374,7 +379,7 @@ def test_of_two_processes_that_switch_one_draws(tmp_path: Path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(UniversalSession, "switch", overtaken)
         one.ask_many(QUESTIONS)
-    assert one.session_.describe() == other.session_.describe()
+    assert drawn_by(one) == drawn_by(other)
     assert len(ledger_at(tmp_path).history()) == 2
 
 
@@ -434,7 +439,7 @@ def test_nonsense_is_refused_in_a_sentence_and_nothing_is_spent(
 def test_a_ledger_with_room_for_one_part_only_takes_neither(tmp_path: Path, room):
     ledger = ledger_at(tmp_path, room)
     with pytest.raises(
-        sb.BudgetError, match=r"Both parts cost epsilon 1, delta 1e-06.*Nothing was spent"
+        sb.BudgetError, match=r"this run would cost epsilon 1 and delta 1e-06; .*Nothing was spent"
     ):
         fitted(ledger=ledger)
     assert ledger.history() == []

@@ -7,8 +7,8 @@ from noisy_plans import confident, noisy, priced
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.planning.simulation.forecast import forecast, vote_accuracy
+from secretballot.planning.simulation.more_teachers import VoteSample
 from secretballot.planning.simulation.seeded_noise import SeededNoise
-from secretballot.planning.simulation.votes import VoteSample
 from sessions import told_labels
 
 BUDGET = PrivacyBudget(1.0, 1e-5)

@@ -48,7 +48,7 @@ CENTRES = [(0, 0), (10, 0), (0, 10), (10, 10)]
 @pytest.mark.parametrize("wrap", [np.asarray, sparse.csr_matrix])
 def test_clusters_are_represented_by_size_and_by_their_middle(wrap):
     X, group = groups([10, 40, 20, 30], CENTRES)
-    rows = ClusterSampling(4).start(pool_of(wrap(X))).propose(8)
+    rows = ClusterSampling().start(pool_of(wrap(X), n_queries=4)).propose(8)
     assert group[rows].tolist() == [1, 3, 2, 0] * 2
     for row in rows[:4]:
         members = X[group == group[row]]

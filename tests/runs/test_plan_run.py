@@ -152,10 +152,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[Any, ...], dict[s
     """Put a recorder in the place of the planner."""
     calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
 
-    def make(*words: Any, **settings: Any) -> Plan:
-        calls.append((words, settings))
-        made = plan_for()
-        return replace(made, task=replace(made.task, n_classes=settings["n_classes"]))
+    def make(*given: Any, **settings: Any) -> Plan:
+        calls.append((given, settings))
+        return replace(plan_for(), task=given[0])
 
     monkeypatch.setattr(plan_run, "plan_votes", make)
     # tables of a few rows, on which nothing can be tried
@@ -185,13 +184,13 @@ def test_a_stand_in_is_encoded_as_the_run_to_come_encodes(
         "\n".join(line.rsplit(",", 1)[0] for line in TABLE.splitlines())
     )
     run_plan(Sources(fields=PUBLIC_NUMBERS | fields), like=tmp_path / "like.csv")
-    X, index = asked[0][1]["like"]
+    task, X, index = asked[0][0]
     places = {name: tmp_path / f"{name}.csv" for name in ("private", "public")}
     spec = RunSpec.read(**fields, **places, classes="no,yes", epsilon=4, delta=1e-5)
     inputs = RunInputs(spec, Watch())
     assert (X == inputs.private.X).all()
     assert index.tolist() == inputs.private.targets.tolist() == [1, 0, 0, 1]
-    assert asked[0][1]["n_classes"] == 2
+    assert task.n_classes == 2
 
 
 def test_a_plan_keeps_what_was_given_of_the_run_to_come(asked: list[Any], tmp_path: Path) -> None:

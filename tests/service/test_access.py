@@ -163,7 +163,7 @@ def test_a_draw_that_breaks_off_is_counted_back_where_the_ledger_says_that_nothi
 ) -> None:
     headers = place.key(quota=100)
     app = application(place.settings)
-    stream = app.state.service.datasets["registry"].sessions["session"].session.stream
+    stream = app.state.service.datasets["registry"].sessions["session"].session._stream
     find = stream.find
 
     def broken(*_: Any) -> Any:

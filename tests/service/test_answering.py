@@ -93,7 +93,7 @@ def test_a_question_that_the_ledger_fails_for_fails_alone(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, app = place.key(quota=50), application(place.settings)
-    stream = app.state.service.datasets["registry"].sessions["session"].session.stream
+    stream = app.state.service.datasets["registry"].sessions["session"].session._stream
     given, hurt = stream.answer, points(5)[3]
     digest = question_digests(np.array([hurt]))[0]
 
@@ -132,7 +132,7 @@ def test_where_the_ledger_is_gone_for_all_nobody_is_asked_one_by_one(
         tries.append(1)
         raise sb.LedgerError("gone")
 
-    monkeypatch.setattr(served.session.stream, "answer", broken)
+    monkeypatch.setattr(served.session._stream, "answer", broken)
     key = app.state.service.access.add("analyst", ["registry"])[0]
     group = [
         AskedPoints(rows, question_digests(rows), key, str(row))

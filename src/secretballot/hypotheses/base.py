@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot._validation import check_instance
+from secretballot.exceptions import ParameterError
 from secretballot.foreign_code import is_exact, rows_alone
 from secretballot.hypotheses.points import (
     check_labelled,
@@ -363,7 +364,7 @@ class VersionSpace:
         return found.errors(y, mattering)
 
 
-def check_hypotheses(given: object) -> HypothesisClass:
+def check_hypotheses(given: Any) -> HypothesisClass:
     """Return a class of hypotheses.
 
     Raises
@@ -371,9 +372,7 @@ def check_hypotheses(given: object) -> HypothesisClass:
     ParameterError
         If it is none, or a type of which no instance was made.
     """
-    if isinstance(given, HypothesisClass):
-        return given
-    kind = f"the type {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
-    raise ParameterError(
-        Parameter("hypotheses"), f" is {kind}; give a HypothesisClass, such as Thresholds()."
-    )
+    hint = "give a HypothesisClass, such as Thresholds()"
+    check_instance("hypotheses", given, HypothesisClass, hint=hint)
+    found: HypothesisClass = given
+    return found

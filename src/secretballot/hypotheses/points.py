@@ -113,11 +113,12 @@ def check_slack(slack: object) -> float:
     ParameterError
         If it is not a number, is negative or nan.
     """
-    if isinstance(slack, bool) or not isinstance(slack, numbers.Real) or not slack >= 0:
+    real = isinstance(slack, numbers.Real) and not isinstance(slack, bool)
+    if not real or not slack >= 0:  # type: ignore[operator]
         raise ParameterError(
             Parameter("slack"), f" is {shown(slack)}; it must be a number of mistakes, at least 0."
         )
-    return float(slack)
+    return float(slack)  # type: ignore[arg-type]
 
 
 def check_index(index: object, n_labellings: int) -> int:

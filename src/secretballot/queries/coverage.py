@@ -13,7 +13,6 @@ from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_count
 from secretballot.exceptions import DataError
 from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
 from secretballot.released import ReleasedLabels
@@ -121,7 +120,7 @@ class KCenterSampling(QueryStrategy):
         norms = row_norms(points, squared=True)
 
         def distances_to(centre: Any) -> FloatArray:
-            centre = np.asarray(centre.todense() if sparse.issparse(centre) else centre).ravel()
+            centre = np.asarray(centre.toarray() if hasattr(centre, "toarray") else centre).ravel()
             return np.asarray(norms - 2 * (points @ centre) + centre @ centre)
 
         # squared distance to the nearest centre; below 0 at centres
@@ -143,32 +142,18 @@ class KCenterSampling(QueryStrategy):
 class ClusterSampling(QueryStrategy):
     """Ask the representatives of clusters: of each, the point nearest to its centre.
 
-    Clusters are those of k-means on scaled columns.
-
-    Clusters come by size, so that the first points asked stand for the most points of the pool.
-    When all clusters are represented, their second nearest points follow, and so on. The order does
-    not depend on how many are asked at a time.
-
-    Parameters
-    ----------
-    n_clusters : int, optional
-        By default as many as there are labels to ask.
-
-    Raises
-    ------
-    ParameterError
-        If `n_clusters` is not an integer of at least 1.
+    Clusters are those of k-means on scaled columns, as many as there are labels to ask. They come
+    by size, so that the first points asked stand for the most points of the pool. When all clusters
+    are represented, their second nearest points follow, and so on. The order does not depend on how
+    many are asked at a time.
 
     Examples
     --------
-    >>> pool = sb.queries.PublicPool(np.arange(20.0)[:, None], (0, 1), n_queries=6, random_state=0)
-    >>> rows = sb.queries.ClusterSampling(n_clusters=2).start(pool).propose(2)
+    >>> pool = sb.queries.PublicPool(np.arange(20.0)[:, None], (0, 1), n_queries=2, random_state=0)
+    >>> rows = sb.queries.ClusterSampling().start(pool).propose(2)
     >>> sorted(row // 10 for row in rows.tolist())  # one of each half
     [0, 1]
     """
-
-    def __init__(self, n_clusters: int | None = None) -> None:
-        self.n_clusters = None if n_clusters is None else check_count("n_clusters", n_clusters)
 
     def start(self, pool: PublicPool) -> OrderedSelector:
         """Cluster the pool.
@@ -179,8 +164,7 @@ class ClusterSampling(QueryStrategy):
             If the pool does not hold finite numbers.
         """
         points = scaled_points(pool.X)
-        wanted = pool.n_queries if self.n_clusters is None else self.n_clusters
-        assigned, distances = _nearest_clusters(points, wanted, pool.random_state)
+        assigned, distances = _nearest_clusters(points, pool.n_queries, pool.random_state)
         order = np.lexsort((np.arange(len(assigned)), distances, assigned))
         sizes = np.bincount(assigned)
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -190,8 +174,8 @@ class ClusterSampling(QueryStrategy):
         return OrderedSelector(np.lexsort((assigned, -sizes[assigned], rank)))
 
     def describe(self) -> dict[str, Any]:
-        """Return name and number of clusters."""
-        return {"name": "cluster", "n_clusters": self.n_clusters}
+        """Return the name."""
+        return {"name": "cluster"}
 
 
 def spread_over(points: Any, weights: FloatArray, n: int, seed: int) -> IntArray:
@@ -233,7 +217,7 @@ def _nearest_clusters(
         warnings.simplefilter("ignore", ConvergenceWarning)
         assigned = np.asarray(model.fit(points, sample_weight=weights).labels_, dtype=np.int64)
     centres = np.asarray(model.cluster_centers_)
-    if sparse.issparse(points):
+    if hasattr(points, "multiply"):  # sparse
         inner = np.asarray(points.multiply(centres[assigned]).sum(axis=1)).ravel()
     else:
         inner = np.einsum("ij,ij->i", points, centres[assigned])

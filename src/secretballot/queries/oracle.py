@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.special import expit
 
 from secretballot._rows import take_rows
@@ -75,7 +74,7 @@ class LogisticFits:
 
     def _with_intercept(self, rows: IntArray) -> FloatArray:
         points = take_rows(self._X, rows)
-        points = points.toarray() if sparse.issparse(points) else points
+        points = points.toarray() if hasattr(points, "toarray") else points
         return np.column_stack([np.ones(len(rows)), points])
 
     def _least(

@@ -126,11 +126,6 @@ class PoolLearner:
         """Return the labels of rows of the pool, as positions among the classes, shape (n,)."""
         return np.asarray(model.predict(take_rows(self.X, rows)), dtype=np.int64)
 
-    def trial_rows(self) -> IntArray:
-        """Return some rows, spread over the pool, two for each class where there are as many."""
-        size = min(self.n_points, max(_TRIAL_ROWS, 2 * self.n_classes))
-        return np.linspace(0, self.n_points - 1, size).astype(np.int64)
-
     def try_fits(self, ask: Callable[[Any, Any], object]) -> None:
         """Fit to points of the pool with dummy labels, and ask the model about the whole pool.
 
@@ -139,9 +134,11 @@ class PoolLearner:
         DataError
             If the learner fails: better now than when labels have been paid for.
         """
-        rows = self.trial_rows()
-        if len(rows) < 2:
+        # spread over the pool, two for each class where there are as many
+        size = min(self.n_points, max(_TRIAL_ROWS, 2 * self.n_classes))
+        if size < 2:
             return
+        rows = np.linspace(0, self.n_points - 1, size).astype(np.int64)
         labels = np.arange(len(rows), dtype=np.int64) % self.n_classes
         try:
             ask(self.fit(rows, labels, np.ones(len(rows))), self.X)

@@ -1,7 +1,7 @@
 """The method that chooses: the best of saved students, or of a class of hypotheses by name."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.student.load import OnnxStudent, load_student
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.method import Fitted, Method, Quote, Sizes
-from secretballot.runs.questions import Caution, Watch, cautions_of_ids
+from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec
 from secretballot.runs.tables import LabelledTable, RunInputs
 
@@ -72,10 +72,6 @@ class Choice(Method):
                 f"The public file makes {n_features} feature columns, and {self.hypotheses} need"
                 " exactly one; drop the others with --drop, or use --hypotheses stumps."
             )
-
-    def questions(self, inputs: RunInputs, watch: Watch) -> Iterator[Caution]:
-        """Yield what is to be asked once the tables are known."""
-        yield from cautions_of_ids(inputs.repeating_ids)
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""

@@ -230,34 +230,26 @@ class RunFolder:
         """Return what the run in this folder left, None where there is no run yet."""
         if not os.path.lexists(self.root) or self._is_untouched():
             return None
-        if not self.root.is_dir():
-            raise DataError(f"{str(self.root)!r} is a file; give another folder with --out.")
-        # its target would be closed to others and filled, whosever it is
-        if self.vault.is_symlink():
-            raise DataError(
-                f"{str(self.vault)!r} is a link, and a vault is a folder; give another folder with"
-                " --out."
-            )
-        stored = _read_run(self.vault)
-        if stored is None and os.path.lexists(self.vault / "run.json"):
+        # the target of a link would be closed to others and filled, whosever it is
+        own = self.root.is_dir() and not self.vault.is_symlink()
+        stored = _read_run(self.vault) if own else None
+        if own and stored is None and os.path.lexists(self.vault / "run.json"):
             raise DataError(
                 f"{str(self.vault / 'run.json')!r} is damaged or of another version, and it alone"
                 " says under which key this run paid; put it back as it was, or pay anew in another"
                 " folder with --out. Nothing was spent."
             )
-        if os.path.lexists(self.release):
-            if stored is None or stored.description != self._description:
-                raise DataError(
-                    f"The folder {str(self.root)!r} holds a finished release; give another one with"
-                    " --out."
-                )
-        elif stored is None:
+        if stored is None:
             raise DataError(
-                f"The folder {str(self.root)!r} exists and holds no run; give another one with"
+                f"{str(self.root)!r} exists and holds no run; give another folder with --out."
+            )
+        if not os.path.lexists(self.release):
+            self._refuse_other(stored.description)
+        elif stored.description != self._description:
+            raise DataError(
+                f"The folder {str(self.root)!r} holds a finished release; give another one with"
                 " --out."
             )
-        else:
-            self._refuse_other(stored.description)
         return stored
 
     def _is_untouched(self) -> bool:

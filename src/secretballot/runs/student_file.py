@@ -29,13 +29,10 @@ class StudentFile:
 
     Attributes
     ----------
-    path : Path
-        Its file.
     model : OnnxStudent
     schema : Schema
     """
 
-    path: Path
     model: OnnxStudent
     schema: Schema
 
@@ -98,7 +95,7 @@ def read_student_file(path: Path) -> StudentFile:
             f"There is no {str(columns)!r} to say which columns the student reads; copy the"
             " schema.json of its release there."
         )
-    found = StudentFile(file, load_student(file), Schema.read(columns))
+    found = StudentFile(load_student(file), Schema.read(columns))
     width = found.model.n_features_in_
     if width != len(found.schema.feature_names):
         raise DataError(

@@ -71,12 +71,6 @@ class PublicNumbers:
     n_records: int | None = None
     n_teachers: int | None = None
 
-    def __post_init__(self) -> None:
-        check_count("n_queries", self.n_queries)
-        check_probability("alpha", self.alpha)
-        if self.n_teachers is not None:
-            check_count("n_teachers", self.n_teachers)
-
 
 class Stability(Model):
     """Teachers of all records, asked by the sparse vector: the exact vote where it is stable.
@@ -183,24 +177,12 @@ class Agnostic(Stability):
         that of the printed one.
         """
         budget, m, n = numbers.budget, numbers.n_queries, numbers.n_records
-        if n is None or self.relabel_epsilon != 1:
+        if n is None or self.relabel_epsilon != 1 or not budget.epsilon <= _PRINTED_DIVISOR:
             raise ParameterError(
-                "calibration 'paper' is printed for replace-one and a relabel_epsilon of 1 alone."
-            )
-        if not budget.epsilon <= _PRINTED_DIVISOR:
-            raise ParameterError(
-                Parameter("epsilon"),
-                f" is {budget.epsilon:g}; calibration 'paper' samples epsilon / 56 of the records,"
-                " so it must be at most 56. Use 'tight'.",
+                "calibration 'paper' is printed for replace-one, a relabel_epsilon of 1 and an"
+                f" epsilon of at most {_PRINTED_DIVISOR} alone; use 'tight'."
             )
         printed = PrintedConstants.of(budget, n, m, numbers.alpha, self.beta)
-        if not printed.n_sampled:
-            raise ParameterError(
-                Parameter("n_records"),
-                f" is {n}, too few to sample epsilon / 56 ="
-                f" {budget.epsilon / _PRINTED_DIVISOR:.3g} of them; give more records or use"
-                " 'tight'.",
-            )
         unstable = self.max_abstentions or printed.max_abstentions
         event = Sampled(
             stream=bassily_noise(printed.inner, m, unstable),
@@ -371,10 +353,8 @@ class BudgetSplit:
 # --- tight sizes ---
 
 
-@functools.lru_cache(maxsize=64)
-def stream_for(budget: PrivacyBudget, max_abstentions: int) -> Stream:
-    """Return what `calibrate_stream` returns; a second or two the first time."""
-    return calibrate_stream(budget, max_abstentions)
+# a second or two each
+stream_for = functools.lru_cache(maxsize=64)(calibrate_stream)
 
 
 def abstentions_for(n_queries: int, error: float, beta: float, n_teachers: int) -> int:
@@ -498,13 +478,8 @@ def _refuse_few(n_records: int | None, taught: int | None, n_teachers: int) -> N
         raise ParameterError(
             Parameter("n_records"),
             f" is {n_records}, of which {taught} may be learnt from, fewer than {n_teachers}"
-            " teachers need; give more records, a larger epsilon, or a smaller ",
-            Parameter("n_queries"),
-            ", ",
-            Parameter("max_abstentions"),
-            " or ",
-            Parameter("n_teachers"),
-            ". Nothing was spent.",
+            " teachers need; give more records or a larger epsilon, or ask for less. Nothing was"
+            " spent.",
         )
 
 

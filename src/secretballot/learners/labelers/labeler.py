@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._validation import check_name
-from secretballot.accounting import Sampled
+from secretballot._validation import check_name, check_probability
+from secretballot.accounting import PrivacyBudget, Sampled
 from secretballot.accounting.stream_recipes import check_answerable, stream_mechanism
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import RelabelledSample
-from secretballot.exceptions import BudgetError, DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.hypotheses import FiniteClass, HypothesisClass, hypotheses_by_name
 from secretballot.hypotheses.finite import check_answers
 from secretballot.hypotheses.points import check_points
@@ -158,6 +158,7 @@ class Labeler(PayingLearner):
     """
 
     _takes = frozenset({"classes", "vault", "executor", "progress"})
+    _counted = ("n_queries", "n_teachers")
 
     algorithm: Any = "universal"
     hypotheses: str | HypothesisClass | None = None
@@ -350,7 +351,7 @@ class Labeler(PayingLearner):
         return PublicNumbers(
             task.budget,
             _DEFAULT_QUERIES if self.n_queries is None else self.n_queries,
-            self.alpha,
+            check_probability("alpha", self.alpha),
             self.relation,
             task.table.n_records if self.relation == "replace-one" else None,
             self.n_teachers,
@@ -525,16 +526,10 @@ def _refuse_room_for_one(ledger: Ledger, split: BudgetSplit, request: str) -> No
             f"The ledger composes by {ledger.composition!r}, which does not add two prices up; give"
             " one with the composition 'basic'. Nothing was spent."
         )
-    # What was reserved before needs no space any more.
-    if any(ledger.entry(key(request)) is not None for key in (first_request, endless_request)):
-        return
-    remaining, delta = ledger.remaining(), split.delta if split.first_epsilon else 0.0
-    if not (remaining.epsilon >= split.epsilon and remaining.delta >= delta):
-        raise BudgetError(
-            f"Both parts cost epsilon {split.epsilon:g}, delta {delta:g}, and the ledger of"
-            f" {ledger.dataset!r} has ({remaining.epsilon:g}, {remaining.delta:g}) left; ask for"
-            " less. Nothing was spent."
-        )
+    # what was reserved before needs no space any more
+    if all(ledger.entry(key(request)) is None for key in (first_request, endless_request)):
+        delta = split.delta if split.first_epsilon else 0.0
+        refuse_beyond(ledger, PrivacyBudget(split.epsilon, delta), request)
 
 
 def _declaration(event: Sampled, request: str, more: Sequence[str]) -> dict[str, object]:

@@ -266,12 +266,6 @@ class UniversalSession:
             self.endless.hypothesis, self._hypotheses, self.classes, self._width
         )
 
-    def describe(self) -> dict[str, Any]:
-        """Return split and progress as JSON values; public."""
-        hypothesis = None if self.endless is None else self.endless.hypothesis.describe()
-        state = {"used": self.used, "until_switch": self.until_switch, "hypothesis": hypothesis}
-        return {"split": asdict(self.split), **state}
-
     def ask(self, x: Any) -> SessionAnswer:
         """Return the answer to one public point, of shape (n_features,)."""
         return self.ask_many(single_point(x)).first

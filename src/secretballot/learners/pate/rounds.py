@@ -316,7 +316,7 @@ def ask_in_rounds(
         return found
 
     run, rounds = begun.run(ask, n_teachers=terms.shape.n_teachers or 0, sigma=stream.sigma)
-    done = stream.stream.released()
+    done = stream._stream.released()
     if done.questions != tuple(askable.questions[place] for place in run.queries):
         # what an earlier run of another strategy asked counts as one round before
         rounds = [before, *drawn]
@@ -326,7 +326,7 @@ def ask_in_rounds(
     if plan["left"] != "kept" and not stream.closed:
         # who asks again finds all of it in the ledger
         about_end = {"plan": plan, "rows": released.queries.tolist()}
-        stream.stream.close(len(done.values), about_end)
+        stream._stream.close(len(done.values), about_end)
     return QueryRun(released, plan["rounds"], begun.selector.explain())
 
 

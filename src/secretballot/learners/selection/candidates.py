@@ -33,7 +33,7 @@ from secretballot.report.certificate.build import (
     with_choices_named,
 )
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.teachers.records import right_units, unit_numbers
+from secretballot.teachers.records import right_units
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import guarantee_of
 
@@ -281,7 +281,7 @@ def _as_choice(other: ReleasedLabels) -> dict[str, Any]:
 
 
 def names_and_models(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
-    """Return names, distinct, and classifiers."""
+    """Return names, which `choose_by_scores` wants distinct, and classifiers."""
     given = list(candidates)
     pairs = [one if isinstance(one, tuple) and len(one) == 2 else ("", one) for one in given]
     names = [name or f"{type(model).__name__} {place}" for place, (name, model) in enumerate(pairs)]
@@ -289,10 +289,6 @@ def names_and_models(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
         raise ParameterError(
             Parameter("candidates"),
             f" has {len(pairs)} classifiers; give two or more to choose from.",
-        )
-    if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
-        raise ParameterError(
-            f"The names of the candidates are {names!r}; give each a string of its own."
         )
     for name, (_, model) in zip(names, pairs, strict=True):
         if not hasattr(model, "predict"):
@@ -347,12 +343,11 @@ def _candidate_scores(models: Sequence[Any], X: Any, truth: NDArray[Any], units:
 
 
 def _rows_of_units(units: Any, n_records: int) -> list[IntArray]:
-    """Return the rows of every unit."""
+    """Return the rows of every unit, which are one after the other."""
+    every = np.arange(n_records)
     if units is None:
-        return list(np.arange(n_records)[:, None])
-    owner = unit_numbers(units, n_records)
-    order = np.argsort(owner, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(owner[order])) + 1)
+        return list(every[:, None])
+    return np.split(every, np.flatnonzero(np.diff(units)) + 1)
 
 
 def _right_records(

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
-from scipy import sparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,7 +17,7 @@ from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.data.stored import StoredTable
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import is_exact, isolated
 from secretballot.hypotheses import (
     Dichotomies,
@@ -41,6 +40,7 @@ from secretballot.learners.training.inputs import (
     example_rows,
     n_columns,
     random_rows,
+    refuse_more_classes,
 )
 from secretballot.learners.training.learner import ClassLearner, Given, Task
 from secretballot.learners.training.point_digests import doubles_digest
@@ -159,17 +159,7 @@ class SemiPrivateClassifier(ClassLearner):
             raise ParameterError(
                 Parameter("hypotheses"), " is a FiniteClass; give the list of its estimators."
             )
-        if sparse.issparse(given.X):
-            raise DataError(
-                Parameter("X"),
-                " is a sparse matrix, and sparse input is not supported here; give it as a dense"
-                " array.",
-            )
-        if len(target.classes) != 2:
-            raise ParameterError(
-                "Only binary classification is supported: a hypothesis distinguishes two classes,"
-                f" and there are {len(target.classes)}; give a list of fitted classifiers instead."
-            )
+        refuse_more_classes(target.classes)
 
     def _release(self, task: Task) -> ReleasedLabels:
         if task.given.X_public is not None:
@@ -189,8 +179,8 @@ class SemiPrivateClassifier(ClassLearner):
         names, table, width = task.target.learnt, task.table, n_columns(task.points)
         hypotheses = hypotheses_by_name(self.hypotheses, width)
         rows = random_rows(n_rows(task.points), self.n_cover, self.random_state)
+        dichotomies = hypotheses.dichotomies(take_rows(task.points, rows))
         points = np.asarray(take_rows(task.points, rows))
-        dichotomies = hypotheses.dichotomies(points)
 
         def scores() -> Scores:
             [block] = table.one_of_each_unit(sys.maxsize)

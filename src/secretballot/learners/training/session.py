@@ -139,7 +139,6 @@ class LabelStream:
 
     Attributes
     ----------
-    stream : AnswerStream
     price : PrivacyBudget
         What all questions cost together.
     resumable : bool
@@ -187,7 +186,7 @@ class LabelStream:
         if vault is not None:
             # an older copy of the ledger has lost answers, and would give them anew
             keep_in_step(vault, ledger)
-        self.stream = releasing.stream(
+        self._stream = releasing.stream(
             terms.shape,
             terms.mechanism,
             ledger,
@@ -215,22 +214,22 @@ class LabelStream:
     @property
     def closed(self) -> bool:
         """Whether the reservation was settled: stored answers are all that comes."""
-        return self.stream.closed
+        return self._stream.closed
 
     @property
     def planned(self) -> int:
         """Questions paid for."""
-        return self.stream.planned
+        return self._stream.planned
 
     @property
     def used(self) -> int:
         """Questions answered so far, abstentions included; repeated ones count once."""
-        return self.stream.used
+        return self._stream.used
 
     @property
     def left(self) -> int:
         """Questions still to be had."""
-        return self.stream.left
+        return self._stream.left
 
     @property
     def state_of_unused(self) -> str:
@@ -238,13 +237,13 @@ class LabelStream:
         its rest or cannot be resumed."""
         if self.used == self.planned:
             return "none"
-        if self.stream.returns:
+        if self._stream.returns:
             return "returned"
         return "kept" if self.resumable and self.left else "forfeited"
 
     def find(self, questions: Sequence[bytes]) -> SessionAnswers:
         """Return the stored answers; it costs nothing and draws nothing."""
-        return self._read(self.stream.find(questions))
+        return self._read(self._stream.find(questions))
 
     def answer(
         self,
@@ -282,13 +281,13 @@ class LabelStream:
                 )
             of_shape = len(questions), shape.n_classes
             against = predicted_votes(predictions, of_shape, shape.n_teachers or 0)
-        found = self.stream.find(questions)
+        found = self._stream.find(questions)
         new = np.flatnonzero(~found.given if admit is None else admit(~found.given) & ~found.given)
         if len(new) and found.left:
             votes = self._votes(take_rows(asked, new))
             if against is not None:
                 votes = votes.against(against[new])
-            drawn = self.stream.answer(votes, [questions[place] for place in new.tolist()])
+            drawn = self._stream.answer(votes, [questions[place] for place in new.tolist()])
             found.values[new], found.given[new] = drawn.values, drawn.given
             found = found._replace(left=drawn.left)
         return self._read(found)
@@ -712,7 +711,7 @@ class LabelingSession(LabelStream):
                 " ledger."
             )
         # what has another point among it is refused before it is too late
-        self.stream.close(len(self.released(X).queries))
+        self._stream.close(len(self.released(X).queries))
         return self.released(X)
 
     def _rows_of_questions(self, X: Any) -> dict[bytes, int]:
@@ -722,7 +721,7 @@ class LabelingSession(LabelStream):
 
     def _certified(self, rows: dict[bytes, int] | None) -> ReleasedLabels:
         """Return all answers so far; without rows, each question stands for itself."""
-        stream = self.stream
+        stream = self._stream
         # looked at first: what is settled stays as it is, whoever asks meanwhile
         left = "kept" if stream.left else "forfeited"
         if stream.closed and stream.returns:

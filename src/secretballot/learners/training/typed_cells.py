@@ -21,6 +21,7 @@ from secretballot._intervals import plain_interval
 from secretballot._typing import FloatArray, ObjectArray
 
 _ARRAY_KINDS = "biufOUST"
+_PUBLIC_KINDS = "biufOUT"
 _EXACT_BELOW = 2.0**53
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 _PLAIN = (
@@ -90,7 +91,7 @@ def array_as(X: Any, kind: np.dtype[Any]) -> Any:
     """
     if (
         X.dtype.kind not in (_ARRAY_KINDS if isinstance(X, np.ndarray) else "biuf")
-        or kind.kind not in _ARRAY_KINDS
+        or kind.kind not in _PUBLIC_KINDS
     ):
         return None  # of dates and lengths of time, the unit follows from all cells
     if kind.kind in "biuf":
@@ -111,17 +112,16 @@ def array_as(X: Any, kind: np.dtype[Any]) -> Any:
     objects = _value_or_none(lambda: X.astype(object))
     if objects is None or not are_plain(objects):
         return None
-    return _value_or_none(lambda: _as_texts(objects, kind)) if kind.kind in "US" else objects
+    return _value_or_none(lambda: _as_texts(objects)) if kind.kind == "U" else objects
 
 
-def _as_texts(cells: ObjectArray, kind: np.dtype[Any]) -> ObjectArray:
-    """Return cells as the texts, or bytes, that numpy makes of each in an array of such a type.
+def _as_texts(cells: ObjectArray) -> ObjectArray:
+    """Return cells as the texts that numpy makes of each in an array of texts.
 
     One cell that is neither text nor number keeps numpy from it for all others.
     """
-    texts = [_cell_text(cell) for cell in cells.ravel().tolist()]
     table = np.empty(cells.size, dtype=object)
-    table[:] = [text.encode() for text in texts] if kind.kind == "S" else texts
+    table[:] = [_cell_text(cell) for cell in cells.ravel().tolist()]
     return table.reshape(cells.shape)
 
 

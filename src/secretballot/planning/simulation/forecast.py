@@ -11,8 +11,8 @@ import numpy as np
 from secretballot._typing import FloatArray, IntArray
 from secretballot.accounting.recipes import Terms
 from secretballot.core.mechanisms import State, plurality
+from secretballot.planning.simulation.more_teachers import VoteSample
 from secretballot.planning.simulation.seeded_noise import SeededNoise
-from secretballot.planning.simulation.votes import VoteSample
 from secretballot.released import labels_in
 
 COUNTS = 20_000  # that are noised for a forecast where every query is answered by itself

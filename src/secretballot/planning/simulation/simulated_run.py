@@ -12,8 +12,8 @@ from secretballot.core.mechanisms import State
 from secretballot.foreign_code import isolated, one_thread
 from secretballot.planning.plan.model import Setting
 from secretballot.planning.simulation.forecast import queries_at_random, vote_accuracy
+from secretballot.planning.simulation.more_teachers import VoteSample
 from secretballot.planning.simulation.seeded_noise import SeededNoise
-from secretballot.planning.simulation.votes import RunOutcome, VoteSample
 from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.students import default_student, fit_student
@@ -21,6 +21,28 @@ from secretballot.students.confirmed import StudentInRounds, predicted_votes
 from secretballot.teachers.rows import take_rows
 
 ROUNDS = 20  # of a strategy, as with real votes
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What came of one simulated run.
+
+    Attributes
+    ----------
+    student : float
+        Accuracy of the student on new points.
+    vote : float
+        Share of points whose exact plurality is the true class.
+    labels : float
+        Share of the answers that are the true class; 0 where there are none.
+    answered : float
+        Queries that got an answer.
+    """
+
+    student: float
+    vote: float
+    labels: float
+    answered: float
 
 
 @dataclass(frozen=True, eq=False)
