@@ -328,10 +328,7 @@ def write_files(
 
 def _date_files(folder: Path, issued: str) -> None:
     """Give files and folder the time of the certificate; when they were written stays unknown."""
-    try:
-        moment = datetime.fromisoformat(issued).timestamp()
-    except (ValueError, OverflowError):
-        return  # a certificate of a stranger's making
+    moment = datetime.fromisoformat(issued).timestamp()
     for path in (*folder.iterdir(), folder):
         os.utime(path, (moment, moment))
 
