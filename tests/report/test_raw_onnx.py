@@ -9,7 +9,6 @@ import numpy as np
 import onnxruntime
 import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from secretballot.bases import KernelBasis, TableBasis
@@ -20,7 +19,7 @@ from secretballot.report.student.export import converted_student, student_bytes
 from secretballot.report.student.load import OnnxStudent
 from secretballot.report.student.raw_columns import RawRows, refuse_long_vocabularies
 from secretballot.runs.tables import RunInputs
-from secretballot.students import MomentsStudent, NoisyCountsClassifier
+from secretballot.students import MomentsStudent
 
 
 def table(rows: int, seed: int) -> pd.DataFrame:
@@ -86,29 +85,6 @@ def test_a_model_of_moments_says_the_same_of_raw_cells_digit_by_digit(
     session = onnxruntime.InferenceSession(content)
     # a column of the name of an output keeps it
     assert [one.name for one in session.get_outputs()] == ["label_", "probabilities"]
-
-
-@pytest.mark.parametrize(
-    "student",
-    [
-        LogisticRegression(max_iter=500),
-        RandomForestClassifier(10, random_state=0),
-        NoisyCountsClassifier(),
-    ],
-    ids=lambda student: type(student).__name__,
-)
-def test_other_students_say_the_same_of_raw_cells(student: Any) -> None:
-    X = SCHEMA.encode(PUBLIC)
-    y = np.where(PUBLIC["age"].fillna(0) + 20 * PUBLIC["X"] > 50, "yes", "no")
-    if isinstance(student, NoisyCountsClassifier):
-        counts = 100.0 * (y == "yes") + 1.0
-        student.fit(X, counts, n_teachers=102, sigma=1.0, classes=["no", "yes"])
-    else:
-        student.fit(X, y)
-    loaded, other = converted_student(student, SCHEMA.to_json()), table(500, 4)
-    encoded = SCHEMA.encode(other)
-    assert (loaded.predict(other) == student.predict(encoded)).all()
-    assert loaded.predict_proba(other) == pytest.approx(student.predict_proba(encoded), abs=1e-9)
 
 
 def test_vectors_are_read_as_by_the_package() -> None:
