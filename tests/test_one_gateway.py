@@ -17,7 +17,7 @@ PRIVATE_SIDE = (
     "learners",
 )
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-ROUTES = {"each_alone", "result_of", "result_once_seeded", "rows_alone"}
+ROUTES = {"alone", "each_alone", "each_slot", "result_of", "result_once_seeded", "rows_alone"}
 METHODS = {
     "covered",
     "decision_function",
@@ -55,7 +55,7 @@ CATCHES = {
         "learners/training/shards.py:learner_identity",
     },
     "public points, or settings, alone": {
-        "learners/selection/candidates.py:_refuse_unfit_candidate",
+        "learners/selection.py:_refuse_unfit_candidate",
         "learners/training/trial_fit.py:problem_of_fit",
     },
 }
@@ -69,7 +69,7 @@ CALLS = {
         "bases/integer_basis.py:transform",
         "hypotheses/base.py:_labels_by",
         "learners/labelers/relabel.py:relabel",
-        "learners/selection/semi_private.py:private_scores",
+        "learners/selection.py:private_scores",
     },
     "called by what a route gets": {
         "teachers/linear.py:predicted",
@@ -83,9 +83,9 @@ CALLS = {
         "hypotheses/coefficient.py:disagreement_coefficient",
         "learners/moments/estimators.py:_release",
         "learners/record_votes/classifier.py:_release",
-        "learners/selection/candidates.py:_refuse_unfit_candidate",
-        "learners/selection/semi_private.py:_chosen_candidate",
-        "learners/selection/semi_private.py:_chosen_hypothesis",
+        "learners/selection.py:_refuse_unfit_candidate",
+        "learners/selection.py:_chosen_candidate",
+        "learners/selection.py:_chosen_hypothesis",
         "learners/training/trial_fit.py:problem_of_fit",
         "learners/labelers/universal.py:ask_many",
         "learners/labelers/universal.py:released",

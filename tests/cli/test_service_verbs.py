@@ -67,6 +67,7 @@ def test_a_key_says_until_when_it_holds(config: Path) -> None:
         (SETTINGS + "[answers]\ngrid_seconds = -1.0\n", "grid_seconds is -1.0"),
         (SETTINGS + "[listen]\nport = 70000\n", "port is 70000"),
         ("limits = 3\n" + SETTINGS, "limits is 3"),
+        ('state = ""\n' + SETTINGS, "is the folder of the settings"),
     ],
 )
 def test_settings_that_cannot_be_are_named(config: Path, text: str, said: str) -> None:

@@ -18,7 +18,7 @@ from flips import flip_law
 from secretballot.core import mechanisms, releasing
 from secretballot.core.exponential import least_quotient
 from secretballot.core.noise import ExactNoise
-from secretballot.learners.selection import candidates as room
+from secretballot.learners import selection as room
 from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID, choice_fields
 from secretballot.students import fit_student
 

@@ -19,7 +19,7 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.learners.pate.estimators import PATEClassifier
-from secretballot.learners.selection.semi_private import choose_candidate
+from secretballot.learners.selection import choose_candidate
 from secretballot.learners.training import shards
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.trained import train_teachers

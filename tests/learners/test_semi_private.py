@@ -22,10 +22,9 @@ from secretballot.learners.labelers.algorithms import (
     private_records_needed,
     public_points_needed,
 )
-from secretballot.learners.selection.semi_private import private_scores
+from secretballot.learners.selection import private_scores
 from secretballot.learners.training import shards
 from secretballot.learners.training.shards import one_record_each
-from secretballot.report.certificate.plan_checks import total_price
 from sessions import of_fit
 
 PUBLIC = np.array([[1.0], [2.0], [3.0]])
@@ -365,36 +364,3 @@ def test_private_records_satisfy_what_they_promise_and_one_less_does_not():
             return scale * math.log(2 * N / 0.05) / n + math.sqrt(2 * math.log(4 * N / 0.05) / n)
 
         assert excess(n) <= alpha < excess(n - 1)
-
-
-# -- scikit-learn
-
-
-def test_candidates_of_another_account_are_refused_since_their_price_would_be_lost() -> None:
-    rng = np.random.default_rng(0)
-    X, pool = rng.normal(size=(300, 2)), rng.normal(size=(60, 2))
-    y = (X[:, 0] > 0).astype(int)
-    ledger = sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(3.0, 1e-5))
-    alone, own = (
-        sb.PATEClassifier(
-            n_teachers=50,
-            epsilon=1.0,
-            delta=1e-6,
-            n_queries=4,
-            mechanism="labels",
-            ledger=account,
-        )
-        for account in (None, ledger)
-    )
-    for model in (alone, own):
-        model.fit(X, y, X_public=pool, classes=[0, 1])
-
-    def choose(*candidates: object) -> sb.SemiPrivateClassifier:
-        learner = sb.SemiPrivateClassifier(candidates, epsilon=0.5, ledger=ledger)
-        return learner.fit(X, y, X_public=pool, classes=[0, 1])
-
-    with pytest.raises(sb.ParameterError, match=r"another ledger \('this fit alone'\)"):
-        choose(alone, own)
-    assert len(ledger.history()) == 1
-    chosen = choose(alone.student_, own)
-    assert total_price(chosen.certificate_)[0] == pytest.approx(1.5)

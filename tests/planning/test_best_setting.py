@@ -105,22 +105,14 @@ def test_without_a_delta_laplace_voting_is_planned() -> None:
     assert "nothing else was planned, since delta is 0" in plan_text(plan)
 
 
-@pytest.mark.parametrize(
-    ("name", "strategy"), [("confident", "passive"), ("interactive", "margin")]
-)
-def test_a_plan_of_a_threshold_is_turned_into_options(made: Plan, name: str, strategy: str) -> None:
-    setting = Setting(100, name, "labels", 60, strategy=strategy, threshold=80, max_answers=20)
+def test_a_plan_of_a_threshold_is_turned_into_options(made: Plan) -> None:
+    setting = Setting(100, "confident", "labels", 60, threshold=80, max_answers=20)
     best = replace(made.votes, setting=setting)
     plan = replace(made, recommended=best, evaluated=(best, *made.evaluated))
-    kept = json.loads(json.dumps(plan.to_json()))
-    assert kept["recommended"]["setting"]["threshold"] == 80
-    of_run = plan.settings()
-    assert of_run["mechanism"] == f"{name}:threshold=80,max_answers=20"
-    assert of_run.get("strategy", "passive") == strategy
-    assert f"{name} labels" in plan_text(plan)
-    model = sb.classifier_by_plan(plan)
-    assert model.mechanism == f"{name}:threshold=80,max_answers=20"
-    assert model.strategy == strategy
+    assert plan.to_json()["recommended"]["setting"]["threshold"] == 80
+    assert plan.settings()["mechanism"] == "confident:threshold=80,max_answers=20"
+    assert "confident labels" in plan_text(plan)
+    assert sb.classifier_by_plan(plan).mechanism == "confident:threshold=80,max_answers=20"
 
 
 @pytest.mark.parametrize("name", ["laplace", "vote-table", "abstention-table"])

@@ -11,8 +11,6 @@ from samples import synthetic_two_class
 from secretballot.accounting import PrivacyBudget
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning.plan.model import Plan
-from secretballot.planning.plan.text import plan_text
-from secretballot.report.certificate.terms import stated
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 
@@ -77,39 +75,3 @@ def test_votes_that_cannot_do_the_task_are_refused_in_a_sentence() -> None:
     budget = PrivacyBudget(epsilon=0.01, delta=1e-6)
     with quick_forecasts(), pytest.raises(ParameterError, match=said):
         sb.plan(100, 20, budget=budget, like=stand_in(), n_teachers=10)
-
-
-@pytest.mark.usefixtures("recommended_alone")
-def test_a_plan_of_interactive_voting_is_what_the_certificate_says() -> None:
-    X, y = stand_in(240)
-    with quick_forecasts():
-        made = sb.plan(
-            2000,
-            60,
-            budget=PrivacyBudget(4.0, 1e-5),
-            like=(X, y),
-            n_teachers=50,
-            teacher="naive-bayes",
-            seed=3,
-            mechanism="interactive",
-        )
-    assert {one.setting.mechanism for one in made.evaluated} == {"interactive"}
-    best = made.votes
-    setting, answered = best.setting, best.expected.answered
-    assert 0 < answered.low <= answered.value <= answered.high <= setting.max_answers
-    assert "interactive labels in rounds (margin)" in plan_text(made)
-    private = synthetic_two_class(2060, n_features=4, bayes_error=0.1, seed=1)
-    model = sb.classifier_by_plan(made).set_params(random_state=0)
-    model.fit(private.X[:2000], private.y[:2000], X_public=private.X[2000:], classes=[0, 1])
-    certificate = model.certificate_
-    assert sb.verify_certificate(certificate).ok
-    mechanism = stated(certificate)
-    assert "confidence" in mechanism
-    for name in ("threshold", "max_answers", "n_queries"):
-        assert mechanism[name] == getattr(setting, name)
-    assert mechanism["sigma"] == pytest.approx(best.noise, rel=0.06)
-    assert (certificate["epsilon"], certificate["delta"]) == (4.0, 1e-5)
-    assert certificate["plan"]["strategy"]["name"] == setting.strategy
-    # nine runs of ten are promised; the draw is real, so the range is taken twice as wide
-    width = answered.high - answered.low
-    assert answered.low - width <= certificate["released"]["answered"] <= setting.max_answers

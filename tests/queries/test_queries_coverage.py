@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from secretballot.queries import ClusterSampling, KCenterSampling, PublicPool
-from secretballot.queries.coverage import scaled_points, spread_over
+from secretballot.queries.coverage import spread_over
 
 
 def pool_of(X, n_queries=5):
@@ -65,12 +65,3 @@ def test_spread_takes_the_heaviest_of_each_group_and_fills_up():
     assert spread_over(same, np.array([1.0, 5, 2, 9, 3, 4]), 3, seed=0).tolist() == [1, 3, 5]
     assert spread_over(same, np.zeros(6), 6, seed=0).tolist() == list(range(6))
     assert set(group[places]) == {0, 1, 2, 3}
-
-
-def test_scaled_points_have_unit_columns_and_the_same_distances_sparse_or_not():
-    X = np.random.default_rng(0).normal(size=(50, 3)) * [1, 5, 1e-6] + [1e3, 0, 1]
-    X = np.column_stack([X, np.full(50, 7.0)])
-    dense, thin = scaled_points(X), scaled_points(sparse.csr_matrix(X)).toarray()
-    np.testing.assert_allclose(dense.std(axis=0), [1, 1, 1, 0], atol=1e-9)
-    np.testing.assert_allclose(dense.mean(axis=0), 0, atol=1e-9)
-    np.testing.assert_allclose(thin[1:] - thin[0], dense[1:] - dense[0], rtol=1e-3, atol=1e-4)

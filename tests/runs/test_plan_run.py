@@ -1,7 +1,6 @@
 """Planning from files, plans on disk, and the runs and learners that plans supply."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,47 +67,22 @@ def test_a_plan_is_not_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "plan.toml").read_bytes() == before
 
 
-def thesis(folder: Path) -> Path:
-    (folder / "thesis.tex").write_text("years of work")
-    return folder
-
-
-def a_file(folder: Path) -> Path:
-    (folder / "x").write_text("")
-    return folder / "x"
-
-
-def a_vault(folder: Path) -> Path:
-    (folder / "vault").mkdir()
-    (folder / "vault" / "run.lock").touch()
-    return folder / "vault"
-
-
-def in_a_release(folder: Path) -> Path:
-    (folder / "release").mkdir()
-    (folder / "release" / "certificate.json").touch()
-    return folder / "release" / "plan"
-
-
-def in_a_vault(folder: Path) -> Path:
-    return a_vault(folder) / "plans" / "first"
-
-
 @pytest.mark.parametrize(
-    ("place", "message"),
+    ("there", "place", "message"),
     [
-        (thesis, "exists; give a new folder"),
-        (a_file, "exists; give a new folder"),
-        (a_vault, "lies in the vault"),
-        (in_a_vault, "stays secret"),
-        (in_a_release, "lies in a release"),
+        ("thesis.tex", ".", "exists; give a new folder"),
+        ("x", "x", "exists; give a new folder"),
+        ("vault/run.lock", "vault/plans/first", "lies in the vault .* stays secret"),
+        ("release/certificate.json", "release/plan", "lies in a release"),
     ],
 )
 def test_a_folder_of_others_is_refused_before_anything_is_weighed(
-    tmp_path: Path, place: Callable[[Path], Path], message: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, there: str, place: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / there).parent.mkdir(exist_ok=True)
+    (tmp_path / there).touch()
     monkeypatch.setattr(plan_run, "plan_votes", None)
-    folder = place(tmp_path)
+    folder = tmp_path / place
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(DataError, match=message):
         run_plan(Sources(fields=PUBLIC_NUMBERS | {"classes": "2"}), out=folder)

@@ -182,7 +182,6 @@ def audit_release(
     work: str | Path = "secretballot-audit",
     keep: bool = False,
     n_jobs: int = 1,
-    timeout: float = 600.0,
     random_state: int | None = None,
     progress: Progress | None = None,
 ) -> ReleaseAudit:
@@ -228,8 +227,6 @@ def audit_release(
         Whether to leave it in place at the end.
     n_jobs : int
         Runs at the same time.
-    timeout : float
-        Seconds for one run.
     random_state : int, optional
         Seed of which input each run gets.
     progress : callable, optional
@@ -256,7 +253,6 @@ def audit_release(
     n_runs = check_count("runs", runs, minimum=_LEAST_RUNS)
     alpha = 1 - check_probability("confidence", confidence)
     check_count("n_jobs", n_jobs)
-    check_positive("timeout", timeout)
     if (neighbour is None) == (change is None):
         raise ParameterError(
             "Give either a neighbouring file or a change to make, not both or neither."
@@ -295,7 +291,6 @@ def audit_release(
         tuple(words),
         lambda number: {**inputs, name: differing[coins[number]]},
         observed,
-        timeout,
     )
     # 3. the runs; an interruption leaves the work folder, so that the audit can go on
     trials = run_trials(experiment, work_folder, jobs=n_jobs, progress=progress)

@@ -244,28 +244,15 @@ class LabelledRows:
         return len(np.unique(self.labels))
 
 
-def labelled_rows(released: ReleasedLabels, pool: PublicPool) -> LabelledRows:
+def labelled_rows(released: ReleasedLabels) -> LabelledRows:
     """Return the answered queries of a release.
 
     The confidence in a label, where noisy counts are released, is 2 Phi(gap / noise) - 1: Phi(gap /
     noise) is the probability, under a flat prior, that the class with the larger noisy count also
     has the larger true one; 0 says that the label is no better than a guess. Labels alone are
     trusted fully.
-
-    Raises
-    ------
-    DataError
-        If the release belongs to another pool.
     """
     queries, labels = released.queries, released.labels
-    if len(queries) and not int(queries.max()) < pool.n_points:
-        raise DataError(
-            f"the release asked row {int(queries.max())} of a public pool of {pool.n_points} rows."
-        )
-    if tuple(released.classes) != tuple(pool.classes):
-        raise DataError(
-            "the release names other classes than the pool; give the release of this pool."
-        )
     weights, counts, sigma = np.ones(len(labels)), released.noisy_counts, released.sigma
     if counts is not None and sigma is not None:
         if counts.ndim == 1:

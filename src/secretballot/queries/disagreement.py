@@ -124,7 +124,7 @@ class StreamSelector(QuerySelector):
 
     def receive(self, released: ReleasedLabels) -> None:
         """Take in everything released so far."""
-        known = labelled_rows(released, self._pool)
+        known = labelled_rows(released)
         places = np.argsort(self._order)  # of the rows in the stream
         self._known = replace(known, rows=places[known.rows], asked=places[known.asked])
 

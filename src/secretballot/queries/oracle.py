@@ -163,7 +163,6 @@ class OracleRegion:
         self._best: _Member | None = None
         self._slack = 0.0
         self._others: list[_Member] = []  # within the slack of the best
-        self._n_fits = self._unforced = 0
 
     def contains(self, rows: IntArray) -> BoolArray:
         """Decide by the models that are known, and fit for the points that they leave open; shape
@@ -198,17 +197,9 @@ class OracleRegion:
         self._others = within[:_KEPT]
 
     def describe(self) -> dict[str, Any]:
-        """Return the mistakes of the best model, in answers, and how many fits the region took.
-
-        `unforced` counts the points whose other label no weight could force; they were left out of
-        the region.
-        """
-        return {
-            "learner": self._fits.name,
-            "mistakes": None if self._best is None else self._best.mistakes,
-            "fits": self._n_fits,
-            "unforced": self._unforced,
-        }
+        """Return the mistakes of the best model, in answers."""
+        mistakes = None if self._best is None else self._best.mistakes
+        return {"learner": self._fits.name, "mistakes": mistakes}
 
     def _unforced_members(self, known: LabelledRows) -> list[_Member]:
         """Return a fit to the answers, and refits without its mistakes."""
@@ -217,7 +208,6 @@ class OracleRegion:
         kept = known
         while len(members) <= _REFITS and kept.n_classes == 2:
             members.append(self._evaluated_member(self._fits.fit_known(kept)))
-            self._n_fits += 1
             right = self._fits.predict(members[-1].model, known.rows) == known.labels
             if right.all():
                 break
@@ -244,7 +234,6 @@ class OracleRegion:
             obeyed, left = self._forced_at(rows, labels, np.full(len(rows), weight), open_, found)
             strongest[obeyed], weakest[left] = weight, weight
             open_ = left
-        self._unforced += len(open_)
         # obeyed, but at too many mistakes: as little force as will do may still bring a model
         # within the slack
         open_ = np.flatnonzero(strongest > _FORCES[0])
@@ -272,7 +261,6 @@ class OracleRegion:
             return places, places
         weights = force[places] * max(1.0, float(self._known.weights.sum()))
         models = self._fits.force(self._known, rows[places], labels[places], weights)
-        self._n_fits += len(models)
         given = [
             int(self._fits.predict(model, rows[[place]])[0])
             for model, place in zip(models, places, strict=True)

@@ -19,7 +19,7 @@ from secretballot._rows import take_rows
 from secretballot._seeded import with_own_seeds
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_instance
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.queries.base import (
     LabelledRows,
     PublicPool,
@@ -62,8 +62,6 @@ class PoolLearner:
 
     Raises
     ------
-    ParameterError
-        If `learner` is no classifier.
     DataError
         If the pool has no points, or does not hold the numbers that the default learner needs.
     """
@@ -76,11 +74,6 @@ class PoolLearner:
         if learner is None:
             learner = LogisticRegression(max_iter=1000) if default is None else default
             self.X = scaled_points(pool.X)
-        elif not (hasattr(learner, "fit") and hasattr(learner, "predict")):
-            raise ParameterError(
-                Parameter("learner"),
-                f" is a {type(learner).__name__}; give a scikit-learn classifier.",
-            )
         else:
             self.X = pool.X
         self._template = with_own_seeds(clone(learner), pool.random_state)
@@ -90,10 +83,6 @@ class PoolLearner:
         # whether the learner was fitted beforehand, and learns nothing further
         self.is_frozen = isinstance(self._template, FrozenEstimator)
         self.n_points, self.n_classes = pool.n_points, len(pool.classes)
-
-    def has(self, method: str) -> bool:
-        """Return whether the learner has a method."""
-        return hasattr(self._template, method)
 
     def fit(self, rows: IntArray, labels: IntArray, weights: FloatArray) -> Any:
         """Return a model fitted to rows of the pool, with weights where the learner takes them; all
@@ -197,7 +186,6 @@ class UncertaintySampling(QueryStrategy):
     """
 
     name: str
-    needs: tuple[str, ...]  # methods of a learner, of which one will do
 
     def __init__(
         self, learner: Any = None, cold_start: QueryStrategy | None = None, *, spread: int = 5
@@ -214,12 +202,10 @@ class UncertaintySampling(QueryStrategy):
         Raises
         ------
         DataError
-            If learner, cold start or spread cannot work on such points.
-        ParameterError
-            If the learner cannot say how sure it is.
+            If learner, cold start or spread cannot work on such points, or the learner cannot say
+            how sure it is.
         """
         learner = PoolLearner(self.learner, pool)
-        self._check_learner(learner)
         learner.try_fits(self._doubt_of_model)
         points, cold = None, None
         if self.spread > 1:
@@ -237,14 +223,6 @@ class UncertaintySampling(QueryStrategy):
             "cold_start": self.cold_start.describe(),
             "spread": self.spread,
         }
-
-    def _check_learner(self, learner: PoolLearner) -> None:
-        """Raise `ParameterError` if the learner cannot say how sure it is."""
-        if not any(map(learner.has, self.needs)):
-            raise ParameterError(
-                f"the learner {learner.name} has no {' and no '.join(self.needs)}, which"
-                f" {self.name} sampling needs; give one that has, or use committee sampling."
-            )
 
     @abstractmethod
     def _doubt_of_model(self, model: Any, X: Any) -> FloatArray:
@@ -273,7 +251,7 @@ class MarginSampling(UncertaintySampling):
     True
     """
 
-    name, needs = "margin", ("predict_proba", "decision_function")
+    name = "margin"
 
     def _doubt_of_model(self, model: Any, X: Any) -> FloatArray:
         ask = getattr(model, "predict_proba", None) or model.decision_function
@@ -295,7 +273,7 @@ class EntropySampling(UncertaintySampling):
     'entropy'
     """
 
-    name, needs = "entropy", ("predict_proba",)
+    name = "entropy"
 
     def _doubt_of_model(self, model: Any, X: Any) -> FloatArray:
         return _entropies_of_rows(np.asarray(model.predict_proba(X), dtype=np.float64))
@@ -336,13 +314,20 @@ class CommitteeSampling(UncertaintySampling):
         """Return name and settings."""
         return super().describe() | {"members": self.members}
 
-    def _check_learner(self, learner: PoolLearner) -> None:
-        # any classifier can vote
-        if learner.is_frozen:
+    def start(self, pool: PublicPool) -> QuerySelector:
+        """As for all of them; a frozen learner is refused.
+
+        Raises
+        ------
+        ParameterError
+            If it is frozen.
+        """
+        if isinstance(self.learner, FrozenEstimator):
             raise ParameterError(
                 "A frozen learner says the same in every member, so a committee of it is never"
                 " divided; use margin sampling."
             )
+        return super().start(pool)
 
     def _doubt_of_model(self, model: Any, X: Any) -> FloatArray:
         return np.zeros(len(model.predict(X)))  # a lone member is never divided
@@ -393,7 +378,7 @@ class _UncertaintySelector(QuerySelector):
 
     def receive(self, released: ReleasedLabels) -> None:
         """Take in everything released so far."""
-        self._known = labelled_rows(released, self._pool)
+        self._known = labelled_rows(released)
         self._free[self._known.asked] = False
         if self._cold is not None:
             self._cold.receive(released)

@@ -10,7 +10,7 @@ from secretballot._validation import HYPOTHESES
 from secretballot.core.ledger import Ledger
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.learners.selection.semi_private import SemiPrivateClassifier
+from secretballot.learners.selection import SemiPrivateClassifier
 from secretballot.learners.training.learner import Learner
 from secretballot.publishing.work import ChosenHypothesis
 from secretballot.report.certificate.fields import read_certificate

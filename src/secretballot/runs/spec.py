@@ -208,12 +208,17 @@ class Part(BaseModel):
                 field.description = " ".join(field.description.split())
 
     @classmethod
+    def settings(cls) -> dict[str, tuple[str, FieldInfo]]:
+        """Return attribute and field of every setting of this group, by its name."""
+        return {one.alias or key: (key, one) for key, one in cls.model_fields.items()}
+
+    @classmethod
     def only(cls, *names: str) -> "type[Part]":
         """Return this group with some of its fields, for the options of a verb."""
         fields: dict[str, Any] = {
-            name: (field.annotation, field)
-            for name, field in cls.model_fields.items()
-            if (field.alias or name) in names
+            key: (field.annotation, field)
+            for name, (key, field) in cls.settings().items()
+            if name in names
         }
         return create_model(cls.__name__, __base__=Part, **fields)
 
@@ -561,9 +566,9 @@ class RunSpec(Part):
         """Return the settings that shape the release, as JSON values."""
         return _plain(
             {
-                name: getattr(part, field)
-                for part, field, name, mark in self._leaves()
-                if mark == "identity"
+                "method" if name == "name" else name: value
+                for _, name, value, field in self._leaves()
+                if _mark_of(field) == "identity"
             }
         )
 
@@ -571,22 +576,24 @@ class RunSpec(Part):
         """Return all settings that are not their defaults, as a file that `read` takes; with
         absolute paths from any folder."""
         tables: dict[str, dict[str, Any]] = {}
-        for group, part in self:
-            for name, field in type(part).model_fields.items() if group != "forecast" else ():
-                value, extra = getattr(part, name), field.json_schema_extra
-                if name == "name" or value != field.default:
-                    if isinstance(extra, dict) and extra["mark"] == "place":
-                        value = _written_place(value, absolute=absolute)
-                    tables.setdefault(group, {})[field.alias or name] = value
+        for group, name, value, field in self._leaves():
+            if name == "name" or value != field.default:
+                place = _mark_of(field) == "place"
+                written = _written_place(value, absolute=absolute) if place else value
+                tables.setdefault(group, {})[name] = written
         return toml_text({group: _plain(given) for group, given in tables.items()})
 
-    def _leaves(self) -> Iterator[tuple[Part, str, str, str]]:
+    def _leaves(self) -> Iterator[tuple[str, str, Any, FieldInfo]]:
+        """Yield group, name, value and field of every setting."""
         for group, part in self:
-            if group == "forecast":
-                continue
-            for name, field in type(part).model_fields.items():
-                extra: Any = field.json_schema_extra or {"mark": "identity"}
-                yield part, name, "method" if name == "name" else field.alias or name, extra["mark"]
+            for name, (key, field) in part.settings().items() if group != "forecast" else ():
+                yield group, name, getattr(part, key), field
+
+
+def _mark_of(field: FieldInfo) -> Mark:
+    extra: Any = field.json_schema_extra or {"mark": "identity"}
+    found: Mark = extra["mark"]
+    return found
 
 
 @cache
@@ -596,7 +603,7 @@ def groups() -> dict[str, str]:
     for group, field in RunSpec.model_fields.items():
         models: Any = METHOD_SPECS.values() if group == "method" else [field.annotation]
         for model in models if group != "forecast" else ():
-            found |= {(one.alias or key): group for key, one in model.model_fields.items()}
+            found |= dict.fromkeys(model.settings(), group)
     return {name: group for name, group in found.items() if name != "name"}
 
 
@@ -859,15 +866,3 @@ def toml_value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
     return json.dumps(value, ensure_ascii=False)
-
-
-def shown_fields(*models: type[Part]) -> Iterator[tuple[str, FieldInfo]]:
-    """Yield the fields of groups that a help text shows, each name once."""
-    seen = set()
-    for model in models:
-        for name, field in model.model_fields.items():
-            extra: Any = field.json_schema_extra or {}
-            key = field.alias or name
-            if extra.get("panel") and key not in seen:
-                seen.add(key)
-                yield key, field

@@ -343,17 +343,22 @@ def refuse_swapped(spec: RunSpec) -> None:
         If a file is in two places, or cannot be read.
     """
     private, evaluate = source_of(spec.private, role=PRIVATE), spec.output.evaluate
-    if source_of(spec.data.public or "").shares_file(private):
-        raise DataError(
-            "The public file is the private file, or a part of it; public rows are published, so"
-            " give rows that are known to everybody."
+    for role, place in ((PUBLIC, spec.data.public or ""), (TEST, evaluate)):
+        if place is not None and source_of(place).shares_file(private):
+            raise _refusal_of(role, evaluate, "is the private file, or a part of it")
+
+
+def _refusal_of(role: str, evaluate: Path | str | None, why: str) -> DataError:
+    """Return the refusal of the public or the test table, of which private rows are known."""
+    if role == PUBLIC:
+        return DataError(
+            f"The {PUBLIC} {why}; public rows are published, so give rows that are known to"
+            " everybody. Nothing was spent."
         )
-    if evaluate is not None and source_of(evaluate).shares_file(private):
-        raise DataError(
-            f"The test file {shown_place(evaluate)!r} is the private file, or a part of it; metrics"
-            " are exact and have no price, so give public labelled records with --evaluate, or"
-            " none."
-        )
+    return DataError(
+        f"The {TEST} {shown_place(evaluate)!r} {why}; metrics are exact and have no price, so give"
+        " public labelled records with --evaluate, or none. Nothing was spent."
+    )
 
 
 def table_digests(spec: RunSpec) -> dict[str, str | None]:
@@ -371,18 +376,10 @@ def table_digests(spec: RunSpec) -> dict[str, str | None]:
 
 def _refuse_private_rows(rows: PrivateRows, evaluate: Path | str | None) -> None:
     """Refuse a public and a test table, in this order, that hold private rows."""
-    if rows.hold(0):
-        raise DataError(
-            "The public file holds rows of the private file, more of them than chance explains, and"
-            " public rows are published; give rows that are known to everybody, and the private"
-            " file with all its equal rows. Nothing was spent."
-        )
-    if evaluate is not None and rows.hold(1):
-        raise DataError(
-            f"The test file {shown_place(evaluate)!r} holds rows of the private file, more"
-            " of them than chance explains; metrics are exact and have no price, so give public"
-            " labelled records with --evaluate, or none. Nothing was spent."
-        )
+    for place, role in enumerate((PUBLIC,) if evaluate is None else (PUBLIC, TEST)):
+        if rows.hold(place):
+            why = "holds rows of the private file, more of them than chance explains"
+            raise _refusal_of(role, evaluate, why)
 
 
 def refuse_nowhere(dropped: Sequence[str], where: str) -> None:

@@ -18,6 +18,7 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 import secretballot
+from secretballot.core.releasing import noise_source
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.session import SessionAnswers
 from secretballot.service import documents
@@ -62,6 +63,7 @@ class Service:
 
     def __init__(self, settings: ServiceSettings) -> None:
         self.settings, limits = settings, settings.limits
+        noise_source()  # loaded here: the first question would wait for it
         self.signatures = Signatures(settings.signing_key, settings.public_keys)
         self.access, self.meters = Access(settings.state), Meters()
         self.datasets = {

@@ -22,8 +22,7 @@ from secretballot.hypotheses.base import Hypothesis
 from secretballot.hypotheses.finite import check_answers
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.labelers.algorithms import BudgetSplit
-from secretballot.learners.selection.candidates import chosen_release
-from secretballot.learners.selection.semi_private import private_scores
+from secretballot.learners.selection import chosen_release, private_scores
 from secretballot.learners.training.inputs import object_array, random_rows, single_point
 from secretballot.learners.training.learner import Task
 from secretballot.learners.training.point_digests import doubles_digest, question_digests
@@ -235,9 +234,6 @@ class UniversalSession:
         # what was drawn under this request before is paid for, and is not drawn anew
         if not self._reserved.left:
             self._take_up()
-
-    def __repr__(self) -> str:
-        return f"UniversalSession({self.split})"
 
     @property
     def used(self) -> int:

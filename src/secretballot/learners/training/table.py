@@ -206,7 +206,6 @@ class Table(Private):
         """Return one teacher for every shard; `training` as for `TeacherEnsemble.fit`."""
         # The fingerprint ties kept teachers to these very shards: a fit that is taken up again with
         # other data or settings finds none of them.
-        training.pop("send_shards", None)  # what is in memory is sent in any case
         shards = assign_shards(self.n_records, n_teachers, relation, self._units, vault)
         kept = None
         if vault is not None:

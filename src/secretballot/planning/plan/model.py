@@ -19,10 +19,8 @@ FORMAT = "secretballot/plan"
 VERSION = 1
 STREAMS = ("sparse-vector", "abstention-table")  # that stop at the T-th abstention
 TABLE = "vote-table"
-INTERACTIVE = "interactive"  # that contradicts a student which learns between rounds
-THRESHOLDS = ("confident", INTERACTIVE)  # that have a threshold and a number of answers
-PLANNED = ("gaussian", TABLE, "laplace", *STREAMS, *THRESHOLDS)  # mechanisms that are forecast
-BALANCED = "balanced"
+CONFIDENT = "confident"  # that has a threshold and a number of answers
+PLANNED = ("gaussian", TABLE, "laplace", *STREAMS, CONFIDENT)  # mechanisms that are forecast
 
 
 @dataclass(frozen=True)
@@ -107,8 +105,7 @@ class Setting:
     n_teachers : int
         K.
     mechanism : str
-        "gaussian", "vote-table", "laplace", "sparse-vector", "abstention-table", "confident" or
-        "interactive".
+        "gaussian", "vote-table", "laplace", "sparse-vector", "abstention-table" or "confident".
     release : str
         "labels" or "counts".
     n_queries : int
@@ -116,9 +113,9 @@ class Setting:
     max_abstentions : int or None
         T of a sparse vector or a table, None for all other voting.
     strategy : str
-        "passive", or the name of a query strategy that asks in rounds, as interactive voting does.
+        "passive", or the name of a query strategy that asks in rounds.
     threshold, max_answers : int or None
-        Of confident and interactive voting, None for all other.
+        Of confident voting, None for all other.
 
     Examples
     --------

@@ -9,7 +9,6 @@ from importlib.resources import files
 import jinja2
 
 from secretballot.planning.plan.model import (
-    INTERACTIVE,
     STREAMS,
     TABLE,
     Candidate,
@@ -29,7 +28,6 @@ _RECIPES = {
     "sparse-vector": "sparse vector",
     "abstention-table": "table of abstentions",
     "confident": "confident labels",
-    INTERACTIVE: "interactive labels",
     TABLE: "labels by a vote table",
 }
 

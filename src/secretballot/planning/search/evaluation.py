@@ -10,7 +10,7 @@ import numpy as np
 from secretballot._typing import FloatArray
 from secretballot.accounting.recipes import Terms
 from secretballot.planning.plan.estimates import Estimate
-from secretballot.planning.plan.model import INTERACTIVE, TABLE, Candidate, Expected, Setting, Task
+from secretballot.planning.plan.model import TABLE, Candidate, Expected, Setting, Task
 from secretballot.planning.search.settings import (
     ACTIVE,
     settings_of,
@@ -86,13 +86,7 @@ class Evaluation:
         return teacher_counts(least, most, self.task.n_records)
 
     def rough(self, setting: Setting) -> Forecast:
-        """Return the forecast of a setting from one fold's votes.
-
-        Of interactive voting, whose student is not known, that of as many labels under noise.
-        """
-        if setting.mechanism == INTERACTIVE:
-            answers = setting.max_answers or 1
-            setting = Setting(setting.n_teachers, "gaussian", "labels", answers)
+        """Return the forecast of a setting from one fold's votes."""
         sample = self.model.votes(setting.n_teachers, self.task.n_records, 0)
         return forecast(sample, self.terms(setting))
 

@@ -48,8 +48,6 @@ class Forecast:
 def forecast(sample: VoteSample, terms: Terms, seed: int = 0) -> Forecast:
     """Return what a mechanism makes of votes like these, asked about points among them at random.
 
-    Interactive voting is forecast without the student that it contradicts.
-
     Parameters
     ----------
     sample : VoteSample
