@@ -122,10 +122,11 @@ class Moments(Method):
         """Return what a run on tables of these sizes would release, at which noise."""
         self.needs_delta()
         price, n_stages = self.price, RecordMomentsClassifier().n_stages
-        counts = "counts of the classes and " if self.kind == "class" else ""
+        counted = {"class": "classes", "labels": "labels"}.get(self.kind)
+        counts = f"counts of the {counted} and " if counted else ""
         # a record that is replaced moves a sum twice as far as one that comes or goes
         moved = 2 if self.spec.budget.relation == "replace-one" else 1
-        left = 1 - COUNTS_SHARE if self.kind == "class" else 1
+        left = 1 - COUNTS_SHARE if counted else 1
         sigma = moved * math.sqrt(n_stages / left) / gaussian_mu(price.epsilon, price.delta)
         return self.quoted(
             f"{counts}{n_stages} noisy sums over all records",
