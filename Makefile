@@ -37,7 +37,7 @@ PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 ROOMY := awk 'NR == 2 && $$4 > 8000000 { print "/dev/shm" }'
 export PYTEST_DEBUG_TEMPROOT ?= $(shell test -w /dev/shm && df -Pk /dev/shm | $(ROOMY))
 
-.PHONY: demo demo-service demo-service-sqlite test golden test-lowest check docs test-slow bench figures rates audit fuzz fuzz-service torture verifier smoke clean
+.PHONY: demo demo-service demo-service-sqlite test golden test-lowest check docs test-slow bench figures rates audit fuzz fuzz-service torture mutation verifier smoke clean
 
 demo: $(VENV)/.ready
 	$(BIN)/secretballot demo --out $(OUT)
@@ -87,9 +87,13 @@ check: $(VENV)/.ready
 	$(BIN)/python tools/settings_table.py --check
 
 # The site: build/site/index.html. A broken link or anchor, or a script, style or font from elsewhere, ends it.
-docs: build/docs-env/.ready
+docs: build/docs-env/.ready docs/assets/gallery/plan.svg
 	NO_MKDOCS_2_WARNING=1 build/docs-env/bin/mkdocs build --clean
 	! grep -rnoE --include='*.html' '<(script|link|img|iframe)[^>]*(src|href)="?(https?:)?//[^>]*>' build/site
+
+# The pictures of the gallery, from runs of this machine.
+docs/assets/gallery/plan.svg: benchmarks/gallery.py | $(VENV)/.ready
+	$(BIN)/python benchmarks/gallery.py docs/assets/gallery
 
 build/docs-env/.ready: pyproject.toml
 	$(PYTHON) -m venv build/docs-env
@@ -124,6 +128,12 @@ fuzz-service: $(VENV)/.ready
 
 torture: $(VENV)/.ready
 	$(BIN)/python -m campaigns.torture --kills $(KILLS) --steps $(STEPS)
+
+# Small changes of the core that no test of it notices; hours on two cores. Stopped, it goes on where it was.
+mutation: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet "mutmut>=3.8"
+	$(BIN)/mutmut run
+	$(BIN)/mutmut results
 
 # The second verifier in one file, for machines without the package: python secretballot-verify.pyz FOLDER
 verifier:

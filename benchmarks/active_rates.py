@@ -43,6 +43,7 @@ from secretballot.hypotheses import HypothesisClass, Intervals, Thresholds
 from secretballot.queries import (
     CheckedSelector,
     DisagreementSampling,
+    InRounds,
     PassiveSampling,
     PublicPool,
     QueryStrategy,
@@ -239,9 +240,8 @@ def private_excess(
     noise = noisy_votes(budget, shape, release=release)
     ledger = Ledger.in_memory(dataset="synthetic", budget=budget)
     rounds = plan if release == "counts" else None
-    query_run = label_actively(
-        votes, pool, noise, ledger, budget, strategy, n_queries=plan, round_size=rounds
-    )
+    asking = InRounds(strategy, rounds)
+    query_run = label_actively(votes, pool, noise, ledger, budget, asking, n_queries=plan)
     return task.excess(
         concept, fit_student(HypothesisStudent(task.hypotheses), pool, query_run.released)
     )

@@ -38,7 +38,7 @@ from secretballot import (
 )
 from secretballot.accounting import noisy_votes, teacher_shape
 from secretballot.learners.pate.mechanisms import choose_label_queries, choose_teachers
-from secretballot.queries import strategy_by_name
+from secretballot.queries import InRounds, strategy_by_name
 from secretballot.released import ReleasedLabels
 from secretballot.students import GraphCountsClassifier, fit_student
 
@@ -74,9 +74,8 @@ def released_by(
         noise,
         ledger,
         budget,
-        strategy_by_name(strategy),
+        InRounds(strategy_by_name(strategy), rounds),
         n_queries=plan,
-        round_size=rounds,
         random_state=run,
     )
     released = query_run.released

@@ -43,7 +43,7 @@ from sklearn.linear_model import LogisticRegression
 
 from public_data import ADULT_SCHEMA, ADULT_TARGET, adult
 from secretballot.data.schema import Schema
-from secretballot.report.pictures.style import BLUE, INK, ORANGE, Picture, grid
+from secretballot.report.pictures import BLUE, INK, ORANGE, Picture, grid
 from secretballot.teachers import PositionPartition, TeacherEnsemble
 from secretballot.teachers.margins import vote_margins
 

@@ -31,7 +31,7 @@ from sklearn.tree import DecisionTreeClassifier
 from adult_students import DELTA, STATED_RECORDS, encoded
 from secretballot import Ledger, NoisyCountsClassifier, PATEClassifier, PrivacyBudget
 from secretballot.learners.pate.mechanisms import choose_teachers
-from secretballot.learners.selection.semi_private import choose_candidate
+from secretballot.learners.selection import choose_candidate
 from secretballot.learners.training.shards import hold_out
 from secretballot.students import fit_student
 

@@ -50,7 +50,7 @@ from secretballot import (
 from secretballot.accounting import WeakSignalWarning, sparse_vector
 from secretballot.core.mechanisms import NoisyVotes, SparseVector
 from secretballot.hypotheses import Thresholds
-from secretballot.queries import DisagreementSampling
+from secretballot.queries import DisagreementSampling, InRounds
 
 DELTA = 1e-8  # below 1 / n for all n here, as the theorems have it
 TAUS = (0.25, 0.5, 1.0)
@@ -266,9 +266,8 @@ def private_threshold(
                 noise,
                 ledger,
                 cell.budget,
-                asking,
+                InRounds(asking, plan.labels),
                 n_queries=plan.labels,
-                round_size=plan.labels,
                 random_state=random_state,
             )
             released = query_run.released

@@ -2,20 +2,14 @@
 
     python benchmarks/plan_accuracy.py [n_runs] [--on-training-file] [--only TASK]
 
-Five tasks, four budgets. For each a plan is made from public numbers and a stand-in (or, for the
-published votes, from one published figure), then carried out on the private data, `n_runs` times
-with fresh shards and noise. Beside it what a person would do without a plan: 250 teachers, all
-public points asked, labels or noisy counts released.
+Four tasks, four budgets. For each a plan is made from public numbers and a stand-in, then carried
+out on the private data, `n_runs` times with fresh shards and noise. Beside it what a person would
+do without a plan: 250 teachers, all public points asked, labels or noisy counts released.
 
 - adult: the stand-in is 2,500 random rows of adult.data, which are then no longer private; the
   other 30,061 are. Public pool and held-out test are the two halves of adult.test, as in
   `adult_students.py`; with --on-training-file all comes from adult.data, and the held-out rows
   stay unread.
-- mnist votes: the published votes of 250 teachers, so K is given, and so is what one knows of
-  learners of digits: after 240 of them right on 83.9 % (Papernot et al. 2017), after 60,000 on 99.2
-  %. The teachers behind these votes are not so good: they are right on 70.3 %. "mnist votes, own
-  curve" is planned for by that, as by someone who had measured these learners on other digits. The
-  pool is test images 0 to 8,999, the test the other thousand.
 - normal, blobs, moons: synthetic, 20,000 or 10,000 private records; the stand-in is another sample
   of the same distribution. The teachers of moons are decision trees.
 
@@ -39,21 +33,16 @@ from sklearn.datasets import make_blobs, make_moons
 
 import secretballot as sb
 from adult_students import on_log_scale
-from public_data import ADULT_SCHEMA, ADULT_TARGET, adult, mnist, mnist_votes
+from public_data import ADULT_SCHEMA, ADULT_TARGET, adult
 from samples import synthetic_two_class
-from secretballot.accounting import noisy_votes, sparse_vector, teacher_shape
-from secretballot.core.mechanisms import Mechanism
 from secretballot.data.schema import Schema
 from secretballot.planning import Plan, Setting
-from secretballot.students import default_student, fit_student
 
 DELTA = 1e-5
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 SPLIT_SEED = 2026
 NAIVE_TEACHERS = 250
 STAND_IN_ROWS = 2500
-PUBLISHED_CURVE = {240: 0.839, 60_000: 0.992}
-OWN_CURVE = {240: 0.703, 60_000: 0.992}
 
 
 @dataclass(frozen=True)
@@ -110,26 +99,6 @@ def adult_job(on_training_file: bool) -> Job:
     )
 
 
-def mnist_job(name: str, curve: dict[int, float], on_training_file: bool) -> Job:
-    """Return the published votes as X; y stands for the 60,000 digits behind them."""
-    images = mnist()
-    X_test, y_test = (
-        np.asarray(images.X_test, dtype=float) / 255,
-        np.asarray(images.y_test, dtype=np.int64),
-    )
-    last = 8000 if on_training_file else 9000
-    return Job(
-        name,
-        mnist_votes()[:last],
-        np.zeros(60_000, dtype=np.int64),
-        X_test[:last],
-        y_test[:last],
-        X_test[last : last + 1000],
-        y_test[last : last + 1000],
-        {"curve": curve, "n_teachers": 250},
-    )
-
-
 def synthetic_job(
     name: str, draw: Callable[[int, int], tuple[np.ndarray, np.ndarray]], n: int, teacher: str
 ) -> Job:
@@ -163,8 +132,6 @@ def moons(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def jobs(on_training_file: bool) -> Iterator[Job]:
     """Make the tasks one after the other."""
     yield adult_job(on_training_file)
-    yield mnist_job("mnist votes", PUBLISHED_CURVE, on_training_file)
-    yield mnist_job("mnist votes, own curve", OWN_CURVE, on_training_file)
     yield synthetic_job("normal", normal, 20_000, "logistic")
     yield synthetic_job("blobs", blobs, 20_000, "logistic")
     yield synthetic_job("moons", moons, 10_000, "tree")
@@ -184,9 +151,7 @@ def plan_of(job: Job, budget: sb.PrivacyBudget) -> Plan:
 
 def run_outcome(job: Job, setting: Setting, budget: sb.PrivacyBudget, run: int) -> Outcome:
     """Return what came of one run on the private data."""
-    released, student = (from_votes if job.name.startswith("mnist") else from_records)(
-        job, setting, budget, run
-    )
+    released, student = from_records(job, setting, budget, run)
     answered = released.answered
     right = released.labels[answered] == job.y_public[released.queries[answered]]
     score = np.mean(np.asarray(student.predict(job.X_test)) == job.y_test)
@@ -210,40 +175,6 @@ def from_records(
     model = sb.PATEClassifier(job.teacher, **settings)
     model.fit(job.X, job.y, X_public=job.X_public, classes=list(range(job.n_classes)))
     return model.released_, model.student_
-
-
-def from_votes(
-    job: Job, setting: Setting, budget: sb.PrivacyBudget, run: int
-) -> tuple[sb.ReleasedLabels, Any]:
-    """Release answers from votes that exist, and train a student."""
-    mechanism: Mechanism
-    if setting.mechanism == "sparse-vector":
-        assert setting.max_abstentions is not None
-        most = setting.max_abstentions
-        mechanism = sparse_vector(budget, setting.n_queries, max_abstentions=most)
-    else:
-        shape = teacher_shape(setting.n_queries, job.n_classes, setting.n_teachers)
-        mechanism = noisy_votes(budget, shape, release=setting.release)
-    counts = sb.votes_of_counts(job.X, n_teachers=setting.n_teachers)
-    ledger = sb.Ledger.in_memory(dataset="digits", budget=budget)
-    if setting.strategy == "passive":
-        rows = np.sort(
-            np.random.default_rng(run).choice(len(job.X), setting.n_queries, replace=False)
-        )
-        released = sb.release(counts.take(rows), mechanism, ledger, budget, public_rows=rows)
-    else:
-        strategy = sb.queries.strategy_by_name(setting.strategy)
-        released = sb.label_actively(
-            counts,
-            job.X_public,
-            mechanism,
-            ledger,
-            budget,
-            strategy,
-            n_queries=setting.n_queries,
-            random_state=run,
-        ).released
-    return released, fit_student(default_student(released), job.X_public, released)
 
 
 def predicted_and_observed(estimate: Any, measured: float, scale: float = 100.0) -> str:

@@ -1,10 +1,8 @@
 """Rare positives, one record in a hundred: who finds them, in how many of how many runs.
 
     python benchmarks/rare_positives.py [n_runs]
-    python benchmarks/rare_positives.py [n_runs] plan
 
-The second command puts what a plan forecasts, by adult.test with one in a hundred above 50K, beside
-real runs on Adult. Two tables, delta 1e-5, every run with partition, pool and test rows of its own:
+Two tables, delta 1e-5, every run with partition, pool and test rows of its own:
 
 - Adult: 20,000 rows of adult.data private, 2,500 the pool, one in a hundred of either above 50K by
   leaving out others; 6,000 other rows are scored, with as many positives as they have.
@@ -33,11 +31,8 @@ from sklearn.metrics import roc_auc_score
 
 from public_data import ADULT_TARGET, adult
 from secretballot import PATEClassifier, PrivacyBudget, RecordMomentsClassifier
-from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.named_learners import teacher_by_name
-from secretballot.planning import Estimate, Task
 from secretballot.queries import MarginSampling
-from secretballot.runs.moments_forecast import forecast_moments
 
 DELTA, EPSILONS, RATE = 1e-5, (0.5, 1.0, 2.0), 0.01
 
@@ -146,46 +141,6 @@ def scores(model: Any, parts: Parts) -> tuple[float, float, float]:
     )
 
 
-def print_forecasts(n_runs: int) -> None:
-    """Print forecasts for Adult beside real runs, as Markdown."""
-    table = adult().test
-    y = table[ADULT_TARGET].astype(str).str.startswith(">").to_numpy().astype(int)
-    task = Task(20_000, 2_500, 2, 1.0, DELTA, class_weight="balanced")
-    negatives, positives = np.flatnonzero(y == 0), np.flatnonzero(y == 1)
-    kept = np.append(negatives, positives[: round(RATE * len(negatives))])
-    told = forecast_moments(
-        task,
-        table.drop(columns=[ADULT_TARGET]).iloc[kept],
-        y[kept],
-        class_weights=ClassWeights(None),
-    )
-    assert told.rare is not None
-    print(f"{told.rare.n_private} positives as private, recall on {told.rare.n_scored}\n")
-    print(
-        "| epsilon | balanced: forecast | real (sd) | held | recall: forecast | real (sd) | held |"
-    )
-    print("|---|---|---|---|---|---|---|")
-    splits = [adult_parts(run) for run in range(n_runs)]
-    learner = LEARNERS["moments, balanced"]
-    for epsilon, balanced, recall in told.rare.frontier:
-        found = np.array([scores(learner(one, epsilon, 0), one)[:2] for one in splits])
-        cells = [
-            _cells(balanced, found.mean(axis=1)),
-            _cells(recall, found[:, 0]),
-        ]
-        print(f"| {epsilon:g} | {' | '.join(cells)} |", flush=True)
-
-
-def _cells(told: Estimate, found: np.ndarray) -> str:
-    """Return a forecast, mean and deviation of real runs, and how many of them it held for."""
-    low, high = 100 * told.low, 100 * told.high
-    held = int(((low <= found) & (found <= high)).sum())
-    return (
-        f"{100 * told.value:.0f} ({low:.0f} to {high:.0f}) | {found.mean():.0f}"
-        f" ({found.std(ddof=1):.0f}) | {held} of {len(found)}"
-    )
-
-
 def main(n_runs: int) -> None:
     """Print the tables as Markdown."""
     for name, parts_of in (("Adult", adult_parts), ("synthetic", synthetic_parts)):
@@ -209,5 +164,4 @@ def main(n_runs: int) -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    wanted = print_forecasts if sys.argv[2:] == ["plan"] else main
-    wanted(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)

@@ -39,7 +39,7 @@ from secretballot.core.noise import ExactNoise
 from secretballot.core.private import Scores
 from secretballot.core.types import Guarantee
 from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
-from secretballot.learners.selection.semi_private import private_scores
+from secretballot.learners.selection import private_scores
 from secretballot.releasing import choose_by_scores
 
 EPSILONS = (0.05, 0.1, 0.5)

@@ -29,7 +29,7 @@ import numpy as np
 
 import secretballot as sb
 from secretballot.core.mechanisms import NoisyVotes
-from secretballot.service.api_keys import KeyRing
+from secretballot.service.access import Access
 
 QUESTIONS = "/v1/datasets/registry/sessions/session/questions"
 PLANNED = 2_000_000
@@ -64,7 +64,12 @@ def prepare(folder: Path, ledger_at: str | None = None) -> str:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 3))
     teachers = sb.train_teachers(
-        None, X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=K, vault=folder / "vault"
+        "logistic",
+        X,
+        (X[:, 0] > 0).astype(int),
+        classes=[0, 1],
+        n_teachers=K,
+        vault=folder / "vault",
     )
     counts = NoisyVotes(scale=9.0 * PLANNED**0.5, release="counts")
     event = counts.event(teachers.shape(PLANNED))
@@ -76,7 +81,8 @@ def prepare(folder: Path, ledger_at: str | None = None) -> str:
     (folder / "service.toml").write_text(
         '[datasets.registry]\nvault = "vault"\n[limits]\nanswer_seconds = 60.0\n'
     )
-    return KeyRing(folder / "service-state").add("analyst", ["registry"])[1]
+    with Access(folder / "service-state") as access:
+        return access.add("analyst", ["registry"])[1]
 
 
 def processor_seconds(group: int) -> float:

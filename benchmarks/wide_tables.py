@@ -2,9 +2,9 @@
 
 Run: python benchmarks/wide_tables.py [ROWS]
 
-Each setting runs in a process of its own, whose peak memory is read at the end; "arrays" is the way
-before sparse matrices, and a table in memory is encoded as one where it says "sparse". The table is
-made by a rule: frequencies of categories and words fall like 1 / rank, as they do in language.
+Each setting runs in a process of its own, whose peak memory is read at the end; "sparse" is
+`schema.encode_sparse`, of a table on disk for the public points alone. The table is made by a rule:
+frequencies of categories and words fall like 1 / rank, as they do in language.
 """
 
 import json
@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 
 import secretballot as sb
-from secretballot.learners.training import trial_fit
 
 N_CATEGORIES, N_WORDS, N_PUBLIC, N_TEACHERS = 5000, 3000, 5000, 250
 TEACHERS = ("logistic", "naive-bayes", "relation")
@@ -47,16 +46,13 @@ def table(n_rows: int, seed: int) -> pd.DataFrame:
 
 
 def one_setting(folder: Path, teacher: str, form: str, where: str) -> None:
-    if form == "arrays":
-        trial_fit._WIDE = sys.maxsize
     public = pd.read_parquet(folder / "public.parquet")
     shops = {"kind": "categorical", "categories": [f"s{place}" for place in range(N_CATEGORIES)]}
     note = {"kind": "text", "width": 1000}
     schema = sb.data.Schema.from_json(
         {"columns": {"age": "numeric", "shop": shops, "note": note}}, public=public
     )
-    thin = form == "sparse, points too" or (form == "sparse" and where == "memory")
-    encode = schema.encode_sparse if thin else schema.encode
+    encode = schema.encode_sparse if form == "sparse" else schema.encode
     X_public = encode(public)
     started = time.perf_counter()
     if where == "disk":
@@ -97,8 +93,7 @@ def main(n_rows: int) -> None:
         print("| teacher | form | where | columns | read | train and vote | memory | right |")
         for teacher in TEACHERS:
             for where in ("disk", "memory") if teacher == "logistic" else ("disk",):
-                both = where == "disk" and teacher == "logistic"
-                for form in ("arrays", "sparse", *(["sparse, points too"] if both else [])):
+                for form in ("arrays", "sparse"):
                     words = [sys.executable, __file__, name, teacher, form, where]
                     done = subprocess.run(words, capture_output=True, text=True, check=True)
                     said = json.loads(done.stdout.splitlines()[-1])

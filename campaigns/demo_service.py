@@ -18,8 +18,6 @@ import secretballot as sb
 from campaigns.postgres_server import PostgresServer, programs_of_postgres
 from secretballot.data.schema import Schema
 from secretballot.data.synthetic import write_clinic
-from secretballot.planning.planner import plan
-from secretballot.runs.plan import write_plan
 
 PROGRAM = (sys.executable, "-m", "secretballot")
 QUESTIONS, EXAMPLES = 300, 20
@@ -36,13 +34,12 @@ def said(*words: str | Path, folder: Path) -> str:
 def prepare(folder: Path, ledger: str = "clinic.ledger", questions: int = QUESTIONS) -> None:
     """Plan, train teachers, begin a session, release its first answers, and write the settings of
     the service and a few points to ask next."""
-    budget = sb.PrivacyBudget(1.0, 1e-6)
-    # from what is public alone, before the private records are read
-    planned = plan(20_000, questions, budget=budget, n_classes=2, n_teachers=250)
-    write_plan(planned, folder / "plan")
     files = write_clinic(folder / "data")
     task = ("--target", files.target, "--classes", ",".join(files.classes))
     task += ("--epsilon", "1", "--delta", "1e-6", "--n-teachers", "250")
+    # from what is public alone, before the private records are read
+    sizes = (str(questions), "--n-records", "20000", "--like", files.test, "--out", "plan")
+    said("plan", *sizes, *task, folder=folder)
     account = ("--dataset", "clinic", "--total", "1,1e-6", "--ledger", ledger)
     account += ("--n-queries", str(questions), "--set", f"title={TITLE}", "--out", ".")
     said("serve", "prepare", files.private, files.public, *task, *account, folder=folder)

@@ -30,9 +30,8 @@ from sklearn.tree import DecisionTreeClassifier
 import secretballot as sb
 from campaigns.sessions import begun
 from secretballot.core.mechanisms import NoisyVotes, SparseVector
-from secretballot.service.api_keys import KeyRing
+from secretballot.service.access import Access
 from secretballot.service.app import application
-from secretballot.service.json_logs import JsonLines
 from secretballot.service.points import ARROW, JSON, PARQUET
 from secretballot.service.problems import KINDS
 from secretballot.service.settings import read_settings
@@ -87,12 +86,12 @@ def prepared(folder: Path) -> tuple[Path, list[str]]:
     _frame_dataset(folder, frame, y, counts)
     config = folder / "service.toml"
     config.write_text(_SETTINGS)
-    ring = KeyRing(read_settings(config).state)
-    tokens = [ring.add(role, ["*"])[1] for role in ("curator", "analyst", "auditor")]
-    tokens.append(ring.add("analyst", ["registry"], quota=3)[1])
-    tokens.append(ring.add("analyst", ["another"])[1])
-    revoked, token = ring.add("curator", ["*"])
-    ring.revoke(revoked.id)
+    with Access(read_settings(config).state) as access:
+        tokens = [access.add(role, ["*"])[1] for role in ("curator", "analyst", "auditor")]
+        tokens.append(access.add("analyst", ["registry"], quota=3)[1])
+        tokens.append(access.add("analyst", ["another"])[1])
+        revoked, token = access.add("curator", ["*"])
+        access.revoke(revoked.id)
     return config, [*tokens, token, "sb_wrong", ""]
 
 
@@ -255,15 +254,14 @@ def main(requests: int, seed: int) -> int:
     """Run a campaign and say what was found; return 1 if anything was."""
     lines = io.StringIO()
     handler = logging.StreamHandler(lines)
-    handler.setFormatter(JsonLines())
-    logger = logging.getLogger("secretballot.service")
+    logger = logging.getLogger("uvicorn")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False
     with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         config, tokens = prepared(Path(place))
-        app = application(read_settings(config), opened=True)
+        app = application(read_settings(config))
         campaign = Campaign(app, tokens, seed)
         began = time.monotonic()
         asyncio.run(campaign.run(requests))

@@ -33,7 +33,6 @@ SPARSE_VECTOR = (
     *("--teacher", "naive-bayes", "--set", "n_queries=20"),
     *("--set", "mechanism=sparse-vector:max_abstentions=1"),
 )
-PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "audit" / "real_programs.py"
 
 # Name of each line: options of `audit release`, and the command after them.
 RELEASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -61,14 +60,6 @@ RELEASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "learn, rounds by margin, a record more": (
         ("--change", "add"),
         (*LEARN, *LABELS, "--set", "strategy=margin:round_size=10"),
-    ),
-    "Python, seeded script, a record with a missing value more": (
-        ("--neighbour", "rows-neighbour.json"),
-        ("seeded", "rows.json"),
-    ),
-    "Python, mixed lists, a null more": (
-        ("--neighbour", "mixed-neighbour.json"),
-        ("mixed", "mixed.json"),
     ),
 }
 # Name of each line: options of `audit canaries`, at a price that the default number of runs can
@@ -107,15 +98,6 @@ def write_tables(folder: Path) -> None:
         ]
         (folder / name).write_text("\n".join(lines) + "\n")
         votes[:, 3] = 1 - votes[:, 3]
-    points = rng.normal(size=(300, 2)).round(3).tolist()
-    rows = [[a, b, int(a + b > 0)] for a, b in points]
-    mixed = [[float(i % 4), ("north", "south")[i // 4 % 2], int(i % 4 > 1)] for i in range(1200)]
-    for name, table_rows, new in (
-        ("rows", rows, [None, 0.5, 1]),
-        ("mixed", mixed, [None, "north", 1]),
-    ):
-        (folder / f"{name}.json").write_text(json.dumps(table_rows))
-        (folder / f"{name}-neighbour.json").write_text(json.dumps([*table_rows, new]))
     table("crowd.csv", 2400, labelled=True, apart=3.0)
     table("crowd-public.csv", 60, labelled=False, apart=2.0)
 
@@ -125,20 +107,8 @@ def lines_of(runs: str) -> dict[str, list[str]]:
     same = ["--confidence", CONFIDENCE, "--n-jobs", JOBS, "--runs", runs, "--json"]
     lines = {}
     for name, (options, command) in RELEASES.items():
-        private = next(word for word in command if word.endswith((".csv", ".json")))
-        program = ["--program", f"{sys.executable} {PROGRAMS}"] if private.endswith(".json") else []
-        out = ["--out", "out"] if program else []
-        lines[name] = [
-            "release",
-            *same,
-            *program,
-            "--private",
-            private,
-            *options,
-            "--",
-            *command,
-            *out,
-        ]
+        private = next(word for word in command if word.endswith(".csv"))
+        lines[name] = ["release", *same, "--private", private, *options, "--", *command]
     for name, settings in CANARIES.items():
         lines[name] = ["canaries", *same, *settings]
     return lines

@@ -227,15 +227,14 @@ class EngineSuite:
             TellsWhereItWorks(str(tells)),
             engine=engine_to_break,
             progress=kill,
-            vault=vault,
-            fingerprint="these",
+            kept=(vault, "these"),
         )
         counts = counts_of(there)
         assert killed
         assert (counts == counts_of(fitted(DecisionTreeClassifier()))).all()
 
     def test_a_vault_keeps_what_the_cluster_trained(self, engine, tmp_path):
-        teacher, vault = DecisionTreeClassifier(), {"vault": tmp_path, "fingerprint": "these"}
+        teacher, vault = DecisionTreeClassifier(), {"kept": (tmp_path, "these")}
         counts = counts_of(fitted(teacher, engine=engine, **vault))
         seen = []
         again = fitted(teacher, progress=lambda *done: seen.append(done), **vault)
@@ -246,8 +245,9 @@ class EngineSuite:
 
     def test_teachers_are_kept_for_a_session(self, engine, tmp_path):
         there = fitted(DecisionTreeClassifier(), engine=engine)
-        there.keep(tmp_path, "a serial")
-        kept = TeacherEnsemble.kept(tmp_path, "a serial", n_teachers=K, n_classes=C, random_state=3)
+        there.keep(tmp_path, "a serial", {"classes": [0, 1]})
+        kept, public = TeacherEnsemble.kept(tmp_path, "a serial")
+        assert public == {"classes": [0, 1]}
         assert kept is not None
         assert (counts_of(kept) == counts_of(there)).all()
 
@@ -273,7 +273,7 @@ class EngineSuite:
 
     def test_shards_are_sent_to_workers_that_do_not_see_the_folder(self, engine, tmp_path):
         shards = replace(hidden_shards(tmp_path), sparse=True)
-        settings = {"n_classes": C, "random_state": 3, "sparse": True}
+        settings = {"n_classes": C, "random_state": 3}
         with pytest.raises(DataError, match=r"The rows in .* are not seen .*send_shards"):
             TeacherEnsemble.of_shards(LogisticRegression(), shards, engine=engine, **settings)
         there = TeacherEnsemble.of_shards(

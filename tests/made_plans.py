@@ -22,4 +22,4 @@ def plan_for(setting: Setting = COUNTS, share: Estimate = HALF, **task: Any) -> 
     usual = {"n_records": 600, "n_public": 50, "n_classes": 2, "epsilon": 4.0, "delta": 1e-5}
     frontier = (FrontierPoint(4.0, best),)
     assumed = ("All is alike.",)
-    return Plan(Task(**usual | task), "guess", assumed, best, (best,), 0.5, frontier, (), 0)
+    return Plan(Task(**usual | task), assumed, best, (best,), 0.5, frontier, (), 0)

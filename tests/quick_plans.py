@@ -25,7 +25,6 @@ def quick_forecasts() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as quick:
         few_budgets_in(quick)
         quick.setattr(moments_forecast, "TURNS", 2)
-        quick.setattr(moments_forecast, "TURNS_OF_RARE", 2)
         quick.setattr(stand_in, "TRAINED", 20)
         quick.setattr(planner, "FOLDS", 2)
         quick.setattr(best_setting, "FRONTIER", (1.0, 2.0))

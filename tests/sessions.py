@@ -52,15 +52,13 @@ def session_of(
 
 
 def stream_of(terms: Terms, ledger: sb.Ledger, classes: Any, **more: Any) -> LabelStream:
-    return LabelStream(
-        terms.mechanism,
-        terms.shape,
-        ledger,
-        terms.budget,
-        classes=classes,
-        confidence=terms.confidence,
-        **{"request": "plan", **more},
-    )
+    """Return a stream that is asked with counts in the place of points."""
+
+    def votes(counts: Any) -> sb.Votes:
+        return sb.votes_of_counts(counts, classes=classes)
+
+    about = {"request": "plan", **more}
+    return LabelStream(terms, votes, ledger, classes=classes, **about)
 
 
 def labels_drawn(

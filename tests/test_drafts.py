@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -55,39 +56,34 @@ def test_only_drafts_of_the_named_files_are_swept_and_no_link_is_followed(tmp_pa
     assert names(tmp_path / "kept") == ["thesis.tex"]
 
 
-def test_no_writer_loses_its_draft_to_a_sweeper(tmp_path: Path) -> None:
+def write_files(folder: Path) -> None:
+    for number in range(100):
+        write_secret(folder / "x", b"%d" % number)
+    assert read_secret(folder / "x") == b"99"
+    (folder / "x").unlink()
+
+
+def make_folders(folder: Path) -> None:
+    for shared in [True, False] * 200:
+        with draft_folder(folder, "x", shared=shared) as made:
+            (made / "one").write_text("1")
+            assert (made / "one").read_text() == "1"
+
+
+@pytest.mark.parametrize("work", [write_files, make_folders])
+def test_no_writer_loses_its_draft_to_a_sweeper(
+    tmp_path: Path, work: Callable[[Path], None]
+) -> None:
     ended = threading.Event()
 
     def sweep() -> None:
         while not ended.is_set():
-            sweep_drafts(tmp_path, "x.json")
+            sweep_drafts(tmp_path, "x")
 
     sweeper = threading.Thread(target=sweep)
     sweeper.start()
     try:
-        for number in range(100):
-            write_secret(tmp_path / "x.json", b"%d" % number)
-    finally:
-        ended.set()
-        sweeper.join()
-    assert read_secret(tmp_path / "x.json") == b"99"
-    assert names(tmp_path) == ["x.json"]
-
-
-def test_no_maker_of_folders_loses_one_to_a_sweeper(tmp_path: Path) -> None:
-    ended = threading.Event()
-
-    def sweep() -> None:
-        while not ended.is_set():
-            sweep_drafts(tmp_path, "numbers")
-
-    sweeper = threading.Thread(target=sweep)
-    sweeper.start()
-    try:
-        for shared in [True, False] * 200:
-            with draft_folder(tmp_path, "numbers", shared=shared) as folder:
-                (folder / "one").write_text("1")
-                assert (folder / "one").read_text() == "1"
+        work(tmp_path)
     finally:
         ended.set()
         sweeper.join()

@@ -4,16 +4,16 @@ alone."""
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import secretballot as sb
+from secretballot.accounting.recipes import Terms
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.releasing import AnswerStream
 from secretballot.drafts import try_lock
-from secretballot.learners.training.session import LabelStream
 from secretballot.vault import SeenHead, keep_in_step
+from sessions import stream_of
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 COUNTS = sb.votes_of_counts([[250, 0], [0, 250]], classes=["no", "yes"])
@@ -22,8 +22,8 @@ SHAPE = COUNTS.shape.changed(n_queries=60, moved=60)
 
 def opened(folder: Path) -> AnswerStream:
     ledger = sb.Ledger(folder / "ledger.sqlite", dataset="registry", budget=BUDGET)
-    terms: dict[str, Any] = {"classes": ["no", "yes"], "request": "plan", "vault": folder / "vault"}
-    return LabelStream(NoisyVotes(scale=40.0), SHAPE, ledger, BUDGET, **terms).stream
+    terms = Terms(NoisyVotes(scale=40.0), SHAPE, BUDGET)
+    return stream_of(terms, ledger, ["no", "yes"], vault=folder / "vault")._stream
 
 
 def copied(folder: Path) -> Path:

@@ -17,7 +17,7 @@ PRIVATE_SIDE = (
     "learners",
 )
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-ROUTES = {"each_alone", "result_of", "result_once_seeded", "rows_alone"}
+ROUTES = {"alone", "each_alone", "each_slot", "result_of", "result_once_seeded", "rows_alone"}
 METHODS = {
     "covered",
     "decision_function",
@@ -36,7 +36,6 @@ CATCHES = {
     "a file that cannot be read ends the run": {
         "data/sources.py:_file_system",
         "data/sources.py:attempt",
-        "learners/labelers/universal.py:_kept_arrays",
     },
     "a file of what can be had again, or of public points": {
         "teachers/store.py:_read_models",
@@ -56,10 +55,8 @@ CATCHES = {
         "learners/training/shards.py:learner_identity",
     },
     "public points, or settings, alone": {
-        "learners/selection/candidates.py:_refuse_unfit_candidate",
-        "learners/training/trained.py:read",
+        "learners/selection.py:_refuse_unfit_candidate",
         "learners/training/trial_fit.py:problem_of_fit",
-        "learners/training/trial_fit.py:reads_sparse",
     },
 }
 # Functions that call such a method outside of a callable that a route gets, by the reason.
@@ -71,10 +68,8 @@ CALLS = {
         "bases/integer_basis.py:rows",
         "bases/integer_basis.py:transform",
         "hypotheses/base.py:_labels_by",
-        "hypotheses/cuts.py:errors",
-        "hypotheses/intervals.py:errors",
         "learners/labelers/relabel.py:relabel",
-        "learners/selection/semi_private.py:private_scores",
+        "learners/selection.py:private_scores",
     },
     "called by what a route gets": {
         "teachers/linear.py:predicted",
@@ -84,19 +79,20 @@ CALLS = {
     },
     "public points alone": {
         "bases/embedding.py:fit",
-        "hypotheses/coefficient.py:_forced_differences",
+        "hypotheses/coefficient.py:_differences",
         "hypotheses/coefficient.py:disagreement_coefficient",
         "learners/moments/estimators.py:_release",
         "learners/record_votes/classifier.py:_release",
-        "learners/selection/candidates.py:_refuse_unfit_candidate",
-        "learners/selection/semi_private.py:_chosen_candidate",
-        "learners/selection/semi_private.py:_chosen_hypothesis",
+        "learners/selection.py:_refuse_unfit_candidate",
+        "learners/selection.py:_chosen_candidate",
+        "learners/selection.py:_chosen_hypothesis",
         "learners/training/trial_fit.py:problem_of_fit",
         "learners/labelers/universal.py:ask_many",
         "learners/labelers/universal.py:released",
     },
     "a released student": {
         "learners/training/learner.py:predict",
+        "learners/training/learner.py:predict_log_proba",
         "learners/training/learner.py:predict_proba",
     },
 }

@@ -27,8 +27,7 @@ from secretballot._seeded import own_global_states, public_seed, with_own_seeds
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import FiniteClass
 from secretballot.learners.pate import estimators as pate
-from secretballot.learners.selection.candidates import _refuse_unfit_candidate
-from secretballot.learners.selection.semi_private import private_scores
+from secretballot.learners.selection import _refuse_unfit_candidate, private_scores
 from secretballot.learners.training.trial_fit import columns_with_missing_taken, tried_teacher
 from secretballot.queries import CheckedSelector, CommitteeSampling, MarginSampling, PublicPool
 from secretballot.report.student.export import converted_student
@@ -128,7 +127,7 @@ def abstentions() -> Any:
 
 def trial_fit() -> Any:
     tried_teacher(Restless(), X, 2)
-    return columns_with_missing_taken(Restless(), X, 2).tolist()
+    return columns_with_missing_taken(Restless(), X, 2)
 
 
 def walk() -> Any:

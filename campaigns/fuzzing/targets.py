@@ -659,7 +659,7 @@ def _read_student(folder: Path) -> None:
 _VERBS = ("learn", "label", "evaluate", "plan", "verify", "ledger", "nonsense")
 _OPTIONS = (
     *("--epsilon", "--delta", "--total", "--classes", "--target", "--n-teachers", "--set"),
-    *("--out", "--ledger", "--dataset", "--kind", "--curve", "--config", "--schema", "--drop"),
+    *("--out", "--ledger", "--dataset", "--kind", "--like", "--config", "--schema", "--drop"),
     *("--unit", "--n-queries", "--mechanism", "--student", "--teacher", "--json", "--header"),
     *("--bounds", "--confirm", "--x"),
 )
@@ -667,7 +667,7 @@ _WORDS = (
     *("private.csv", "public.csv", "schema.json", "votes.npy", "genuine", "missing.csv"),
     *("genuine/certificate.json", "1", "0", "-1", "1e-5", "1e400", "nan", "no,yes", "a,a", "ill"),
     *("n_queries=5", "hypotheses=stumps", "mechanism=x:y=1", "a=b", "counts", "show", "create"),
-    *("20:0.8", "north=1,1e-5", "north=1", "/dev/null", ".", "", "out"),
+    *("north=1,1e-5", "north=1", "/dev/null", ".", "", "out"),
 )
 _TABLES = ("private.csv", "public.csv", "--target", "ill")
 _PRICE = ("--epsilon", "1", "--delta", "1e-5")
@@ -686,7 +686,7 @@ _LINES = (
     ("label", "votes.npy", *_PRICE, "--kind", "counts", "--classes", "a,b,c", "--n-queries", "5"),
     ("learn", *_TABLES, "--classes", "no,maybe", *_PRICE[:2], "--set", "hypotheses=stumps"),
     ("plan", "30", "--n-records", "1000", "--classes", "no,no", *_PRICE),
-    ("plan", "30", "--n-records", "1000", "--curve", "20:0.8,10:x", "--classes", "3", *_PRICE),
+    ("plan", "30", "--n-records", "1000", "--like", "public.csv", "--target", "dose", *_PRICE),
     ("verify", "genuine"),
     ("verify", "genuine/certificate.json", "--json"),
     ("verify", "--independent", "genuine"),

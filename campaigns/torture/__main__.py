@@ -1,7 +1,7 @@
 """Run the campaign:
 `python -m campaigns.torture [--kills 200] [--steps 20] [--purchases 3200] [PART ...]`.
 
-Parts: kills, commands, disk, races, signals, database, service, machines. A table of counts is
+Parts: kills, disk, races, database, service, machines. A table of counts is
 printed; the exit code is 1 if anything was found.
 """
 
@@ -21,10 +21,9 @@ from campaigns.torture.commands import VERBS
 from campaigns.torture.full_disk import full_disk
 from campaigns.torture.kills import kills_of_commands
 from campaigns.torture.races import folder_races, ledger_races
-from campaigns.torture.signals import signals_of
 
 _Found = tuple[Counter[str], list[str]]
-PARTS = ("kills", "commands", "disk", "races", "signals", "database", "service", "machines")
+PARTS = ("kills", "disk", "races", "database", "service", "machines")
 _BROKEN_KILLS = 6  # of a service that is broken on purpose
 
 
@@ -38,16 +37,11 @@ def _all_jobs(
     two = partial(kills_of_commands, "learn", kills // 4, work, "--set", "n_jobs=2")
     yield "kills", "learn, 2 workers, killed", two
     for verb in VERBS:
-        fresh = partial(kills_of_commands, verb, kills // 8, work, fresh=True)
-        yield "commands", f"{verb}, process killed", fresh
-    for verb in VERBS:
         yield "disk", f"{verb}, full disk", partial(full_disk, verb, steps, disk)
     yield "races", "one ledger, 16 processes", partial(ledger_races, given.purchases, work)
     for verb in VERBS:
         race = partial(folder_races, verb, steps // 4, work)
         yield "races", f"{verb}, 4 at once in one folder", race
-    for verb in VERBS:
-        yield "signals", f"{verb}, signals", partial(signals_of, verb, steps // 2, work)
     database = partial(_database_kills, kills, work / "database")
     yield "database", "buyers and server, killed", database
     for where in ("file", "database"):

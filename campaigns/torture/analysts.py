@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,13 +16,12 @@ import numpy as np
 
 import secretballot as sb
 from secretballot.core.mechanisms import NoisyVotes
-from secretballot.service.api_keys import KeyRing
-from secretballot.service.audit_log import AuditLog, AuditRow
+from secretballot.service.access import Access, AuditRow
 
 QUESTIONS = "/v1/datasets/registry/sessions/session/questions"
 #: What a service under blows may say; anything else is a fault.
 EXPECTED = ("ledger-unavailable", "busy", "quota-spent", "budget-spent")
-_QUOTAS = (150, 600, None, None)  # new questions of the analysts; the last key is a curator's
+_QUOTAS = (1, 150, None, None)  # new questions of the analysts; the last key is a curator's
 _PATIENCE_S = 40.0  # of a client with one request
 _LATE_S = 10.0  # a refusal that comes later, on a computer that others use, is a fault
 _REST_S = 0.1  # between tries to reach a service that is not there
@@ -91,11 +90,12 @@ def made_dataset(
     sb.LabelingSession(teachers, counts, ledger, budget, n_queries=planned)
     config = folder / "service.toml"
     config.write_text(_SETTINGS.format(patience=patience))
-    ring, keys = KeyRing(folder / "state"), {}
-    for quota in (*_QUOTAS, None):
-        role = "curator" if len(keys) == len(_QUOTAS) else "analyst"
-        key, token = ring.add(role, ["registry"], quota=quota)
-        keys[key.id] = (token, quota)
+    keys = {}
+    with Access(folder / "state") as access:
+        for quota in (*_QUOTAS, None):
+            role = "curator" if len(keys) == len(_QUOTAS) else "analyst"
+            key, token = access.add(role, ["registry"], quota=quota)
+            keys[key.id] = (token, quota)
     return Dataset(config, planned, budget, keys, patience)
 
 
@@ -290,9 +290,6 @@ def faults_in_books(
         faults.append(f"overspent: {session.used} answers of {dataset.planned}, {spent}")
     faults += ["lost: a row that was seen" for head in heads if not ledger.contains(*head)]
     faults += _faults_in_answers(session, notes)
-    for state in states:
-        with closing(AuditLog(state)) as log:
-            faults += _damage(log.check)
     faults += _faults_in_audit(dataset, notes, _rows_of(states), session.used, len(states))
     return faults
 
@@ -331,7 +328,7 @@ def _faults_in_answers(session: sb.LabelingSession, notes: Notes) -> list[str]:
 def _rows_of(states: Sequence[Path]) -> list[AuditRow]:
     found: list[AuditRow] = []
     for state in states:
-        with closing(AuditLog(state)) as log:
+        with Access(state) as log:
             found += log.rows(None, after=0, most=2**31)
     return found
 

@@ -13,6 +13,7 @@ from typing import Any
 #: Variable of the environment that names the defect.
 DEFECT = "SECRETBALLOT_CAMPAIGN_DEFECT"
 _LATE_S = 0.4
+Admit = Callable[[Any, int | None], bool]
 
 
 def _answer_before_commit() -> None:
@@ -49,26 +50,28 @@ def _answer_before_commit() -> None:
     AnswerStream._answer_block = answer_block  # type: ignore[method-assign]
 
 
-def _forget_repeated_questions() -> None:
-    """Write nothing into the audit log of requests that ask nothing new."""
-    from secretballot.service.audit_log import AuditEntry, AuditLog
+def _admitting(change: Callable[[Admit], Admit]) -> None:
+    """Have another function decide what is written of a request and who may ask."""
+    from secretballot.service.access import Access
 
-    admitting = AuditLog.admitting
-    Admit = Callable[[AuditEntry, int | None], bool]
+    admitting = Access.admitting
 
     @contextmanager
-    def forgetful(self: AuditLog) -> Iterator[Admit]:
+    def changed(self: Access) -> Iterator[Admit]:
         with admitting(self) as admit:
-            yield lambda entry, quota: not entry.new or admit(entry, quota)
+            yield change(admit)
 
-    AuditLog.admitting = forgetful  # type: ignore[method-assign]
+    Access.admitting = changed  # type: ignore[method-assign]
+
+
+def _forget_repeated_questions() -> None:
+    """Write nothing into the audit log of requests that ask nothing new."""
+    _admitting(lambda admit: lambda entry, quota: not entry.new or admit(entry, quota))
 
 
 def _count_no_question() -> None:
     """Let every key ask as much as it likes."""
-    from secretballot.service import audit_log
-
-    audit_log._COUNT = audit_log._COUNT.replace("new + excluded.new", "new")
+    _admitting(lambda admit: lambda entry, quota: admit(entry, None))
 
 
 DEFECTS: dict[str, Callable[[], None]] = {

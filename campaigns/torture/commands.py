@@ -88,9 +88,9 @@ def run(
     )
 
 
-def run_forked(words: Sequence[str], folder: Path, *, fresh: bool = False) -> int:
-    """Start a command line in a fork of this process, which has imported everything, or as a fresh
-    program, and return the child's number."""
+def run_forked(words: Sequence[str], folder: Path) -> int:
+    """Start a command line in a fork of this process, which has imported everything, and return the
+    child's number."""
     child = os.fork()
     if child:
         return child
@@ -99,8 +99,6 @@ def run_forked(words: Sequence[str], folder: Path, *, fresh: bool = False) -> in
         os.environ.update(environment(folder))
         os.chdir(folder)
         with (folder / "said.txt").open("w") as said, _as_streams(said):
-            if fresh:
-                os.execv(sys.executable, [sys.executable, "-m", "secretballot", *words])
             from secretballot.cli import app
 
             app(list(words))

@@ -27,7 +27,7 @@ def _exit_code_of(child: int) -> int | None:
 
 
 def kills_of_commands(
-    verb: str, kills: int, folder: Path, *more: str, fresh: bool = False, seed: int = 0
+    verb: str, kills: int, folder: Path, *more: str, seed: int = 0
 ) -> tuple[Counter[str], list[str]]:
     """Kill command lines at random moments and check the books after each that finished.
 
@@ -40,8 +40,6 @@ def kills_of_commands(
         Emptied.
     *more : str
         More words of the command.
-    fresh : bool
-        Whether each is a program of its own, and no fork of this one: kills fall into its start.
     seed : int
         Of the moments.
 
@@ -54,13 +52,13 @@ def kills_of_commands(
     rng, counts, faults = random.Random(seed), Counter[str](), list[str]()
     clear(folder)
     begun = time.monotonic()
-    os.waitpid(run_forked(command(verb, *more), folder, fresh=fresh), 0)
+    os.waitpid(run_forked(command(verb, *more), folder), 0)
     # kills fall anywhere in an undisturbed run, and a little after it
     whole = 1.1 * (time.monotonic() - begun)
     clear(folder)
     since = 0
     while counts["kills"] < kills or since:
-        child = run_forked(command(verb, *more), folder, fresh=fresh)
+        child = run_forked(command(verb, *more), folder)
         wait = time.monotonic() + (rng.uniform(0, whole) if rng.random() < _STRUCK else _LONGEST)
         code = None
         while code is None and time.monotonic() < wait:

@@ -9,6 +9,7 @@ logs are held against what every analyst has written down.
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -20,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from campaigns.postgres_proxy import PostgresProxy
 from campaigns.postgres_server import PostgresServer, children_of, is_alive
@@ -86,7 +87,6 @@ class RunningService:
             **os.environ, DEFECT: defect, "TMPDIR": str(scratch), "PYTHONPATH": path,
         }  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
-        self._read, self._noted = 0, list[dict[str, Any]]()
 
     @property
     def runs(self) -> bool:
@@ -142,8 +142,8 @@ class RunningService:
         it has no others."""
         assert self._process is not None
         own = {self._process.pid, *children_of(self._process.pid)}
-        began = {line["process"] for line in self._lines_of_note() if line["event"] == "started"}
-        return [number for number in own & began if is_alive(number)]
+        began = re.findall(r"\[(\d+)\] Application startup complete", self.log.read_text())
+        return [number for number in own & set(map(int, began)) if is_alive(number)]
 
     def wait_for(self, processes: int) -> None:
         """Wait until so many processes have begun to answer and are there."""
@@ -153,24 +153,8 @@ class RunningService:
 
     def defects(self) -> list[str]:
         """Return what its log tells of errors that nobody foresaw."""
-        return [
-            f"the log tells of a defect: {line.get('error')} at {line.get('place')}"
-            for line in self._lines_of_note()
-            if line["event"] == "defect" or line.get("problem") == "defect"
-        ]
-
-    def _lines_of_note(self) -> list[dict[str, Any]]:
-        """Return the lines of its log that are not about one request in good order."""
-        with self.log.open("rb") as log:
-            log.seek(self._read)
-            content = log.read()
-        whole = content.rpartition(b"\n")[0]
-        self._read += len(whole) + bool(whole)
-        for line in whole.splitlines():
-            if b'"started"' in line or b'"defect"' in line:
-                with suppress(ValueError):  # two processes wrote at once, or one was killed
-                    self._noted.append(json.loads(line))
-        return self._noted
+        lines = self.log.read_text().splitlines()
+        return [f"the log tells of it: {line}" for line in lines if " defect" in line]
 
     def kill_worker(self, dice: random.Random) -> None:
         """Kill a process that answers, chosen at random."""

@@ -133,10 +133,10 @@ from .learners.pate.rounds import (
 from .learners.record_votes.classifier import (
     RecordVotesClassifier as RecordVotesClassifier,
 )
-from .learners.selection.semi_private import (
+from .learners.selection import (
     SemiPrivateClassifier as SemiPrivateClassifier,
 )
-from .learners.selection.semi_private import (
+from .learners.selection import (
     choose_candidate as choose_candidate,
 )
 from .learners.training.session import (

@@ -78,8 +78,16 @@ def put_in_place(file: IO[bytes], draft: Path, path: Path, *, only_new: bool = F
     sync_folder(path.parent)
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Write a public file of mode 0644, whole or not at all, and replace one that is there.
+def write_file(path: Path, content: bytes, *, mode: int = 0o644, only_new: bool = False) -> None:
+    """Write a file, by default a public one, whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+    content : bytes
+    mode : int
+    only_new : bool
+        Whether a file that is there already stays, and is not replaced.
 
     Raises
     ------
@@ -89,8 +97,8 @@ def write_file(path: Path, content: bytes) -> None:
     sweep_drafts(path.parent, path.name)
     with draft_file(path) as (file, draft):
         file.write(content)
-        draft.chmod(0o644)
-        put_in_place(file, draft, path)
+        draft.chmod(mode)
+        put_in_place(file, draft, path, only_new=only_new)
 
 
 def write_new(path: Path, content: bytes, mode: int) -> None:

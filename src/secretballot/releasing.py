@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from secretballot._typing import IntArray
 from secretballot._validation import (
@@ -50,8 +50,7 @@ from secretballot.report.certificate.fields import certificate_in
 from secretballot.report.certificate.labels_file import class_value
 from secretballot.report.certificate.methods import EXPECTED_UNCOVERED, EXPONENTIAL
 from secretballot.report.certificate.plan_checks import total_price
-from secretballot.report.certificate.release_files import LABELS_FILE
-from secretballot.report.certificate.released_rows import MAX_BYTES, most_bytes
+from secretballot.report.certificate.release_files import LABELS_FILE, MAX_BYTES, most_bytes
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.teachers.votes import from_set_numbers, guarantee_of
 from secretballot_verify import REFUSED, check_certificate
@@ -155,7 +154,8 @@ def release(
     ['yes', 'no']
     """
     check_instance("private", private, Votes, hint="give Votes, as votes_of_counts makes them")
-    asked = _checked_rows(queries, private.shape.n_queries)
+    n_queries = private.shape.n_queries
+    asked = _distinct_rows("queries", range(n_queries) if queries is None else queries, n_queries)
     named = asked if public_rows is None else _named_rows(public_rows, len(asked))
     votes, made = private.take(asked), private.shape.guarantee
     if isinstance(mechanism, str):
@@ -471,7 +471,7 @@ def estimate_stability(
     """
     check_instance("counts", counts, Votes, hint="give Votes, as votes_of_counts makes them")
     mechanism = StabilityQuantile(epsilon=_loss_of(epsilon), fraction=fraction)
-    check_paid_by(mechanism, ledger, PrivacyBudget(epsilon, 0.0))
+    check_ledger(ledger)
     return releasing.release(
         counts.shape,
         counts,
@@ -818,18 +818,9 @@ def _digest(rows: IntArray) -> str:
     return hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()
 
 
-def _checked_rows(queries: ArrayLike | None, n_queries: int) -> IntArray:
-    """Return the rows to ask as int64, distinct and in range."""
-    rows = np.arange(n_queries) if queries is None else np.asarray(queries)
-    rows = _distinct_rows("queries", rows)
-    if not rows.max() < n_queries:
-        raise DataError(f"queries go up to {rows.max()}; rows go from 0 to {n_queries - 1}.")
-    return rows
-
-
 def _named_rows(public_rows: ArrayLike, n_queries: int) -> IntArray:
     """Return the rows of the public pool that the queries stand for, as int64, distinct."""
-    named = _distinct_rows("public_rows", np.asarray(public_rows))
+    named = _distinct_rows("public_rows", public_rows, MOST_ROWS)
     if len(named) != n_queries:
         raise DataError(
             f"public_rows names {len(named)} rows for {n_queries} queries; name one row for each"
@@ -838,19 +829,19 @@ def _named_rows(public_rows: ArrayLike, n_queries: int) -> IntArray:
     return named
 
 
-def _distinct_rows(name: str, rows: NDArray[Any]) -> IntArray:
+def _distinct_rows(name: str, given: ArrayLike, n_rows: int) -> IntArray:
+    rows = np.asarray(given)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
         raise DataError(
             name_part(name),
             f" has shape {rows.shape} and dtype {rows.dtype}; give one or more row numbers, as"
             " integers.",
         )
-    if not rows.min() >= 0:
-        raise DataError(name_part(name), f" has the row {rows.min()}; rows count from 0.")
-    if not rows.max() < MOST_ROWS:
+    if not (rows.min() >= 0 and rows.max() < n_rows):
         raise DataError(
             name_part(name),
-            f" has the row {rows.max()}; the last one may be {MOST_ROWS - 1}. Nothing was spent.",
+            f" names rows from {rows.min()} to {rows.max()}; rows go from 0 to {n_rows - 1}."
+            " Nothing was spent.",
         )
     if len(np.unique(rows)) < len(rows):
         raise DataError(

@@ -13,14 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from secretballot._validation import check_path
-from secretballot.drafts import (
-    draft_file,
-    make_folder,
-    put_in_place,
-    release_above,
-    sweep_drafts,
-    wait_for_lock,
-)
+from secretballot.drafts import make_folder, release_above, wait_for_lock, write_file
 from secretballot.exceptions import DataError, LedgerError
 
 if TYPE_CHECKING:
@@ -119,11 +112,8 @@ def write_secret(path: Path, content: bytes, *, only_new: bool = False) -> None:
     """
     make_vault(path.parent)
     problem = ""
-    sweep_drafts(path.parent, path.name)
     try:
-        with draft_file(path) as (file, draft):
-            file.write(content)
-            put_in_place(file, draft, path, only_new=only_new)
+        write_file(path, content, mode=0o600, only_new=only_new)
     except OSError as error:
         problem = error.strerror or type(error).__name__
     if problem:

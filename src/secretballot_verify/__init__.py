@@ -45,7 +45,6 @@ _BLOCK = 1 << 20  # bytes that are read at once
 _FILES = re.compile(
     r"README\.txt|model-card\.md|(?:labels|answers)\.csv|schema\.json"
     r"|student\.onnx|report\.html"
-    r"|queries\.json|queries-[a-z]{1,20}\.(svg|png)"
 )
 _SIGNATURE, _SIGNATURE_BYTES = "certificate.sig", 64
 

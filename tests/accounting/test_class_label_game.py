@@ -46,7 +46,7 @@ def mean_value(p, q, x, kinks, weights):
 @pytest.mark.parametrize("sigma", [10.0, 40.0, pytest.param(101.3, marks=pytest.mark.slow)])
 def test_all_votes_near_and_far_are_dominated_by_the_list(sigma):
     laws, noise = covering_laws(sigma), Noise(sigma)
-    of_list = laws.chance, laws.chance * np.exp(laws.log_ratio)
+    of_list = laws.chance.T, (laws.chance * np.exp(laws.log_ratio)).T
     rng = np.random.default_rng(5)
     near = rng.integers(-2 * sigma, 2 * sigma, (300, 2))
     # where chances are tiny, and where nothing but the difference counts; the table ends at 14
@@ -201,7 +201,7 @@ def test_calibrated_labels_gain_a_tenth_of_the_noise_and_take_seconds(labels):
     start, budget = time.process_time(), PrivacyBudget(1.0, 1e-6)
     sigma = calibrate_argmax_gaussian(budget, labels)
     spent = delta_upper([class_event(sigma, labels)], 1.0)
-    assert 0.99e-6 < spent <= 1e-6
+    assert 0.97e-6 < spent <= 1e-6
     assert sigma < 0.85 * calibrate_gaussian(budget, 2 * labels)
     assert time.process_time() - start < 30
 

@@ -37,16 +37,16 @@ def game_delta(
 def test_grid_points_are_worked_on_apart_and_no_number_moves(
     monkeypatch: pytest.MonkeyPatch, sigma: float, n_teachers: int | None
 ) -> None:
-    curve = room.vote_curve(GaussianChances(sigma=sigma, n_teachers=n_teachers))
-    chance, ratios = np.stack([curve.p, curve.rest]), room.log_ratios_of(curve)
+    chances = GaussianChances(sigma=sigma, n_teachers=n_teachers)
+    pairs, _ = room.vote_pairs(chances, math.ceil(9 * sigma))
     grid = room.Grid.of_step(1 / sigma, 20)
-    in_blocks = room.law_values(chance, ratios, grid, [3, 20], curve.outer)
+    step = room.Step(pairs.chance, pairs.log_ratio, grid)
+    value = np.maximum(0.0, -np.expm1(grid.h * np.arange(-grid.below, grid.above + 1)))
+    in_blocks = step.best(value).tobytes()
     monkeypatch.setattr(room, "CACHED", 0)
-    in_small_blocks = room.law_values(chance, ratios, grid, [3, 20], curve.outer)
+    in_small_blocks = step.best(value).tobytes()
     monkeypatch.setattr(room, "LEAST_BLOCK", grid.size)
-    at_once = room.law_values(chance, ratios, grid, [3, 20], curve.outer)
-    for others in (in_blocks, in_small_blocks):
-        assert [value.tobytes() for value in others] == [value.tobytes() for value in at_once]
+    assert in_blocks == in_small_blocks == step.best(value).tobytes()
 
 
 @pytest.mark.parametrize("n_teachers", [2, 3, 4, 5])
@@ -130,12 +130,12 @@ def test_corners_cover_the_pairs_at_little_cost(monkeypatch: pytest.MonkeyPatch)
 def test_every_pair_lies_under_the_corners() -> None:
     sigma = 100.0
     reach, pmf = discrete_gaussian_pmf(sigma)
-    curve = room.vote_curve(GaussianChances(sigma=sigma))
+    pairs, beside = room.vote_pairs(GaussianChances(sigma=sigma), 950)
     above = np.cumsum(pmf[::-1])[::-1]
     t = np.arange(-20, 1201)  # the other half is its mirror image
     p, gap = above[t + reach], pmf[t - 1 + reach]
-    x = np.concatenate([[0.0], curve.p, [1 - curve.outer]])
-    y = np.concatenate([[curve.outer], curve.gap, [curve.outer]])
+    x = np.concatenate([[0.0], pairs.p, [1.0]])
+    y = np.concatenate([[beside], pairs.gap, [beside]])
     assert np.all(gap <= np.interp(p, x, y) * (1 + 1e-9) + 1e-18)
 
 

@@ -69,8 +69,8 @@ def test_a_planted_fault_is_certified_and_named(folder):
     assert not found.passed
     # the program promises 0.5
     assert found.channels[0].verdict.bound > 1
-    assert found.channels[0].detected_in[0].startswith("student.json:")
-    assert " mod " in found.channels[0].detected_in[0]
+    assert found.channels[0].detected_in.startswith("student.json:")
+    assert " mod " in found.channels[0].detected_in
     assert "FAILED" in found.text()
 
 
@@ -102,7 +102,7 @@ def test_a_fault_that_shows_in_any_process_is_certified_and_named(
     # what the curator reads is reported, and not judged
     channel = found.channels[fault == "message"]
     assert channel.verdict.bound > 1
-    assert channel.detected_in[0].startswith(detected_in)
+    assert channel.detected_in.startswith(detected_in)
     assert detected_in in found.text()
     assert found.passed == (fault == "message")
 

@@ -4,7 +4,7 @@ have told."""
 import numpy as np
 import pytest
 
-from secretballot.audit.telltale import find_rule, held_out
+from secretballot.audit.telltale import find_telltale, held_out
 
 ALPHA, DELTA = 0.1, 1e-6
 
@@ -12,7 +12,7 @@ ALPHA, DELTA = 0.1, 1e-6
 def audited(runs, worlds, first=None):
     """A rule from the first third of the runs and its verdict on the others."""
     first = len(runs) // 3 if first is None else first
-    rule = find_rule(runs[:first], worlds[:first], len(runs) - first, alpha=ALPHA)
+    rule = find_telltale(runs[:first], worlds[:first], len(runs) - first, alpha=ALPHA)
     return rule, held_out(rule, runs[first:], worlds[first:], delta=DELTA, alpha=ALPHA)
 
 
@@ -77,7 +77,7 @@ def test_what_tells_is_found_and_named(name, planted):
         for known, world in zip(noise(rng, 60), worlds, strict=True)
     ]
     rule, verdict = audited(runs, worlds)
-    assert rule.names[0].startswith(name)
+    assert rule.name.startswith(name)
     assert verdict.bound > 1.5
 
 
@@ -89,7 +89,7 @@ def test_an_event_of_one_world_only_is_found_though_it_is_rare():
         for known, world in zip(noise(rng, 900, 8), worlds, strict=True)
     ]
     rule, verdict = audited(runs, worlds)
-    assert "crash" in rule.names
+    assert "crash" in rule.name
     assert verdict.bound > 1.5
     assert verdict.guesses < verdict.coins
 
@@ -103,5 +103,5 @@ def test_the_rule_never_sees_the_runs_that_certify():
         for number, world in enumerate(worlds)
     ]
     rule, verdict = audited(runs, worlds)
-    assert rule.names == ["a"]
+    assert rule.name == "a"
     assert verdict.bound < 0.5

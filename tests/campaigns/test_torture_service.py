@@ -25,7 +25,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Dataset, Notes]:
     """A dataset that was asked by two keys through a service, and what they wrote down."""
     dataset = made_dataset(tmp_path_factory.mktemp("asked") / "place", 40)
     notes = Notes()
-    app = application(read_settings(dataset.config), opened=True)
+    app = application(read_settings(dataset.config))
 
     async def ask() -> None:
         transport = httpx.ASGITransport(app)

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from typer.testing import Result
+from typer.testing import CliRunner, Result
+
+from secretballot.cli import app
 
 N_PUBLIC, N_TEST = 150, 300
 
@@ -40,6 +42,11 @@ def words_of_run(folder: Path, *more: str, unit: bool = False) -> list[str]:
     price = ["--classes", "no,yes", "--epsilon", "2", "--delta", "1e-5", "--total", "20,1e-2"]
     patient = ["--unit", "patient"] if unit else ["--drop", "patient"]
     return ["learn", *tables, *price, *patient, "--out", str(folder / "out"), *more]
+
+
+def invoke(*words: object) -> Result:
+    """Run the program on these words."""
+    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 def document_of(result: Result) -> dict[str, Any]:

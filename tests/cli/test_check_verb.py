@@ -3,10 +3,7 @@
 from pathlib import Path
 
 import pytest
-from patients import words_of_run, write_files
-from typer.testing import CliRunner
-
-from secretballot.cli import app
+from patients import invoke, words_of_run, write_files
 
 
 @pytest.fixture
@@ -19,7 +16,7 @@ def test_labels_are_no_ids_of_persons(folder: Path) -> None:
     before = sorted(folder.iterdir())
     check = ["check", *words[1:3], "--target", "ill", "--classes", "no,yes", "--unit", "ill"]
     for one in (words, check):
-        result = CliRunner().invoke(app, one)
+        result = invoke(*one)
         assert result.exit_code == 2
         assert "The column of unit ids, 'ill', is the one with the labels" in result.output
     assert sorted(folder.iterdir()) == before
@@ -36,6 +33,6 @@ def test_classes_that_no_file_can_hold_are_refused_before_anything_is_paid(
     schema = folder / "schema.json"
     schema.write_text(f'{{"columns": {columns}, "classes": ["no", {value}]}}')
     before = sorted(folder.iterdir())
-    result = CliRunner().invoke(app, [*words, "--schema", str(schema)])
+    result = invoke(*words, "--schema", str(schema))
     assert result.exit_code == 2, result.output
     assert sorted(folder.iterdir()) == before

@@ -8,19 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from patients import invoke
+from typer.testing import Result
 
 import secretballot_verify
-from secretballot.cli import app
 from secretballot.cli.outcome import EXIT_CODES
 from secretballot.core.ledger import Ledger
 
 FAULTY = f"{sys.executable} -S {Path(__file__).parents[1] / 'audit' / 'planted_faults.py'}"
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
-
-
-def invoke(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words))
 
 
 def label(folder: Path, *more: str) -> Result:
@@ -40,9 +36,7 @@ def done(folder: Path, _: pytest.MonkeyPatch) -> Result:
 
 
 def defect(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
-    monkeypatch.setattr(
-        "secretballot.runs.account.settle_request", lambda *_, **__: {}["private cell"]
-    )
+    monkeypatch.setattr("secretballot.runs.run.settle_request", lambda *_, **__: {}["private cell"])
     result = label(folder)
     assert "private cell" not in result.output
     return result
@@ -107,7 +101,7 @@ def interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as pressed:
-        pressed.setattr("secretballot.runs.account.settle_request", interrupt)
+        pressed.setattr("secretballot.runs.run.settle_request", interrupt)
         result = label(folder)
     assert label(folder).exit_code == 0  # the same command goes on
     return result

@@ -12,9 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
-
-from secretballot.cli import app
+from patients import invoke
 
 SLOW = """
 import os, time
@@ -94,7 +92,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
     monkeypatch.syspath_prepend(tmp_path)
     for name, value in environment(tmp_path, 0).items():
         monkeypatch.setenv(name, value)
-    done = CliRunner().invoke(app, [*command[3:], "--set", "n_jobs=1"])
+    done = invoke(*command[3:], "--set", "n_jobs=1")
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["resumed"] is True
     # none that was kept was trained again

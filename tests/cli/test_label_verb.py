@@ -6,10 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
-
-from secretballot.cli import app
-from secretballot.report.certificate.terms import stated
+from patients import invoke
+from typer.testing import Result
 
 N_QUERIES, N_TEACHERS = 200, 100
 
@@ -31,7 +29,7 @@ def write_counts(path: Path, n_classes: int) -> Path:
 def label(votes: Path, *more: str) -> Result:
     words = ["label", str(votes), "--kind", "counts", "--classes", "a,b"]
     words += ["--epsilon", "3", "--delta", "1e-5", "--ledger", "own"]
-    return CliRunner().invoke(app, [*words, "--out", str(votes.parent / "out"), *more])
+    return invoke(*words, "--out", str(votes.parent / "out"), *more)
 
 
 def test_counts_become_labels_with_a_certificate(counts: Path) -> None:
@@ -49,7 +47,7 @@ def test_counts_become_labels_with_a_certificate(counts: Path) -> None:
     right = [name == "ab"[truth[int(row)]] for row, name, _ in answers]
     assert np.mean(right) > 0.8
     assert len({row for row, _, _ in answers}) == 40
-    assert CliRunner().invoke(app, ["verify", str(counts.parent / "out")]).exit_code == 0
+    assert invoke("verify", str(counts.parent / "out")).exit_code == 0
 
 
 def test_laplace_labels_need_no_delta(counts: Path) -> None:
@@ -59,42 +57,11 @@ def test_laplace_labels_need_no_delta(counts: Path) -> None:
     assert (found["delta"], found["events"][0]["kind"]) == (0, "pure")
 
 
-def test_a_table_of_chances_labels_two_classes(tmp_path: Path) -> None:
-    votes, path = np.tile([[4, 96], [95, 5]], (50, 1)), tmp_path / "counts.npy"
-    np.save(path, votes)
-    table = ("--mechanism", "vote-table")
-    three = label(write_counts(tmp_path / "three.npy", 3), *table, "--classes", "a,b,c")
-    assert re.search(r"n_classes is 3.*is for two", three.stderr)
-    refused = label(path, *table, "--delta", "0")
-    assert refused.exit_code != 0
-    assert re.search("delta is 0.*mechanism laplace", refused.stderr)
-    result = label(path, *table, "--n-queries", "30")
-    assert result.exit_code == 0, result.stderr
-    folder = tmp_path / "out" / "release"
-    found = json.loads((folder / "certificate.json").read_text())
-    (event,) = found["events"]
-    assert (event["queries"], event["chances"]["n_teachers"]) == (30, 100)
-    answers = [line.split(",") for line in (folder / "labels.csv").read_text().splitlines()[1:]]
-    assert np.mean([name == "ba"[int(row) % 2] for row, name, _ in answers]) > 0.9
-    assert CliRunner().invoke(app, ["verify", str(tmp_path / "out")]).exit_code == 0
-
-
-def test_confident_answers_stop_where_they_were_told_to(counts: Path) -> None:
-    mechanism = "confident:threshold=60,max_answers=12"
-    result = label(
-        counts, "--epsilon", "4", "--json", "--n-queries", "90", "--mechanism", mechanism
-    )
-    assert result.exit_code == 0, result.stderr
-    found = json.loads((counts.parent / "out" / "release" / "certificate.json").read_text())
-    terms = stated(found)
-    assert (terms["threshold"], terms["max_answers"], terms["n_queries"]) == (60, 12, 90)
-    assert 0 < json.loads(result.stdout)["answered"] <= 12
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         (("--delta", "0"), "--delta is 0.*mechanism laplace"),
+        (("--delta", "0", "--mechanism", "vote-table"), "delta is 0.*mechanism laplace"),
         (("--n-queries", "201"), "201 queries"),
         (("--n-teachers", "99"), "a sum that is not the number of teachers"),
         (("--mechanism", "sparse-vector:release=counts"), "sparse-vector has no setting 'release'"),

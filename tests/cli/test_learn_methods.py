@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from patients import N_PUBLIC, document_of, rows, words_of_run, write_files
-from typer.testing import CliRunner, Result
+from patients import N_PUBLIC, document_of, invoke, words_of_run, write_files
+from typer.testing import Result
 
-from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
 from secretballot.report.certificate.terms import stated
@@ -28,7 +27,7 @@ def files(tmp_path: Path) -> Path:
 
 def learn(folder: Path, *more: str, unit: bool = False) -> Result:
     """Run a small, complete command; later options override earlier ones."""
-    return CliRunner().invoke(app, words_of_run(folder, *more, unit=unit))
+    return invoke(*words_of_run(folder, *more, unit=unit))
 
 
 def certificate_in(folder: Path) -> dict[str, Any]:
@@ -57,7 +56,7 @@ def test_a_run_is_whole_and_both_verifiers_confirm_it(
     if more:
         assert stated(certificate)["votes_per_record"] == 5  # a hundredth would be one
     assert Ledger.open_existing(files / "private.csv.ledger").spent().epsilon == 2.0
-    assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
+    assert invoke("verify", str(files / "out")).exit_code == 0
     assert independent_verifier([str(files / "out" / "release")]) == 0
 
 
@@ -114,30 +113,6 @@ def test_a_run_that_was_interrupted_between_stages_pays_once(
     assert (ledger.spent().epsilon, len(ledger.history())) == (2.0, 1)
 
 
-def test_an_interrupted_run_is_taken_up_and_pays_once(
-    files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as broken:
-        broken.setattr("secretballot.runs.run.publish", interrupt)
-        assert learn(files, *RECORD_VOTES).exit_code == 130
-    ledger = Ledger.open_existing(files / "private.csv.ledger")
-    (paid,) = ledger.history()
-    refused = learn(files, *RECORD_VOTES, "--set", "votes_per_record=7")
-    assert refused.exit_code == 2
-    assert "votes_per_record" in refused.stderr
-    # without the option the run in the folder says which method it was
-    document = document_of(learn(files, *QUIET))
-    assert (document["method"], document["resumed"]) == ("record-votes", True)
-    assert document["method_reason"] == "the run in this folder was begun so"
-    assert [entry.request for entry in ledger.history()] == [paid.request]
-    assert ledger.spent().epsilon == 2.0
-    again = document_of(learn(files, *QUIET))
-    assert any("finished already" in note for note in again["notes"])
-
-
 def changed(files: Path, name: str, change: Any) -> None:
     table = pd.read_csv(files / name)
     change(table).to_csv(files / name, index=False)
@@ -165,7 +140,7 @@ def test_poor_tables_give_a_model_all_the_same(
     test = ["--evaluate", str(files / "test.csv"), "--confirm", "records"]
     document = document_of(learn(files, *more, *test, *QUIET))
     assert 0 <= document["accuracy"] <= 1
-    assert CliRunner().invoke(app, ["verify", str(files / "out")]).exit_code == 0
+    assert invoke("verify", str(files / "out")).exit_code == 0
 
 
 def test_public_points_that_tell_nothing_are_refused_before_anything_is_paid(files: Path) -> None:
@@ -175,12 +150,3 @@ def test_public_points_that_tell_nothing_are_refused_before_anything_is_paid(fil
         assert result.exit_code == 2
         assert "all alike" in result.stderr
     assert not (files / "out").exists()
-
-
-def rare(files: Path) -> None:
-    """Make one private record in forty ill, and as many of the test rows."""
-    for name, seed in (("private.csv", 1), ("test.csv", 3)):
-        table = rows(4_000, seed)
-        score = table["age"] + 4 * table["dose"] + 10 * (table["ward"] == "north")
-        table["ill"] = np.where(score > score.quantile(0.975), "yes", "no")
-        table.to_csv(files / name, index=False)

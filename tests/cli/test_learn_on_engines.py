@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from patients import words_of_run, write_files
-from typer.testing import CliRunner, Result
+from patients import invoke, words_of_run, write_files
+from typer.testing import Result
 
-from secretballot.cli import app
 from secretballot.teachers import executors
 
 pytestmark = pytest.mark.xdist_group("dask")
@@ -25,7 +24,7 @@ def address(dask_client: Any) -> str:
 
 
 def learn(folder: Path, *more: str) -> Result:
-    return CliRunner().invoke(app, words_of_run(folder, *VOTES, *more))
+    return invoke(*words_of_run(folder, *VOTES, *more))
 
 
 def kept_teachers(vault: Path) -> dict[int, bytes]:
@@ -49,7 +48,7 @@ def test_a_run_on_a_cluster_is_the_run_of_one_machine(address: str, tmp_path: Pa
     again = learn(folder, "--set", "n_jobs=2", "--json")
     assert again.exit_code == 0, again.stderr
     assert (folder / "out/release/certificate.json").read_bytes() == certificate
-    assert CliRunner().invoke(app, ["verify", str(folder / "out/release")]).exit_code == 0
+    assert invoke("verify", str(folder / "out/release")).exit_code == 0
 
 
 def test_moments_are_added_up_by_the_cluster(
@@ -57,10 +56,10 @@ def test_moments_are_added_up_by_the_cluster(
 ) -> None:
     monkeypatch.setattr(executors, "_CONNECT_SECONDS", 1.0)
     words = words_of_run(write_files(tmp_path, 400), unit=True)
-    nobody = CliRunner().invoke(app, [*words, "--set", "executor=dask://127.0.0.1:1"])
+    nobody = invoke(*words, "--set", "executor=dask://127.0.0.1:1")
     assert nobody.exit_code == 2
     assert "scheduler of Dask answers" in nobody.stderr
-    there = CliRunner().invoke(app, [*words, "--set", f"executor={address}", "--json"])
+    there = invoke(*words, "--set", f"executor={address}", "--json")
     assert there.exit_code == 0, there.stderr
     assert json.loads(there.stdout)["method"] == "record-moments"
-    assert CliRunner().invoke(app, ["verify", str(tmp_path / "out/release")]).exit_code == 0
+    assert invoke("verify", str(tmp_path / "out/release")).exit_code == 0

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from patients import invoke
 from sklearn.linear_model import LogisticRegression
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from secretballot.cli import app
 from secretballot.report.student.export import student_bytes
 from secretballot.report.student.load import load_student
 
@@ -36,7 +36,7 @@ def choose(world: Path, *more: str) -> Result:
     files = [str(world / "private.csv"), str(world / "public.csv")]
     words = ["learn", *files, "--target", "ill", "--classes", "no,yes"]
     words += ["--out", str(world / "out"), "--total", "20,1e-2"]
-    return CliRunner().invoke(app, [*words, "--epsilon", "2", *more])
+    return invoke(*words, "--epsilon", "2", *more)
 
 
 def both(world: Path) -> list[str]:
@@ -60,7 +60,7 @@ def test_the_right_one_of_two_students_is_chosen_and_released(world: Path) -> No
     assert document["chosen"].startswith("high ")
     assert document["accuracy"] > 0.9
     assert str(world) not in Path(document["certificate"]).read_text()
-    assert CliRunner().invoke(app, ["verify", str(world / "out")]).exit_code == 0
+    assert invoke("verify", str(world / "out")).exit_code == 0
     student = load_student(world / "out" / "release" / "student.onnx")
     assert student.predict([[-3.0], [3.0]]).tolist() == ["no", "yes"]
     readme = (world / "out" / "release" / "README.txt").read_text()
@@ -98,4 +98,4 @@ def test_a_class_is_chosen_from_on_the_public_points(world: Path, name: str, sha
     assert float(accuracy[1]) > share
     assert "price      epsilon 2, delta 0 for each record" in result.stdout
     assert re.search(r"^chosen +yes where .*\bx\b", result.stdout, re.MULTILINE)
-    assert CliRunner().invoke(app, ["verify", str(world / "out")]).exit_code == 0
+    assert invoke("verify", str(world / "out")).exit_code == 0

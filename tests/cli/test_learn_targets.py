@@ -9,19 +9,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from patients import document_of
+from patients import document_of, invoke
 from sklearn.datasets import load_diabetes
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import secretballot as sb
 import secretballot_verify as second
-from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
-from secretballot.publishing.again import differing_files, read_release
-from secretballot.publishing.job import NamedStudent, ReleasedWeights, ReleaseJob
-from secretballot.publishing.moments import model_of_certificate
+from secretballot.publishing.work import model_of_certificate
+from secretballot.released import ReleasedSums
 
 FEATURES, LABELS = ["a", "b", "ward"], ["fever", "cough", "rash"]
 N_PUBLIC = 120
@@ -31,7 +29,6 @@ METHODS = {
     "record-moments": ("--epsilon", "2", "--delta", "1e-6"),
     "pate": ("--epsilon", "4", "--delta", "1e-5", "--n-teachers", "60"),
 }
-SOURCES = {"record-moments": ReleasedWeights(), "pate": NamedStudent("auto")}
 
 
 def rows(count: int, seed: int) -> pd.DataFrame:
@@ -71,7 +68,7 @@ def learn(folder: Path, kind: str, *more: str, method: str = "record-moments") -
     target = ["dose", "--bounds", "0,40"] if kind == "number" else [",".join(LABELS)]
     out = ["--total", "20,1e-2", "--out", str(folder / "out"), "--drop", "patient"]
     words = ["learn", *tables, "--target", *target, *METHODS[method], *out, *more]
-    return CliRunner().invoke(app, words)
+    return invoke(*words)
 
 
 @dataclass
@@ -117,7 +114,7 @@ def test_a_run_is_whole_and_paid_once_and_both_verifiers_confirm_it(made: Made) 
     assert (made.said["method"], made.said["resumed"]) == (made.method, True)
     ledger = Ledger.open_existing(made.folder / f"{made.kind}.csv.ledger")
     assert (ledger.spent().epsilon, ledger.releases()) == (float(METHODS[made.method][1]), 1)
-    assert CliRunner().invoke(app, ["verify", str(made.folder / "out")]).exit_code == 0
+    assert invoke("verify", str(made.folder / "out")).exit_code == 0
     assert second.exit_code(second.check_release(str(made.release))) == 0
     page, card, readme = (
         (made.release / name).read_text() for name in ("report.html", "model-card.md", "README.txt")
@@ -140,7 +137,7 @@ def test_the_model_is_good_and_anybody_measures_the_same(made: Made) -> None:
     assert metrics["beats_constant"]
     said = made.folder / "said.csv"
     predict = ["predict", str(made.release), test, "--out", str(said)]
-    assert CliRunner().invoke(app, predict).exit_code == 0
+    assert invoke(*predict).exit_code == 0
     truth, predicted = pd.read_csv(test), pd.read_csv(said)
     if made.kind == "number":
         error = np.sqrt(np.mean((predicted["prediction"] - truth["dose"]) ** 2))
@@ -155,23 +152,25 @@ def test_the_model_is_good_and_anybody_measures_the_same(made: Made) -> None:
         assert metrics["exact"] > 0.7 > 0.4 > metrics["majority_exact"]
     target = "dose" if made.kind == "number" else ",".join(LABELS)
     words = ["evaluate", str(made.release), test, "--target", target, "--json"]
-    (evaluated,) = document_of(CliRunner().invoke(app, words))["releases"]
+    (evaluated,) = document_of(invoke(*words))["releases"]
     figure = "root_mean_squared_error" if made.kind == "number" else "exact"
     assert evaluated["method"] == made.method
     assert evaluated["metrics"][figure] == pytest.approx(metrics[figure])
 
 
-def test_the_release_is_made_again_to_the_same_bytes(made: Made) -> None:
-    schema, source = Schema.read(made.release / "schema.json"), SOURCES[made.method]
-    points = schema.encode(read_table(made.folder / "public.csv"))
-    assert differing_files(made.release, student=source, X_public=points) == []
+def test_a_finished_run_is_only_shown_and_its_student_is_the_model_of_the_certificate(
+    made: Made,
+) -> None:
     finished = learn(made.folder, made.kind, *QUIET, "--json", method=made.method)
     assert document_of(finished)["answered"] == (N_PUBLIC if made.method == "pate" else 0)
     assert "finished already" in finished.stderr
     if made.method == "pate":
         return
     # the file of the student is the model of the certificate
-    model = model_of_certificate(ReleaseJob(read_release(made.release), source, points))
+    schema = Schema.read(made.release / "schema.json")
+    points = schema.encode(read_table(made.folder / "public.csv"))
+    released = ReleasedSums(json.loads((made.release / "certificate.json").read_text()))
+    model = model_of_certificate(released, points)
     table = read_table(made.folder / "test.csv")[FEATURES]
     student, X = sb.load_student(made.release / "student.onnx"), schema.encode(table)
     assert np.allclose(student.predict(table), model.predict(X), atol=1e-5)
@@ -256,13 +255,15 @@ def test_what_a_dry_run_says_and_asks_is_what_the_run_does(files: Path) -> None:
     assert "forecast" not in of_sums
     found = document_of(learn(files, "number", "--dry-run", "--json", method="pate"))
     assert (found["queries"], found["teachers"], found["epsilon"]) == (N_PUBLIC, 60, 4.0)
-    assert found["released"] == "noisy means of the votes at 120 public points"
+    means = learn(files, "number", "--dry-run", method="pate").stdout
+    assert "pate: noisy means of the votes at 120 public points (" in means
+    assert "of the target, on each mean" in means
     quantile = ["--set", "n_queries=100", "--set", "mechanism=quantile"]
     few = learn(files, "number", "--dry-run", *quantile, method="pate")
     assert "[--confirm noise]" in few.stdout
     assert "all teachers agree on is drawn with probability" in few.stdout
     several = learn(files, "labels", "--dry-run", method="pate")
-    assert "noisy counts of votes for labels, 3 of them, at 120 public points" in several.stdout
+    assert "noisy counts of labels, 3 of them, at 120 public points" in several.stdout
     assert not (files / "out").exists()
     assert not list(files.glob("*.ledger"))
 
@@ -329,6 +330,7 @@ REFUSED = [
     ("record-moments", "number", ["--class-weight", "balanced"], PUBLISHED),
     ("record-moments", "number", ["--delta", "0"], "--method pate --set mechanism=quantile"),
     ("record-moments", "number", ["--method", "record-votes"], "use record-moments or pate"),
+    ("record-moments", "labels", ["--method", "record-votes"], "the target is several labels"),
 ]
 
 

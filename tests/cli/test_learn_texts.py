@@ -5,9 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from typer.testing import CliRunner, Result
-
-from secretballot.cli import app
+from patients import invoke
 
 WORDS = ["pain", "fever", "cough", "rash", "since", "today", "knee", "no", "left", "right"]
 SECRET = "zyxwvut"
@@ -18,10 +16,6 @@ def people(n: int, seed: int) -> pd.DataFrame:
     notes = [" ".join(rng.choice(WORDS, size=rng.integers(2, 7))) for _ in range(n)]
     ill = ["yes" if "pain" in note or "fever" in note else "no" for note in notes]
     return pd.DataFrame({"note": notes, "memo": notes[::-1], "ill": ill})
-
-
-def run(*words: object) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 def test_free_text_is_learned_released_and_read_again(tmp_path: Path) -> None:
@@ -37,7 +31,7 @@ def test_free_text_is_learned_released_and_read_again(tmp_path: Path) -> None:
     tables = (tmp_path / "private", tmp_path / "public.csv", "--schema", tmp_path / "schema.json")
     price = ("--target", "ill", "--classes", "no,yes", "--epsilon", 10, "--delta", 1e-5)
     of_votes = ("--n-teachers", 15, "--ledger", "own", "--out", tmp_path / "out")
-    result = run("learn", *tables, *price, *of_votes, "--set", "exclude=report")
+    result = invoke("learn", *tables, *price, *of_votes, "--set", "exclude=report")
     assert result.exit_code == 0, result.stderr
     assert SECRET not in result.stdout + result.stderr
     release = tmp_path / "out" / "release"
@@ -48,8 +42,8 @@ def test_free_text_is_learned_released_and_read_again(tmp_path: Path) -> None:
     assert "schema.json" in json.loads((release / "certificate.json").read_text())["files"]
     assert "student.onnx" in {path.name for path in release.iterdir()}
     assert "onnxruntime" not in (release / "README.txt").read_text()  # which cannot hash words
-    assert run("verify", release / "certificate.json").exit_code == 0
-    result = run("predict", release, tmp_path / "new.csv", "--out", tmp_path / "said.csv")
+    assert invoke("verify", release / "certificate.json").exit_code == 0
+    result = invoke("predict", release, tmp_path / "new.csv", "--out", tmp_path / "said.csv")
     assert result.exit_code == 0, result.stderr
     right = pd.read_csv(tmp_path / "said.csv")["label"] == pd.read_csv(tmp_path / "new.csv")["ill"]
     assert right.mean() > 0.6  # five runs: .74 to .79

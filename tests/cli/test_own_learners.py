@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 from patients import words_of_run, write_files
-from typer.testing import CliRunner
 
-from secretballot.cli import app
 from secretballot.cli.local_modules import find_in_this_folder
 
 CLASS = """
@@ -82,20 +80,3 @@ def test_the_folder_is_looked_into_only_for_a_name_that_was_given(
     assert sys.path == [*before, os.fspath(tmp_path)]
     find_in_this_folder("another_model:Mine")
     assert sys.path == [*before, os.fspath(tmp_path)]
-
-
-def test_a_plan_from_a_file_opens_no_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The name must be given beside the plan."""
-    own_module(tmp_path, "planned_model")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "plan.toml").write_text(
-        '[method]\nname = "pate"\nteacher = "planned_model:Mine"\n[forecast]\nn_public = 150\n'
-    )
-    base = ["learn", "private.csv", "public.csv", "--target", "ill", "--drop", "patient"]
-    base += ["--epsilon", "4", "--delta", "1e-5", "--config", "plan.toml"]
-    alone = CliRunner().invoke(app, base)
-    assert alone.exit_code == 2
-    assert "must not have code imported" in alone.stderr
-    assert str(tmp_path) not in sys.path

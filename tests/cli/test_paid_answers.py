@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
+from patients import invoke
+from typer.testing import Result
 
-from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import DataError
 from secretballot.report.certificate.build import certificate_digest
@@ -57,13 +57,13 @@ def run(verb: str, world: Path, *more: str) -> Result:
     words += ["--epsilon", "1", "--total", "1.5,1.5e-5", "--confirm", "records,noise"]
     words += [] if verb == "choose" else ["--delta", "1e-5"]
     verb = "label" if verb == "label" else "learn"
-    return CliRunner().invoke(app, [verb, *words, "--out", str(world / "out"), *more])
+    return invoke(verb, *words, "--out", str(world / "out"), *more)
 
 
 def shared_ledger(world: Path) -> list[str]:
     """Make a ledger that admits one run and no second one; return the options that name it."""
     words = ["create", str(world / "shared.ledger"), "--dataset", "d", "--total", "1.5,1.5e-5"]
-    assert CliRunner().invoke(app, ["ledger", *words]).exit_code == 0
+    assert invoke("ledger", *words).exit_code == 0
     return ["--ledger", str(world / "shared.ledger"), "--dataset", "d"]
 
 
@@ -91,7 +91,7 @@ def test_a_release_that_could_not_be_written_is_written_by_the_same_command(
     assert again.exit_code == 0, again.stderr
     assert json.loads(again.stdout)["resumed"] is True
     assert Ledger.open_existing(path).history() == [paid]
-    assert CliRunner().invoke(app, ["verify", str(world / "out")]).exit_code == 0
+    assert invoke("verify", str(world / "out")).exit_code == 0
 
 
 @pytest.mark.parametrize("verb", RUNS)

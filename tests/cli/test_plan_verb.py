@@ -4,16 +4,17 @@ sentence."""
 import json
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
+from patients import invoke
+from typer.testing import Result
 
 from made_plans import plan_for
-from secretballot.cli import app
-from secretballot.planning.plan.model import Estimate, Plan, Setting
+from secretballot.planning.plan.model import Estimate, Plan, Setting, Task
 from secretballot.runs import plan as plan_run
 
 SIZES = ("120", "--n-records", "600", "--epsilon", "4", "--delta", "1e-5")
@@ -22,7 +23,7 @@ BEST = Setting(20, "gaussian", "counts", 100)
 
 
 def plan(*words: str) -> Result:
-    return CliRunner().invoke(app, ["plan", *SIZES, *words])
+    return invoke("plan", *SIZES, *words)
 
 
 @pytest.fixture
@@ -30,12 +31,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Put a quick planner in the place of the real one, and return what it is asked."""
     calls: list[dict[str, Any]] = []
 
-    def make(n_records: int, n_public: int, *, budget: Any, progress: Any, **settings: Any) -> Plan:
-        calls.append({"n_records": n_records, "n_public": n_public, "budget": budget, **settings})
+    def make(task: Task, X: Any, y: Any, *, progress: Any, **settings: Any) -> Plan:
+        calls.append({**vars(task), **settings})
         progress(1, 2)
-        task = {"n_records": n_records, "n_public": n_public, **budget.to_json()}
-        task |= {name: settings[name] for name in ("n_classes", "teacher")}
-        return plan_for(BEST, SHARE, **task)
+        return replace(plan_for(BEST, SHARE), task=task)
 
     monkeypatch.setattr(plan_run, "plan_votes", make)
     monkeypatch.setattr(plan_run, "forecast_moments", lambda *_, **__: None)
@@ -58,8 +57,14 @@ def write_tables(folder: Path) -> None:
         (folder / f"{name}.csv").write_text("\n".join([head, *lines]) + "\n")
 
 
+def like(folder: Path) -> tuple[str, ...]:
+    """Return the options of a labelled table that is written into a folder."""
+    write_tables(folder)
+    return ("--like", str(folder / "like.csv"), "--target", "ill")
+
+
 def test_a_person_gets_words(asked: list[dict[str, Any]], tmp_path: Path) -> None:
-    result = plan("--classes", "2", "--out", str(tmp_path / "p"))
+    result = plan(*like(tmp_path), "--out", str(tmp_path / "p"))
     assert result.exit_code == 0, result.stderr
     for part in (
         "recommended  pate: accuracy 0.800 (0.750 to 0.850)",
@@ -76,36 +81,37 @@ def test_a_person_gets_words(asked: list[dict[str, Any]], tmp_path: Path) -> Non
     assert (tmp_path / "p" / "frontier.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_options_reach_the_planner(asked: list[dict[str, Any]]) -> None:
-    more = ("--classes", "10", "--teacher", "knn", "--student", "tree")
-    more += ("--curve", "50:0.72, 200:0.8", "--set", "random_state=3")
-    assert plan(*more, "--n-teachers", "9", "--set", "mechanism=laplace").exit_code == 0
-    assert plan(*more[:2], "--teacher", "knn").exit_code == 0
+def test_options_reach_the_planner(asked: list[dict[str, Any]], tmp_path: Path) -> None:
+    more = (*like(tmp_path), "--teacher", "knn")
+    mechanism = ("--set", "mechanism=laplace", "--set", "random_state=3")
+    assert plan(*more, "--student", "tree", "--n-teachers", "9", *mechanism).exit_code == 0
+    assert plan(*more).exit_code == 0
     first, second = asked
-    assert (
-        first["n_records"],
-        first["n_public"],
-        first["budget"].epsilon,
-        first["budget"].delta,
-    ) == (600, 120, 4, 1e-5)
-    assert (first["n_classes"], first["teacher"], first["student"]) == (10, "knn", "tree")
-    assert (first["curve"], first["seed"], first["n_teachers"]) == ({50: 0.72, 200: 0.8}, 3, 9)
-    assert (second["teacher"], second["curve"], second["n_teachers"]) == ("knn", None, None)
-    assert (first["mechanism"], second["mechanism"]) == ("laplace", None)
+    sizes = ("n_records", "n_public", "n_classes", "epsilon", "delta")
+    assert tuple(first[name] for name in sizes) == (600, 120, 2, 4, 1e-5)
+    assert (first["teacher"], first["student"], first["seed"]) == ("knn", "tree", 3)
+    assert (first["n_teachers"], first["mechanism"]) == (9, "laplace")
+    assert (second["teacher"], second["n_teachers"], second["mechanism"]) == ("knn", None, None)
+
+
+def test_without_a_labelled_table_the_price_is_told(asked: list[dict[str, Any]]) -> None:
+    result = plan("--classes", "2")
+    assert result.exit_code == 0, result.stderr
+    assert "price      epsilon 4, delta 1e-05" in result.stdout
+    assert not asked
 
 
 def test_a_run_by_a_plan_takes_its_classes(asked: list[dict[str, Any]], tmp_path: Path) -> None:
     """They are public, and read off a public table."""
-    write_tables(tmp_path)
     folder = tmp_path / "plan"
-    made = plan("--like", str(tmp_path / "like.csv"), "--target", "ill", "--out", str(folder))
+    made = plan(*like(tmp_path), "--out", str(folder))
     assert made.exit_code == 0, made.stderr
     words = f"learn {tmp_path}/private.csv {tmp_path}/public.csv --target ill --total 4,1e-5"
     asks = [*shlex.split(words), "--config", str(folder / "plan.toml"), "--confirm", "noise"]
-    other = CliRunner().invoke(app, [*asks, "--classes", "no,maybe", "--out", str(tmp_path / "o")])
+    other = invoke(*asks, "--classes", "no,maybe", "--out", str(tmp_path / "o"))
     assert other.exit_code == 2
     assert "--classes is 'no,maybe' and the plan has 'no,yes'" in other.stderr
-    result = CliRunner().invoke(app, [*asks, "--out", str(tmp_path / "out")])
+    result = invoke(*asks, "--out", str(tmp_path / "out"))
     assert result.exit_code == 0, result.stderr
     described = json.loads((tmp_path / "out" / "vault" / "run.json").read_text())["description"]
     assert described["classes"] == ["no", "yes"]
@@ -114,18 +120,9 @@ def test_a_run_by_a_plan_takes_its_classes(asked: list[dict[str, Any]], tmp_path
 
 
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
-    "no classes": ((), "--classes is missing"),
     "epsilon nan": (("--classes", "2", "--epsilon", "nan"), "--epsilon is nan"),
     "table without target": (("--like", "like.csv"), "--target is missing; name the column"),
-    "table and curve": (
-        ("--like", "x", "--target", "y", "--curve", "5:0.5"),
-        "give one of the two",
-    ),
-    "a curve of words": (
-        ("--classes", "2", "--curve", "good"),
-        "--curve has 'good'; write size:accuracy pairs",
-    ),
-    "a folder in use": (("--classes", "2", "--out", "."), "holds something else than a plan"),
+    "a folder in use": (("--classes", "2", "--out", "."), "exists; give a new folder"),
 }
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner, Result
+from patients import invoke
+from typer.testing import Result
 
-from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 
 PRICE = ["--epsilon", "4", "--delta", "1e-5"]
@@ -107,9 +107,7 @@ def run(method: str, world: Path, *more: str) -> Result:
     words += ["--total", "9,1e-4"] + ([] if method == "choose" else ["--delta", "1e-5"])
     words += ["--n-teachers", "12"] if method in WITH_TEACHERS else []
     out = ["--out", str(world / "deep" / "out"), "--json"]
-    return CliRunner().invoke(
-        app, [verb, *words, *out, "--confirm", "records,teachers,noise,target", *more]
-    )
+    return invoke(verb, *words, *out, "--confirm", "records,teachers,noise,target", *more)
 
 
 def contents(world: Path) -> dict[str, bytes]:
@@ -171,7 +169,7 @@ def test_what_other_verbs_write_is_on_the_disk_too(
             (["plan", public, *PRICE, "--out", str(world / "new" / "plan")], world / "new"),
             (["predict", str(release), public, "--out", said], Path(said)),
         ):
-            done = CliRunner().invoke(app, words)
+            done = invoke(*words)
             assert done.exit_code == 0, done.stderr
             assert lost_of(disk, *written) == []
     assert disk.named_too_early == []
@@ -264,8 +262,5 @@ def test_a_damaged_release_stays_where_the_ledger_does_not_hold_its_answer(world
     (world / "d.ledger").unlink()
     (world / "d.ledger-journal").unlink()
     words = ["--dataset", "counts", "--total", "9,1e-4"]
-    assert (
-        CliRunner().invoke(app, ["ledger", "create", str(world / "d.ledger"), *words]).exit_code
-        == 0
-    )
+    assert invoke("ledger", "create", str(world / "d.ledger"), *words).exit_code == 0
     assert "the ledger does not hold the answer that it was made of" in refused(world)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner, Result
+from patients import invoke
+from typer.testing import Result
 
-from secretballot.cli import app
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.runs.questions import Watch
@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 def schema(folder: Path, *more: str) -> Result:
     price = ["--target", "ill", "--epsilon", "1", "--delta", "1e-6"]
-    return CliRunner().invoke(app, ["plan", str(folder / "public.csv"), *price, *more])
+    return invoke("plan", str(folder / "public.csv"), *price, *more)
 
 
 def test_a_run_with_the_schema_encodes_as_one_without(folder: Path) -> None:

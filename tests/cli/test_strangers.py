@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from patients import invoke
 
-from secretballot.cli import app
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.report.student.load import load_student
@@ -43,7 +42,7 @@ def release(folder: Path, *more: str, mark: str = ".", without: str = "report") 
     words = ["learn", str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
     words += ["--classes", "no,yes", "--epsilon", "2", "--delta", "1e-5", "--total", "20,1e-2"]
     words += ["--set", f"exclude={without}"]
-    result = CliRunner().invoke(app, [*words, "--out", str(folder / "run"), *more])
+    result = invoke(*words, "--out", str(folder / "run"), *more)
     assert result.exit_code == 0, result.stderr
     (folder / "stranger").mkdir()
     shutil.copytree(folder / "run" / "release", folder / "stranger" / "release")
@@ -99,13 +98,13 @@ def test_the_command_and_the_lines_for_this_package_work_as_they_stand(
     text = (folder / "README.txt").read_text()
     command = lines_below(text, "Predict rows of a table").split()
     assert command[0] == "secretballot"
-    assert CliRunner().invoke(app, command[1:]).exit_code == 0
+    assert invoke(*command[1:]).exit_code == 0
     names: dict[str, object] = {}
     exec(lines_below(text, "The same in Python with it"), names)
     labels = [row.split(",")[1] for row in Path("../predictions.csv").read_text().splitlines()]
     assert labels[1:] == names["student"].predict(pd.read_csv("../new.csv")).tolist()  # type: ignore[attr-defined]
     for options in ([], ["--independent"]):
-        assert CliRunner().invoke(app, ["verify", ".", *options]).exit_code == 0
+        assert invoke("verify", ".", *options).exit_code == 0
 
 
 def test_the_model_card_says_what_each_column_means_and_claims_no_accuracy(plain: Path) -> None:
@@ -122,7 +121,7 @@ def test_the_model_card_says_what_each_column_means_and_claims_no_accuracy(plain
 def test_without_a_student_there_is_no_model_card(tmp_path: Path) -> None:
     folder = release(tmp_path, without="report,student")
     assert not (folder / "model-card.md").exists()
-    assert CliRunner().invoke(app, ["verify", str(folder)]).exit_code == 0
+    assert invoke("verify", str(folder)).exit_code == 0
 
 
 def test_metrics_are_published_where_the_curator_says_so(tmp_path: Path) -> None:
@@ -142,4 +141,4 @@ def test_metrics_are_published_where_the_curator_says_so(tmp_path: Path) -> None
     assert float(found[1]) == pytest.approx(right, abs=5e-5)
     assert "no measurement was released" not in card
     assert "Recall by class: no " in card
-    assert CliRunner().invoke(app, ["verify", str(folder), "--independent"]).exit_code == 0
+    assert invoke("verify", str(folder), "--independent").exit_code == 0

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
+from patients import invoke
 
 from secretballot._validation import plain_line, shown, without_controls
 from secretballot.accounting import PrivacyBudget
@@ -80,7 +80,7 @@ def test_notes_that_cannot_be_written_stop_no_paid_run(
         with pytest.raises(SystemExit) as ended:
             app(words)
         assert not ended.value.code
-    verified = CliRunner().invoke(app, ["verify", str(tmp_path / "out")])
+    verified = invoke("verify", str(tmp_path / "out"))
     assert (verified.exit_code, verified.stderr) == (0, "")
 
 
@@ -90,11 +90,11 @@ def test_names_with_control_characters_reach_no_terminal(tmp_path: Path) -> None
         ["ledger", "show", NASTY],
         ["label", NASTY, "--epsilon", "1", "--delta", "0"],
     ):
-        result = CliRunner().invoke(app, words)
+        result = invoke(*words)
         assert result.exit_code == 2
         assert len(result.stderr.splitlines()) == 1
         assert result.stderr.rstrip("\n").isprintable()
-        as_json = CliRunner().invoke(app, [*words, "--json"])
+        as_json = invoke(*words, "--json")
         assert without_controls(as_json.stdout, keep="\n") == as_json.stdout
         assert json.loads(as_json.stdout)["error"].isprintable()
 

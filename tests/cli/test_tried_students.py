@@ -5,11 +5,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from patients import words_of_run, write_files
-from typer.testing import CliRunner, Result
+from patients import invoke, words_of_run, write_files
+from typer.testing import Result
 
 import secretballot as sb
-from secretballot.cli import app
 from secretballot_verify.__main__ import main as independent_verifier
 
 METHODS = {
@@ -24,7 +23,7 @@ def files(tmp_path: Path) -> Path:
 
 
 def learn(folder: Path, *more: str) -> Result:
-    return CliRunner().invoke(app, words_of_run(folder, *more, unit=False))
+    return invoke(*words_of_run(folder, *more, unit=False))
 
 
 def spent_in(folder: Path) -> list[Any]:
@@ -71,12 +70,7 @@ def test_a_student_of_numbers_is_published_with_the_classes_of_the_file(
     assert "NumberedClassesClassifier" not in page
     labels = set(pd.read_csv(release / "labels.csv")["label"].dropna())
     assert set(student.classes_.tolist()) <= labels
-    told = CliRunner().invoke(
-        app,
-        [
-            *("predict", str(files / "out"), str(files / "test.csv")),
-            *("--out", str(files / "said.csv")),
-        ],
-    )
+    said = files / "said.csv"
+    told = invoke("predict", files / "out", files / "test.csv", "--out", said)
     assert told.exit_code == 0, told.stderr
-    assert set(pd.read_csv(files / "said.csv")["label"]) <= labels
+    assert set(pd.read_csv(said)["label"]) <= labels

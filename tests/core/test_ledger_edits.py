@@ -226,8 +226,9 @@ def test_check_follows_the_order_within_a_reservation(
     place: str, ledgers: Ledgers, reservation: int, number: int
 ) -> None:
     """As a program might add a row that knows the chain, once the triggers are taken away."""
-    with Ledger.open_existing(place)._own_book.reading() as found:
-        row = Row(8, "part", reservation, number, b"third", body=b"1", sums=found.seen.sums)
+    with Ledger.open_existing(place)._reading() as found:
+        last = found.one("position = 7")
+        row = Row(8, "part", reservation, number, b"third", body=b"1", sums=last.sums)
         chain = row.link(found.seen.chain)
     with ledgers.edited(place) as run:
         values = ", ".join(

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import secretballot as sb
@@ -26,9 +27,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system can
 K = 250
 PLAN = noisy(60.0, 6, budget=sb.PrivacyBudget(1.0, 1e-6), n_teachers=K)
 SPARSE = priced(sparse(2.0, 60, 2), 20, K)
-VOTES = sb.votes_of_counts(
-    [[K - ones, ones] for ones in (0, 100, 125, 130, 200, 250)], classes=["no", "yes"]
-)
+COUNTS = np.array([[K - ones, ones] for ones in (0, 100, 125, 130, 200, 250)])
+VOTES = sb.votes_of_counts(COUNTS, classes=["no", "yes"])
 QUESTIONS = [b"%d" % row for row in range(6)]
 
 
@@ -75,10 +75,10 @@ def taken_up(
     )
 
 
-def answers(stream: LabelStream, *rows: int) -> list[int]:
-    found = stream.answer(VOTES.take(list(rows)), [QUESTIONS[row] for row in rows])
+def answers(stream: LabelStream, *rows: int) -> list[Any]:
+    found = stream.answer(COUNTS[list(rows)], [QUESTIONS[row] for row in rows])
     assert found.given.all()
-    return [int(label) for label in found.labels]
+    return list(found.labels)
 
 
 def die(*_: object, **__: object) -> Any:
@@ -113,6 +113,19 @@ def at_a_row(kind: str) -> Callable[[pytest.MonkeyPatch], None]:
     return lambda patch: patch.setattr(Rows, "add", add)
 
 
+def after_storing(patch: pytest.MonkeyPatch) -> None:
+    """Die when the answers are on the disk, before they are returned."""
+
+    @contextmanager
+    def answering(self: sb.Ledger, *given: Any, **named: Any) -> Iterator[Any]:
+        with real(self, *given, **named) as page:
+            yield page
+        die()
+
+    real = sb.Ledger.answering
+    patch.setattr(sb.Ledger, "answering", answering)
+
+
 def paid_once(ledger: sb.Ledger, epsilon: float = 1.0) -> None:
     fresh = sb.Ledger.open_existing(str(ledger.place))
     assert (fresh.releases(), fresh.spent().epsilon) == (1, epsilon)
@@ -122,55 +135,52 @@ def paid_once(ledger: sb.Ledger, epsilon: float = 1.0) -> None:
 # --- kills ---
 
 
-def test_before_the_reservation_nothing_is_there_and_the_request_begins(ledger: sb.Ledger) -> None:
-    killed(at_a_row("reserve"), lambda: ask(ledger))
-    assert ledger.head()[0] == ledger.releases() == 0
-    ask(ledger)
-    paid_once(ledger)
-
-
-@pytest.mark.parametrize("where", [in_a_draw, at_a_row("close")], ids=["draw", "close"])
-def test_after_the_reservation_it_is_drawn_anew_and_paid_once(
-    ledger: sb.Ledger, drawn: list[int], where: Callable[[pytest.MonkeyPatch], None]
+@pytest.mark.parametrize(
+    ("where", "state", "draws"),
+    [
+        (at_a_row("reserve"), None, 1),
+        (in_a_draw, "reserved", 1),
+        (at_a_row("close"), "reserved", 1),
+        (after_storing, "committed", 0),
+    ],
+    ids=["reserve", "draw", "close", "return"],
+)
+def test_a_killed_release_is_drawn_where_no_answer_was_stored_and_paid_once(
+    ledger: sb.Ledger,
+    drawn: list[int],
+    where: Callable[[pytest.MonkeyPatch], None],
+    state: str | None,
+    draws: int,
 ) -> None:
     killed(where, lambda: ask(ledger))
     entry = ledger.entry("one")
-    assert entry is not None
-    assert entry.state == "reserved"
+    assert (entry and entry.state) == state
     released = ask(ledger)
-    assert drawn == [6]
     assert ask(ledger) == released
-    assert drawn == [6]
+    assert drawn == [6] * draws
     paid_once(ledger)
 
 
-def test_an_answer_that_was_stored_and_not_returned_is_the_answer(
-    ledger: sb.Ledger, drawn: list[int]
-) -> None:
-    @contextmanager
-    def answering(self: sb.Ledger, *given: Any, **named: Any) -> Iterator[Any]:
-        with real(self, *given, **named) as page:
-            yield page
-        die()
-
-    real = sb.Ledger.answering
-    killed(lambda patch: patch.setattr(sb.Ledger, "answering", answering), lambda: ask(ledger))
-    assert ask(ledger) == ask(ledger)
-    assert drawn == []
-    paid_once(ledger)
-
-
-@pytest.mark.parametrize("where", [in_a_draw, at_a_row("part")], ids=["draw", "part"])
-def test_an_answer_of_a_stream_that_was_not_stored_is_drawn_anew(
-    ledger: sb.Ledger, tmp_path: Path, where: Callable[[pytest.MonkeyPatch], None]
+@pytest.mark.parametrize(
+    ("where", "used"),
+    [(in_a_draw, 2), (at_a_row("part"), 2), (after_storing, 3)],
+    ids=["draw", "part", "return"],
+)
+def test_a_killed_stream_draws_what_was_not_stored_and_finds_the_rest(
+    ledger: sb.Ledger,
+    tmp_path: Path,
+    drawn: list[int],
+    where: Callable[[pytest.MonkeyPatch], None],
+    used: int,
 ) -> None:
     first = answers(taken_up(ledger, tmp_path), 0, 1)
     killed(where, lambda: answers(taken_up(ledger, tmp_path), 2))
     stream = taken_up(ledger, tmp_path)
-    assert (stream.stream.used, stream.stream.left) == (2, 4)
+    assert (stream._stream.used, stream._stream.left) == (used, 6 - used)
     answers(stream, 2)
     assert answers(stream, 0, 1) == first
-    assert stream.stream.used == 3
+    assert stream._stream.used == 3
+    assert drawn == [2, 1][: 4 - used]
     paid_once(ledger)
 
 
@@ -184,30 +194,8 @@ def test_a_secret_state_that_no_answer_names_is_not_gone_on_with(
     stream = taken_up(ledger, tmp_path, SPARSE)
     with ledger.reading(1) as page:
         assert (page.last() or b"")[: releasing.MARK_BYTES] == named
-    assert answers(stream, 5, 2, 3) == [1, -1, -1]
-    assert stream.stream.left == 0
-
-
-def test_an_answer_of_a_stream_that_was_stored_is_found_again(
-    ledger: sb.Ledger, tmp_path: Path, drawn: list[int]
-) -> None:
-    @contextmanager
-    def answering(self: sb.Ledger, reservation: int) -> Iterator[Any]:
-        with real(self, reservation) as page:
-            yield page
-        die()
-
-    taken_up(ledger, tmp_path)
-    real = sb.Ledger.answering
-    killed(
-        lambda patch: patch.setattr(sb.Ledger, "answering", answering),
-        lambda: answers(taken_up(ledger, tmp_path), 2, 3),
-    )
-    stream = taken_up(ledger, tmp_path)
-    assert stream.stream.used == 2
-    stored = stream.find(QUESTIONS[2:4])
-    assert answers(stream, 2, 3) == stored.labels.tolist()
-    assert drawn == []
+    assert answers(stream, 5, 2, 3) == ["yes", None, None]
+    assert stream._stream.left == 0
 
 
 # --- commits whose end is unknown ---
@@ -220,7 +208,7 @@ class _UndoError(Exception):
 def unknown_end(ledger: sb.Ledger, patch: pytest.MonkeyPatch, *ends: bool | None) -> list[Any]:
     """Let the ends of the next transactions that write be unknown, done or not done; None is one
     that cannot even begin. Return those to come."""
-    store, coming = ledger._own_book.store, list(ends)
+    store, coming = ledger._store, list(ends)
     real: Callable[..., AbstractContextManager[Any]] = store.transaction
 
     @contextmanager
@@ -277,9 +265,9 @@ def test_what_has_an_unknown_end_is_looked_up_and_charged_once(
         else:
             with pytest.raises(UnknownEndError, match=r"unknown whether that .*charged once"):
                 work()
-            assert not stream or stream.stream.used == (2 if done else 0)
+            assert not stream or stream._stream.used == (2 if done else 0)
     work()
-    assert not stream or stream.stream.used == 2
+    assert not stream or stream._stream.used == 2
     entry = in_file.entry("one")
     assert entry is not None
     assert entry.state == ("reserved" if stream else "committed")
@@ -290,7 +278,7 @@ def test_two_absences_in_a_row_are_an_error_and_nothing_is_spent(
     in_file: sb.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # each look takes one transaction that ends as it should
-    store = in_file._own_book.store
+    store = in_file._store
     real, count = store.transaction, [0]
 
     @contextmanager

@@ -3,11 +3,7 @@ copies."""
 
 import copy
 import pickle
-import tempfile
-from contextlib import suppress
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,7 +18,7 @@ from hypothesis.stateful import (
 
 from ledger_answers import answer as give
 from ledger_answers import answer_of
-from ledger_backends import DatabaseLedgers
+from ledger_backends import Ledgers
 from made_events import counts_event, pure_event
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
@@ -156,27 +152,10 @@ class AccountInMemory(Account):
         return copy.copy(ledger)
 
 
-class AccountInFile(Account):
-    def __init__(self) -> None:
-        super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = Path(self.folder.name) / "ledger.sqlite"
+def account_in(places: Ledgers) -> type[Account]:
+    """Return a machine whose accounts are in files, or in a database."""
 
-    def open(self) -> Ledger:
-        return Ledger(self.path, dataset="registry", budget=BUDGET)
-
-    def reopen(self, ledger: Ledger) -> Ledger:
-        return pickle.loads(pickle.dumps(Ledger.open_existing(self.path)))
-
-    def teardown(self) -> None:
-        with suppress(OSError):
-            self.folder.cleanup()
-
-
-def account_in(places: DatabaseLedgers) -> type[Account]:
-    """Return a machine whose accounts are in a database."""
-
-    class AccountInDatabase(Account):
+    class AccountInPlace(Account):
         opened = 0
 
         def open(self) -> Ledger:
@@ -187,7 +166,7 @@ def account_in(places: DatabaseLedgers) -> type[Account]:
         def reopen(self, ledger: Ledger) -> Ledger:
             return pickle.loads(pickle.dumps(Ledger.open_existing(str(ledger.place))))
 
-    return AccountInDatabase
+    return AccountInPlace
 
 
 def keep_the_books(machine: type[Account], examples: int) -> None:
@@ -204,12 +183,9 @@ def keep_the_books(machine: type[Account], examples: int) -> None:
     )
 
 
-@pytest.mark.parametrize(("machine", "examples"), [(AccountInMemory, 20), (AccountInFile, 4)])
-def test_ledger_keeps_the_books_of_the_model(machine: type[Account], examples: int) -> None:
-    keep_the_books(machine, examples)
+def test_a_ledger_in_memory_keeps_the_books_of_the_model() -> None:
+    keep_the_books(AccountInMemory, 20)
 
 
-def test_ledger_in_a_database_keeps_the_books_of_the_model(database: Any) -> None:
-    places = DatabaseLedgers(database.url)
-    keep_the_books(account_in(places), 3)
-    places.drop_all()
+def test_a_ledger_in_its_place_keeps_the_books_of_the_model(ledgers: Ledgers) -> None:
+    keep_the_books(account_in(ledgers), 4)

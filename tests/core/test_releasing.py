@@ -1,7 +1,6 @@
 """The one way out, in every state of a request: what is charged, drawn, stored and returned."""
 
 import itertools
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -117,19 +116,6 @@ def test_nothing_is_made_where_the_account_or_the_price_refuses() -> None:
     with pytest.raises(AssertionError):
         releasing.release(shape, never, LABELS, ledger, BUDGET, request="other", public={})
     assert ledger.releases() == 1
-
-
-@pytest.mark.parametrize(
-    "other",
-    [{"mechanism": COUNTS}, {"private": votes(8000, 8000)}, {"public": {"classes": [0, 2]}}],
-)
-def test_a_known_request_has_the_same_terms(other: dict[str, Any]) -> None:
-    ledger = account()
-    released(votes(8000), LABELS, ledger)
-    given = {"private": votes(8000), "mechanism": LABELS, **other}
-    with pytest.raises(ParameterError, match="begun with other terms"):
-        released(given.pop("private"), given.pop("mechanism"), ledger, **given)
-    assert ledger.spent() == (2.0, 1e-5)
 
 
 ENDS = [
@@ -471,44 +457,3 @@ def test_closing_gives_back_what_was_not_used_where_that_is_a_release_of_its_own
     stream.answer(votes(8000), [b"a"])
     stream.close()
     assert returned.spent() == alone.spent()
-
-
-def test_of_two_that_draw_the_first_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger, draw, seen = account(), NoisyVotes.draw, []
-
-    def meanwhile(self: Any, *given: Any) -> Any:
-        if not seen:
-            seen.append(None)
-            seen.append(released(votes(0, 0, 0), COUNTS, ledger).values.tolist())
-        return draw(self, *given)
-
-    monkeypatch.setattr(NoisyVotes, "draw", meanwhile)
-    assert released(votes(0, 0, 0), COUNTS, ledger).values.tolist() == seen[1]
-    assert ledger.releases() == 1
-
-
-def test_stored_sizes_do_not_depend_on_what_was_drawn() -> None:
-    sizes = set()
-    for margins in ((12_000, 12_000), (-12_000, 0), (0, 0)):
-        ledger = account()
-        private = votes(*margins)
-        opened(private.shape, ledger).answer(private, [b"a", b"b"])
-        released(private, COUNTS, ledger := account())
-        with ledger.reading(1) as page:
-            sizes.add(tuple(len(body) for _, body in page.parts()))
-    assert len(sizes) == 1
-
-
-def test_terms_are_in_the_ledger_before_the_draw(monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger = account()
-
-    def look(*_: object) -> Any:
-        entry = ledger.entry("r")
-        assert entry is not None
-        assert entry.state == "reserved"
-        assert entry.terms["mechanism"] == json.loads(LABELS.model_dump_json())
-        raise Stop
-
-    monkeypatch.setattr(NoisyVotes, "draw", look)
-    with pytest.raises(LedgerError):
-        released(votes(8000), LABELS, ledger)

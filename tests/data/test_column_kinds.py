@@ -147,12 +147,27 @@ def test_ids_are_no_features_and_said(cells: Any, name: str) -> None:
     assert "declare" in found.reason
 
 
-def test_ids_of_persons_that_repeat_are_no_features() -> None:
-    for cells, name in ((RNG.integers(0, 50, N), "patient_id"), (["a", *"bcd"] * 30, "ward")):
+@pytest.mark.parametrize(
+    ("name", "values", "rows_of_each", "an_id"),
+    [
+        ("patient_id", 50, 4, True),
+        ("patientId", 50, 4, True),
+        ("id", 40, 100, True),  # so many measurements of each person
+        ("Patienten-Nr", 40, 100, True),
+        ("subject", 40, 100, True),
+        ("station_id", 40, 100, False),  # of no person, and few of many rows
+        ("station_id", 40, 10, True),
+        ("subject", 15, 20, False),  # so few are categories
+        ("ward", 50, 4, False),
+    ],
+)
+def test_ids_that_repeat_are_no_features(
+    name: str, values: int, rows_of_each: int, an_id: bool
+) -> None:
+    numbers = RNG.permutation(np.repeat(3 * np.arange(values), rows_of_each))
+    for cells in (numbers.astype(str), [f"P{number}" for number in numbers]):
         found = inferred([str(cell) for cell in cells], name)
-        assert found.identifier == isinstance(found.column, IgnoredColumn) == (name != "ward")
-    named = inferred([f"P{cell}" for cell in RNG.integers(0, 50, N)], "patientId")
-    assert named.identifier
+        assert found.identifier == isinstance(found.column, IgnoredColumn) == an_id
 
 
 def test_numbers_with_a_decimal_comma_are_read_and_doubtful_ones_are_declared() -> None:

@@ -34,7 +34,7 @@ COMMANDS: dict[str, str] = {
     "plan: schema": f"plan public.csv {PRICE} --out columns",
     "plan: price": f"plan 100 {PRICE} --classes 2 --method pate --n-teachers 20 "
     "--set n_queries=60 --json",
-    "plan": f"plan 100 --n-records 350 --classes 2 --curve 10:.8,100:.9 {PRICE} --json "
+    "plan": f"plan 100 --n-records 350 --like test.csv --target benign {PRICE} --json "
     "--set mechanism=labels --n-teachers 20",
     "check": f"check {TABLES} --json",
     "learn: nothing spent": f"{LEARN} --dry-run",
@@ -148,13 +148,14 @@ def release_in(release: Path) -> dict[str, Any]:
 
 def asked_once(folder: Path) -> dict[str, Any]:
     """Start the prepared service in this process, and ask it for the labels of three points."""
-    from secretballot.service.api_keys import KeyRing
+    from secretballot.service.access import Access
     from secretballot.service.app import application
     from secretballot.service.settings import read_settings
 
     settings = read_settings(folder / "service" / "service.toml")
-    token = KeyRing(settings.state).add("analyst", ["registry"])[1]
-    service = application(settings, opened=True)
+    with Access(settings.state) as access:
+        token = access.add("analyst", ["registry"])[1]
+    service = application(settings)
     points = json.loads(pd.read_csv(folder / "public.csv")[:3].to_json(orient="records"))
 
     async def ask() -> httpx.Response:

@@ -10,10 +10,9 @@ from scipy import sparse
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses.points import (
     check_index,
-    check_labels,
+    check_labelled,
     check_points,
     check_slack,
-    check_weights,
     rounding_allowance,
 )
 
@@ -35,11 +34,16 @@ def test_points_come_in_many_forms_and_out_in_one():
 
 
 def test_labels_weights_slack_and_index():
-    assert check_labels([True, False], 2).tolist() == [1, 0]
-    assert check_labels(np.array([1.0, 0.0]), 2).dtype == np.int64
-    assert check_weights(None, 3).tolist() == [1.0, 1.0, 1.0]
-    slacks = 0, np.int64(2), np.float32(0.5), math.inf, 10**400
-    assert list(map(check_slack, slacks)) == [0, 2, 0.5, math.inf, math.inf]
+    labels, weights = check_labelled([True, False], None, 2)
+    assert (labels.tolist(), weights.tolist(), weights.dtype) == ([1, 0], [1, 1], np.int64)
+    labels, weights = check_labelled(np.array([1.0, 0.0]), [2, 0.5], 2)
+    assert (labels.dtype, weights.tolist()) == (np.int64, [2.0, 0.5])
+    assert list(map(check_slack, (0, np.int64(2), np.float32(0.5), math.inf))) == [
+        0,
+        2,
+        0.5,
+        math.inf,
+    ]
     assert check_index(np.int64(3), 4) == 3
 
 
@@ -52,12 +56,15 @@ def test_labels_weights_slack_and_index():
         (lambda: check_points([np.datetime64("2026-01-01")], 1), DataError, "numbers"),
         (lambda: check_points(np.zeros((0, 2)), 2), DataError, "at least one point"),
         (lambda: check_points([[0.0, 1.0], [2.0, math.nan]], 2), DataError, "row 1, column 1"),
-        (lambda: check_labels([[1], [0]], 2), DataError, "one label"),
-        (lambda: check_labels(["no", "yes"], 2), DataError, "numbers"),
-        (lambda: check_weights([1e308] * 3, 3), DataError, "finite sum"),
+        (lambda: check_labelled([[1], [0]], None, 2), DataError, "one label"),
+        (lambda: check_labelled(["no", "yes"], None, 2), DataError, "numbers"),
+        (lambda: check_labelled([0, 2], None, 2), DataError, "other than 0 and 1"),
+        (lambda: check_labelled([0, 1, 1], [1e308] * 3, 3), DataError, "finite sum"),
+        (lambda: check_labelled([0, 1], [1.0, math.nan], 2), DataError, "at least 0"),
+        (lambda: check_labelled([0, 1], [1.0], 2), DataError, "each of the 2 points"),
         (lambda: check_slack(True), ParameterError, "slack"),
-        (lambda: check_slack(-(10**400)), ParameterError, "slack"),
-        (lambda: check_index(0.0, 4), ParameterError, "from 0 to 3"),
+        (lambda: check_slack(math.nan), ParameterError, "slack"),
+        (lambda: check_index(0.0, 4), ParameterError, "integer"),
         (lambda: check_index(4, 4), ParameterError, "from 0 to 3"),
     ],
 )

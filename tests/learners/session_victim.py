@@ -170,8 +170,8 @@ def closed(
     ledger = sb.Ledger.open_existing(folder / "ledger.sqlite")
     row_of = {digest: row for row, digest in enumerate(question_digests(pool))}
     session = sb.LabelingSession.reopen(folder / "vault")
-    done = session.stream.released()
-    labels, counts = labels_in(plan, session.shape, done.values)
+    done = session._stream.released()
+    labels, counts = labels_in(plan, done.shape, done.values)
     noisy = [None] * len(labels) if counts is None else counts.tolist()
     said = [list(pair) for pair in zip(labels.tolist(), noisy, strict=True)]
     parts = [(row_of[question], one) for question, one in zip(done.questions, said, strict=True)]

@@ -18,8 +18,7 @@ from flips import flip_law
 from secretballot.core import mechanisms, releasing
 from secretballot.core.exponential import least_quotient
 from secretballot.core.noise import ExactNoise
-from secretballot.learners.selection import candidates as room
-from secretballot.learners.selection.candidates import certified
+from secretballot.learners import selection as room
 from secretballot.report.certificate.build import choice_fields
 from secretballot.report.certificate.standing import FIXED_BLINDLY, FIXED_OR_PAID
 from secretballot.students import fit_student
@@ -281,7 +280,7 @@ def test_the_certificate_counts_the_choice_and_what_was_not_chosen(
 ) -> None:
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
     found = _chosen(task, ledger)
-    released = found.certified()
+    released = found.released
     certificate, before = released.certificate, found.candidate.certificate_
     assert sb.verify_certificate(certificate).ok
     assert [choice["epsilon"] for choice in certificate["choices"]] == [0.2, 0.4]
@@ -298,26 +297,52 @@ def test_students_of_one_release_pay_for_it_once(task: dict[str, Any]) -> None:
     taught, held = sb.hold_out(3000, 0.1)
     first = _fit(task, ledger, taught, epsilon=0.9, delta=1e-6)
     other = fit_student(DecisionTreeClassifier(max_depth=3), task["P"], first.released_)
+    other.released_ = first.released_
     found = sb.choose_candidate(
         [first, other], task["X"][held], task["y"][held], classes=[0, 1], epsilon=0.1, ledger=ledger
     )
-    certificate = certified(first.released_, [found.choice], rejected=[first.released_]).certificate
+    certificate = found.released.certificate
     assert [choice["epsilon"] for choice in certificate["choices"]] == [0.1]
-    assert found.certified(first.released_).certificate["choices"] == certificate["choices"]
     assert certificate["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 1e-6}
+    assert sb.verify_certificate(certificate).ok
 
 
-def test_prices_of_other_accounts_and_units_are_refused(task: dict[str, Any]) -> None:
+def test_a_candidate_that_names_no_release_stands_beside_those_of_the_others(
+    task: dict[str, Any],
+) -> None:
+    ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
+    model = _fit(task, ledger, np.arange(3000), epsilon=0.5)
+    always = DummyClassifier(strategy="constant", constant=1).fit(POINTS, [0, 1, 1, 1])
+    X, y = np.full((200, 3), 9.0), np.ones(200, dtype=int)
+    found = _choose([always, _Wrong(model)], X, y, ledger, epsilon=0.4)
+    certificate = found.released.certificate
+    assert found.index == 0
+    assert sb.verify_certificate(certificate).ok
+    assert [choice["epsilon"] for choice in certificate["choices"]] == [0.5]
+    assert certificate["composition"]["spent_after"]["epsilon"] == 0.9
+
+
+class _Wrong:
+    """Says the other class, and what it was learnt from."""
+
+    def __init__(self, model: Any) -> None:
+        self.released_ = model.released_
+
+    def predict(self, X: Any) -> Any:
+        return np.zeros(len(X), dtype=int)
+
+
+def test_prices_of_other_accounts_and_units_are_refused_before_anything_is_spent(
+    task: dict[str, Any],
+) -> None:
     ledger, rows = sb.Ledger.in_memory(dataset="d", budget=BUDGET), np.arange(3000)
     model = _fit(task, ledger, rows)
     elsewhere = sb.Ledger.in_memory(dataset="another", budget=BUDGET)
-    found = _choose([model, Cut(0)], task["X"][:50], task["y"][:50], elsewhere, epsilon=0.1)
     with pytest.raises(sb.ParameterError, match="the same ledger"):
-        found.certified(model.released_)
-    by_record = _choose([model, Cut(0)], task["X"][:50], task["y"][:50], ledger, epsilon=0.1).choice
+        _choose([model, Cut(0)], task["X"][:50], task["y"][:50], elsewhere, epsilon=0.1)
+    assert elsewhere.history() == []
     users = sb.PATEClassifier(n_teachers=20, epsilon=0.3, delta=1e-7, ledger=ledger)
     users.fit(task["X"], task["y"], X_public=task["P"], classes=[0, 1], units=rows // 2)
     with pytest.raises(sb.ParameterError, match="choose by the same unit"):
-        certified(users.released_, [by_record])
-    with pytest.raises(sb.ParameterError, match="does not say what it was learnt from"):
-        room.ChosenCandidate(Cut(0), 0, "cut", by_record).certified()
+        _choose([users, Cut(0)], task["X"][:50], task["y"][:50], ledger, epsilon=0.1)
+    assert len(ledger.history()) == 2

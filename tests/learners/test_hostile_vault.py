@@ -2,7 +2,6 @@
 tells in a sentence."""
 
 import copy
-import io
 import json
 import os
 import signal
@@ -21,7 +20,7 @@ from secretballot.cli.outcome import failure_of
 from secretballot.core.ledger import Ledger
 from secretballot.core.releasing import _SecretStates
 from secretballot.exceptions import SecretBallotError
-from secretballot.learners.labelers.universal import PrivateRecords, QueriedPoints, UniversalTerms
+from secretballot.learners.labelers.universal import QueriedPoints
 from secretballot.learners.training.session import LabelingSession
 from secretballot.learners.training.trained import TrainedTeachers, train_teachers
 from secretballot.runs.folder import RunFolder
@@ -56,24 +55,7 @@ SETTINGS = {
 
 
 PLAN = sparse(0.3, 8, 2)
-SPLIT = {
-    "epsilon": 1.0,
-    "delta": 1e-6,
-    "first_epsilon": 0.5,
-    "endless_epsilon": 0.5,
-    "first_questions": 3,
-    "why": "",
-}
-UNIVERSAL = {
-    "hypotheses": "h",
-    "classes": ["no", "yes"],
-    "n_features": 1,
-    "relation": "add-remove",
-    "n_cover": None,
-    "random_state": 0,
-    "split": SPLIT,
-    "ledger": "l",
-}
+QUERIED = {"points": [[1.0, 2.0], [3.0, 4.5]]}
 K = 20
 POINTS = np.random.default_rng(1).normal(size=(400, 2))
 
@@ -238,44 +220,15 @@ def test_the_head_of_a_file_of_teachers_is_theirs_or_they_count_as_absent(vault:
     TrainedTeachers.load(vault)
 
 
-def test_what_a_universal_plan_was_begun_with_is_whole_or_damaged(tmp_path: Path) -> None:
-    path = tmp_path / "universal.json"
-    path.write_bytes(json.dumps(UNIVERSAL).encode())
-    kept = UniversalTerms.read(tmp_path)
-    assert kept is not None
-    assert json.loads(kept.model_dump_json()) == UNIVERSAL
-    attack(path, lambda: UniversalTerms.read(tmp_path))
-
-
-@pytest.mark.parametrize(
-    "kept",
-    [{"shape": (3, 2)}, {"shape": (2, 9)}, {"dtype": np.int8}, {"dtype": object}, {"dtype": "U3"}],
-)
-def test_kept_arrays_are_of_their_shape_and_type_or_refused(
-    tmp_path: Path, kept: dict[str, Any]
-) -> None:
-    made = np.zeros(**{"shape": (3, 1), **kept})
-    head = (
-        b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (%s, 1), }".ljust(
-            127
-        )
-        + b"\n"
-    )
-    bytes_of = io.BytesIO()
-    np.save(bytes_of, made)
-    for content in (bytes_of.getvalue(), head % b"9" * 15, head % b"-1", b"", *RAW):
-        (tmp_path / "queried.npz").write_bytes(content)
-        with in_time(), pytest.raises(SecretBallotError, match="damaged"):
-            QueriedPoints(1, 5, tmp_path)
-        (tmp_path / "records.npz").write_bytes(content)
-        with in_time(), pytest.raises(SecretBallotError, match="damaged"):
-            PrivateRecords.load(tmp_path)
-    np.savez(tmp_path / "queried.npz", points=made)
-    with pytest.raises(SecretBallotError, match="damaged"):
-        QueriedPoints(1, 5, tmp_path)
-    np.savez(tmp_path / "records.npz", points=made, labels=np.array([0, 1, 2]))
-    with pytest.raises(SecretBallotError, match="damaged"):
-        PrivateRecords.load(tmp_path)
+def test_the_points_that_a_universal_labeler_kept_are_whole_or_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "queried.json"
+    path.write_bytes(json.dumps(QUERIED).encode())
+    assert QueriedPoints(2, 5, tmp_path).points().tolist() == QUERIED["points"]
+    attack(path, lambda: QueriedPoints(2, 5, tmp_path))
+    for points in ([[1.0]], [[1.0, 2.0], [3.0]], [["a", "b"]], [1.0, 2.0], [[None, 1.0]]):
+        path.write_bytes(json.dumps({"points": points}).encode())
+        with pytest.raises(SecretBallotError, match="damaged"):
+            QueriedPoints(2, 5, tmp_path)
 
 
 def test_the_reader_takes_what_was_written_and_nothing_like_it() -> None:

@@ -17,7 +17,7 @@ from exact_games.distributions import Distribution, discrete_gaussian_distributi
 from exact_games.games import hockey_stick
 from noisy_plans import calibrated
 from secretballot.core.noise import ExactNoise
-from secretballot.learners.pate import estimators as pate
+from secretballot.teachers.ensemble import TeacherEnsemble
 from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -77,13 +77,13 @@ def test_only_points_without_labels_are_asked_and_they_are_rows_of_the_records(
 ) -> None:
     X, y = _task(1001, 0)
     seen: dict[str, Any] = {}
-    fit = pate.TeacherEnsemble.fit
+    fit = TeacherEnsemble.fit
 
     def spy(teacher: Any, rows: Any, index: Any, shards: Any, **settings: Any) -> Any:
         seen.update(rows=rows, index=index, shards=shards)
         return fit(teacher, rows, index, shards, **settings)
 
-    monkeypatch.setattr(pate.TeacherEnsemble, "fit", spy)
+    monkeypatch.setattr(TeacherEnsemble, "fit", spy)
     model = _model(n_queries=100).fit(X, y, **ALONE)
     places = {row.tobytes(): place for place, row in enumerate(X)}
     taught = np.array([places[row.tobytes()] for row in np.asarray(seen["rows"])])

@@ -58,14 +58,14 @@ def test_a_fit_in_a_pipeline_or_a_search_warns_before_it_spends() -> None:
         for made in (POOLED, ALONE, LABELS):
             for learner in made.values():
                 pipeline = make_pipeline(StandardScaler(), learner())
-                with pytest.raises(UnpricedFitWarning, match="a part of a pipeline"):
+                with pytest.raises(UnpricedFitWarning, match="In a pipeline no price"):
                     fit(
                         pipeline,
                         X_public=X_PUBLIC if made is POOLED else None,
                         public_features=True if made is LABELS else None,
                     )
         around = TransformedTargetRegressor(sb.RecordMomentsRegressor(**GIVEN))
-        with pytest.raises(UnpricedFitWarning, match="a part of a pipeline"):
+        with pytest.raises(UnpricedFitWarning, match="In a pipeline no price"):
             around.fit(X, X[:, 1], X_public=X_PUBLIC, bounds=(-5.0, 5.0))
         with pytest.raises(UnpricedFitWarning, match="spends a budget of its own"):
             cross_val_score(POOLED["moments"](), X, Y, params=given, error_score="raise")

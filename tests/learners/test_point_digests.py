@@ -45,12 +45,6 @@ def test_zeros_and_gaps_have_one_form() -> None:
     ) == question_digests(np.array([[0.0, 1.0]]))
 
 
-def test_looking_does_not_change_the_points() -> None:
-    X = np.array([[-0.0, 1.0]])
-    question_digests(X)
-    assert np.signbit(X[0, 0])
-
-
 def test_long_sparse_tables_are_read_in_blocks() -> None:
     X = sparse.random(9000, 3, density=0.3, format="csr", random_state=np.random.default_rng(0))
     assert question_digests(X) == question_digests(X.toarray())

@@ -56,18 +56,3 @@ def test_cells_that_differ_make_other_rows() -> None:
     holes = X.copy()
     holes[::2, 0] = np.nan
     assert len(set(hashes(holes))) == 4000
-
-
-def test_what_cannot_be_hashed_is_not_told() -> None:
-    cells = np.empty((30, 1), dtype=object)
-    cells[:, 0] = [{"secret": number} for number in range(30)]
-    row_hashes(cells)  # whatever pandas makes of it, nothing is raised
-
-    class Odd:
-        shape = (3, 1)
-
-        @property
-        def dtype(self) -> object:
-            raise RuntimeError("a private cell")
-
-    assert row_hashes(Odd()) is None

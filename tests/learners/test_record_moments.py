@@ -57,6 +57,7 @@ def test_a_released_model_is_a_function_of_the_certificate_and_the_pool() -> Non
     made = model_of_stages(IntegerModel, stages, *terms)
     again = sb.MomentsStudent(basis, made.weights, [0, 1], before=made.before)
     assert (again.predict_proba(X) == model.predict_proba(X)).all()
+    assert np.allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X))
     assert model.released_.n_teachers == 0
     assert (model.released_.label_values == model.predict(X[2000:])).all()
 

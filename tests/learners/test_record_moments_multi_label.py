@@ -136,7 +136,7 @@ def test_a_table_of_labels_is_read_alike_in_every_form() -> None:
         ({"labels": None}, ParameterError, "classes is missing"),
         ({"labels": ["a", "a"]}, ParameterError, "distinct names"),
         ({"labels": ["a", "b", "c"]}, DataError, "no table of 3 columns"),
-        ({"y": np.zeros((99, 2))}, DataError, "has 99 labels"),
+        ({"y": np.zeros((99, 2))}, DataError, "has 99 targets"),
         ({"y": np.full((100, 2), 2)}, DataError, "not among the declared"),
         ({"y": [[0, 1]] * 99 + [[0]]}, DataError, "no table of 2 columns"),
         ({"y": pd.DataFrame(np.zeros((100, 2)))}, DataError, "are not the labels"),

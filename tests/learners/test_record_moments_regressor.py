@@ -180,7 +180,7 @@ def test_one_odd_target_raises_nothing_and_warns_of_nothing(value: Any) -> None:
         ({"bounds": (0, np.inf)}, ParameterError, "bounds"),
         ({"y": None}, DataError, "y is None"),
         ({"y": np.zeros(99)}, DataError, "has 99 targets"),
-        ({"y": np.zeros((100, 2))}, DataError, "no single column"),
+        ({"y": np.zeros((100, 2))}, DataError, "as one column"),
     ],
 )
 def test_bad_input_gets_a_sentence_and_spends_nothing(

@@ -66,16 +66,6 @@ def test_the_law_without_the_half_would_be_rejected() -> None:
     )
 
 
-def test_equal_points_get_equal_labels_of_one_hypothesis() -> None:
-    X = np.repeat(LINE, 3, axis=0)
-    rng = np.random.default_rng(1)
-    labels = relabel(X, rng.integers(0, 2, len(X)), Intervals())
-    assert (labels.reshape(5, 3) == labels.reshape(5, 3)[:, :1]).all()
-    assert tuple(labels.tolist()) in {
-        tuple(h.predict(X).tolist()) for h in Intervals().dichotomies(X)
-    }
-
-
 # -- secret samples
 
 

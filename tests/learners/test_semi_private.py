@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
@@ -21,10 +22,9 @@ from secretballot.learners.labelers.algorithms import (
     private_records_needed,
     public_points_needed,
 )
-from secretballot.learners.selection.semi_private import private_scores
+from secretballot.learners.selection import private_scores
 from secretballot.learners.training import shards
 from secretballot.learners.training.shards import one_record_each
-from secretballot.report.certificate.plan_checks import total_price
 from sessions import of_fit
 
 PUBLIC = np.array([[1.0], [2.0], [3.0]])
@@ -324,7 +324,8 @@ def test_without_public_points_a_model_is_chosen_and_no_label_released():
         ({"hypotheses": FiniteClass(FINITE)}, {}, "list of its estimators"),
         ({"relation": "replace-one"}, {"units": np.arange(300)}, "units"),
         ({"n_cover": 0}, {}, "n_cover"),
-        ({}, {"classes": [0, 1, 2]}, "Only binary classification"),
+        ({}, {"classes": [0, 1, 2]}, "classes has 3"),
+        ({}, {"X": sparse.eye(300, 1), "X_public": sparse.eye(50, 1)}, "dense array"),
         ({"hypotheses": DecisionStumps(2)}, {}, "needs 2"),
         ({"ledger": None}, {"units": np.arange(7)}, "7 ids for 300"),
     ],
@@ -337,9 +338,9 @@ def test_nonsense_is_refused_before_anything_is_spent(tmp_path: Path, settings, 
         "epsilon": 0.5,
         "ledger": ledger,
     } | settings
-    call = {"X_public": _points(50), "classes": [0, 1]} | changes
+    call = {"X": X, "X_public": _points(50), "classes": [0, 1]} | changes
     with pytest.raises((sb.ParameterError, sb.DataError), match=words):
-        sb.SemiPrivateClassifier(**given).fit(X, y, **call)
+        sb.SemiPrivateClassifier(**given).fit(y=y, **call)
     assert ledger.history() == []
 
 
@@ -363,38 +364,3 @@ def test_private_records_satisfy_what_they_promise_and_one_less_does_not():
             return scale * math.log(2 * N / 0.05) / n + math.sqrt(2 * math.log(4 * N / 0.05) / n)
 
         assert excess(n) <= alpha < excess(n - 1)
-
-
-# -- scikit-learn
-
-
-def test_candidates_of_another_account_are_refused_since_their_price_would_be_lost() -> None:
-    rng = np.random.default_rng(0)
-    X, pool = rng.normal(size=(300, 2)), rng.normal(size=(60, 2))
-    y = (X[:, 0] > 0).astype(int)
-    ledger = sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(3.0, 1e-5))
-    alone, own = (
-        sb.PATEClassifier(
-            n_teachers=50,
-            epsilon=1.0,
-            delta=1e-6,
-            n_queries=4,
-            mechanism="labels",
-            ledger=account,
-        )
-        for account in (None, ledger)
-    )
-    for model in (alone, own):
-        model.fit(X, y, X_public=pool, classes=[0, 1])
-
-    def choose(*candidates: object) -> sb.SemiPrivateClassifier:
-        learner = sb.SemiPrivateClassifier(candidates, epsilon=0.5, ledger=ledger)
-        return learner.fit(X, y, X_public=pool, classes=[0, 1])
-
-    with pytest.raises(
-        sb.ParameterError, match=r"account 'this fit alone'.*its own price would be lost"
-    ):
-        choose(alone, own)
-    assert len(ledger.history()) == 1
-    chosen = choose(alone.student_, own)
-    assert total_price(chosen.certificate_)[0] == pytest.approx(1.5)

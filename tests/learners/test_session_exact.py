@@ -102,7 +102,7 @@ class World:
         votes: Any = _Votes(ones, n_teachers)
         teachers = sb.TrainedTeachers(votes, (0, 1), declared, np.empty((0, 1)))
         self.session = begun_session(teachers, plan.mechanism, ledger, plan.queries, delta=0.2)
-        self.stream: AnswerStream = self.session.stream
+        self.stream: AnswerStream = self.session._stream
 
     def keep(self) -> tuple[Any, ...]:
         book, memory = self._book()
@@ -115,8 +115,8 @@ class World:
 
     def _book(self) -> tuple[Any, Any]:
         """Return the account, and the database in memory that holds it."""
-        book: Any = self.session.ledger._own_book
-        ((memory, _, _),) = book.store._resting._kept
+        book: Any = self.session.ledger
+        ((memory, _, _),) = book._store._resting._kept
         return book, memory
 
     def hidden(self) -> tuple[int, ...]:

@@ -199,7 +199,7 @@ def test_a_choice_on_disk_counts_as_in_memory(
     for data in ({"X": kept(tmp_path, unit, 150), "y": None}, in_memory(unit, 150)):
         model = sb.SemiPrivateClassifier(models, epsilon=1, ledger=account(unit))
         read = lambda scores, _: scores()  # noqa: E731
-        found.append(made_by("selection.candidates.choose_by_scores", read, model, **data))
+        found.append(made_by("selection.choose_by_scores", read, model, **data))
     assert found[0]._unseal()[0].tolist() == found[1]._unseal()[0].tolist()
     assert found[0].shape == found[1].shape
     assert found[0].shape.guarantee.unit == ("record" if unit is None else "user")

@@ -28,7 +28,6 @@ LEARNERS: list[tuple[Any, dict[str, Any]]] = [
     (sb.PATEClassifier, {**TEACHERS, "mechanism": "counts"}),
     (sb.PATEClassifier, {**TEACHERS, "n_queries": "estimate:epsilon=0.5"}),
     (in_rounds, {**TEACHERS, "n_queries": 60, "round_size": 30}),
-    (in_rounds, {**TEACHERS, "n_queries": "estimate:epsilon=0.5", "round_size": 60}),
     (LabelsAlone, TEACHERS),
     (sb.RecordMomentsClassifier, {}),
     (sb.RecordVotesClassifier, {}),

@@ -8,15 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 
 import secretballot as sb
 from secretballot.learners.training import trained as room
-from secretballot.learners.training.trained import (
-    template_from_json,
-    template_of,
-    template_to_json,
-)
 
 
 def table(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -143,51 +137,6 @@ def test_lost_teachers_are_not_trained_anew(tmp_path: Path) -> None:
     assert json.loads((vault / room.FILE).read_bytes())["serial"] == serial
     with pytest.raises(sb.DataError, match="holds no teachers"):
         sb.TrainedTeachers.load(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("classes", "columns"),
-    [((0, 1), [pd.Timestamp("2020-01-01")]), (((1, 2), (3, 4)), ["a", "b"])],
-    ids=["categories", "classes"],
-)
-def test_what_would_not_read_back_is_refused_before_training(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, classes: Any, columns: list[Any]
-) -> None:
-    monkeypatch.setattr(room.TeacherEnsemble, "fit", lambda *_, **__: pytest.fail("was trained"))
-    template = template_of(pd.DataFrame({"x": pd.Categorical(columns)}))
-    never = lambda: pytest.fail("was trained")  # noqa: E731
-    with pytest.raises(sb.DataError, match="cannot be kept in a vault"):
-        room.keep_teachers(tmp_path, never, (1,), classes, {}, template, 0)
-
-
-@pytest.mark.parametrize(
-    "public",
-    [
-        POINTS,
-        POINTS.astype(np.float32),
-        sparse.csr_matrix(POINTS),
-        np.array([["a", 1], ["b", 2]], dtype=object),
-        pd.DataFrame(
-            {
-                "age": [1.0],
-                "city": pd.Categorical(["b"], categories=["b", "a"], ordered=True),
-                3: ["text"],
-            }
-        ),
-        pd.DataFrame({"when": pd.to_datetime(["2020-01-01"]), "n": pd.array([1], dtype="Int64")}),
-        pd.DataFrame({"code": pd.Categorical([10, 20], categories=[20, 10])}),
-    ],
-)
-def test_templates_read_back_as_they_are(public: Any) -> None:
-    template = template_of(public)
-    read = template_from_json(json.loads(json.dumps(template_to_json(template))))
-    assert read.shape == template.shape == (0, public.shape[1])
-    if hasattr(public, "iloc"):
-        pd.testing.assert_frame_equal(read, template, check_index_type=False)
-        assert list(read.dtypes) == list(public.dtypes)
-    else:
-        assert read.dtype == public.dtype
-        assert sparse.issparse(read) == sparse.issparse(public)
 
 
 def test_frames_are_asked_with_the_columns_they_were_trained_on(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_fit_says_what_it_takes_before_it_trains(learner, given, sentence):
             "labels in y are missing or not among the declared classes",
         ),
         (np.array([None, "yes"], dtype=object)[Y], "30 labels in y are missing"),
-        (np.column_stack([Y, Y]), "y has 2 dimensions; give the private labels as one column"),
+        (np.column_stack([Y, Y]), "y has 2 dimensions; give the private targets as one column"),
     ],
 )
 def test_labels_that_are_missing_or_in_two_columns_are_refused_in_one_sentence(

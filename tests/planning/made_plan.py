@@ -76,7 +76,6 @@ def made_plan(
     task = Task(10_000, 1_000, 2, 1.0, 1e-6, teacher)
     return Plan(
         task,
-        "stand-in",
         ("Shards are alike.",),
         best,
         evaluated,

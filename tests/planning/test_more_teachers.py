@@ -45,15 +45,6 @@ def test_votes_of_more_or_fewer_teachers_have_the_right_margins(n_counted, K):
     assert summary(drawn, truth) == pytest.approx(real, abs=0.012)
 
 
-def test_the_counted_shares_themselves_would_give_wrong_margins():
-    truth, right, rng = law(0)
-    votes = counted(10, two_sided(right, truth), truth, rng).counts
-    naive = summary(rng.multinomial(401, votes / 10), truth)
-    assert (
-        np.abs(naive - summary(rng.multinomial(401, two_sided(right, truth)), truth)).max() > 0.02
-    )
-
-
 def test_what_common_rows_make_teachers_agree_on_is_taken_out():
     # teachers that share rows share an error e: their shares are Phi((z + e) / sqrt(1 - 0.3)) in
     # place of Phi(z)

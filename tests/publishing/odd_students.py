@@ -1,11 +1,10 @@
 """Students of a stranger's making, which another process imports by name."""
 
-import gc
+import json
 import os
 import random
 import signal
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,19 @@ class Witness(LogisticRegression):
 
     def fit(self, X: Any, y: Any) -> Any:
         print("to standard output, where messages go")
-        super().fit(X, y)
-        self.environment_ = dict(os.environ)
-        self.handles_ = sorted(int(name) for name in os.listdir("/proc/self/fd"))
-        self.modules_ = sorted(sys.modules)
-        self.drawn_ = [random.random(), float(np.random.random()), hash("a word")]  # noqa: NPY002
-        self.place_, self.files_ = os.getcwd(), os.listdir()
-        self.threads_ = [thread.name for thread in threading.enumerate()]
-        return self
+        seen = {
+            "environment": dict(os.environ),
+            "handles": sorted(int(name) for name in os.listdir("/proc/self/fd")),
+            "modules": sorted(sys.modules),
+            "drawn": [random.random(), float(np.random.random()), hash("a word")],  # noqa: NPY002
+            "files": os.listdir(),
+        }
+        (Path(os.environ["HOME"]) / f"{os.getpid()}.json").write_text(json.dumps(seen))
+        return super().fit(X, y)
+
+
+class Plain(LogisticRegression):
+    """Has nothing odd."""
 
 
 class Killed(LogisticRegression):
@@ -50,16 +54,6 @@ class Failing(LogisticRegression):
 
     def fit(self, X: Any, y: Any) -> Any:
         raise RuntimeError("no heart for it")
-
-
-class Boundless(LogisticRegression):
-    """Cannot be handed back."""
-
-    def fit(self, X: Any, y: Any) -> Any:
-        super().fit(X, y)
-        self.lock_ = threading.Lock()
-        gc.collect()
-        return self
 
 
 class Forgetful(LogisticRegression):

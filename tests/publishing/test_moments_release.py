@@ -12,11 +12,10 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.publishing.again import differing_files
-from secretballot.publishing.job import NamedStudent, ReleasedWeights, ReleaseJob
-from secretballot.publishing.moments import model_of_certificate
 from secretballot.publishing.release import publish, write_release
+from secretballot.publishing.work import model_of_certificate
 from secretballot.released import ReleasedLabels
+from secretballot.report.release.folder import ReleaseJob
 from secretballot_verify.__main__ import main as independent_verifier
 
 RNG = np.random.default_rng(0)
@@ -35,7 +34,7 @@ def model() -> sb.RecordMomentsClassifier:
 def test_the_model_comes_back_from_certificate_and_public_points(
     tmp_path: Path, model: sb.RecordMomentsClassifier
 ) -> None:
-    made = publish(tmp_path / "release", ReleaseJob(model.released_, ReleasedWeights(), POINTS))
+    made = publish(tmp_path / "release", ReleaseJob(model.released_, "auto", POINTS))
     assert {"student.onnx", "report.html"} <= {*made.files}
     student = sb.load_student(tmp_path / "release" / "student.onnx")
     assert np.array_equal(student.predict_proba(X), model.predict_proba(X))
@@ -74,16 +73,16 @@ def test_auto_is_the_model_itself_on_frames_too(tmp_path: Path) -> None:
 def test_other_bases_are_made_anew_too(tmp_path: Path, basis: Any) -> None:
     fresh = sb.RecordMomentsClassifier(basis, epsilon=4.0, delta=1e-5)
     model = fresh.fit(X, Y, X_public=POINTS, classes=CLASSES)
-    publish(tmp_path / "release", ReleaseJob(model.released_, ReleasedWeights(), POINTS))
+    publish(tmp_path / "release", ReleaseJob(model.released_, "auto", POINTS))
     student = sb.load_student(tmp_path / "release" / "student.onnx")
     assert np.array_equal(student.predict_proba(X), model.predict_proba(X))
 
 
-def job_with(model: sb.RecordMomentsClassifier, points: object, **changes: object) -> ReleaseJob:
-    """Return the job of a release whose certificate has other values in its mechanism."""
+def released_with(model: sb.RecordMomentsClassifier, **changes: object) -> ReleasedLabels:
+    """Return what was released, with a certificate that has other public settings."""
     document = json.loads(json.dumps(model.released_.to_json()))
     document["certificate"]["public"] |= changes
-    return ReleaseJob(ReleasedLabels.from_json(document), ReleasedWeights(), points)
+    return ReleasedLabels.from_json(document)
 
 
 @pytest.mark.parametrize(
@@ -106,12 +105,12 @@ def test_other_points_or_settings_are_refused(
     model: sb.RecordMomentsClassifier, points: object, changes: dict[str, object], words: str
 ) -> None:
     with pytest.raises(DataError, match=words):
-        model_of_certificate(job_with(model, points, **changes))
+        model_of_certificate(released_with(model, **changes), points)
 
 
 def test_a_refusal_leaves_no_folder(tmp_path: Path, model: sb.RecordMomentsClassifier) -> None:
     with pytest.raises(DataError, match="nothing that was paid for is lost"):
-        publish(tmp_path / "release", job_with(model, POINTS[:50]))
+        publish(tmp_path / "release", ReleaseJob(model.released_, "auto", POINTS[:50]))
     assert not any(tmp_path.iterdir())
 
 
@@ -136,25 +135,24 @@ def test_sums_without_labels_are_published_with_their_model(
     given = {"X_public": POINTS, "without": ("report",)}
     for model, more in ((number, {"X_public": POINTS}), (several, given)):
         folder = tmp_path / type(model).__name__
-        made = write_release(folder, model.released_, student="auto", **more)
+        write_release(folder, model.released_, student="auto", **more)
         assert not {"labels.csv", "answers.csv"} & {path.name for path in folder.iterdir()}
         assert sb.verify_certificate(folder).ok
         assert sb.verify_certificate(folder / "certificate.json").checks[-1].name == "files"
         assert independent_verifier([str(folder)]) == 0
         student = sb.load_student(folder / "student.onnx")
-        for one in (student, made.student):
-            assert np.array_equal(one.predict(X), model.predict(X))
-            if model is several:
-                assert np.array_equal(one.predict_proba(X), model.predict_proba(X))
+        assert np.array_equal(student.predict(X), model.predict(X))
+        if model is several:
+            assert np.array_equal(student.predict_proba(X), model.predict_proba(X))
     page = (tmp_path / "RecordMomentsRegressor" / "report.html").read_text()
     assert "What exceeds the noise" in page
     assert ">scales<" not in page  # thousands of integers, which the certificate holds
     assert "Which columns carry the model" in page
     # the same bytes again, and from the fitted student as well
-    assert differing_files(folder, student=NamedStudent("auto"), X_public=POINTS) == []
-    other = write_release(tmp_path / "other", several.released_, student=several.student_, **given)
-    for path in folder.iterdir():
-        assert path.read_bytes() == (other.path / path.name).read_bytes()
+    for place, student in enumerate(("auto", several.student_)):
+        other = write_release(tmp_path / str(place), several.released_, student=student, **given)
+        for path in folder.iterdir():
+            assert path.read_bytes() == (other.path / path.name).read_bytes()
 
 
 @pytest.mark.parametrize("student", ["tree", LogisticRegression()], ids=str)

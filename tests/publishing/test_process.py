@@ -1,6 +1,7 @@
 """The process that makes releases: what it sees, how it ends, and what is said when it ends too
 early."""
 
+import json
 import os
 import random
 import signal
@@ -20,10 +21,11 @@ import pytest
 from secretballot.exceptions import DataError, ResourceError
 from secretballot.publishing import process as room
 from secretballot.publishing import serving
-from secretballot.publishing.job import NamedStudent, ReleaseJob
 from secretballot.publishing.process import PublishingProcess, start_publishing
 from secretballot.publishing.release import publish
+from secretballot.publishing.work import job_bytes
 from secretballot.released import ReleasedLabels
+from secretballot.report.release.folder import ReleaseJob
 
 Make = Callable[..., ReleasedLabels]
 HERE = Path(__file__).parent
@@ -39,9 +41,7 @@ def _odd_students(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def job(make_released: Make, points: np.ndarray) -> Callable[[str], ReleaseJob]:
     released = make_released("labels")
-    return lambda name: ReleaseJob(
-        released, NamedStudent(f"odd_students:{name}"), points, without=("report",)
-    )
+    return lambda name: ReleaseJob(released, f"odd_students:{name}", points, without=("report",))
 
 
 @pytest.fixture
@@ -63,55 +63,54 @@ def test_a_job_sees_nothing_of_the_process_that_wants_it_and_one_that_ended_is_s
     monkeypatch.setenv("PRIVATE_FACT", "42 records")
     # both processes must round alike, or the basis of sums over records has another digest
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    # fonts are found where they were: to look for them anew takes seconds
+    monkeypatch.setenv("MPLCONFIGDIR", matplotlib.get_configdir())
     with (tmp_path / "private").open("wb") as file:
         os.set_inheritable(file.fileno(), True)
         first = fresh()
-        one = publish(tmp_path / "one", job("Witness")).student
+        publish(tmp_path / "one", job("Witness"))
         random.seed(1)
         np.random.seed(1)  # noqa: NPY002
-        two = publish(tmp_path / "two", job("Witness")).student
-    assert one.drawn_ == two.drawn_
-    assert one.handles_ == two.handles_
-    assert len(one.handles_) == 5  # three standard ones, the way back, and the one that lists them
+        publish(tmp_path / "two", job("Witness"))
+    one, two = (json.loads(path.read_text()) for path in tmp_path.glob("*.json"))
+    assert one["drawn"] == two["drawn"]
+    assert one["handles"] == two["handles"]
+    assert len(one["handles"]) == 5  # three standard ones, the way back, and what lists them
     # libraries set the last three
     own = {"PYTHONPATH", "LC_CTYPE", "KMP_INIT_AT_FORK", "KMP_DUPLICATE_LIB_OK"}
-    assert set(one.environment_) <= {*room._KEPT, *room._FIXED, *own}
-    assert one.environment_["PYTHONHASHSEED"] == "0"
-    assert one.environment_["OMP_NUM_THREADS"] == "1"
-    assert one.environment_["OPENBLAS_CORETYPE"] == "Haswell"
-    assert one.files_ == []
+    assert set(one["environment"]) <= {*room._KEPT, *room._FIXED, *own}
+    assert one["environment"]["PYTHONHASHSEED"] == "0"
+    assert one["environment"]["OMP_NUM_THREADS"] == "1"
+    assert one["environment"]["OPENBLAS_CORETYPE"] == "Haswell"
+    assert one["files"] == []
     private = {
         *("teachers", "releasing", "data", "learners", "vault", "planning", "cli", "core.noise"),
         "core.ledger",
     }
     for name in private:
         assert find_spec(f"secretballot.{name}") is not None
-        assert f"secretballot.{name}" not in one.modules_
-    assert "opendp" not in one.modules_
+        assert f"secretballot.{name}" not in one["modules"]
+    assert "opendp" not in one["modules"]
 
     def interrupt(_: str) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        publish(tmp_path / "release", job("Witness"), say=interrupt)
+        publish(tmp_path / "release", job("Plain"), say=interrupt)
     assert first._process.poll() is not None  # nobody knows what it would have said next
     assert not (tmp_path / "release").exists()
     second = fresh()
     assert second is not first
     os.killpg(second._process.pid, signal.SIGKILL)
-    with pytest.raises(DataError, match="was killed"):
+    with pytest.raises(DataError, match="exit code -9"):
         second.missing_parts()
 
 
-def test_steps_are_told_and_a_student_comes_back_where_it_can(
-    tmp_path: Path, job: Any, points: np.ndarray
-) -> None:
+def test_steps_are_told(tmp_path: Path, job: Any) -> None:
     steps: list[str] = []
-    made = publish(tmp_path / "release", job("Witness"), say=steps.append)
+    publish(tmp_path / "release", job("Plain"), say=steps.append)
     assert steps == ["Fitting the student", "Writing the release"]
-    assert made.student.predict(points).shape == (len(points),)
-    assert publish(tmp_path / "other", job("Boundless")).student is None
-    assert (tmp_path / "other" / "certificate.json").is_file()
 
 
 def test_the_error_of_a_student_is_one_sentence(tmp_path: Path, job: Any) -> None:
@@ -131,16 +130,16 @@ def test_nothing_is_left_out_for_want_of_memory(tmp_path: Path, job: Any) -> Non
 
 def test_a_killed_job_is_one_sentence_and_the_next_one_works(tmp_path: Path, job: Any) -> None:
     with pytest.raises(
-        DataError, match=r"was killed, perhaps .* memory\. Nothing paid for is lost.*repeat"
+        DataError, match=r"exit code -9\), perhaps .* memory\. Nothing paid for is lost.*repeat"
     ) as caught:
         publish(tmp_path / "release", job("Killed"))
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())
-    assert publish(tmp_path / "release", job("Witness")).student is not None
+    assert "labels.csv" in publish(tmp_path / "release", job("Plain")).files
 
 
 def test_a_failing_disk_is_told_as_such(tmp_path: Path, make_released: Make) -> None:
-    job = ReleaseJob(make_released(), without=("report",)).to_bytes()
+    job = job_bytes(ReleaseJob(make_released(), without=("report",)))
     with pytest.raises(FileNotFoundError):
         start_publishing().perform(job, str(tmp_path / "nowhere"), lambda _: None)
 
@@ -162,7 +161,7 @@ publish(sys.argv[1], pickle.load(open(sys.argv[2], "rb")))
 
 
 def test_no_process_outlives_the_program(tmp_path: Path, job: Any) -> None:
-    (tmp_path / "job").write_bytes(job("Endless").to_bytes())
+    (tmp_path / "job").write_bytes(job_bytes(job("Endless")))
     places = os.pathsep.join([str(HERE), *filter(None, sys.path)])
     # fonts are found where they were: to look for them anew takes seconds
     environment = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": places}

@@ -14,15 +14,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
-from secretballot.publishing.job import (
-    AskedInRounds,
-    ChosenHypothesis,
-    NamedStudent,
-    ReleasedWeights,
-    ReleaseJob,
-)
 from secretballot.publishing.release import publish, write_release
+from secretballot.publishing.work import ChosenHypothesis
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
+from secretballot.report.release.folder import ReleaseJob
 
 KINDS = {"number": ReleasedTable, "several": ReleasedTable, "sums": ReleasedSums}
 
@@ -38,15 +33,14 @@ def write(given: Path, out: Path, private: int) -> None:
     if private % 2:  # the same values, lying otherwise in memory
         points = np.asfortranarray(points)
     schema = {"columns": [{"name": name} for name in "abc"]}
-    walk = AskedInRounds("margin", np.arange(len(points)), 5)
     for name, student, more in (
-        ("counts", NamedStudent("auto"), {"without": ("report",)}),
-        ("rounds", NamedStudent("logistic"), {"asked": walk}),
+        ("counts", "auto", {"without": ("report",)}),
+        ("rounds", "logistic", {}),
         ("chosen", ChosenHypothesis("stumps"), {"without": ("report",)}),
-        ("moments", ReleasedWeights(), {}),
-        ("sums", ReleasedWeights(), {"without": ("report",)}),
-        ("number", NamedStudent("tree"), {"seed": 3, "without": ("report",)}),
-        ("several", NamedStudent("auto"), {"without": ("report",)}),
+        ("moments", "auto", {}),
+        ("sums", "auto", {"without": ("report",)}),
+        ("number", "tree", {"seed": 3, "without": ("report",)}),
+        ("several", "auto", {"without": ("report",)}),
     ):
         publish(out / name, ReleaseJob(released[name], student, points, schema, **more))
     unseeded = RandomForestClassifier(4)

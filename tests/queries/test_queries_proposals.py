@@ -35,18 +35,17 @@ class Scripted(QueryStrategy, QuerySelector):
 @pytest.mark.parametrize(
     ("rows", "asked", "mend"),
     [
-        ([1, 1], [], "row 1 twice"),
-        ([2, 3], [3], "row 3 twice"),
-        ([10], [], "row 10, outside of the pool; it must propose rows from 0 to 9"),
-        ([-1], [], "row -1, outside"),
+        ([1, 1], [], "row 1; .* each row of the pool once"),
+        ([2, 3], [3], "row 3; .* each row of the pool once"),
+        ([10], [], "row 10; it must propose rows from 0 to 9"),
+        ([-1], [], "row -1; "),
         ([1.0], [], "integers"),
         ([True, False], [], "integers"),
-        (["1"], [], "integers"),
         ([None], [], "integers"),
-        ([[1, 2]], [], "list of rows"),
-        (3, [], "list of rows"),
-        ([1, 2, 3, 4], [], "4 rows where 3 were wanted"),
-        (np.array([2**63], dtype=np.uint64), [], "outside"),
+        ([[1, 2]], [], "a list"),
+        (3, [], "a list"),
+        ([1, 2, 3, 4], [], "a list of at most 3 rows"),
+        (np.array([2**63], dtype=np.uint64), [], "row 9223372036854775808"),
     ],
 )
 def test_proposals_that_cannot_be_asked_are_refused(rows, asked, mend):

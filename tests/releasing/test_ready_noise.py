@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import secretballot as sb
@@ -27,13 +28,14 @@ from sessions import stream_of
 
 RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
-COUNTS = sb.votes_of_counts([[250, 0], [0, 250]], classes=["no", "yes"])
+TABLE = np.array([[250, 0], [0, 250]])
+COUNTS = sb.votes_of_counts(TABLE, classes=["no", "yes"])
 GAUSSIAN = noisy(20.0, 2, budget=BUDGET, n_teachers=250)
 SPARSE = priced(sparse_vector(BUDGET, 2, max_abstentions=1), 2, 250, budget=BUDGET)
 
 
 def streamed(terms: Terms) -> Callable[[sb.Ledger], object]:
-    return lambda ledger: stream_of(terms, ledger, ["no", "yes"]).answer(COUNTS, [b"a", b"b"])
+    return lambda ledger: stream_of(terms, ledger, ["no", "yes"]).answer(TABLE, [b"a", b"b"])
 
 
 def reserved(ledger: sb.Ledger) -> object:
@@ -148,7 +150,7 @@ def test_answers_that_are_stored_need_no_sampler(ledger, tmp_path, monkeypatch) 
     def opened() -> LabelStream:
         return stream_of(GAUSSIAN, ledger, ["no", "yes"], vault=tmp_path / "v")
 
-    opened().answer(COUNTS, [b"a", b"b"])
+    opened().answer(TABLE, [b"a", b"b"])
     room.ready_sampler.cache_clear()
     monkeypatch.setattr(importlib.metadata, "version", lambda _: "0.14.0")
     assert opened().find([b"a", b"b"]).given.all()

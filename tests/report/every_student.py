@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
     ExtraTreesRegressor,
-    GradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
 from sklearn.linear_model import (
@@ -103,7 +102,6 @@ def others() -> Iterator[tuple[str, Any, np.ndarray]]:
         "sgd": SGDClassifier(random_state=0),
         "tree, 3 deep": DecisionTreeClassifier(max_depth=3, random_state=0),
         "extra tree": ExtraTreeClassifier(random_state=0),
-        "gradient boosting": GradientBoostingClassifier(n_estimators=4, random_state=0),
         "voting": VotingStudent(n_rounds=5, random_state=0),
         "voting of lines": VotingStudent(LogisticRegression(), n_rounds=3, random_state=0),
         "calibrated": CalibratedClassifierCV(LogisticRegression(), cv=2),
@@ -117,8 +115,6 @@ def others() -> Iterator[tuple[str, Any, np.ndarray]]:
     }
     for name, student in makers.items():
         yield name, student.fit(X[:100], y), X
-    three = GradientBoostingClassifier(n_estimators=3, random_state=0)
-    yield "gradient boosting 3", three.fit(X, np.arange(len(X)) % 3), X
     yield "truth values", LogisticRegression().fit(X, X[:, 0] > 0), X
     for n_classes in (2, 3):
         X, counts = released(n_classes, counts=True)

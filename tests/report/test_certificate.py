@@ -83,17 +83,14 @@ def test_values_that_json_lacks_are_refused(make_binary: Make, value: object) ->
         {"": FILE},
         {"a/b": FILE},
         {"..": FILE},
-        {".hidden": FILE},
         {"certificate.json": FILE},
-        {"a\nb": FILE},
         {"a" * 256: FILE},
-        {"a": {"sha256": "0" * 64}},
         {"a": {"sha256": "0" * 63, "bytes": 1}},
         {"a": {"sha256": "0" * 64, "bytes": -1}},
         {"a": FILE | {"more": 1}},
         {str(number): FILE for number in range(1001)},
     ],
-    ids=range(13),
+    ids=range(10),
 )
 def test_a_list_of_files_is_names_and_digests_alone(
     make_binary: Make, files: dict[str, dict[str, object]]

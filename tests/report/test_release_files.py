@@ -13,7 +13,6 @@ import pytest
 from made_certificates import failed, renewed, reseal
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.fields import read_certificate
-from secretballot.report.certificate.release_files import is_release_file
 from secretballot.report.certificate.verify import verify_certificate
 
 Make = Callable[..., ReleasedLabels]
@@ -124,12 +123,3 @@ def test_another_file_is_refused_even_if_it_is_listed(
 def test_a_certificate_without_labels_in_its_list_is_refused(folder: Path) -> None:
     reseal(folder, lambda document: document["files"].pop("labels.csv"))
     assert failed(folder) == {"files"}
-
-
-def test_every_file_that_a_release_writes_is_known_and_no_other() -> None:
-    names = ["README.txt", "labels.csv", "schema.json", "queries.json", "student.onnx"]
-    names += [f"queries-{name}.{kind}" for name in ("map", "curve") for kind in ("svg", "png")]
-    assert all(map(is_release_file, [*names, "report.html"]))
-    others = ["", ".", "..", "certificate.json", "queries-.svg", "queries-a/b.svg", "labels.csv\n"]
-    others += ["labels.csv ", "votes.csv", "Labels.csv", "readme.txt", "student.pkl"]
-    assert not any(map(is_release_file, [*others, "student.skops", "queries-map.svg.exe"]))

@@ -16,7 +16,7 @@ from secretballot.exceptions import CertificateError, DataError
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.release import folder as folder_room
-from secretballot.report.release.folder import write_files
+from secretballot.report.release.folder import ReleaseJob, write_files
 from secretballot.report.student.load import load_student
 
 Make = Callable[..., ReleasedLabels]
@@ -43,21 +43,11 @@ def test_a_folder_holds_what_may_be_published(
     pytest.importorskip("onnxruntime")
     schema = {"columns": [{"name": "age <years>"}]}
     released = make_binary()
-    written = write_files(tmp_path, released, student=student, X_public=X_public, schema=schema)
+    written = write_files(tmp_path, ReleaseJob(released, None, X_public, schema), student=student)
     assert written.left_out == {}
-    assert (
-        names(tmp_path)
-        == set(written.files)
-        == {
-            "README.txt",
-            "certificate.json",
-            "labels.csv",
-            "model-card.md",
-            "report.html",
-            "schema.json",
-            "student.onnx",
-        }
-    )
+    texts = {"README.txt", "model-card.md", "report.html", "labels.csv"}
+    parts = {"certificate.json", "schema.json", "student.onnx"}
+    assert names(tmp_path) == set(written.files) == texts | parts
     assert json.loads((tmp_path / "schema.json").read_text()) == schema
     assert verify_certificate(tmp_path).ok
     loaded = load_student(tmp_path / "student.onnx")
@@ -76,12 +66,12 @@ def test_a_certificate_of_other_labels_is_refused(tmp_path: Path, make_binary: M
     )
     for released in (mixed, ReleasedLabels(two.queries, two.labels, two.classes, 250)):
         with pytest.raises(CertificateError, match="not the one of these"):
-            write_files(tmp_path, released)
+            write_files(tmp_path, ReleaseJob(released))
     assert "certificate.json" not in names(tmp_path)
 
 
 def test_the_time_of_writing_is_not_told(tmp_path: Path, make_binary: Make) -> None:
-    written = write_files(tmp_path, make_binary())
+    written = write_files(tmp_path, ReleaseJob(make_binary()))
     issued = datetime.fromisoformat(written.certificate["issued"]).timestamp()
     assert {path.stat().st_mtime for path in (tmp_path, *tmp_path.iterdir())} == {issued}
 
@@ -93,5 +83,5 @@ def test_a_reason_tells_no_address(
         raise DataError(f"{object()!r} cannot be written.")
 
     monkeypatch.setattr(folder_room, "student_bytes", refuse)
-    written = write_files(tmp_path, make_binary(), student=student)
+    written = write_files(tmp_path, ReleaseJob(make_binary()), student=student)
     assert written.left_out["student.onnx"] == "<object object at 0x...> cannot be written."

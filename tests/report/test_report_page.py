@@ -3,15 +3,19 @@ show."""
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from test_forgeries import chosen, summed
 
+from made_certificates import renewed
 from secretballot.released import ReleasedLabels
+from secretballot.report.release.facts import Facts
 from secretballot.report.release.page import render_page
-from secretballot.report.wording import power_bound
+from secretballot.report.release.words import sentences
 
 Make = Callable[..., ReleasedLabels]
 HOSTILE = [
@@ -131,18 +135,23 @@ def test_hostile_names_stay_text(make_binary: Make, make_multi: Make, make_withh
         text.encode("utf-8")
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "delta"), [(0.1, 0.0), (1.0, 1e-5), (3.0, 0.01), (50.0, 1e-9), (2000.0, 0.0)]
-)
-def test_the_limit_on_tests_is_the_tighter_of_two(epsilon: float, delta: float) -> None:
-    alarms = np.linspace(0, 1, 101)
-    limits = np.array([power_bound(epsilon, delta, alarm) for alarm in alarms])
-    assert np.all((limits >= alarms - 1e-12) & (limits <= 1))
-    assert np.all(np.diff(limits) >= -1e-12)
-    assert limits[0] == pytest.approx(delta)
+def test_the_page_shows_what_each_round_changed(make_binary: Make) -> None:
+    released = make_binary()
+    plan = {
+        "planned": 60,
+        "used": 60,
+        "rounds": [25, 25, 10],
+        "strategy": {"name": HOSTILE[0]},
+        "left": "none",
+    }
+    certificate = renewed(released.certificate | {"plan": plan})
+    page = Page(render_page(replace(released, certificate=certificate), curve=[None, 0.5, 1.0]))
+    assert "script" not in {tag for tag, _ in page.tags}
+    assert "What further labels changed" in page.said
+    assert "60 were used, in 3 rounds, by the strategy <script>alert(1)" in page.said
 
 
-def test_randomised_response_meets_the_limit() -> None:
-    epsilon = 1.3
-    lie = 1 / (1 + np.exp(epsilon))
-    assert power_bound(epsilon, 0.0, lie) == pytest.approx(1 - lie)
+@pytest.mark.parametrize("make", [chosen, summed])
+def test_labels_of_the_model_itself_are_no_test_of_it(make: Callable[[], ReleasedLabels]) -> None:
+    (said,) = sentences("quality", Facts(make()))
+    assert "the model's own predictions" in said

@@ -66,12 +66,9 @@ def test_a_field_that_is_gone_or_added_is_seen(make_binary: Make) -> None:
         ([(("released", "values"), [[201]])], "released"),
         ([(("released", "rows"), [1])], "released"),
         ([(("price", "delta_recomputed"), 1e-300)], "price"),
-        ([(("released", "queries"), 61)], "released"),
         ([(("released", "classes"), ["a", "b", "c"])], "mechanism"),
-        ([(("released", "classes"), ["a", "a"])], "fields"),
         ([(("released", "classes"), ["1", 1])], "fields"),
         ([(("composition", "reservation"), 0)], "fields"),
-        ([(("unit_column",), " ")], "fields"),
         ([(("software", "opendp"), "0.14.1")], "software"),
         ([(("software",), {})], "fields"),
         ([(("purpose",), "x" * 20_000)], "format"),
@@ -80,8 +77,6 @@ def test_a_field_that_is_gone_or_added_is_seen(make_binary: Make) -> None:
             "released",
         ),
         ([(("mechanism", "calibration"), "my own")], "mechanism"),
-        ([(("price", "delta_recomputed"), 2e-5)], "price"),
-        ([(("composition", "spent_after", "delta"), 4.1e-5)], "budget"),
         ([(("composition", "spent_after", "epsilon"), 0.5)], "budget"),
         ([(("unit",), "record"), (("unit_column",), None)], "mechanism"),
         ([(("events", 0, "version"), 2)], "events"),
@@ -92,14 +87,6 @@ def test_a_forger_cannot_break_what_must_agree(
     make_binary: Make, changes: list[Any], check: str
 ) -> None:
     assert check in failed(forged(make_binary().certificate, *changes))
-
-
-def test_labels_alone_do_not_pay_for_counts(make_binary: Make) -> None:
-    certificate = make_binary().certificate
-    alone = (("events",), [json_of(label_event(32.0, 60, 250))])
-    assert failed(forged(certificate, alone)) == {"mechanism"}
-    of_labels = (("mechanism", "release"), "labels")
-    assert "released" in failed(forged(certificate, alone, of_labels))
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,12 @@ from typer.testing import CliRunner, Result
 import secretballot as sb
 from quick_plans import few_budgets_in, quick_forecasts
 from secretballot.cli import app
+from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Task
 from secretballot.planning.plan.text import plan_text
 from secretballot.runs import moments_forecast
 from secretballot.runs.moments_forecast import forecast_moments
-from secretballot.runs.plan import plan_toml, write_plan
+from secretballot.runs.plan import classifier_by_plan, plan_toml
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)
 
@@ -85,20 +86,6 @@ def test_a_plan_with_a_stand_in_compares_the_methods(made: sb.Plan) -> None:
     assert "n_teachers" not in made.settings()
 
 
-def test_a_guess_recommends_the_default_and_promises_nothing_of_it(tmp_path: Path) -> None:
-    with quick_forecasts():
-        made = sb.plan(5000, 200, budget=BUDGET)
-        silos = sb.plan(5000, 200, budget=BUDGET, n_teachers=100)
-    assert (made.source, made.method, made.student_accuracy) == ("guess", "record-moments", None)
-    text = " ".join(plan_text(made).split())
-    assert "accuracy unknown without a labelled public table like the private one" in text
-    assert "instead pate: accuracy 0." in text
-    write_plan(made, tmp_path / "plan")
-    assert "votes of this plan" in (tmp_path / "plan" / "frontier.svg").read_text()
-    assert (silos.source, silos.method) == ("guess", "pate")
-    assert silos.student_accuracy == silos.recommended.expected.student_accuracy
-
-
 @pytest.fixture
 def files(tmp_path: Path, made: sb.Plan) -> Path:
     for name, n, seed in (("private", 4800, 3), ("public", 200, 4), ("test", 500, 5)):
@@ -129,3 +116,19 @@ def test_a_plan_of_moments_is_carried_out(files: Path) -> None:
     again = learn(files, *test)
     assert "finished already" in again.stderr
     assert "forecast   student accuracy 0." in again.stdout
+
+
+def test_a_plan_with_weights_of_classes_has_no_votes_and_hands_them_on(tmp_path: Path) -> None:
+    X, _ = rows(1200, 0)
+    rare = (X[:, 0] > 1.8).astype(np.int64)
+    with quick_forecasts():
+        made = sb.plan(4000, 200, budget=BUDGET, like=(X, rare), class_weight="balanced")
+        plain = sb.plan(4000, 200, budget=BUDGET, like=(X, rare), teacher="naive-bayes")
+    assert (made.method, made.recommended, made.evaluated) == ("record-moments", None, ())
+    assert made.settings()["class_weight"] == "balanced"
+    assert made.student_accuracy is not None
+    with pytest.raises(ParameterError, match="the plan has no setting of votes"):
+        classifier_by_plan(made)
+    assert "beware       The rarest class of the stand-in has" in plan_text(plain)
+    with pytest.raises(ParameterError, match="class_weight is about record moments"):
+        sb.plan(4000, 200, budget=BUDGET, like=(X, rare), n_teachers=20, class_weight="balanced")

@@ -65,7 +65,10 @@ def test_unread_numbers_are_placed_for_the_curator_alone(tmp_path: Path) -> None
     _, watch = read(tmp_path, private=PRIVATE.replace("30", SECRET).replace("TX", "CA"))
     (note,) = watch.notes
     assert note.private
-    assert "Column 'age' of the private file has 1 cells that are no numbers" in note.text
+    assert (
+        "Column 'age' of the private file: cells that are no numbers and count as missing: 1"
+        in note.text
+    )
     assert "(row 1)" in note.text
     assert SECRET not in note.text
 

@@ -12,45 +12,54 @@ import pytest
 from ledger_answers import answer
 from made_events import counts_event
 from secretballot.accounting import PrivacyBudget
-from secretballot.exceptions import LedgerError, ParameterError
+from secretballot.core.ledger import Ledger
+from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.report.certificate.build import certificate_digest
-from secretballot.runs.account import (
-    ledger_of_run,
-    open_ledger,
-    place_of_account,
-    question_of_total,
-    settle_request,
-    state_of_account,
-)
+from secretballot.runs.account import Account, place_of_account, settle_request
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
 EVENTS = [counts_event(100.0, 1)]
-PROMISE = {"unit": "record", "relation": "add-remove"}
+
+
+def paid(private: Path, ledger: Path | str | None = None, **more: Any) -> RunSpec:
+    """Return a run as its account sees it."""
+    fields = {"dataset": "d", "epsilon": 1.0, "delta": 1e-6, "total": (1.0, 1e-6), **more}
+    return RunSpec.read(private=private, ledger=None if ledger is None else str(ledger), **fields)
+
+
+def opened(place: Path, total: PrivacyBudget | None = BUDGET, **more: Any) -> Ledger:
+    """Open the ledger at a place, for a run about it."""
+    return Account(paid(place, **more), place).opened(total)
+
+
+def begun(run: RunSpec, folder: RunFolder) -> Ledger:
+    """Begin the run of a folder that was entered, as far as its account."""
+    ledger = Account.of_run(run, folder).opened(run.total)
+    settle_request(folder, ledger, Watch())
+    return ledger
 
 
 def test_an_account_is_opened_with_a_total_that_nobody_changes(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="total is missing, and a new account needs"):
-        open_ledger(tmp_path / "l", dataset="d", total=None, **PROMISE)
+        opened(tmp_path / "l", None)
     for total in (BUDGET, BUDGET, None):
-        assert open_ledger(tmp_path / "l", dataset="d", total=total, **PROMISE).budget == BUDGET
-    other = PrivacyBudget(2.0, 1e-6)
+        assert opened(tmp_path / "l", total).budget == BUDGET
     with pytest.raises(ParameterError, match=r"total is 2,1e-06, and the account .*with 1,1e-06"):
-        open_ledger(tmp_path / "l", dataset="d", total=other, **PROMISE)
+        opened(tmp_path / "l", PrivacyBudget(2.0, 1e-6))
 
 
 def test_a_new_ledger_promises_what_the_run_does_and_nothing_else(tmp_path: Path) -> None:
-    by_user = {"unit": "user", "relation": "add-remove"}
-    ledger = open_ledger(tmp_path / "l", dataset="d", total=BUDGET, **by_user)
+    ledger = opened(tmp_path / "l", unit="person")
     assert (ledger.unit, ledger.relation) == ("user", "add-remove")
     with pytest.raises(
         LedgerError, match="unit 'user' under 'add-remove', and this release is about unit 'record'"
     ):
-        open_ledger(tmp_path / "l", dataset="d", total=BUDGET, **PROMISE)
-    open_ledger(tmp_path / "records", dataset="d", total=BUDGET, **PROMISE)
-    assert open_ledger(tmp_path / "records", dataset="d", total=BUDGET, **by_user).unit == "record"
+        opened(tmp_path / "l")
+    opened(tmp_path / "records")
+    assert opened(tmp_path / "records", unit="person").unit == "record"
 
 
 @pytest.mark.parametrize("ending", [None, "commit", "reserve", "forfeit"])
@@ -58,7 +67,7 @@ def test_a_new_ledger_promises_what_the_run_does_and_nothing_else(tmp_path: Path
 def test_a_run_goes_on_under_its_key_unless_that_was_forfeited(
     tmp_path: Path, ending: str | None, of: str
 ) -> None:
-    ledger = open_ledger(tmp_path / "l", dataset="d", total=BUDGET, **PROMISE)
+    ledger = opened(tmp_path / "l")
     with RunFolder(tmp_path / "out", {}) as folder:
         key = folder.request
         if ending:
@@ -75,12 +84,6 @@ def test_a_run_goes_on_under_its_key_unless_that_was_forfeited(
     assert RunFolder(tmp_path / "out", {}).request == key
 
 
-def paid(private: Path, ledger: Path | str | None = None, **more: Any) -> RunSpec:
-    """Return a run as its account sees it."""
-    fields = {"dataset": "d", "epsilon": 1.0, "delta": 1e-6, "total": (1.0, 1e-6), **more}
-    return RunSpec.read(private=private, ledger=None if ledger is None else str(ledger), **fields)
-
-
 def test_the_account_lies_beside_the_private_file_unless_another_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,12 +98,8 @@ def test_the_account_lies_beside_the_private_file_unless_another_is_named(
     assert place_of_account(paid(link), folder) == beside
     assert place_of_account(paid(private, tmp_path / "l"), folder) == tmp_path / "l"
     assert place_of_account(paid(private, ledger="own"), folder) == folder.ledger
-    accounts = tmp_path / "accounts"
-    accounts.mkdir()
-    named = paid(private, accounts, dataset="../x/y")
-    assert place_of_account(named, folder) == accounts / ".._x_y.ledger"
-    monkeypatch.setenv("SECRETBALLOT_LEDGER", str(accounts))
-    assert place_of_account(paid(private), folder) == accounts / "d.ledger"
+    monkeypatch.setenv("SECRETBALLOT_LEDGER", str(tmp_path / "usual"))
+    assert place_of_account(paid(private), folder) == tmp_path / "usual"
     assert place_of_account(paid(private, tmp_path / "l"), folder) == tmp_path / "l"
     assert place_of_account(paid(private, ledger="own"), folder) == folder.ledger
 
@@ -109,48 +108,47 @@ def test_a_run_that_began_with_an_account_in_its_vault_goes_on_with_it(tmp_path:
     folder = RunFolder(tmp_path / "out", {})
     private = tmp_path / "p.csv"
     with folder:
-        open_ledger(folder.ledger, dataset="d", total=BUDGET, **PROMISE)
+        opened(folder.ledger)
         assert place_of_account(paid(private), folder) == folder.ledger
 
 
 def test_a_run_opens_an_account_with_the_total_that_was_given(tmp_path: Path) -> None:
     run, folder = paid(tmp_path / "p", total=(4, 1e-5)), RunFolder(tmp_path / "out", {})
-    assert not state_of_account(run, folder, "record").exists
+    assert Account.of_run(run, folder).ledger is None
     with folder:
-        ledger = ledger_of_run(run, folder, "record", Watch())
+        ledger = begun(run, folder)
     assert ledger.budget == run.total == PrivacyBudget(4.0, 1e-5)
     assert ledger.path == tmp_path / "p.ledger"
-    state = state_of_account(run, folder, "record")
-    assert (state.budget, state.admits, state.releases, state.own) == (run.total, True, 0, False)
+    said = Account.of_run(run, folder).to_json()
+    assert (said["total"], said["releases"], said["own"]) == (ledger.budget.to_json(), 0, False)
     assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
 
 
 def test_a_new_account_is_asked_about_and_an_old_one_is_not(tmp_path: Path) -> None:
     def asked(run: RunSpec) -> list[str]:
-        folder = RunFolder(tmp_path / "out", {})
-        place = place_of_account(run, folder)
-        return [one.text for one in question_of_total(run, place, own=place == folder.ledger)]
+        account = Account.of_run(run, RunFolder(tmp_path / "out", {}))
+        return [one.text for one in account.questions(run.total)]
 
     (tmp_path / "old.ledger").touch()
     (text,) = asked(paid(tmp_path / "p", total=None))
     assert text.startswith("no account exists for 'd' at ")
     assert "(beside it: old.ledger)" in text
     assert asked(paid(tmp_path / "p")) == asked(paid(tmp_path / "p", "own", total=None)) == []
-    open_ledger(tmp_path / "p.ledger", dataset="d", total=BUDGET, **PROMISE)
+    with pytest.raises(BudgetError, match="is less than the price"):
+        asked(paid(tmp_path / "p", total=(0.5, 1e-6)))
+    opened(tmp_path / "p.ledger")
     assert asked(paid(tmp_path / "p", total=None)) == []
 
 
 def test_a_full_account_says_so_before_anything_is_done(tmp_path: Path) -> None:
-    run, folder = paid(tmp_path / "p"), RunFolder(tmp_path / "out", {})
-    ledger = open_ledger(tmp_path / "p.ledger", dataset="d", total=BUDGET, **PROMISE)
+    ledger = opened(tmp_path / "p.ledger")
     number = ledger.reserve(EVENTS, PrivacyBudget(0.5, 5e-7), request="r", purpose="")
     answer(ledger, number, b"answer")
-    state = state_of_account(run, folder, "record")
-    assert (state.exists, state.admits, state.releases) == (True, False, 1)
-    assert state.left is not None
-    assert state.left.epsilon == pytest.approx(0.5)
-    with pytest.raises(LedgerError, match="account of the dataset 'd', and this run is about 'e'"):
-        state_of_account(paid(tmp_path / "p", dataset="e"), folder, "record")
+    account = Account.of_run(paid(tmp_path / "p"), RunFolder(tmp_path / "out", {}))
+    assert account.to_json()["left"]["epsilon"] == pytest.approx(0.5)
+    account.refuse_beyond("r")  # which was paid for
+    with pytest.raises(BudgetError, match=r"epsilon 0\.5 and delta .* are left"):
+        account.refuse_beyond("another")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
@@ -158,7 +156,7 @@ def test_a_folder_that_may_not_be_written_into_is_told_of(tmp_path: Path) -> Non
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o500)
     with pytest.raises(LedgerError, match="name another place with --ledger"):
-        open_ledger(closed / "l", dataset="d", total=BUDGET, **PROMISE)
+        opened(closed / "l")
 
 
 def test_an_interrupted_run_goes_on_with_the_account_that_it_began_with(
@@ -168,15 +166,15 @@ def test_an_interrupted_run_goes_on_with_the_account_that_it_began_with(
     monkeypatch.setenv("SECRETBALLOT_LEDGER", str(named))
     first = RunFolder(tmp_path / "out", {})
     with suppress(KeyboardInterrupt), first:
-        ledger = ledger_of_run(run, first, "record", Watch())
+        ledger = begun(run, first)
         number = ledger.reserve(EVENTS, BUDGET, request=first.request, purpose="")
         answer(ledger, number, b"answer")
         raise KeyboardInterrupt
     monkeypatch.delenv("SECRETBALLOT_LEDGER")
     again = RunFolder(tmp_path / "out", {})
-    assert state_of_account(run, again, "record").releases == 1
     with again:
-        ledger = ledger_of_run(run, again, "record", Watch())
+        ledger = begun(run, again)
+        assert ledger.releases() == 1
         assert (ledger.path, again.request) == (named, first.request)
         again.release.mkdir()
         certificate = {"digest": certificate_digest({})}
@@ -187,17 +185,17 @@ def test_an_interrupted_run_goes_on_with_the_account_that_it_began_with(
     assert not (tmp_path / "p.ledger").exists()
 
 
-def _begun(run: RunSpec, root: Path) -> None:
+def broken_off(run: RunSpec, root: Path) -> None:
     """Begin a run, and break it off by hand."""
     folder = RunFolder(root, {})
     with suppress(KeyboardInterrupt), folder:
-        ledger_of_run(run, folder, "record", Watch())
+        begun(run, folder)
         raise KeyboardInterrupt
 
 
 def test_an_account_that_is_gone_is_not_replaced_by_a_new_one(tmp_path: Path) -> None:
     run, place = paid(tmp_path / "p"), tmp_path / "p.ledger"
-    _begun(run, tmp_path / "out")
+    broken_off(run, tmp_path / "out")
     moved = place.rename(tmp_path / "elsewhere")
     (tmp_path / "p.ledger-journal").unlink(missing_ok=True)
     folder = RunFolder(tmp_path / "out", {})
@@ -205,34 +203,32 @@ def test_an_account_that_is_gone_is_not_replaced_by_a_new_one(tmp_path: Path) ->
         LedgerError, match=r"account .*p\.ledger alone, which is not found any more"
     )
     with gone, folder:
-        ledger_of_run(run, folder, "record", Watch())
+        begun(run, folder)
     assert not place.exists()
     moved.rename(place)
     with RunFolder(tmp_path / "out", {}) as folder:
-        ledger_of_run(run, folder, "record", Watch())
+        begun(run, folder)
 
 
 def test_an_account_that_moved_with_its_file_is_known_again_and_no_other(tmp_path: Path) -> None:
-    _begun(paid(tmp_path / "p"), tmp_path / "out")
+    broken_off(paid(tmp_path / "p"), tmp_path / "out")
     (tmp_path / "new").mkdir()
     (tmp_path / "p.ledger").rename(tmp_path / "new" / "p.ledger")
-    open_ledger(tmp_path / "q.ledger", dataset="d", total=PrivacyBudget(2.0, 1e-5), **PROMISE)
+    opened(tmp_path / "q.ledger", PrivacyBudget(2.0, 1e-5))
     folder = RunFolder(tmp_path / "out", {})
     with pytest.raises(LedgerError, match="put it back in its place"), folder:
-        ledger_of_run(paid(tmp_path / "q", total=None), folder, "record", Watch())
+        begun(paid(tmp_path / "q", total=None), folder)
     with RunFolder(tmp_path / "out", {}) as folder:
         run = paid(tmp_path / "new" / "p")
-        ledger = ledger_of_run(run, folder, "record", Watch())
+        ledger = begun(run, folder)
     assert ledger.path == tmp_path / "new" / "p.ledger"
 
 
-def test_what_the_run_would_refuse_of_its_account_is_refused_of_a_question_too(
-    tmp_path: Path,
-) -> None:
-    folder = RunFolder(tmp_path / "out", {})
+def test_an_account_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="since its folder does not exist"):
-        state_of_account(paid(tmp_path / "p", tmp_path / "none" / "l"), folder, "record")
-    open_ledger(tmp_path / "p.ledger", dataset="d", total=BUDGET, **PROMISE)
-    replaced = paid(tmp_path / "p", relation="replace-one")
+        opened(tmp_path / "none" / "l")
+    opened(tmp_path / "l")
     with pytest.raises(LedgerError, match="'replace-one'"):
-        state_of_account(replaced, folder, "record")
+        opened(tmp_path / "l", relation="replace-one")
+    with pytest.raises(LedgerError, match="account of the dataset 'd', and this run is about 'e'"):
+        opened(tmp_path / "l", dataset="e")

@@ -138,9 +138,8 @@ def test_lists_of_words_may_quote_commas() -> None:
 
 def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path: Path) -> None:
     assert refusal(epsilom=1) == "There is no setting 'epsilom' (did you mean epsilon?)."
-    assert refusal(teachers=3, max_abstained=5, colour=1) == (
-        "There is no setting 'teachers' (did you mean n_teachers?) and no setting 'max_abstained'"
-        " (did you mean mechanism=NAME:max_abstentions=VALUE?) and no setting 'colour'."
+    assert refusal(teachers=3, colour=1) == (
+        "There is no setting 'teachers' (did you mean n_teachers?) and no setting 'colour'."
     )
     misplaced = file(tmp_path, "[budget]\nn_teachers = 3\nn_querys = 4\n")
     assert refusal(misplaced) == (
@@ -224,21 +223,6 @@ def test_a_setting_of_another_method_is_refused() -> None:
         assert refusal(**PRICE, **fields).startswith(words)
 
 
-@pytest.mark.parametrize("method", ["record-votes", "semi-private"])
-@pytest.mark.parametrize(
-    ("target", "kind"),
-    [({"bounds": "0,1"}, "a number"), ({"target": "a,b"}, "several labels")],
-)
-def test_a_method_of_classes_learns_nothing_else(
-    method: str, target: dict[str, Any], kind: str
-) -> None:
-    words = f"method is {method}, which learns classes, and the target is {kind}; use rec"
-    more = {"delta": 0, "hypotheses": "stumps"} if method == "semi-private" else {}
-    spec = RunSpec.read(**PRICE | {"method": method, "target": "a"} | target | more)
-    with pytest.raises(ParameterError, match=words):
-        method_of(spec).check()
-
-
 @pytest.mark.parametrize(
     ("name", "same", "other"),
     [
@@ -316,7 +300,6 @@ def test_a_run_is_known_by_what_shapes_its_release_alone(tmp_path: Path) -> None
         "mechanism": "labels",
         "n_queries": 9,
         "strategy": "margin",
-        "abstentions": "random",
         "random_state": 1,
         "purpose": "to plan beds",
     }

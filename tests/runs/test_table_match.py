@@ -129,7 +129,6 @@ def test_a_check_says_all_that_it_finds_at_once(tmp_path: Path) -> None:
     private = abbreviated()
     private.loc[3, "ill"] = "maybe"
     private["note"] = "x"
-    private["age"] = (private["age"].astype(int) + 50).astype(str)
     given = spec_of(tmp_path, private, people().drop(columns="ill"), unit="person", drop=("void",))
     check = TableCheck(given)
     for words in (
@@ -142,12 +141,9 @@ def test_a_check_says_all_that_it_finds_at_once(tmp_path: Path) -> None:
     assert len(check.stopping) == 4
     assert check.problem is not None
     assert check.rows == {"private": N, "public": N}
-    assert [column.name for column in check.columns] == ["ward", "age"]
-    ward, age = check.columns
-    assert (ward.strange, ward.public_strange, ward.beyond) == (1.0, 0.0, None)
-    assert age.beyond is not None
-    assert 0.5 < age.beyond < 1
-    assert "1.0" not in repr(ward)
+    assert [column["name"] for column in check.columns] == ["ward", "age"]
+    ward = check.columns[0]
+    assert (ward["strange"], ward["public_strange"]) == (1.0, 0.0)
     assert repr(check).startswith("<secretballot.runs.check.TableCheck object")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["private.csv", "public.csv"]
 

@@ -28,7 +28,7 @@ def line_to(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     transports: list[InProcess] = []
 
     def serve(place: Place) -> InProcess:
-        transport = InProcess(application(place.settings, opened=True))
+        transport = InProcess(application(place.settings))
         transports.append(transport)
         own = remote._Line.__init__
 

@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 import secretballot as sb
 from noisy_plans import noisy, priced
 from secretballot.accounting.recipes import Terms
-from secretballot.service.api_keys import KeyRing
+from secretballot.service.access import Access
 from secretballot.service.settings import ServiceSettings, read_settings
 from sessions import session_of, sparse
 
@@ -43,11 +43,11 @@ class Place:
 
     def key(self, role: str = "analyst", dataset: str = "registry", **given: Any) -> dict[str, str]:
         """Return the headers of a new key."""
-        token = KeyRing(self.settings.state).add(role, [dataset], **given)[1]
-        return {"Authorization": f"Bearer {token}"}
+        return {"Authorization": f"Bearer {self.token(role, dataset, **given)}"}
 
-    def token(self, role: str = "analyst", dataset: str = "registry") -> str:
-        return KeyRing(self.settings.state).add(role, [dataset])[1]
+    def token(self, role: str = "analyst", dataset: str = "registry", **given: Any) -> str:
+        with Access(self.settings.state) as access:
+            return access.add(role, [dataset], **given)[1]
 
 
 class InProcess(httpx.BaseTransport):

@@ -11,7 +11,6 @@ from served_places import MARKED_NUMBER, QUERIES, Place, TestClient
 import secretballot as sb
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.service.app import application
-from secretballot.service.json_logs import JsonLines
 from secretballot.service.problems import KINDS, MEDIA_TYPE
 from secretballot.service.served import AskedPoints
 
@@ -34,7 +33,7 @@ def problem(response: httpx.Response, kind: str) -> dict[str, Any]:
 
 def test_answers_are_those_of_the_session_and_are_paid_once(place: Place) -> None:
     key = place.key()
-    with TestClient(application(place.settings, opened=True)) as client:
+    with TestClient(application(place.settings)) as client:
         first = client.post(QUESTIONS, json={"points": points(3)}, headers=key)
         assert first.status_code == 200
         again = client.post(QUESTIONS, json={"points": points(4)}, headers=key)
@@ -55,7 +54,7 @@ def test_answers_are_those_of_the_session_and_are_paid_once(place: Place) -> Non
 
 def test_a_preview_says_what_a_request_would_take_and_takes_nothing(place: Place) -> None:
     key = place.key()
-    with TestClient(application(place.settings, opened=True)) as client:
+    with TestClient(application(place.settings)) as client:
         client.post(QUESTIONS, json={"points": points(2)}, headers=key)
         asked = {"points": [*points(3), points(1, 2)[0]]}
         for _ in range(2):
@@ -65,7 +64,7 @@ def test_a_preview_says_what_a_request_would_take_and_takes_nothing(place: Place
 
 def test_questions_that_come_together_are_answered_in_one_transaction(place: Place) -> None:
     """While the first is answered all others wait, and are the second group."""
-    key, app = place.key(), application(place.settings, opened=True)
+    key, app = place.key(), application(place.settings)
 
     async def ask_all() -> list[httpx.Response]:
         transport = httpx.ASGITransport(app)
@@ -93,8 +92,8 @@ def test_questions_that_come_together_are_answered_in_one_transaction(place: Pla
 def test_a_question_that_the_ledger_fails_for_fails_alone(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key, app = place.key(quota=50), application(place.settings, opened=True)
-    stream = app.state.service.datasets["registry"].sessions["session"].session.stream
+    key, app = place.key(quota=50), application(place.settings)
+    stream = app.state.service.datasets["registry"].sessions["session"].session._stream
     given, hurt = stream.answer, points(5)[3]
     digest = question_digests(np.array([hurt]))[0]
 
@@ -126,22 +125,22 @@ def test_a_question_that_the_ledger_fails_for_fails_alone(
 def test_where_the_ledger_is_gone_for_all_nobody_is_asked_one_by_one(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app, tries = application(place.settings, opened=True), []
+    app, tries = application(place.settings), []
     served = app.state.service.datasets["registry"].sessions["session"]
 
     def broken(*_: Any) -> Any:
         tries.append(1)
         raise sb.LedgerError("gone")
 
-    monkeypatch.setattr(served.session.stream, "answer", broken)
-    key = app.state.service.keys.add("analyst", ["registry"])[0]
+    monkeypatch.setattr(served.session._stream, "answer", broken)
+    key = app.state.service.access.add("analyst", ["registry"])[0]
     group = [
         AskedPoints(rows, question_digests(rows), key, str(row))
         for row, rows in enumerate(np.array(points(8))[:, None])
     ]
     assert [reply.kind for reply in served.answer(group)] == ["ledger-unavailable"] * 8
     assert len(tries) == 3  # all together, and two by themselves
-    assert app.state.service.audit.asked(key.id, "registry") == 0
+    assert app.state.service.access.asked(key.id, "registry") == 0
 
 
 @pytest.mark.parametrize(
@@ -163,7 +162,7 @@ def test_points_that_cannot_be_asked_cost_nothing(
     shared_place: Place, body: bytes, kind: str
 ) -> None:
     key = shared_place.key()
-    with TestClient(application(shared_place.settings, opened=True)) as client:
+    with TestClient(application(shared_place.settings)) as client:
         problem(client.post(QUESTIONS, content=body, headers=key), kind)
         address = QUESTIONS.removesuffix("/questions")
         assert client.get(address, headers=key).json()["used"] == 0
@@ -173,7 +172,7 @@ def test_a_body_without_end_is_refused_while_it_comes(shared_place: Place) -> No
     """Of a gigabyte that does not say how large it is, no more is taken than may come."""
     limit = shared_place.settings.limits.body_bytes
     key, taken = shared_place.key(), [0]
-    app = application(shared_place.settings, opened=True)
+    app = application(shared_place.settings)
 
     async def endless() -> Any:
         for _ in range(1024):
@@ -204,7 +203,7 @@ def test_large_bodies_are_read_a_few_at_a_time_and_small_ones_beside_them(
     shared_place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("secretballot.service.app._LARGE_BODIES", 2)
-    app, key, go = application(shared_place.settings, opened=True), shared_place.key(), [False]
+    app, key, go = application(shared_place.settings), shared_place.key(), [False]
     begun: list[int] = []
 
     async def large(number: int) -> Any:
@@ -235,7 +234,7 @@ def test_a_slow_body_is_cut_off(shared_place: Place) -> None:
     config.write_text(f"{text}\n[limits]\nbody_seconds = 0.2\n")
     key, app = (
         shared_place.key(),
-        application(Place(shared_place.folder, config).settings, opened=True),
+        application(Place(shared_place.folder, config).settings),
     )
 
     async def slow() -> Any:
@@ -264,7 +263,7 @@ def test_damaged_tables_are_unreadable(shared_place: Place, kind: str) -> None:
             writer.write_table(table)
     whole = sink.getvalue().to_pybytes()
     headers = {**shared_place.key(), "Content-Type": f"application/{kind}"}
-    with TestClient(application(shared_place.settings, opened=True)) as client:
+    with TestClient(application(shared_place.settings)) as client:
         for content in (b"", whole[: len(whole) // 2], b"x" + whole, bytes(len(whole))):
             found = client.post(QUESTIONS, content=content, headers=headers)
             problem(found, "unreadable")
@@ -278,7 +277,7 @@ def test_an_error_that_nobody_foresaw_is_told_by_nothing_and_logged_by_type_and_
 
     key = place.key(quota=5)
     caplog.set_level(0)
-    with TestClient(application(place.settings, opened=True)) as client:
+    with TestClient(application(place.settings)) as client:
         with monkeypatch.context() as once:
             once.setattr(sb.TrainedTeachers, "vote", broken)
             found = client.post(QUESTIONS, json={"points": points(2)}, headers=key)
@@ -290,7 +289,7 @@ def test_an_error_that_nobody_foresaw_is_told_by_nothing_and_logged_by_type_and_
         monkeypatch.setattr("secretballot.service.app.Service.session", broken)
         address = QUESTIONS.removesuffix("/questions")
         problem(client.get(address, headers=key), "defect")
-    lines = [JsonLines().format(record) for record in caplog.records]
+    lines = caplog.messages
     troubles = [line for line in lines if "ZeroDivisionError" in line]
     assert len(troubles) >= 3
     assert "test_answering.py" in troubles[0] or "session.py" in troubles[0]
@@ -304,7 +303,7 @@ def test_no_private_cell_is_said_or_logged(
     key = place.key("curator", "*")
     caplog.set_level(0)
     texts = []
-    with TestClient(application(place.settings, opened=True)) as client:
+    with TestClient(application(place.settings)) as client:
         openapi = client.get("/openapi.json").json()
         for path in openapi["paths"]:
             address = path.format(

@@ -84,6 +84,30 @@ def test_more_than_may_wait_is_refused_at_once() -> None:
     assert recorder.groups == [[0], [2]]
 
 
+def test_who_left_takes_no_place() -> None:
+    recorder = Recorder()
+
+    async def ask() -> int:
+        gathered = collector(recorder, most_waiting=3)
+        recorder.go.clear()
+        first = asyncio.create_task(gathered.ask(0, 1))
+        await recorder.begun()
+        left = asyncio.create_task(gathered.ask(2, 3))
+        await asyncio.sleep(0)
+        left.cancel()
+        await asyncio.wait([left])
+        other = asyncio.create_task(gathered.ask(4, 3))
+        await asyncio.sleep(0)
+        recorder.go.set()
+        found = await other
+        await first
+        await gathered.close()
+        return found
+
+    assert asyncio.run(ask()) == 4
+    assert recorder.groups == [[0], [4]]
+
+
 def test_nothing_queues_behind_a_group_that_hangs() -> None:
     recorder = Recorder()
 
@@ -123,7 +147,7 @@ def test_an_error_that_nobody_foresaw_reaches_everybody_as_a_defect() -> None:
 
 def test_a_locked_ledger_refuses_and_does_not_queue(place: Place) -> None:
     place.config.write_text(place.config.read_text() + "\n[limits]\nanswer_seconds = 0.4\n")
-    key, app = place.key(), application(place.settings, opened=True)
+    key, app = place.key(), application(place.settings)
     lock = sqlite3.connect(place.folder / "registry.ledger", isolation_level=None)
 
     async def ask() -> None:

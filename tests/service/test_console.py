@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "src/secretballot/service/page"
 
 
 def test_the_page_has_few_files_with_strict_policies(place: Place) -> None:
-    with TestClient(application(place.settings, opened=True)) as client:
+    with TestClient(application(place.settings)) as client:
         for address, kind in (
             ("/", "text/html"),
             ("/console.css", "text/css"),
@@ -53,7 +53,7 @@ def test_nothing_comes_from_elsewhere_and_no_text_becomes_markup() -> None:
 
 def test_a_certificate_is_verified_for_whoever_may_see_it(place: Place) -> None:
     address = "/v1/datasets/registry/sessions/session"
-    with TestClient(application(place.settings, opened=True)) as client:
+    with TestClient(application(place.settings)) as client:
         key = place.key()
         assert client.get(f"{address}/verification").status_code == 401
         before = client.get(f"{address}/verification", headers=key)

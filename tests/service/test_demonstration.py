@@ -6,10 +6,9 @@ from pathlib import Path
 import httpx
 import pandas as pd
 import pytest
-from served_places import TestClient
+from served_places import Place, TestClient
 
 from campaigns import demo_service
-from secretballot.service.api_keys import KeyRing
 from secretballot.service.app import application
 from secretballot.service.settings import read_settings
 
@@ -19,8 +18,8 @@ def test_the_demonstration_has_a_session_a_plan_a_release_and_a_key(tmp_path: Pa
     demo_service.prepare(tmp_path, questions=30)
     points = json.loads(pd.read_csv(tmp_path / "points.csv").head(3).to_json(orient="records"))
     settings = read_settings(tmp_path / "service.toml")
-    headers = {"Authorization": f"Bearer {KeyRing(settings.state).add('analyst', ['*'])[1]}"}
-    with TestClient(application(settings, opened=True)) as client:
+    headers = Place(tmp_path, tmp_path / "service.toml").key("analyst", "*")
+    with TestClient(application(settings)) as client:
 
         def get(address: str) -> httpx.Response:
             return client.get(address, headers=headers)

@@ -16,6 +16,7 @@ from secretballot.service.app import application
 from secretballot.service.settings import read_settings
 
 BASE = "/v1/datasets/registry"
+QUESTIONS_ROUTE = "/v1/datasets/{dataset}/sessions/{session}/questions"
 
 
 def test_a_release_is_downloaded_as_it_is_and_nothing_else(place: Place) -> None:
@@ -29,7 +30,7 @@ def test_a_release_is_downloaded_as_it_is_and_nothing_else(place: Place) -> None
         place.config.read_text().replace("sessions =", 'releases = ["first-release"]\nsessions =')
     )
     key = place.key("auditor")
-    with TestClient(application(place.settings, opened=True)) as client:
+    with TestClient(application(place.settings)) as client:
         listed = client.get("/v1/datasets", headers=key).json()["datasets"][0]["releases"]
         names = {one.name for one in release.iterdir()}
         assert set(listed["first-release"]) == names
@@ -43,12 +44,12 @@ def test_a_release_is_downloaded_as_it_is_and_nothing_else(place: Place) -> None
         (release / "README.txt").write_text("something else")
         problem(client.get(f"{BASE}/releases/first-release/README.txt", headers=key), "not-found")
     with pytest.raises(DataError, match="does not verify"):
-        application(place.settings, opened=True)
+        application(place.settings)
 
 
 def test_numbers_tell_requests_and_no_value(place: Place) -> None:
     key = place.key("curator", "*")
-    with TestClient(application(place.settings, opened=True)) as client:
+    with TestClient(application(place.settings)) as client:
         client.post(QUESTIONS, json={"points": points(3)}, headers=key)
         client.post(QUESTIONS, content=b"{", headers=key)
         client.get("/v1/anything/else", headers=key)
@@ -56,7 +57,7 @@ def test_numbers_tell_requests_and_no_value(place: Place) -> None:
     place_of = 'dataset="registry",session="session"'
     assert f"secretballot_questions_total{{{place_of}}} 3.0" in text
     assert f"secretballot_questions_left{{{place_of}}} {QUERIES - 3}.0" in text
-    assert 'secretballot_problems_total{kind="unreadable"} 1.0' in text
+    assert f'route="{QUESTIONS_ROUTE}",status="400"}} 1.0' in text
     assert 'route="none",status="404"' in text
     assert "anything" not in text
     for word in (*CLASSES, str(MARKED_NUMBER)):
@@ -69,7 +70,7 @@ def test_answers_leave_on_a_grid_and_in_one_size_where_that_is_asked_for(tmp_pat
         place.config.read_text() + "\n[answers]\ngrid_seconds = 0.3\nsize_bytes = 1024\n"
     )
     key = place.key()
-    with TestClient(application(place.settings, opened=True)) as client:
+    with TestClient(application(place.settings)) as client:
         sizes = set()
         for body in (
             json.dumps({"points": points(1)}),  # new
@@ -101,9 +102,19 @@ def test_the_settings_of_the_guide_are_read_and_are_the_defaults(tmp_path: Path)
     assert shown.state == least.state
 
 
+def test_what_is_extended_answer_by_answer_is_what_a_fresh_look_finds(place: Place) -> None:
+    key, address = place.key(), "/v1/datasets/registry/sessions/session"
+    with TestClient(application(place.settings)) as client:
+        for asked in ([0, 1], [1, 2], [2, 3, 4]):
+            client.post(QUESTIONS, json={"points": [points(1, n)[0] for n in asked]}, headers=key)
+            found = client.get(f"{address}/released", headers=key).json()
+            fresh = sb.LabelingSession.reopen(place.folder / "vault").transcript().to_json()
+            assert found == fresh
+
+
 def test_the_certificate_says_that_a_session_was_closed_meanwhile(place: Place) -> None:
     key, address = place.key(), "/v1/datasets/registry/sessions/session"
-    with TestClient(application(place.settings, opened=True)) as client:
+    with TestClient(application(place.settings)) as client:
         points = [[1.0, 2.0], [3.0, 4.0]]
         assert client.post(f"{address}/questions", json={"points": points}, headers=key).is_success
         before = client.get(f"{address}/certificate", headers=key).json()

@@ -15,10 +15,8 @@ from served_places import Place, TestClient, made_place
 
 from secretballot.foreign_code import isolated
 from secretballot.service import app
-from secretballot.service.api_keys import KeyRing
-from secretballot.service.json_logs import event
 from secretballot.service.points import ARROW, PARQUET, points_in
-from secretballot.service.problems import ProblemError
+from secretballot.service.problems import ProblemError, log_trouble
 
 QUESTIONS = "/v1/datasets/registry/sessions/session/questions"
 FRAME = {"kind": "frame", "columns": [["site", "str", None]]}
@@ -134,7 +132,7 @@ def test_small_tables_are_not_read_on_the_loop(
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     key = {**shared_place.key(), "Content-Type": ARROW}
-    with TestClient(app.application(shared_place.settings, opened=True)) as client:
+    with TestClient(app.application(shared_place.settings)) as client:
         content = sink.getvalue().to_pybytes()
         assert client.post(QUESTIONS, content=content, headers=key).status_code == 200
     assert len(threads) == 1
@@ -145,7 +143,7 @@ def test_small_tables_are_not_read_on_the_loop(
 def test_half_of_a_surrogate_pair_is_no_text(tmp_path: Path, cell: bytes) -> None:
     place = made_place(tmp_path, frames=True)
     key = {**place.key(), "Content-Type": "application/json"}
-    with TestClient(app.application(place.settings, opened=True)) as client:
+    with TestClient(app.application(place.settings)) as client:
         body = b'{"points": [{"age": 1, "site": ' + cell + b"}]}"
         found = client.post(QUESTIONS, content=body, headers=key)
         assert (found.status_code, found.json()["type"]) == (400, "/problems/unreadable")
@@ -157,32 +155,7 @@ def test_lines_of_the_log_are_written_while_a_teacher_votes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Learners are silenced for the whole process, and other requests are answered meanwhile."""
-    logger = logging.getLogger("secretballot.service")
-    logger.addHandler(caplog.handler)
-    caplog.set_level(logging.INFO, logger="secretballot.service")
-    try:
-        with isolated(0, sklearn.get_config()):
-            event("request", status=401)
-    finally:
-        logger.removeHandler(caplog.handler)
-    assert [record.__dict__["fields"] for record in caplog.records][-1:] == [{"status": 401}]
-
-
-def test_a_key_revoked_while_the_keys_are_read_is_revoked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ring, other = KeyRing(tmp_path / "state"), KeyRing(tmp_path / "state")
-    key, token = other.add("analyst", ["registry"])
-    read = ring._keys_in_file
-
-    def read_and_be_overtaken() -> Any:
-        found = read()
-        monkeypatch.undo()
-        other.revoke(key.id)
-        return found
-
-    monkeypatch.setattr(ring, "_keys_in_file", read_and_be_overtaken)
-    assert ring.find(token) == key
-    found = ring.find(token)
-    assert found is not None
-    assert found.revoked_at
+    caplog.set_level(logging.INFO)
+    with isolated(0, sklearn.get_config()):
+        log_trouble(ZeroDivisionError("a private cell"), "defect")
+    assert caplog.messages == ["defect: ZeroDivisionError at no line of ours"]

@@ -7,15 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from served_places import TestClient
+from served_places import Place, TestClient
 from test_answering import problem
 from typer.testing import CliRunner, Result
 
 import secretballot as sb
 from secretballot.cli import app
-from secretballot.service.api_keys import KeyRing
 from secretballot.service.app import application
-from secretballot.service.settings import read_settings
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 from patients import rows, write_files
@@ -39,10 +37,8 @@ def prepare(*more: str) -> Result:
 
 
 def client_of(folder: Path) -> tuple[TestClient, dict[str, str]]:
-    settings = read_settings(folder / "service" / "service.toml")
-    token = KeyRing(settings.state).add("analyst", ["registry"])[1]
-    client = TestClient(application(settings, opened=True))
-    return client, {"Authorization": f"Bearer {token}"}
+    place = Place(folder, folder / "service" / "service.toml")
+    return TestClient(application(place.settings)), place.key()
 
 
 def test_one_command_makes_a_dataset_that_is_asked_by_column(folder: Path) -> None:

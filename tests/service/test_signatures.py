@@ -15,7 +15,6 @@ import secretballot as sb
 from secretballot.cli import app
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.service.app import application
-from secretballot.service.json_logs import JsonLines
 
 BASE = "/v1/datasets/registry"
 CERTIFICATE = f"{BASE}/sessions/session/certificate"
@@ -69,7 +68,7 @@ def test_what_the_service_served_is_accepted_by_its_public_key(
 def test_a_service_without_a_key_signs_nothing_and_says_so(
     place: Place, tmp_path: Path, line_to: Any
 ) -> None:
-    with TestClient(application(place.settings, opened=True)) as client:
+    with TestClient(application(place.settings)) as client:
         problem(client.get("/signing-key"), "not-found")
         found = client.get(CERTIFICATE, headers=place.key())
         assert "certificate-signature" not in found.headers
@@ -105,7 +104,7 @@ def test_releases_say_who_signed_them(signing: tuple[Place, str]) -> None:
     )
     place.config.write_text('public_keys = ["curator.pem.pub", "old.pem.pub"]\n' + text)
     headers = place.key("auditor")
-    with TestClient(application(place.settings, opened=True)) as client:
+    with TestClient(application(place.settings)) as client:
         (about,) = client.get("/v1/datasets", headers=headers).json()["datasets"]
         assert about["signatures"] == {
             "unsigned": {"signature": "none", "key": None},
@@ -131,11 +130,11 @@ def test_the_private_key_is_nowhere_told(
     place, _ = signing
     pem = (place.folder / "service.pem").read_text().splitlines()[1]
     caplog.set_level(0)
-    app_ = application(place.settings, opened=True)
+    app_ = application(place.settings)
     addresses = ("/signing-key", "/openapi.json", "/v1/datasets", CERTIFICATE, "/", "/console.js")
     with TestClient(app_) as client:
         said = [client.get(address, headers=place.key("curator")).text for address in addresses]
-    lines = [JsonLines().format(record) for record in caplog.records]
+    lines = caplog.messages
     for text in (*said, *lines, repr(app_.state.service.signatures), repr(place.settings)):
         assert pem not in text
 

@@ -21,7 +21,7 @@ from secretballot.hypotheses import (
 )
 from secretballot.queries import DisagreementSampling
 from secretballot.released import ReleasedLabels
-from secretballot.students import HypothesisStudent, fit_student, learns_from_counts
+from secretballot.students import HypothesisStudent, fit_student
 from sessions import in_rounds
 
 PLANE = np.random.default_rng(0).uniform(-1, 1, (60, 2))
@@ -103,15 +103,6 @@ def test_level_counts_everywhere_are_no_obstacle() -> None:
     assert fit_student(HypothesisStudent(Thresholds()), LINE[:4], level).predict(LINE[:4]).size == 4
     with pytest.raises(sb.DataError, match="zero for every point"):
         HypothesisStudent().fit(PLANE, TRUTH, sample_weight=np.zeros(60))
-
-
-def test_learns_from_labels_where_nothing_else_is_said() -> None:
-    assert not learns_from_counts(HypothesisStudent())  # labels alone are cheaper
-    abstained = released(None, np.array([-1, 1, 0, 0]))
-    assert (
-        fit_student(HypothesisStudent(Thresholds()), LINE[:4], abstained).hypothesis_.direction
-        == "up"
-    )
 
 
 def test_is_the_output_of_the_walk_that_asks_by_disagreement() -> None:

@@ -15,7 +15,7 @@ from secretballot.exceptions import ParameterError
 from secretballot.named_learners import CLASSIFIERS
 from secretballot.students.names import student_by_name
 from secretballot.students.trial import Teaching, try_student
-from strict_learners import LearnsAndNeverPredicts, NeverLearns, NumbersAlone, WantsCompany
+from strict_learners import LearnsAndNeverPredicts, NeverLearns, WantsCompany
 
 X = np.random.default_rng(0).normal(size=(300, 3))
 NAMES = ("no", "yes", "maybe")
@@ -82,10 +82,6 @@ def test_what_cannot_learn_is_refused_in_one_sentence(student: Any, words: str) 
     assert caught.value.parameter == "student"
     assert "Nothing was spent" in str(caught.value)
     assert "stays paid" not in str(caught.value)
-
-
-def test_a_learner_of_numbers_passes() -> None:
-    try_student(NumbersAlone(), X, Teaching(NAMES, 300))
 
 
 def test_as_many_points_as_there_will_be_are_tried_where_few_do_not_do() -> None:

@@ -161,12 +161,6 @@ def test_few_shards_are_read_ahead_of_those_that_are_trained():
     assert max(ahead) < 24  # eight for each of two slots, and eight
 
 
-def test_no_client_of_dask_in_this_process():
-    pytest.importorskip("distributed", reason="the extra secretballot[dask]")
-    with pytest.raises(ParameterError, match="no client or scheduler of Dask answers"):
-        fitted(DecisionTreeClassifier(), engine="dask")
-
-
 def test_no_ray_is_started(monkeypatch):
     ray = pytest.importorskip("ray", reason="the extra secretballot[ray]")
     addresses = []

@@ -51,7 +51,7 @@ def no_fits():
 def run(folder, teacher=None, fingerprint="data of May", labels=Y, **options):
     settings = {"n_teachers": K, "n_classes": 2, **options}
     ensemble = TeacherEnsemble.fit(
-        teacher or Counted(), X, labels, SHARDS, vault=folder, fingerprint=fingerprint, **settings
+        teacher or Counted(), X, labels, SHARDS, kept=(folder, fingerprint), **settings
     )
     return ensemble.vote_counts(X)._unseal()[0]
 

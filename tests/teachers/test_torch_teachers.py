@@ -184,7 +184,7 @@ def test_the_first_teachers_train_alike_whoever_is_waiting(tmp_path: Path) -> No
     X, y, shards = records()
     learner = teacher(shards_at_once=3)
     whole = bits(fitted(X, y, shards, learner))
-    given: dict[str, Any] = {"vault": tmp_path, "fingerprint": "these"}
+    given: dict[str, Any] = {"kept": (tmp_path, "these")}
 
     def stop(count: int, total: int) -> None:
         if count == 4:

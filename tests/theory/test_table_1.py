@@ -1,6 +1,7 @@
 """Table 1 of Liu et al. 2021 against the theorems behind it."""
 
 import math
+from pathlib import Path
 
 import pytest
 from scipy.optimize import minimize_scalar
@@ -60,7 +61,7 @@ def test_sample_complexity_inverts_the_rate() -> None:
         found = theory.rate(algorithm, setting, tau)
 
         def excess(n: float, m: float, found: theory.Rate = found) -> float:
-            return found.excess(int(n), int(m), 3, 0.5, theta=4.0, constant=2.0).value
+            return found.excess(int(n), int(m), 3, 0.5, theta=4.0, constant=2.0)
 
         assert excess(need.n_records, need.n_public) <= 0.01 * (1 + 1e-9)
         assert excess(0.9 * need.n_records, need.n_public) > 0.01
@@ -82,3 +83,8 @@ def test_sample_complexity_inverts_the_rate() -> None:
 def test_out_of_range_is_refused(call) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ParameterError):
         call()
+
+
+def test_the_gallery_prints_the_table() -> None:
+    page = Path(__file__).parents[2] / "docs" / "gallery.md"
+    assert theory.render_rates() in page.read_text("utf-8")

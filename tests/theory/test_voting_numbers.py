@@ -5,13 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from made_events import sparse_event
 from secretballot import theory
-from secretballot.accounting import (
-    PrivacyBudget,
-    calibrate_sparse_vector,
-)
-from secretballot.core.streams import false_answer
 
 
 def _discrete_gaussian(sigma: float) -> tuple[np.ndarray, np.ndarray]:
@@ -31,30 +25,6 @@ def test_label_accuracy_by_enumeration(k: int) -> None:
         assert (
             theory.label_accuracy(2 * for_one - k, 2.3) <= pmf[2 * (for_one + x) >= k].sum() + 1e-12
         )
-
-
-def test_the_forecast_by_enumeration_of_two_queries() -> None:
-    event = sparse_event(2.0, 4.0, 6, 1)
-    refused = 1 - false_answer(event, 8)
-    found = theory.stream_forecast(event, 2, [8], [1.0])
-    assert found.asked == pytest.approx(1 + (1 - refused), rel=1e-9)
-    assert theory.stream_forecast(event, 1, [8], [1.0]).answered == pytest.approx(
-        1 - refused, rel=1e-9
-    )
-
-
-def test_a_stream_of_stable_queries_outlives_its_length() -> None:
-    event = calibrate_sparse_vector(PrivacyBudget(1.0, 1e-6), 5)
-    assert theory.stream_forecast(event, 500, [10**6], [1.0]) == theory.StreamForecast(500.0, 500.0)
-    none = theory.stream_forecast(event, 500, [0], [1.0])
-    assert none.asked == pytest.approx(5, abs=1e-4)
-    assert none.answered == pytest.approx(0, abs=1e-4)
-    few = [
-        theory.stream_forecast(event, 500, [0, 10**6], [u, 1 - u]).answered
-        for u in (0.01, 0.05, 0.2)
-    ]
-    assert np.all(np.diff(few) < 0)
-    assert few[2] == pytest.approx(5 / 0.2 - 5, rel=0.01)
 
 
 def test_voting_fails_with_teachers_that_minimise_the_empirical_error() -> None:

@@ -6,6 +6,7 @@ What is returned was priced, never only solved for.
 import functools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,20 +15,20 @@ from secretballot.accounting.abstention_table import distance_answered
 from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.accounting.rounding import bisect_down, check_has_delta, first_integer
 from secretballot.accounting.table_weights import table_weights
-from secretballot.core.class_games import class_block, likely_renyi
 from secretballot.core.events import (
     BinaryLabels,
     BoundedRange,
     ClassLabels,
     Confident,
     Counts,
+    Event,
     Pure,
     SparseStream,
     Stream,
     TableStream,
     VectorSum,
 )
-from secretballot.core.label_games import GaussianChances, TableChances, label_block, label_losses
+from secretballot.core.label_games import GaussianChances, TableChances
 from secretballot.core.losses import MOST_ANSWERS, one_of_many, response_weights
 from secretballot.core.price import PrivacyBudget, delta_upper
 from secretballot.core.renyi import ORDERS, delta_of, lost_epsilon
@@ -50,16 +51,80 @@ MANY_LABELS = math.sqrt(2 / math.pi)  # noise of many labels over that of their 
 LABELS_POWER = 0.6  # of the number of labels, at which that is reached
 # part of delta kept for wrong answers, for the sparse vector
 FAILURE_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
-# games by which the noise of labels is found before games that count are played
-ROUGH_BLOCK, ROUGH_RESOLUTION = 64, 6
-ROUGH_GAMES, MOST_FINE_GAMES = 4, 4
-ROUGH_SIGMA = 4.0  # votes; below, delta goes up and down with sigma
-ROUGH_STEP = 1.02  # between the two scales that tell how fast delta falls
-ROUGH_EXCESS = 1.15  # about by how much their delta is too large
-ROUGH_SPARE = 2e-3  # share of delta that may be left
-# the same for labels of more than two classes, a step of sigma where the price jumps, and games
-CLASS_SPARE, CLASS_STEP, MOST_CLASS_GAMES = 5e-3, 1e-3, 9
 PURE_FAILURE = 1 - 1e-6  # the same where the pure bound alone keeps epsilon
+
+
+class Search(NamedTuple):
+    """How noise is searched for: the first step and what is left open, of the noise, and the share
+    of delta that may be left."""
+
+    step: float = 1e-6
+    tolerance: float = 1e-10
+    spare: float = 1e-9
+
+
+GAMES = Search(0.01, 1e-5, 2e-3)  # a price takes up to a second
+# the price of more classes jumps by some per cent where the list of its game changes
+CLASS_GAMES = Search(0.01, 1e-3, 5e-3)
+
+
+@functools.lru_cache(maxsize=256)  # plans, labels and their certificates ask for the same ones
+def least_noise(budget: PrivacyBudget, like: Event) -> Event:
+    """Return an event like one whose noise has the scale 1, and several scales their ratios to it,
+    with the least noise that fits the budget.
+
+    The search starts where continuous Gaussian noise of as much signal would just fit.
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0, or no noise fits.
+    """
+    check_has_delta(budget, "Gaussian noise")
+
+    def delta(sigma: float) -> float:
+        return delta_upper([_scaled(like, sigma)], budget.epsilon)
+
+    start = _smooth_sigma(budget, _squared_signal(like))
+    # delta of noisy counts ripples with sigma: the smooth answer is kept where it fits and lies
+    # near the least
+    if isinstance(like, Counts) and delta(start) <= budget.delta < delta(
+        _in_range(start * (1 - 1e-3))
+    ):
+        return _scaled(like, start)
+    search = Search()
+    if isinstance(like, BinaryLabels | ClassLabels | Confident):
+        binary = isinstance(like, BinaryLabels) or like.parts()[-1].kind == "binary-labels"
+        search = GAMES if binary else CLASS_GAMES
+    return _scaled(like, _least_sigma(delta, budget.delta, start, search))
+
+
+def _scaled(like: Event, sigma: float) -> Event:
+    """Return an event with so many times its noise."""
+    match like:
+        case BinaryLabels(chances=GaussianChances() as chances):
+            return like.changed(chances=chances.changed(sigma=_in_range(sigma * chances.sigma)))
+        case VectorSum():
+            return like.changed(sigmas=tuple(_in_range(sigma * one) for one in like.sigmas))
+        case Confident():
+            threshold = _in_range(sigma * like.threshold_sigma)
+            return like.changed(threshold_sigma=threshold, sigma=_in_range(sigma * like.sigma))
+        case Counts() | ClassLabels():
+            return like.changed(sigma=_in_range(sigma * like.sigma))
+    raise TypeError("No other event has Gaussian noise.")
+
+
+def _squared_signal(event: Event) -> float:
+    """Return about the sum of what moves, squared, over the variance of its noise."""
+    match event:
+        case Counts():
+            return event.shifts / event.sigma**2
+        case VectorSum():
+            each = math.fsum(sigma**-2 for sigma in event.sigmas)
+            return event.squared_sensitivity * each * event.count
+        case BinaryLabels() | ClassLabels():
+            return _squared_signal(event.rough()) * noise_share(event.queries) ** 2
+    return math.fsum(map(_squared_signal, event.parts()))
 
 
 def calibrate_gaussian(budget: PrivacyBudget, shifts: int) -> float:
@@ -74,22 +139,9 @@ def calibrate_gaussian(budget: PrivacyBudget, shifts: int) -> float:
     ParameterError
         If delta is 0, `shifts` is not a positive integer, or no noise fits.
     """
-    check_has_delta(budget, "Gaussian noise")
-    return _gaussian_sigma(budget, check_count("shifts", shifts))
-
-
-@functools.lru_cache(maxsize=256)  # plans, labels and their certificates ask for the same ones
-def _gaussian_sigma(budget: PrivacyBudget, n: int) -> float:
-    start = _smooth_sigma(budget, n)
-
-    def delta(sigma: float) -> float:
-        return delta_upper([Counts(sigma=sigma, shifts=n)], budget.epsilon)
-
-    # delta of discrete noise ripples with sigma: the smooth answer is kept where it fits and lies
-    # near the least
-    if delta(start) <= budget.delta < delta(_in_range(start * (1 - 1e-3))):
-        return start
-    return _least_noise(delta, budget.delta, start)
+    found = least_noise(budget, Counts(sigma=1.0, shifts=check_count("shifts", shifts)))
+    assert isinstance(found, Counts)
+    return found.sigma
 
 
 def calibrate_label_gaussian(
@@ -103,68 +155,14 @@ def calibrate_label_gaussian(
     ParameterError
         If delta is 0, a count is not a positive integer, or no noise fits.
     """
-    check_has_delta(budget, "Gaussian noise")
     n = check_count("queries", queries)
-    return _label_sigma(budget, n, GaussianChances(sigma=1.0, n_teachers=n_teachers).n_teachers)
-
-
-@functools.lru_cache(maxsize=256)
-def _label_sigma(budget: PrivacyBudget, n: int, n_teachers: int | None) -> float:
-    def delta(sigma: float) -> float:
-        return delta_upper(
-            [BinaryLabels(chances=GaussianChances(sigma=sigma, n_teachers=n_teachers), queries=n)],
-            budget.epsilon,
-        )
-
-    # a label reveals at least 2 / pi of what its noisy count does, and at most all of it
-    start = _in_range(math.sqrt(2 / math.pi) * _smooth_sigma(budget, n))
-    sigma = _sigma_by_rough_games(delta, budget, n, n_teachers, start)
-    if sigma is None:
-        sigma = _least_noise(delta, budget.delta, start, step=0.01, tolerance=1e-5, spare=2e-3)
+    chances = GaussianChances(sigma=1.0, n_teachers=n_teachers)
+    found = least_noise(budget, BinaryLabels(chances=chances, queries=n))
+    assert isinstance(found, BinaryLabels)
+    assert isinstance(found.chances, GaussianChances)
     # where little noise keeps the budget delta goes up and down with sigma, and counts may need
     # less
-    counts = calibrate_gaussian(budget, n)
-    return counts if counts < sigma and delta(counts) <= budget.delta else sigma
-
-
-def _sigma_by_rough_games(
-    delta: Callable[[float], float],
-    budget: PrivacyBudget,
-    n: int,
-    n_teachers: int | None,
-    start: float,
-) -> float | None:
-    """Return a sigma whose `delta` uses all of the budget's but a share, by few games.
-
-    Games on a coarse grid of small blocks take a twentieth of the time, and say how fast delta
-    falls and nearly where it fits. None where they do not lead there.
-    """
-
-    def rough(sigma: float) -> float:
-        noise = GaussianChances(sigma=sigma, n_teachers=n_teachers)
-        if not sigma >= ROUGH_SIGMA or label_block(noise, n) is None:
-            return 1.0
-        losses = label_losses(noise, n, min(ROUGH_BLOCK, n), ROUGH_RESOLUTION)
-        return float(losses.delta(np.array([budget.epsilon]))[0])
-
-    sigma, fall = start, 0.0
-    for _ in range(ROUGH_GAMES):  # secants of log delta over log sigma
-        here, there = rough(sigma), rough(sigma * ROUGH_STEP)
-        if not 0 < there < here < 1:
-            return None
-        fall = math.log(here / there) / math.log(ROUGH_STEP)
-        change = math.log(here / (ROUGH_EXCESS * budget.delta)) / fall
-        if not abs(change) < 0.5:
-            return None
-        sigma *= math.exp(change)
-        if abs(change * fall) < 0.01:
-            break
-    for _ in range(MOST_FINE_GAMES):
-        excess = math.log(delta(sigma) / budget.delta)
-        if -ROUGH_SPARE <= excess <= 0:
-            return sigma
-        sigma *= math.exp((excess + ROUGH_SPARE / 2) / fall)
-    return None
+    return min(found.chances.sigma, calibrate_gaussian(budget, n))
 
 
 def calibrate_argmax_gaussian(budget: PrivacyBudget, queries: int) -> float:
@@ -176,67 +174,10 @@ def calibrate_argmax_gaussian(budget: PrivacyBudget, queries: int) -> float:
     ParameterError
         If delta is 0, `queries` is not a positive integer, or no noise fits.
     """
-    check_has_delta(budget, "Gaussian noise")
-    return _argmax_sigma(budget, check_count("queries", queries))
-
-
-@functools.lru_cache(maxsize=256)
-def _argmax_sigma(budget: PrivacyBudget, n: int) -> float:
-    counts = calibrate_gaussian(budget, 2 * n)
-
-    def delta(sigma: float) -> float:
-        return delta_upper([ClassLabels(sigma=sigma, queries=n)], budget.epsilon)
-
-    sigma = _sigma_by_games(delta, budget, n)
-    if sigma is not None:
-        return min(sigma, counts)
-
-    def likely(sigma: float) -> bool:
-        found = delta_of(n * likely_renyi(sigma, ORDERS), ORDERS, np.array([budget.epsilon]))
-        return bool(found[0] <= budget.delta)
-
-    start = bisect_down(likely, 0.5 * counts, counts, tolerance=1e-6)
-    if not start < counts:
-        return counts
-    # each price takes tenths of a second: the bracket starts narrow, and delta is used to a part
-    sigma = _least_noise(delta, budget.delta, start * 1.0005, step=1e-3, tolerance=1e-3, spare=1e-2)
-    return min(sigma, counts)
-
-
-def _sigma_by_games(delta: Callable[[float], float], budget: PrivacyBudget, n: int) -> float | None:
-    """Return a sigma whose `delta` uses all of the budget's but a share, by few games.
-
-    Labels cost what some smaller number of counts would, and that number hardly moves with sigma.
-    Where the list of the game changes, the price jumps by some per cent: there the search ends at a
-    thousandth of sigma. None where no game is played, or sigma is not found at once.
-    """
-    aim = math.log(gaussian_mu(budget.epsilon, (1 - CLASS_SPARE / 2) * budget.delta))
-    sigma, slope = noise_share(n) * _smooth_sigma(budget, 2 * n), -1.0
-    before: tuple[float, float] | None = None
-    refused, fitting = 0.0, math.inf
-    for _ in range(MOST_CLASS_GAMES):
-        if class_block(sigma, n) is None:
-            return None
-        found = delta(sigma)
-        if found <= budget.delta:
-            fitting = min(fitting, sigma)
-        else:
-            refused = max(refused, sigma)
-        used = (1 - CLASS_SPARE) * budget.delta <= found <= budget.delta
-        if used or fitting <= refused * (1 + CLASS_STEP):
-            return fitting
-        # at 0 and at 1 there is no logarithm to go on with
-        if not 0 < found < 1:
-            return None
-        here = math.log(sigma), math.log(gaussian_mu(budget.epsilon, found))
-        if before is not None and here[0] != before[0]:
-            # a jump of the price may turn the secant round: it is kept falling
-            slope = min(-0.2, (here[1] - before[1]) / (here[0] - before[0]))
-        before = here
-        sigma *= math.exp((aim - here[1]) / slope)
-        if refused > 0 and fitting < math.inf and not refused < sigma < fitting:
-            sigma = math.sqrt(refused * fitting)
-    return None
+    n = check_count("queries", queries)
+    found = least_noise(budget, ClassLabels(sigma=1.0, queries=n))
+    assert isinstance(found, ClassLabels)
+    return min(found.sigma, calibrate_gaussian(budget, 2 * n))
 
 
 def calibrate_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> TableChances:
@@ -276,7 +217,7 @@ def _noise_of_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> flo
         return delta_upper([BinaryLabels(chances=table, queries=queries)], budget.epsilon)
 
     start = _noise_before_search(budget, queries)
-    return _least_noise(delta, budget.delta, start, step=0.01, tolerance=1e-5, spare=2e-3)
+    return _least_sigma(delta, budget.delta, start, GAMES)
 
 
 def _table_like(noise: float, order: float, n_teachers: int) -> TableChances:
@@ -358,34 +299,15 @@ def calibrate_confident(
     ParameterError
         If delta is 0, a number is out of its range, or no noise fits.
     """
-    check_has_delta(budget, "Gaussian noise")
     share = check_probability("threshold_share", threshold_share)
     event = Confident(
         threshold_sigma=1.0, sigma=1.0, queries=queries, answers=answers, n_classes=n_classes
     )
-    return _least_confident(budget, event, share)
-
-
-@functools.lru_cache(maxsize=256)
-def _least_confident(budget: PrivacyBudget, event: Confident, share: float) -> Confident:
-    shifts = (1 if event.n_classes == 2 else 2) * event.answers
-    ratio = math.sqrt(event.queries / share / (shifts / (1 - share)))
-
-    def scaled(sigma: float) -> Confident:
-        return event.changed(threshold_sigma=_in_range(ratio * sigma), sigma=sigma)
-
-    def delta(sigma: float) -> float:
-        return delta_upper([scaled(sigma)], budget.epsilon)
-
-    # near where the search ends: answers about a threshold, and labels of two classes, tell 2 / pi
-    # of what their counts do where they are many; those of more classes about 2 / 3
-    shown = 2 / math.pi
-    whole = (shown * share + (1 - share) * (shown if event.n_classes == 2 else 2 / 3)) / (1 - share)
-    start = _in_range(_smooth_sigma(budget, shifts) * math.sqrt(whole))
-    # the price of more classes jumps by some per cent where the list of their game changes
-    tolerance = 1e-5 if event.n_classes == 2 else CLASS_STEP
-    found = _least_noise(delta, budget.delta, start, step=0.02, tolerance=tolerance, spare=5e-3)
-    return scaled(found)
+    shifts = (1 if n_classes == 2 else 2) * answers
+    ratio = math.sqrt(queries / share / (shifts / (1 - share)))
+    found = least_noise(budget, event.changed(threshold_sigma=_in_range(ratio)))
+    assert isinstance(found, Confident)
+    return found
 
 
 def calibrate_vector_sum(
@@ -412,58 +334,47 @@ def calibrate_vector_sum(
     ParameterError
         If delta is 0, a number is not a positive integer, or no noise fits.
     """
-    check_has_delta(budget, "Gaussian noise")
-
-    def delta(sigma: float) -> float:
-        # one sum of another scale makes a list of scales of all
-        several = (sigma,) if first is None else (first * sigma, *[sigma] * count)
-        event = VectorSum(
-            sigmas=several,
-            squared_sensitivity=squared_sensitivity,
-            coordinates=coordinates,
-            count=count if first is None else 1,
-        )
-        return delta_upper([event], budget.epsilon)
-
-    sums = count if first is None else count + first**-2
-    return _least_noise(delta, budget.delta, _smooth_sigma(budget, squared_sensitivity * sums))
+    # one sum of another scale makes a list of scales of all
+    event = VectorSum(
+        sigmas=(1.0,) if first is None else (_in_range(first), *[1.0] * count),
+        squared_sensitivity=squared_sensitivity,
+        coordinates=coordinates,
+        count=count if first is None else 1,
+    )
+    found = least_noise(budget, event)
+    assert isinstance(found, VectorSum)
+    return found.sigmas[-1]
 
 
-def _smooth_sigma(budget: PrivacyBudget, shifts: float) -> float:
+def _smooth_sigma(budget: PrivacyBudget, squared_signal: float) -> float:
     """Return the sigma at which continuous Gaussian noise just keeps the budget, within the
     range of scales."""
     mu = gaussian_mu(budget.epsilon, budget.delta)
-    return _in_range(math.sqrt(shifts) / mu) if mu > 0 else MAX_SCALE
+    return _in_range(math.sqrt(squared_signal) / mu) if mu > 0 else MAX_SCALE
 
 
 def _in_range(sigma: float) -> float:
     return min(max(sigma, MIN_SCALE), MAX_SCALE)
 
 
-def _least_noise(
-    delta: Callable[[float], float],
-    target: float,
-    start: float,
-    *,
-    step: float = 1e-6,
-    tolerance: float = 1e-10,
-    spare: float = 1e-9,
+def _least_sigma(
+    delta: Callable[[float], float], target: float, start: float, search: Search
 ) -> float:
     """Return a sigma with `delta` at most `target`, and a neighbour below it where it is more.
 
     First a bracket is found around `start`: a sigma that fails and one that fits, in growing steps.
-    Then it shrinks until its ends are near or the upper one uses all of `target` but a share
-    `spare`. log delta is nearly linear in log sigma, so the next sigma is read off a line; where
-    that helps little, the bracket is halved. What is returned was itself priced, so the promise
-    does not hang on delta being monotone.
+    Then it shrinks until its ends are near or the upper one uses all of `target` but a share. log
+    delta is nearly linear in log sigma, so the next sigma is read off a line; where that helps
+    little, the bracket is halved. What is returned was itself priced, so the promise does not hang
+    on delta being monotone.
     """
 
     def excess(sigma: float) -> float:
         return math.log(max(delta(sigma), 1e-300) / target)  # a table's may be nothing
 
-    low, high = _bracketing_sigmas(excess, start, step)
-    aim, halve = math.log1p(-spare / 2), False
-    while high[1] < 2 * aim and high[0] > low[0] * (1 + tolerance):
+    low, high = _bracketing_sigmas(excess, start, search.step)
+    aim, halve = math.log1p(-search.spare / 2), False
+    while high[1] < 2 * aim and high[0] > low[0] * (1 + search.tolerance):
         share = 0.5 if halve or not low[1] < 700 else (low[1] - aim) / (low[1] - high[1])
         share = min(max(share, 0.01), 0.99)
         sigma = low[0] * (high[0] / low[0]) ** share

@@ -286,7 +286,6 @@ def audit_canaries(
     work: str | Path = "secretballot-audit",
     keep: bool = False,
     n_jobs: int = 1,
-    timeout: float = 600.0,
     random_state: int | None = None,
     progress: Progress | None = None,
 ) -> CanaryAudit:
@@ -313,7 +312,7 @@ def audit_canaries(
         Chance that the bound is not above the truth.
     options : sequence of str
         Further words of the command.
-    program, work, keep, n_jobs, timeout, random_state, progress
+    program, work, keep, n_jobs, random_state, progress
         As in `audit_release`.
 
     Returns
@@ -349,7 +348,7 @@ def audit_canaries(
     work_folder = WorkFolder(folder, described, n_runs, random_state, coins_per_run=canaries)
     task.write_public(folder / "public.csv")
     experiment = Experiment(
-        start, words, _table_writer(task, folder, work_folder.coins), "out/release", timeout
+        start, words, _table_writer(task, folder, work_folder.coins), "out/release"
     )
     trials = run_trials(experiment, work_folder, jobs=n_jobs, progress=progress)
     # 3. every canary is guessed from the answers of its own run

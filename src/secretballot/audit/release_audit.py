@@ -5,7 +5,7 @@ import math
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from secretballot.audit.runs import (
     run_trials,
     unique_name,
 )
-from secretballot.audit.telltale import Verdict, find_rule, held_out
+from secretballot.audit.telltale import Verdict, find_telltale, held_out
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.report.certificate.plan_checks import total_price
 
@@ -74,16 +74,16 @@ class ChannelFinding:
         judged.
     verdict : Verdict
         Counts on the runs held out, and the certified bound.
-    detected_in : list of str
-        Fields that tell most, best first; they are a finding only where the bound is.
+    detected_in : str or None
+        Field that tells most; it is a finding only where the bound is.
     same : int
-        Other fields that distinguished exactly as the first one did.
+        Other fields that distinguished exactly as it did.
     """
 
     channel: str
     promised: bool
     verdict: Verdict
-    detected_in: list[str] = field(default_factory=list)
+    detected_in: str | None = None
     same: int = 0
 
 
@@ -147,7 +147,7 @@ class ReleaseAudit:
             f"command      {self.command}",
             f"promise      epsilon {promise.epsilon:g}, delta {promise.delta:g}{steps}"
             f" ({promise.relation})",
-            f"runs         {self.runs}: {self.chosen_on} to choose a rule,"
+            f"runs         {self.runs}: {self.chosen_on} to choose a field,"
             f" {self.runs - self.chosen_on} held out",
             power_text(self.power, promise.epsilon),
         ]
@@ -161,8 +161,7 @@ class ReleaseAudit:
             )
             if one.detected_in and found.bound > 0:
                 more = f", and {one.same} more fields like it" if one.same else ""
-                lines.append(f"             detected in {one.detected_in[0]}{more}")
-                lines += [f"                     {name}" for name in one.detected_in[1:]]
+                lines.append(f"             detected in {one.detected_in}{more}")
         return "\n".join([*lines, outcome_text(self.passed)])
 
 
@@ -183,7 +182,6 @@ def audit_release(
     work: str | Path = "secretballot-audit",
     keep: bool = False,
     n_jobs: int = 1,
-    timeout: float = 600.0,
     random_state: int | None = None,
     progress: Progress | None = None,
 ) -> ReleaseAudit:
@@ -229,8 +227,6 @@ def audit_release(
         Whether to leave it in place at the end.
     n_jobs : int
         Runs at the same time.
-    timeout : float
-        Seconds for one run.
     random_state : int, optional
         Seed of which input each run gets.
     progress : callable, optional
@@ -257,7 +253,6 @@ def audit_release(
     n_runs = check_count("runs", runs, minimum=_LEAST_RUNS)
     alpha = 1 - check_probability("confidence", confidence)
     check_count("n_jobs", n_jobs)
-    check_positive("timeout", timeout)
     if (neighbour is None) == (change is None):
         raise ParameterError(
             "Give either a neighbouring file or a change to make, not both or neither."
@@ -296,7 +291,6 @@ def audit_release(
         tuple(words),
         lambda number: {**inputs, name: differing[coins[number]]},
         observed,
-        timeout,
     )
     # 3. the runs; an interruption leaves the work folder, so that the audit can go on
     trials = run_trials(experiment, work_folder, jobs=n_jobs, progress=progress)
@@ -330,11 +324,10 @@ def audit_trials(
     findings = []
     for channel in CHANNELS:
         fields = [trial.channels[channel] for trial in trials]
-        rule = find_rule(fields[:first], worlds[:first], left, alpha=alpha)
-        verdict = held_out(rule, fields[first:], worlds[first:], delta=promise.delta, alpha=alpha)
-        detected_in = [] if rule is None else rule.names
-        same = 0 if rule is None else rule.telltales[0].same
-        findings.append(ChannelFinding(channel, channel in _PROMISED, verdict, detected_in, same))
+        found = find_telltale(fields[:first], worlds[:first], left, alpha=alpha)
+        verdict = held_out(found, fields[first:], worlds[first:], delta=promise.delta, alpha=alpha)
+        named = (None, 0) if found is None else (found.name, found.same)
+        findings.append(ChannelFinding(channel, channel in _PROMISED, verdict, *named))
     codes = [trial.exit_code for trial in trials]
     counted = {code: codes.count(code) for code in sorted(set(codes))}
     return ReleaseAudit(command, promise, 1 - alpha, len(trials), first, counted, findings)

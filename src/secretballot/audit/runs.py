@@ -28,6 +28,7 @@ from secretballot.exceptions import DataError, ParameterError
 
 #: What is observed apart: what everybody sees, what the curator sees, and how long it took.
 CHANNELS = ("release", "console", "timing")
+_LONGEST_S = 600.0  # of one run
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 Progress = Callable[[int, int], None]
@@ -47,15 +48,12 @@ class Experiment:
         From the number of a run to its files, name to path.
     released : str
         Folder that is observed, relative to the folder that the command runs in.
-    timeout : float
-        Seconds after which a run is given up.
     """
 
     program: tuple[str, ...]
     words: tuple[str, ...]
     files_of: Callable[[int], Mapping[str, Path]]
     released: str
-    timeout: float = 600.0
 
 
 @dataclass(frozen=True)
@@ -239,12 +237,12 @@ def _run_once(experiment: Experiment, slot: Path, files: Mapping[str, Path]) -> 
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=experiment.timeout,
+            timeout=_LONGEST_S,
             check=False,
         )
     except subprocess.TimeoutExpired:
         raise DataError(
-            f"A run took more than {experiment.timeout:g} seconds; give more with --timeout."
+            f"A run took more than {_LONGEST_S:g} seconds; attack a smaller table."
         ) from None
     except OSError as error:
         raise ParameterError(

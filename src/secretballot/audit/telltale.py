@@ -2,9 +2,8 @@
 
 Thousands of fields are tried and a few dozen runs are there, so a field counts by what *other* runs
 say about it: each run is scored by the log ratio of how often its value occurred in the two worlds
-among all other runs (leave one out). Values that occur once say nothing. One rule is chosen, a
-single field or a sum of several, and only this rule meets the runs held out; hence the certified
-bound pays for one hypothesis.
+among all other runs (leave one out). Values that occur once say nothing. One field is chosen, and
+only it meets the runs held out; hence the certified bound pays for one hypothesis.
 """
 
 import math
@@ -14,8 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_predict
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.audit.bounds import epsilon_from_guesses
@@ -25,10 +22,7 @@ _MODULI = (4096, 64, 16)
 # least and most groups that a number with many values is cut into, by its quantiles
 _LEVELS = (3, 8)
 _RUNS_FOR_A_LEVEL = 6
-_RUNS_TO_COMBINE = 60  # below, fields that were picked for their luck would be put together
-_MOST_TOGETHER = 24
 _SHARES = (1.0, 0.75, 0.5, 0.25, 0.1, 0.05)  # of the runs that are guessed, the surest first
-_NAMED = 5
 _FOLDS = 3
 
 
@@ -49,6 +43,8 @@ class Telltale:
         Log ratio of the two worlds for each value; of others 0.
     same : int
         Other fields that distinguished exactly the same runs among those that chose.
+    guesses : float
+        Share of the runs to guess, the surest first.
     """
 
     field: str
@@ -56,6 +52,7 @@ class Telltale:
     cuts: tuple[float, ...]
     weights: dict[Field | None, float]
     same: int = 0
+    guesses: float = 1.0
 
     @property
     def name(self) -> str:
@@ -72,39 +69,8 @@ class Telltale:
 
 
 @dataclass(frozen=True)
-class Rule:
-    """What guesses the world of a run.
-
-    Attributes
-    ----------
-    telltales : tuple of Telltale
-        Best first.
-    factors : tuple of float
-        Of their scores, in the sum.
-    guesses : float
-        Share of the runs to guess, the surest first.
-    """
-
-    telltales: tuple[Telltale, ...]
-    factors: tuple[float, ...]
-    guesses: float
-
-    def scores(self, runs: Sequence[Fields]) -> FloatArray:
-        """Return one score for each run, shape (n_runs,); positive points to the second world."""
-        total = np.zeros(len(runs))
-        for telltale, factor in zip(self.telltales, self.factors, strict=True):
-            total += factor * telltale.scores(runs)
-        return total
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the fields that tell most."""
-        return [telltale.name for telltale in self.telltales[:_NAMED]]
-
-
-@dataclass(frozen=True)
 class Verdict:
-    """What a rule showed on runs that had no part in choosing it.
+    """What a field showed on runs that had no part in choosing it.
 
     Attributes
     ----------
@@ -123,11 +89,11 @@ class Verdict:
     power: float
 
 
-def find_rule(
+def find_telltale(
     runs: Sequence[Fields], worlds: BoolArray, held_out_runs: int, *, alpha: float
-) -> Rule | None:
-    """Return the rule that distinguishes the worlds best on these runs, None if no field varies
-    with them.
+) -> Telltale | None:
+    """Return the field that distinguishes the worlds best on these runs, None if none varies with
+    them.
 
     Parameters
     ----------
@@ -136,42 +102,40 @@ def find_rule(
     worlds : ndarray of bool, shape (n_runs,)
         Whether each run was in the second world.
     held_out_runs : int
-        On how many runs the rule will be measured: it sets how sure a guess has to be.
+        On how many runs the field will be measured: it sets how sure a guess has to be.
     alpha : float
         Of the bound that will be certified.
     """
     if min(worlds.sum(), (~worlds).sum()) < _FOLDS:  # too few of one world to know it by
         return None
-    # 1. every field in every reading; those that never vary are gone, equal ones are merged; the
-    # best ones by log loss on runs left out
-    scored = sorted(_candidates(runs, worlds), key=lambda pair: _log_loss(pair[1], worlds))
-    if not scored:
+    # every field in every reading; those that never vary are gone, equal ones are merged; the best
+    # one by log loss on runs left out
+    found = _candidates(runs, worlds)
+    if not found:
         return None
-    del scored[_MOST_TOGETHER:]
-    telltales, columns = zip(*scored, strict=True)
-    factors: tuple[float, ...] = (1.0,)
-    chosen, scores = telltales[:1], columns[0]
-    # 2. several together, where they do clearly better than the best alone
-    if len(telltales) > 1 and len(runs) >= _RUNS_TO_COMBINE:
-        several, together = _combined_scores(np.array(columns).T, worlds)
-        if _log_loss(together, worlds) < 0.9 * _log_loss(scores, worlds):
-            chosen, factors, scores = telltales, several, together
-    return Rule(chosen, factors, _best_share(scores, worlds, held_out_runs, alpha=alpha))
+    telltale, scores = min(found, key=lambda pair: _log_loss(pair[1], worlds))
+    share = _best_share(scores, worlds, held_out_runs, alpha=alpha)
+    return replace(telltale, guesses=share)
 
 
 def held_out(
-    rule: Rule | None, runs: Sequence[Fields], worlds: BoolArray, *, delta: float, alpha: float
+    telltale: Telltale | None,
+    runs: Sequence[Fields],
+    worlds: BoolArray,
+    *,
+    delta: float,
+    alpha: float,
 ) -> Verdict:
-    """Measure a rule on runs held out.
+    """Measure a field on runs held out.
 
     `worlds` has shape (n_runs,), one entry for each of `runs`.
 
     Parameters
     ----------
-    rule : Rule or None
+    telltale : Telltale or None
         None guesses nothing, and certifies nothing.
     runs, worlds
-        As in `find_rule`; none of them had a part in choosing the rule.
+        As in `find_telltale`; none of them had a part in choosing the field.
     delta : float
         At which epsilon is bounded.
     alpha : float
@@ -181,11 +145,10 @@ def held_out(
     -------
     Verdict
     """
-    scores = np.zeros(len(runs)) if rule is None else rule.scores(runs)
+    scores = np.zeros(len(runs)) if telltale is None else telltale.scores(runs)
     n = len(runs)
-    # The number of guesses is fixed by the rule and the number of runs; a run without a score is
-    # guessed as well.
-    guesses = 0 if rule is None or not n else max(1, round(rule.guesses * n))
+    # The number of guesses is fixed beforehand; a run without a score is guessed as well.
+    guesses = 0 if telltale is None or not n else max(1, round(telltale.guesses * n))
     surest = np.argsort(-np.abs(scores), kind="stable")[:guesses]
     right = int(((scores[surest] > 0) == worlds[surest]).sum())
 
@@ -330,16 +293,6 @@ def _left_out_scores(codes: IntArray, worlds: BoolArray, size: int) -> FloatArra
 def _log_loss(scores: FloatArray, worlds: BoolArray) -> float:
     """Return the mean log loss of scores as log odds, in nats; log 2 of scores that say nothing."""
     return float(np.logaddexp(0.0, np.where(worlds, -scores, scores)).mean())
-
-
-def _combined_scores(scores: FloatArray, worlds: BoolArray) -> tuple[tuple[float, ...], FloatArray]:
-    """Return factors for a sum of scores, and the sums on runs that had no part in their
-    factors."""
-    model = LogisticRegression(C=0.3, fit_intercept=False, max_iter=1000)
-    left_out = cross_val_predict(model, scores, worlds, cv=_FOLDS, method="decision_function")
-    return tuple(model.fit(scores, worlds).coef_[0].tolist()), np.asarray(
-        left_out, dtype=np.float64
-    )
 
 
 def _best_share(scores: FloatArray, worlds: BoolArray, n: int, *, alpha: float) -> float:

@@ -19,10 +19,8 @@ Runs = Annotated[int, option("N", "Runs in all, half of them on each side.")]
 Confidence = Annotated[float, option("C", "Probability that a bound is not above the truth.")]
 Jobs = Annotated[int, option("N", "Runs at the same time.")]
 Work = Annotated[Path, option("DIR", "Private folder of the audit; deleted at the end.")]
-Keep = Annotated[bool, typer.Option("--keep", help="Keep the work folder.")]
 Seed = Annotated[int | None, option("N", "Seed of which input each run gets; fresh by default.")]
 Program = Annotated[str | None, option("COMMAND", "What to start in place of this program.")]
-Timeout = Annotated[float, option("S", "Seconds for one run.")]
 
 
 @verb(app)
@@ -51,9 +49,7 @@ def release(
     ] = None,
     program: Program = None,
     work: Work = Path("secretballot-audit"),
-    keep: Keep = False,
     n_jobs: Jobs = 1,
-    timeout: Timeout = 600.0,
     random_state: Seed = None,
 ) -> Answer:
     """Run a command on two neighbouring inputs, many times, and attack all that it releases.
@@ -93,9 +89,7 @@ def canaries(
     confidence: Confidence = 0.99,
     program: Program = None,
     work: Work = Path("secretballot-audit"),
-    keep: Keep = False,
     n_jobs: Jobs = 1,
-    timeout: Timeout = 600.0,
     random_state: Seed = None,
 ) -> Answer:
     """Attack a whole `learn` with canaries, poisoned teachers and queries of the attacker's choice.

@@ -1,7 +1,6 @@
 """`secretballot learn` and `secretballot label`: from private records, or votes on public points,
 to a release."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -92,32 +91,41 @@ def _performed(sources: Sources, tree: dict[str, Any], *, dry_run: bool) -> Answ
 
     learners = (getattr(spec.method, name, None) for name in ("teacher", "student"))
     find_in_this_folder(*(one for one in learners if one is not None))
-    why = {"method_reason": sources.why}
+    forecast = None if spec.forecast is None else spec.forecast.model_dump(exclude_none=True)
+    more = {"method_reason": sources.why, "forecast": forecast}
     with watching() as watch:
         if dry_run:
             quoted = quote(spec, watch)
-            return Answer(quoted.to_json() | why, lambda: show("quote", quoted, sources.why))
+            said = quoted.to_json() | more
+            return Answer(said, lambda: show("quote", quoted, sources.why, forecast))
         outcome = run(spec, watch)
-    return Answer(_summary(outcome, spec) | why, lambda: _print_outcome(outcome, spec))
+    return Answer(
+        _summary(outcome) | more, lambda: show("outcome", outcome, _terms(outcome), forecast)
+    )
 
 
-def _summary(outcome: "Outcome", spec: RunSpec) -> dict[str, Any]:
-    """Return the outcome for machines."""
-    # What was paid for an estimate or a choice belongs to the price, too.
+def _terms(outcome: "Outcome") -> dict[str, Any]:
+    """Return what a certificate states of its release, and the price of all of it: an estimate or a
+    choice that was paid for, too."""
     from secretballot.report.certificate.plan_checks import total_price
+    from secretballot.report.certificate.terms import stated
 
-    certificate, report = outcome.certificate, outcome.release / "report.html"
-    epsilon, delta = total_price(certificate)
+    epsilon, delta = total_price(outcome.certificate)
+    return {**stated(outcome.certificate), "epsilon": epsilon, "delta": delta}
+
+
+def _summary(outcome: "Outcome") -> dict[str, Any]:
+    """Return the outcome for machines."""
+    certificate, report, terms = outcome.certificate, "report.html", _terms(outcome)
     document = {
         "method": outcome.method,
-        "epsilon": epsilon,
-        "delta": delta,
+        "epsilon": terms["epsilon"],
+        "delta": terms["delta"],
         "queries": outcome.queries,
         "answered": outcome.answered,
         "accuracy": outcome.accuracy,
         "metrics": None if outcome.metrics is None else outcome.metrics.to_json(),
         "plan": certificate.get("plan"),
-        "forecast": None if spec.forecast is None else spec.forecast.model_dump(exclude_none=True),
         "chosen": outcome.chosen,
         "candidates": outcome.candidates,
     }
@@ -127,45 +135,5 @@ def _summary(outcome: "Outcome", spec: RunSpec) -> dict[str, Any]:
         "vault": str(outcome.vault),
         "account": str(outcome.account),
         "certificate": str(outcome.release / "certificate.json"),
-        "report": str(report) if report.name in outcome.files else None,
+        "report": str(outcome.release / report) if report in outcome.files else None,
     }
-
-
-def _print_outcome(outcome: "Outcome", spec: RunSpec) -> None:
-    """Print the outcome for a person: what was released at which price, how good it is, and what to
-    publish."""
-    from secretballot.report.certificate.plan_checks import total_price
-    from secretballot.report.certificate.terms import stated
-
-    certificate, place = outcome.certificate, outcome.account
-    show(
-        "outcome",
-        outcome,
-        *total_price(certificate),
-        stated(certificate),
-        None if getattr(place, "parent", None) == outcome.vault else _short(place),
-        _forecasts(outcome, spec),
-    )
-
-
-def _short(place: Any) -> Any:
-    """Return a path below the current folder as it is from here, anything else as it is."""
-    here = Path.cwd()
-    below = isinstance(place, Path) and place.is_relative_to(here)
-    return place.relative_to(here) if below else place
-
-
-def _forecasts(outcome: "Outcome", spec: RunSpec) -> list[tuple[str, Any, float | None]]:
-    """Return what a plan had forecast: name, value with its range, and what was observed."""
-    if spec.forecast is None:
-        return []
-    metrics: Any = outcome.metrics
-    observed: dict[str, Any] = {"answered": outcome.answered, "student_accuracy": outcome.accuracy}
-    if metrics is not None and spec.forecast.rare_class is not None:
-        observed["balanced_accuracy"] = metrics.balanced_accuracy
-        observed["recall"] = metrics.classes[spec.forecast.rare_class].recall
-    return [
-        (name.replace("_", " "), value, observed.get(name))
-        for name, value in spec.forecast
-        if isinstance(value, tuple)
-    ]

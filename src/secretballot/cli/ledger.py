@@ -111,23 +111,3 @@ def check(place: Place) -> Answer:
         {"dataset": ledger.dataset, "rows": rows, "chain": chain, "ok": True},
         f"All {rows} rows are as they were written; the last one is {chain}.",
     )
-
-
-@verb(app)
-def grant(
-    place: Place,
-    role: Annotated[str, argument("ROLE", "A role of the database.")],
-) -> Answer:
-    """Let a role of the database read a ledger and add rows, and nothing else.
-
-    The role that owns the ledger does it, once.
-
-    Example: secretballot ledger grant "postgresql://owner@db.example/ledgers?schema=registry"
-    service
-    """
-    from secretballot.core.ledger import Ledger
-    from secretballot.core.ledger.urls import file_or_database
-
-    Ledger.grant(file_or_database(place), role)
-    text = f"The role {role} may read the ledger and add rows, and nothing else."
-    return lines({"granted": role}, text)

@@ -166,14 +166,10 @@ def _failure_of(error: BaseException) -> Failure:
 
 
 def _usage_sentence(error: Any) -> str:
-    """Return what the parser of the command line says; of an option that is none, as we say it."""
-    if type(error).__name__ == "NoSuchOption":
-        return _no_option_sentence(error)
-    return " ".join(str(getattr(error, "format_message", lambda: error)()).split())
-
-
-def _no_option_sentence(error: Any) -> str:
-    """Return that there is no such option, and which was meant: maybe a setting without one."""
+    """Return what the parser of the command line says; of an option that is none, which was meant:
+    maybe a setting without one."""
+    if type(error).__name__ != "NoSuchOption":
+        return " ".join(str(getattr(error, "format_message", lambda: error)()).split())
     from secretballot.runs.spec import groups, nearest
 
     given = error.option_name
@@ -182,8 +178,8 @@ def _no_option_sentence(error: Any) -> str:
     if "--set" in known:
         ways = {name: f"--set {name}=VALUE" for name in groups()} | ways
     meant = nearest(given.lstrip("-").replace("-", "_"), ways)
-    ending = "see --help" if meant is None else f"did you mean {ways[meant]}"
-    return f"There is no option {given}; {ending}{'.' if meant is None else '?'}"
+    ending = "see --help." if meant is None else f"did you mean {ways[meant]}?"
+    return f"There is no option {given}; {ending}"
 
 
 def guarded(work: Callable[[], object], *, as_json: bool) -> int:
@@ -245,18 +241,8 @@ def print_json(document: Mapping[str, Any], code: int) -> None:
     notes = [] if RUNNING.watch is None else RUNNING.watch.notes
     said = [note.text for note in notes if not note.private]
     envelope = {"verb": RUNNING.verb, "exit_code": code, "notes": said, **document}
-    text = json.dumps(envelope, indent=2, ensure_ascii=False, allow_nan=False)
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     # what a terminal may obey, or cannot show, is written as an escape
-    print("".join(_harmless_character(character, encoding) for character in text))
-
-
-def _harmless_character(character: str, encoding: str) -> str:
-    """Return a character of a JSON text as it is, or as an escape."""
-    if character == "\n":
-        return character
-    shown = character.isascii() or character.encode(encoding, "ignore") != b""
-    return character if character.isprintable() and shown else json.dumps(character)[1:-1]
+    print(json.dumps(envelope, indent=2, allow_nan=False).replace("\x7f", "\\u007f"))
 
 
 def _system_sentence(error: OSError) -> str:

@@ -9,7 +9,6 @@ from secretballot.cli.outcome import Answer, say
 from secretballot.cli.screens import option
 from secretballot.cli.settings import settings_of
 from secretballot.cli.texts import show
-from secretballot.exceptions import Parameter, ParameterError
 from secretballot.runs.spec import (
     DATA,
     METHOD_SPECS,
@@ -41,14 +40,6 @@ def plan(
             rich_help_panel=DATA,
         ),
     ] = None,
-    curve: Annotated[
-        str | None,
-        option(
-            "N:A,N:A",
-            "Instead of --like: accuracy A of one teacher trained on N records.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
     out: Annotated[
         Path | None,
         option(
@@ -60,8 +51,7 @@ def plan(
 ) -> Answer:
     """Recommend settings and forecast accuracy; reads public data only.
 
-    Without --n-records only columns, price and noise are printed. Without --like or --curve the
-    forecast rests on a guess.
+    Without --n-records and --like only columns, price and noise are printed.
 
     Example: secretballot plan public.csv --n-records 20000 --like cohort.csv --target ill
     --epsilon 1 --delta 1e-6 --out plan
@@ -75,7 +65,7 @@ def plan(
     given = sources.given
     find_in_this_folder(*(str(given[name]) for name in ("teacher", "student") if name in given))
     with watching() as watch:
-        found = run_plan(sources, like=like, curve=curve_of(curve), out=out, reporter=watch)
+        found = run_plan(sources, like=like, out=out, reporter=watch)
     columns: dict[str, Any] = {} if found.schema is None else found.schema.to_edit()
     made = {} if found.plan is None else found.plan.to_json()
     quoted = {} if found.quote is None else found.quote.to_json()
@@ -103,26 +93,3 @@ def _print_columns(columns: dict[str, Any], start: int) -> None:
         kinds.setdefault(column["kind"], []).append(name)
     listed = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items())
     say(f"{'columns':<{start}}{listed}")
-
-
-def curve_of(text: str | None) -> dict[int, float] | None:
-    """Return a learning curve that was given as sizes and accuracies: ``50:0.72,200:0.8``.
-
-    Raises
-    ------
-    ParameterError
-        If it is not written so; what its numbers must be the planner says.
-    """
-    if text is None:
-        return None
-    curve: dict[int, float] = {}
-    for word in text.split(","):
-        size, _, accuracy = word.partition(":")
-        try:
-            curve[int(size)] = float(accuracy)
-        except ValueError:
-            raise ParameterError(
-                Parameter("curve"),
-                f" has {word.strip()!r}; write size:accuracy pairs, as in 50:0.72,200:0.8.",
-            ) from None
-    return curve

@@ -19,10 +19,7 @@ def predict(
     ],
     out: Annotated[
         Path | None,
-        option("FILE", "CSV, or Parquet by the suffix .parquet; by default to standard output."),
-    ] = None,
-    schema: Annotated[
-        Path | None, option("FILE", "The schema.json of the student, if not beside it.")
+        option("FILE", "Where to write them, as CSV; by default to standard output."),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a file that exists.")
@@ -42,7 +39,7 @@ def predict(
     if as_json and out is None:
         raise ParameterError(Parameter("out"), " is missing: --json prints no predictions.")
     with watching() as watch:
-        rows = run_predict(student, table, out, schema=schema, overwrite=overwrite, reporter=watch)
+        rows = run_predict(student, table, out, overwrite=overwrite, reporter=watch)
         if out is not None:
             watch.note(f"{rows:,} rows, written to {out}.", private=False)
     return lines({"rows": rows, "out": str(out)})

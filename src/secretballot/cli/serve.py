@@ -20,7 +20,7 @@ from secretballot.runs.spec import (
 )
 
 if TYPE_CHECKING:
-    from secretballot.service.api_keys import ApiKey, KeyRing
+    from secretballot.service.access import Access, ApiKey
 
 
 app = group("serve", "Prepare, start and query a service.")
@@ -61,31 +61,19 @@ def prepare(sources: Sources) -> Answer:
     spec = RunSpec.of_tree(sources.tree())
     find_in_this_folder(str(getattr(spec.method, "teacher", "")))
     with watching() as watch:
-        outcome = run_prepare(spec, watch)
-    price, places = spec.price, ("vault", "schema", "settings")
+        made = run_prepare(spec, watch)
     said = [
-        f"price      epsilon {price.epsilon:g}, delta {price.delta:g}",
-        f"queries    {outcome.planned}, {outcome.left} left",
-        f"account    {outcome.account}",
-        f"settings   {outcome.settings}",
-        f"secret     {outcome.vault}",
+        f"price      epsilon {made['epsilon']:g}, delta {made['delta']:g}",
+        f"queries    {made['queries']}, {made['left']} left",
+        f"account    {made['ledger']}",
+        f"settings   {made['settings']}",
+        f"secret     {made['vault']}",
     ]
     # settings that somebody may have written by hand are not overwritten
-    if not outcome.listed:
-        said.append(f"{outcome.settings} existed and was not changed; add this to it:")
-        said += outcome.table.splitlines()
-    return lines(
-        {
-            **{name: str(getattr(outcome, name)) for name in places},
-            "listed": outcome.listed,
-            "ledger": outcome.account,
-            "epsilon": price.epsilon,
-            "delta": price.delta,
-            "queries": outcome.planned,
-            "left": outcome.left,
-        },
-        *said,
-    )
+    if not made["listed"]:
+        said.append(f"{made['settings']} existed and was not changed; add this to it:")
+        said += made["table"].splitlines()
+    return lines(made, *said)
 
 
 @verb(app)
@@ -206,23 +194,11 @@ def _read_key(file: Path | None) -> str:
     raise DataError(f"The key file {str(file)!r} cannot be read ({problem}); correct the path.")
 
 
-def _key_ring(config: Path) -> "KeyRing":
-    from secretballot.service.api_keys import KeyRing
+def _access(config: Path) -> "Access":
+    from secretballot.service.access import Access
     from secretballot.service.settings import read_settings
 
-    return KeyRing(read_settings(config).state)
-
-
-def _refuse_unknown_datasets(config: Path, datasets: list[str]) -> None:
-    from secretballot.exceptions import ParameterError
-    from secretballot.service.settings import read_settings
-
-    known = read_settings(config).datasets
-    unknown = sorted(set(datasets) - {"*", *known})
-    if unknown:
-        raise ParameterError(
-            f"--dataset {unknown[0]} is not in the settings; name one of {', '.join(known)}, or *."
-        )
+    return Access(read_settings(config).state)
 
 
 @verb(key_app)
@@ -250,23 +226,31 @@ def add(
     Example: secretballot serve key add --role analyst --dataset registry --owner Ana --quota 200
     --expires 2030-12-31
     """
+    from secretballot.exceptions import ParameterError
+    from secretballot.service.access import Access
+    from secretballot.service.settings import read_settings
+
+    settings = read_settings(config)
     # a misspelt dataset would show only when the key is used
-    _refuse_unknown_datasets(config, dataset)
-    key, token = _key_ring(config).add(role, dataset, owner=owner, quota=quota, expires=expires)
+    unknown = sorted({*dataset} - {"*", *settings.datasets})
+    if unknown:
+        raise ParameterError(
+            f"--dataset {unknown[0]} is not in the settings; name one of"
+            f" {', '.join(settings.datasets)}, or *."
+        )
+    with Access(settings.state) as access:
+        key, token = access.add(role, dataset, owner=owner, quota=quota, expires=expires)
     said = [f"id           {key.id}", f"key          {token}"]
-    said += [f"expires      {key.expires_at}"] if key.expires_at is not None else []
-    return lines({**key.public_fields(), "key": token}, *said)
+    said += [f"expires      {key.expires}"] if key.expires is not None else []
+    return lines({**key.model_dump(mode="json"), "key": token}, *said)
 
 
 def _state_of(key: "ApiKey") -> str:
-    from datetime import UTC, datetime
-
     if key.revoked_at is not None:
         return f"revoked {key.revoked_at[:19]}"
-    if key.expires_at is None:
+    if key.expires is None:
         return "valid"
-    over = key.has_expired(datetime.now(UTC))
-    return f"{'expired' if over else 'valid until'} {key.expires_at[:19]}"
+    return f"{'held' if key.has_expired else 'valid'} until {key.expires}"
 
 
 @verb(key_app, name="list")
@@ -275,13 +259,14 @@ def list_keys(config: Config = _CONFIG) -> Answer:
 
     Example: secretballot serve key list
     """
-    keys = _key_ring(config).keys()
+    with _access(config) as access:
+        keys = access.keys()
     said = [
         f"{key.id}  {key.role:<8} {','.join(key.datasets)}  made {key.made_at[:19]}"
         f"  {_state_of(key)}{'' if key.quota is None else f'  quota {key.quota}'}  {key.owner}"
         for key in keys
     ] or ["There are no keys yet; secretballot serve key add makes one."]
-    return lines({"keys": [key.public_fields() for key in keys]}, *said)
+    return lines({"keys": [key.model_dump(mode="json") for key in keys]}, *said)
 
 
 @verb(key_app)
@@ -292,29 +277,22 @@ def revoke(
 
     Example: secretballot serve key revoke 0f3c9a7b2d41
     """
-    key = _key_ring(config).revoke(key_id)
-    return lines(key.public_fields(), f"The key {key.id} is revoked.")
+    with _access(config) as access:
+        key = access.revoke(key_id)
+    return lines(key.model_dump(mode="json"), f"The key {key.id} is revoked.")
 
 
 @verb(key_app)
 def audit(config: Config = _CONFIG) -> Answer:
-    """Check the audit log from its first row on, and print it.
+    """Print the audit log: who asked how many points when, and who downloaded what.
 
     Example: secretballot serve key audit
     """
-    from secretballot.service.audit_log import AuditLog
-    from secretballot.service.settings import read_settings
-
-    log = AuditLog(read_settings(config).state)
-    try:
-        number = log.check()
-        rows = log.rows(None, after=0, most=number)
-    finally:
-        log.close()
+    with _access(config) as access:
+        rows = access.rows(None, after=0, most=2**31)
     said = [
         f"{row.position:>6}  {row.at[:19]}  {row.key}  {row.action:<8}"
         f" {row.dataset}/{row.session}  {row.points} points, {row.new} new  {row.outcome}"
         for row in rows
     ]
-    document = {"ok": True, "rows": [vars(row) for row in rows]}
-    return lines(document, *said, f"All {number} rows are as they were written.")
+    return lines({"rows": [vars(row) for row in rows]}, *said)

@@ -26,7 +26,6 @@ from secretballot.runs.spec import (
     Part,
     Sources,
     groups,
-    shown_fields,
 )
 
 LEARNING: tuple[type[Part], ...] = (
@@ -98,8 +97,9 @@ def settings_of(
             ]
             for one in arguments
         }
-        hidden = _hidden(models)
-        for name, field in (*shown_fields(*models), *((one, hidden.pop(one)) for one in more)):
+        shown, hidden = _fields(models)
+        shown |= {one: hidden.pop(one) for one in more}
+        for name, field in shown.items():
             extra: Any = field.json_schema_extra
             if extra["panel"] == METHOD and method is None:
                 options.setdefault("method", _METHOD)  # before the settings of one method
@@ -153,16 +153,16 @@ def _help_all(hidden: Mapping[str, Any]) -> inspect.Parameter:
     return inspect.Parameter("help_all", keyword, default=False, annotation=kind)
 
 
-def _hidden(models: tuple[type[Part], ...]) -> dict[str, Any]:
-    """Return the settings of groups that have no option, by their names."""
-    shown = {"private", "public", *(name for name, _ in shown_fields(*models))}
-    found: dict[str, Any] = {}
+def _fields(models: tuple[type[Part], ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings of groups that a help text shows, and those that have no option."""
+    found: dict[bool, dict[str, Any]] = {True: {}, False: {}}
     for model in models:
-        for key, field in model.model_fields.items():
-            name = field.alias or key
-            if field.json_schema_extra is not None and name not in shown:
-                found.setdefault(name, field)
-    return found
+        for name, (_, field) in model.settings().items():
+            extra: Any = field.json_schema_extra
+            if extra is not None:
+                found[extra["panel"] is not None].setdefault(name, field)
+    unseen = found[False].keys() - found[True].keys() - {"private", "public"}
+    return found[True], {name: one for name, one in found[False].items() if name in unseen}
 
 
 def _pairs(pairs: list[str]) -> dict[str, str]:

@@ -26,6 +26,8 @@ def _on_one_line(value: Any) -> Any:
 
 @functools.cache
 def _texts() -> Any:
+    from secretballot.report.certificate.plan_checks import total_price
+
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -44,6 +46,7 @@ def _texts() -> Any:
         "repr": repr,
         "lines": Markup,  # of a macro, whose own values were made harmless
     }
+    environment.filters["price"] = lambda one: "{:g}, {:g}".format(*total_price(one))
     environment.globals["zip"] = zip
     text = files("secretballot.cli").joinpath("texts.txt.j2").read_text("utf-8")
     return environment.from_string(text).module

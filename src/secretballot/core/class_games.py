@@ -14,37 +14,37 @@ square; squares that fail are cut in four. Where the points lie and how far each
 spread is chosen so that the list is short; nothing rests on that choice, as a list that fails the
 check is not used.
 
-*Divergences* for accounts are searched on the same lattice: four corners bound the divergence in a
-square, and squares are halved where that bound exceeds the largest found by more than a hundredth.
+*Divergences* for accounts are read off the same list: a mixture has no larger moment than its
+parts. For little noise there is no list, and the lattice is small: its largest moments are taken.
 Proofs: `docs/explanation/prices.md`, section 15.
 """
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from secretballot.core.label_games import (
     OVERHEAD,
-    RESOLUTION,
     Grid,
+    Step,
     block_of,
-    blocks_of,
-    joined_blocks,
-    law_values,
+    played_losses,
 )
-from secretballot.core.losses import Losses, count_losses
+from secretballot.core.losses import Losses, count_losses, discrete_gaussian_pmf
+from secretballot.core.renyi import largest_moments
 from secretballot.core.types import BoolArray, FloatArray, IntArray
 
-MIN_SIGMA, MAX_SIGMA = 10.0, 600.0  # votes; beyond, the check fails or takes long
+LEAST_SIGMA = 1.0  # votes; below, labels cost nearly what their counts do
+MIN_SIGMA, MAX_SIGMA = 10.0, 2000.0  # votes, of a list; beyond, its check fails or takes long
 # standard deviations; of one noise and of both, beyond which the noise counts as revealed
 FAR, DEEP = 7.8, 5.4
 # what a label may cost beside the laws of the list, as a probability: noise farther out, the slack
 # of the check and what floats lose in it
 LEFT_OUT = 5e-14
 CHECK_SLACK, DROP_SLACK, FLOAT_SLACK = 5e-15, 1e-15, 1e-14
+LISTED_SLACK = CHECK_SLACK + 2 * DROP_SLACK + FLOAT_SLACK  # of the laws of the list alone
 FLOAT_ERROR = 1e-10  # relative, of a chance and of a ratio of two
 # where the points of the list lie, in standard deviations of the difference and of the sum of the
 # two noises; the first of the sums stands for all below it
@@ -67,14 +67,10 @@ USUAL_LAWS = 600  # that stand for the work of a game
 # times sigma: the largest root mean square of one label's loss, where labels are many
 LOSS_OF_SIGMA = 1.135
 
-# of the search of divergences: scales; by how much at most the bound exceeds the largest on the
-# lattice; standard deviations as above; what sums of 28 SEARCH_MAX_SIGMA terms lose of a moment
-SEARCH_MIN_SIGMA, SEARCH_MAX_SIGMA = 1.0, 2000.0
-SEARCH_TOLERANCE = 0.01
-SEARCH_FAR, SEARCH_DEEP = 9.0, 3.25
-SEARCH_FLOAT_ERROR = 1e-5
-SEARCH_SQUARES = 2048  # handled at a time
-MOST_ORDER = 512.0  # beyond, none is computed
+MOMENT_ERROR = 1e-5  # relative; more than sums of 28 MAX_SIGMA terms lose of a moment
+MOST_ORDER = 1.5  # over sigma; beyond, divergences are those of counts
+# votes; below, divergences may be those of the whole lattice, and their margin
+LATTICE_SIGMA, LATTICE_MARGIN = 40.0, 1e-2
 
 
 class Noise:
@@ -85,10 +81,7 @@ class Noise:
 
     def __init__(self, sigma: float) -> None:
         self.sigma = sigma
-        self.reach = math.ceil(14 * sigma) + 2
-        self._k = np.arange(-self.reach, self.reach + 1)
-        weight = np.exp(-(self._k.astype(np.float64) ** 2) / (2 * sigma**2))
-        self._pmf = weight / weight.sum()
+        self.reach, self._pmf = discrete_gaussian_pmf(sigma)
         # of a noise below t, at t + reach: summed from the far end, so that tails keep their digits
         below = np.concatenate([[0.0], np.cumsum(self._pmf)])
         # with the noise's whole width on either side, so that shifted tables are parts of this one
@@ -131,38 +124,6 @@ class Noise:
         found: FloatArray = np.cumsum(parts[::-1])[::-1][own]
         return found
 
-    def left_out(self, edge: int, deep: int, orders: FloatArray) -> FloatArray:
-        """Return what noise beyond the squares adds to a moment at most: section 15.
-
-        That is both noises below -deep, and either of them below -edge or from edge on. The
-        shape is that of the orders, (n_orders,).
-        """
-        deep_below, below, above = self._k < -deep, self._k < -edge, self._k >= edge
-        every = np.ones(len(self._k), dtype=np.bool_)
-        sets = [(deep_below, deep_below)]
-        sets += [pair for far in (below, above) for pair in ((far, every), (every, far))]
-        return np.array(
-            [
-                sum(self._pointwise_moment(*pair, order) for pair in sets)
-                for order in orders.tolist()
-            ]
-        )
-
-    def _pointwise_moment(self, one: BoolArray, other: BoolArray, order: float) -> float:
-        """Return the larger of the moments, less 1, of both directions of two noises that lie in
-        two sets, revealed in full."""
-        # the first class has a vote less under Q, so its noise n is seen as n + 1; the second's
-        # as n - 1
-        variance = self.sigma**2
-        losses = [-(2 * self._k + 1) / (2 * variance), (2 * self._k - 1) / (2 * variance)]
-        p, q, there, back = 1.0, 1.0, 1.0, 1.0
-        for inside, loss in zip((one, other), losses, strict=True):
-            pmf, log_r = self._pmf[inside], loss[inside]
-            p, q = p * pmf.sum(), q * (pmf @ np.exp(log_r))
-            there *= pmf @ np.exp((1 - order) * log_r)
-            back *= pmf @ np.exp(order * log_r)
-        return max(there - p + (order - 1) * (q - p), back - p - order * (q - p))
-
     def losses(self, u: IntArray, w: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the chances and log of their ratios, of the neighbour's to them; shapes (3, n)."""
         p = self.chances(u, w)
@@ -175,9 +136,9 @@ class StepLaws:
 
     Attributes
     ----------
-    chance : ndarray of shape (n, 3)
+    chance : ndarray of shape (3, n)
         Under P.
-    log_ratio : ndarray of shape (n, 3)
+    log_ratio : ndarray of shape (3, n)
         Logarithms of the chances under Q over those under P.
     """
 
@@ -209,8 +170,7 @@ def covering_laws(sigma: float) -> StepLaws | None:
         return None
     noise = Noise(sigma)
     edge, deep = math.ceil(FAR * sigma), math.ceil(DEEP * sigma)
-    left_out = _chance_beyond(noise, edge, deep) + CHECK_SLACK + 2 * DROP_SLACK + FLOAT_SLACK
-    if not left_out <= LEFT_OUT:
+    if not _chance_beyond(noise, edge, deep) + LISTED_SLACK <= LEFT_OUT:
         return None
     largest = _largest_moments(noise)
     for tolerance in TOLERANCES:
@@ -231,12 +191,11 @@ def _chance_beyond(noise: Noise, edge: int, deep: int) -> float:
 def _ratio_moments(p: FloatArray, ratio: FloatArray, sigma: float) -> FloatArray:
     """Return what moments of the ratios exceed 1 by, of shape (..., 7): of order 2, and of several
     orders in both directions. Outcomes are on the first axis."""
-    # orders follow sigma, so that the same part of the losses counts at each scale
     found = [(p * (ratio - 1) ** 2).sum(axis=0)]
     log_r = np.log(ratio)
+    # orders follow sigma, so that the same part of the losses counts at each scale
     for tilt in TILTS:
-        order = tilt * sigma
-        for a in (order, 1 - order):
+        for a in (tilt * sigma, 1 - tilt * sigma):
             found.append((p * (np.exp(a * log_r) - 1 - a * (ratio - 1))).sum(axis=0))
     return np.stack(found, axis=-1)
 
@@ -365,16 +324,13 @@ def _excess_over_silence(p: FloatArray, ratio: FloatArray, x: FloatArray) -> Flo
     return found
 
 
-def _all_settled(
-    sigma: float, edge: int, deep: int, open_ones: Callable[[IntArray, IntArray, int], BoolArray]
-) -> bool:
-    """Return whether all points of the lattice of two noises are settled.
+def _covers_lattice(mesh: _Mesh, noise: Noise, edge: int, deep: int) -> bool:
+    """Return whether each law of the lattice is dominated by a mixture of a cell's laws.
 
-    `open_ones` takes the first points of squares and their side, and returns which are not settled
-    as a whole: these are cut in four.
+    Squares of which that is not known as a whole are cut in four.
     """
     side = 1
-    while side < FIRST_SIDE * sigma:
+    while side < FIRST_SIDE * noise.sigma:
         side *= 2
     starts = np.arange(-edge, edge + 1, side)
     u, w = (axis.ravel() for axis in np.meshgrid(starts, starts, indexing="ij"))
@@ -382,7 +338,7 @@ def _all_settled(
         # where both are far below, a point on the rim stands for all of the same difference
         near = (np.maximum(u, w) + side - 1 >= -deep) & (np.maximum(u, w) <= edge)
         u, w = u[near], w[near]
-        chosen = open_ones(u, w, side)
+        chosen = _open_squares(mesh, noise, u, w, side)
         if side == 1 or not chosen.any():
             return not chosen.any()
         side //= 2
@@ -391,12 +347,6 @@ def _all_settled(
             np.concatenate([u, u + side, u, u + side]),
             np.concatenate([w, w, w + side, w + side]),
         )
-
-
-def _covers_lattice(mesh: _Mesh, noise: Noise, edge: int, deep: int) -> bool:
-    """Return whether each law of the lattice is dominated by a mixture of a cell's laws."""
-    open_ones = functools.partial(_open_squares, mesh, noise)
-    return _all_settled(noise.sigma, edge, deep, open_ones)
 
 
 def _open_squares(mesh: _Mesh, noise: Noise, u: IntArray, w: IntArray, side: int) -> BoolArray:
@@ -455,73 +405,7 @@ def _without_dominated(mesh: _Mesh) -> StepLaws:
         found = _excess_over_silence(p[i], ratio[i], x)
         others = _excess_over_silence(p[left], ratio[left], x[:, None])
         left[left] = ~(others <= (found + DROP_SLACK * np.minimum(1.0, x))[:, None]).all(axis=0)
-    return StepLaws(p[kept], np.log(ratio[kept]))
-
-
-def _moment_excesses(log_ratio: FloatArray, orders: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return r^(1-a) - 1 + (a-1)(r-1) and r^a - 1 - a(r-1), of shape (3, n, orders).
-
-    Both are convex in r and at least 0. Their means under P are the moments of order a of both
-    directions, less 1.
-    """
-    log_r = log_ratio[:, :, None]
-    change = np.expm1(log_r)
-    with np.errstate(over="ignore"):
-        return (
-            np.expm1((1 - orders) * log_r) + (orders - 1) * change,
-            np.expm1(orders * log_r) - orders * change,
-        )
-
-
-def _moments_above(sigma: float, orders: FloatArray) -> FloatArray:
-    """Return bounds on the largest moment of each order, less 1, over all integers u and w."""
-    noise = Noise(sigma)
-    edge, deep = math.ceil(SEARCH_FAR * sigma), math.ceil(SEARCH_DEEP * sigma)
-    best = np.zeros(len(orders))
-
-    def open_ones(u: IntArray, w: IntArray, side: int) -> BoolArray:
-        kept = []
-        for start in range(0, len(u), SEARCH_SQUARES):
-            part = slice(start, start + SEARCH_SQUARES)
-            upper = _bounds_of_squares(noise, u[part], w[part], side, orders, best)
-            kept.append((upper > best * (1 + SEARCH_TOLERANCE)).any(axis=1))
-        return np.concatenate(kept)
-
-    _all_settled(sigma, edge, deep, open_ones)
-    return best * ((1 + SEARCH_TOLERANCE) * (1 + SEARCH_FLOAT_ERROR)) + noise.left_out(
-        edge, deep, orders
-    )
-
-
-def _bounds_of_squares(
-    noise: Noise, u: IntArray, w: IntArray, side: int, orders: FloatArray, best: FloatArray
-) -> FloatArray:
-    """Return bounds on the moments less 1 in squares of integers, of shape (n, orders).
-
-    `best` is raised to the largest moment at their corners. A square of one point is its corner.
-    """
-    last_u, last_w = u + side - 1, w + side - 1
-    p_high, log_high = noise.losses(u, last_w)  # the largest ratios, and the first class's chance
-    high = _moment_excesses(log_high, orders)
-    if side == 1:
-        moments = [np.einsum("in,ino->no", p_high, excess) for excess in high]
-        best[:] = np.maximum(best, np.maximum(*moments).max(axis=0))
-        found: FloatArray = np.maximum(*moments)
-        return found
-    p_low, log_low = noise.losses(last_u, w)  # the smallest ratios, and the second class's chance
-    low = _moment_excesses(log_low, orders)
-    for p, excesses in ((p_high, high), (p_low, low)):
-        for excess in excesses:
-            best[:] = np.maximum(best, np.einsum("in,ino->no", p, excess).max(axis=0))
-    most = np.stack([noise.below(last_u) * noise.below(last_w), p_high[1], p_low[2]])
-    # a convex function on an interval is largest at an end
-    bounds: FloatArray = np.maximum(
-        *(
-            np.einsum("in,ino->no", most, np.maximum(one, other))
-            for one, other in zip(high, low, strict=True)
-        )
-    )
-    return bounds
+    return StepLaws(p[kept].T, np.log(ratio[kept]).T)
 
 
 def class_work(sigma: float, labels: int) -> float:
@@ -566,12 +450,14 @@ def class_losses(sigma: float, queries: int, block: int) -> Losses | None:
     laws = covering_laws(sigma)
     if laws is None:
         return None
-    grid, after = blocks_of(LOSS_OF_SIGMA / sigma, queries, block, RESOLUTION)
-    found = law_values(laws.chance.T, laws.log_ratio.T, grid, after)
-    # at a value of at most 1, whatever is beside the laws adds no more than its probability
-    values = [np.minimum(1.0, one + n * LEFT_OUT) for one, n in zip(found, after, strict=True)]
-    least = [count_losses(sigma, 2 * labels) for labels in after]
-    return joined_blocks(queries, after, values, grid, least)
+    return played_losses(
+        lambda grid: Step(laws.chance, laws.log_ratio, grid).best,
+        LOSS_OF_SIGMA / sigma,
+        queries,
+        block,
+        beside=LEFT_OUT,
+        least=lambda labels: count_losses(sigma, 2 * labels),
+    )
 
 
 def class_renyi(sigma: float, orders: FloatArray) -> FloatArray:
@@ -585,35 +471,58 @@ def class_renyi(sigma: float, orders: FloatArray) -> FloatArray:
     sigma : float
         Scale of the noise on each count, in votes.
     orders : ndarray of shape (n,)
-        Above 1; each takes time.
+        Above 1.
 
     Privacy
     -------
     Unit, relation : one teacher changes its votes (add/remove or replace).
     Sensitivity : one vote taken from one class and given to another.
     Source : docs/explanation/prices.md, section 15.
-    Rounding : upward (monotone bounds on squares of the lattice, far noise charged in full).
+    Rounding : upward (dominating laws, far noise charged in full).
     """
     return _class_renyi(sigma, tuple(orders.tolist()))
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=256)
 def _class_renyi(sigma: float, orders: tuple[float, ...]) -> FloatArray:
-    a = np.array(orders)
-    found, held = np.full(len(a), math.inf), a <= most_order(sigma)
-    if SEARCH_MIN_SIGMA <= sigma <= SEARCH_MAX_SIGMA and held.any():
-        found[held] = np.log1p(_moments_above(sigma, a[held])) / (a[held] - 1) * (1 + 1e-12)
+    a, found = np.array(orders), np.full(len(orders), math.inf)
+    if not LEAST_SIGMA <= sigma <= MAX_SIGMA:
+        return found
+    noise, edge, deep = Noise(sigma), math.ceil(FAR * sigma), math.ceil(DEEP * sigma)
+    held = a <= 1 + MOST_ORDER * sigma
+    # spread laws are loose at orders beyond those that they were spread by
+    listed = held & (a <= TILTS[-1] * sigma) if sigma < LATTICE_SIGMA else held
+    if sigma < MIN_SIGMA:
+        listed = np.zeros_like(held)
+    laws = covering_laws(sigma) if listed.any() else None
+    if laws is not None:
+        found[listed] = _divergence_of(laws, noise, a[listed], LISTED_SLACK)
+    others = held & ~listed
+    if sigma < LATTICE_SIGMA and others.any():
+        # another program, which tries other orders, finds what is charged kept as well
+        every = _laws_of_lattice(noise, edge, deep)
+        found[others] = (1 + LATTICE_MARGIN) * _divergence_of(every, noise, a[others], 0.0)
     return found
 
 
-def most_order(sigma: float) -> float:
-    """Return the largest order at which divergences are searched."""
-    # further out the charge for far noise is no longer nothing
-    return min(MOST_ORDER, 1 + 1.5 * sigma)
+def _divergence_of(laws: StepLaws, noise: Noise, orders: FloatArray, beside: float) -> FloatArray:
+    """Return the largest divergences of laws with what far noise may add, and what their hockey
+    sticks may lack, `beside`."""
+    edge, deep = math.ceil(FAR * noise.sigma), math.ceil(DEEP * noise.sigma)
+    # a hockey stick is that of silence beyond the largest ratio of the lattice
+    _, ends = noise.losses(np.array([edge, -edge]), np.array([-edge, edge]))
+    a, two = orders, 2 * noise.sigma**2
+    lacking = beside * np.exp((a - 1) * np.abs(ends).max())
+    lacking += 4 * np.exp((2 * a * (a - 1) - (edge - a) ** 2) / two)
+    lacking += np.exp((a * (a - 1) - (deep - a) ** 2 - deep**2) / two)
+    moments = largest_moments(laws.chance, laws.log_ratio, a) * (1 + MOMENT_ERROR) + a * lacking
+    found: FloatArray = np.log1p(moments) / (a - 1) * (1 + 1e-12)
+    return found
 
 
-def likely_renyi(sigma: float, orders: FloatArray) -> FloatArray:
-    """Return about what the divergences of one label are: no bound, to choose an order by."""
-    share = 0.6465 + 0.015 * (orders / sigma) ** 2
-    held = SEARCH_MIN_SIGMA <= sigma <= SEARCH_MAX_SIGMA and orders <= most_order(sigma)
-    return orders / sigma**2 * np.where(held, np.minimum(1.0, share), 1.0)
+def _laws_of_lattice(noise: Noise, edge: int, deep: int) -> StepLaws:
+    """Return all laws of the lattice but for the far ones, one way round."""
+    axis = np.arange(-edge, edge + 1)
+    u, w = (one.ravel() for one in np.meshgrid(axis, axis, indexing="ij"))
+    near = np.maximum(u, w) >= -deep
+    return StepLaws(*noise.losses(u[near], w[near]))

@@ -18,6 +18,7 @@ Proofs: `docs/explanation/prices.md`, section 12.
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,17 +26,14 @@ import numpy as np
 from secretballot.core.label_games import (
     MIN_SIGMA,
     Grid,
+    NoiseTable,
+    Pairs,
     Step,
-    VoteCurve,
-    blocks_of,
-    corners_around,
-    joined_blocks,
-    log_ratios_of,
-    pairs_at,
-    values_after,
+    corners,
+    played_losses,
 )
-from secretballot.core.losses import Losses, discrete_gaussian_pmf
-from secretballot.core.renyi import moment_above
+from secretballot.core.losses import Losses
+from secretballot.core.renyi import LOST, largest_moments
 from secretballot.core.types import FloatArray
 
 MAX_SIGMA = 5e3  # votes; beyond, no game is played
@@ -55,44 +53,24 @@ class Group:
 
     Attributes
     ----------
-    labels : VoteCurve
+    labels : Pairs
         Corners of the labels of these votes alone, both ways round.
-    passing : VoteCurve
+    passing : Pairs
         Corners of the answers about the threshold that these votes allow, and no less clear ones.
     sure : bool
         Whether some of these votes pass the threshold surely.
     """
 
-    labels: VoteCurve
-    passing: VoteCurve
+    labels: Pairs
+    passing: Pairs
     sure: bool
 
 
-def _joined(parts: list[VoteCurve]) -> VoteCurve:
-    names = ("p", "rest", "gap", "over")
-    none = np.zeros(0)
-    p, rest, gap, over = (
-        np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in names
-    )
-    return VoteCurve(p, rest, gap, over, 0.0)
-
-
-class _Lattice:
-    """Pairs of one scale within 14 standard deviations."""
-
-    def __init__(self, sigma: float) -> None:
-        self.sigma, self.last = sigma, discrete_gaussian_pmf(sigma)[0] - 1
-        self.first = 2 - self.last
-        self._pairs, self._steps = pairs_at(np.arange(self.last, self.first - 1, -1), sigma)
-
-    def corners(self, first: int, last: int) -> list[VoteCurve]:
-        """Return corners of a polygon around the pairs at first, ..., last."""
-        low, high = max(first, self.first), min(last, self.last)
-        if low > high:
-            return []
-        part, p = slice(self.last - high, self.last - low + 1), self._pairs
-        pairs = VoteCurve(p.p[part], p.rest[part], p.gap[part], p.over[part], 0.0)
-        return [corners_around(pairs, self._steps[part], high, self.sigma, DENSITY)]
+def _corners(noise: NoiseTable, first: int, last: int) -> list[Pairs]:
+    """Return corners of a polygon around the pairs at first, ..., last, of those that lie within
+    the table."""
+    low, high = max(first, 3 - noise.reach), min(last, noise.reach - 1)
+    return [] if low > high else [corners(noise, low, high, DENSITY)]
 
 
 @functools.lru_cache(maxsize=64)
@@ -102,38 +80,36 @@ def groups_of(
     """Return the groups of votes, the clearest first; none where no game is played."""
     if not MIN_SIGMA <= min(threshold_sigma, sigma) <= max(threshold_sigma, sigma) <= MAX_SIGMA:
         return ()
-    tops, labels = _Lattice(threshold_sigma), _Lattice(sigma)
+    tops, labels = NoiseTable.of(threshold_sigma), NoiseTable.of(sigma)
     half = n_teachers // 2
     span = min(half, math.ceil(FAR * sigma))
     ends = [*range(0, span, max(1, math.ceil(span / GROUPS))), half]
-    found, before, above = [], -1, tops.last + 1
+    found, before, above = [], -1, tops.reach
     for end in ends:  # from even votes on
         # where an odd vote is even the highest count may stay where it is
         moves = int(end > 0 or n_teachers % 2 == 0)
         first = threshold - min(n_teachers, half + 1 + end) + moves
-        of_group = labels.corners(2 + before, 1 + end)
-        of_group += labels.corners(1 - end, min(0, -before))
-        passing = _joined(tops.corners(first, above - 1))
-        sure = first < min(above, tops.first)
-        found.append(Group(_joined(of_group), passing, sure))
+        of_group = _corners(labels, 2 + before, 1 + end)
+        of_group += _corners(labels, 1 - end, min(0, -before))
+        passing = Pairs.joined(_corners(tops, first, above - 1))
+        sure = first < min(above, 3 - tops.reach)
+        found.append(Group(Pairs.joined(of_group), passing, sure))
         before, above = end, min(above, first)
     return tuple(found[::-1])
 
 
-def _both_ways(curve: VoteCurve) -> tuple[FloatArray, FloatArray]:
+def _both_ways(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
     """Return chances of both outcomes, and the logarithms of the neighbour's over them, of the
     pairs and of the pairs turned round; shapes (2, 2 n)."""
-    there = log_ratios_of(curve)
-    chances = np.stack([curve.p, curve.rest]), np.stack([curve.p + curve.gap, curve.over])
-    return np.concatenate(chances, axis=1), np.concatenate([there, -there], axis=1)
+    there, turned = pairs.log_ratio, np.stack([pairs.p + pairs.gap, pairs.over])
+    return np.hstack([pairs.chance, turned]), np.hstack([there, -there])
 
 
 def _usual_step(groups: tuple[Group, ...]) -> float:
     """Return about the largest root mean square of one query's loss, in nats."""
     label, whole = 0.0, 0.0
     for group in groups:
-        ratios = log_ratios_of(group.labels)
-        squares = group.labels.p * ratios[0] ** 2 + group.labels.rest * ratios[1] ** 2
+        squares = (group.labels.chance * group.labels.log_ratio**2).sum(axis=0)
         label = max(label, float(np.max(squares, initial=0.0)))
         chances, ratios = _both_ways(group.passing)
         squares = (chances * ratios**2).sum(axis=0) + chances[0] * label
@@ -141,15 +117,15 @@ def _usual_step(groups: tuple[Group, ...]) -> float:
     return math.sqrt(whole)
 
 
-def _values(groups: tuple[Group, ...], grid: Grid, after: list[int]) -> list[FloatArray]:
-    """Return the values of `values_after` some numbers of queries."""
+def _step_on(groups: tuple[Group, ...], grid: Grid) -> Callable[[FloatArray], FloatArray]:
+    """Return the step of one query on a grid."""
     steps = [
         (
-            _step_of(np.stack([g.labels.p, g.labels.rest]), log_ratios_of(g.labels), grid, False),
-            _step_of(*_both_ways(g.passing), grid, True),
-            g.sure,
+            _some(group.labels.chance, group.labels.log_ratio, grid, apart=False),
+            _some(*_both_ways(group.passing), grid, apart=True),
+            group.sure,
         )
-        for g in groups
+        for group in groups
     ]
 
     def further(value: FloatArray) -> FloatArray:
@@ -161,13 +137,13 @@ def _values(groups: tuple[Group, ...], grid: Grid, after: list[int]) -> list[Flo
                 best = np.maximum(best, question.best(labelled, value))
             if sure:
                 best = np.maximum(best, labelled)
-        return np.minimum(1.0, best + LEFT_OUT)
+        return best
 
-    return values_after(after, grid, further)
+    return further
 
 
-def _step_of(chances: FloatArray, log_ratios: FloatArray, grid: Grid, apart: bool) -> Step | None:
-    return Step(chances, log_ratios, grid, apart=apart) if chances.size else None
+def _some(chance: FloatArray, log_ratio: FloatArray, grid: Grid, *, apart: bool) -> Step | None:
+    return Step(chance, log_ratio, grid, apart=apart) if chance.size else None
 
 
 def is_played(groups: tuple[Group, ...]) -> bool:
@@ -192,8 +168,14 @@ def joint_losses(groups: tuple[Group, ...], queries: int) -> Losses:
     Source : docs/explanation/prices.md, section 12, on Papernot et al. 2018, Algorithms 1 and 2.
     Rounding : upward (convex interpolation, polygons around the pairs, groups of votes).
     """
-    grid, after = blocks_of(_usual_step(groups), queries, BLOCK, RESOLUTION)
-    return joined_blocks(queries, after, _values(groups, grid, after), grid)
+    return played_losses(
+        functools.partial(_step_on, groups),
+        _usual_step(groups),
+        queries,
+        BLOCK,
+        beside=LEFT_OUT,
+        resolution=RESOLUTION,
+    )
 
 
 def joint_renyi(
@@ -207,11 +189,8 @@ def joint_renyi(
     power = (1 - orders)[:, None]
     label, kept = np.zeros(len(orders)), []
     for group in groups:
-        ratios = log_ratios_of(group.labels)
-        above = moment_above(
-            group.labels.p, power * ratios[0], group.labels.rest, power * ratios[1]
-        )
-        label = np.maximum(label, np.log1p(np.max(above, axis=1, initial=0.0)))
+        of_group = largest_moments(group.labels.chance, group.labels.log_ratio, orders)
+        label = np.maximum(label, np.log1p(of_group))
         kept.append(label)
     best = np.full(len(orders), np.inf)
     for share in SHARES.tolist():
@@ -219,10 +198,14 @@ def joint_renyi(
         for group, most in zip(groups, kept, strict=True):
             chances, ratios = _both_ways(group.passing)
             answered = power * ratios[0] + (most - charge)[:, None]
-            above = moment_above(chances[1], power * ratios[1], chances[0], answered)
-            worst = np.maximum(worst, np.max(above, axis=1, initial=0.0))
-            if group.sure:
-                with np.errstate(over="ignore"):
+            with np.errstate(over="ignore"):
+                refused, passed = np.expm1(power * ratios[1]), np.expm1(answered)
+                above = chances[1] * refused + chances[0] * passed
+                # what floats lose of two terms that nearly cancel
+                lost = (1 + np.abs(power * ratios[1])) * np.abs(chances[1] * refused)
+                lost += (1 + np.abs(answered)) * np.abs(chances[0] * passed)
+                worst = np.maximum(worst, np.max(above + LOST * lost, axis=1, initial=0.0))
+                if group.sure:
                     worst = np.maximum(worst, np.expm1(most - charge))
         best = np.minimum(best, queries * np.log1p(worst) + answers * charge)
     found: FloatArray = best / (orders - 1)

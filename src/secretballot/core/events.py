@@ -28,6 +28,8 @@ from secretballot.core.losses import (
     Losses,
     Profile,
     count_losses,
+    fold,
+    least_losses,
     one_of_many,
     response_losses,
 )
@@ -54,12 +56,12 @@ FalseAnswer = Annotated[float, Field(ge=MIN_ANSWER, le=MAX_ANSWER, strict=True)]
 # nats; outside, a relabelling is a random one or the best one itself
 MIN_RELABEL, MAX_RELABEL = 2.0**-20, 100.0
 MOST_STAGES = 10_000  # of one event; bounds what a certificate makes a reader compute
+TAIL_OF_FAILURE = 1e-6  # of the failure, which a profile need not tell apart
 #: Variance of the random rounding that makes continuous noise discrete.
 ROUNDING_VARIANCE = 4.0
 #: How far the sum of exp(-(k - y)^2 / 8) over the integers k may be from its integral, relatively:
 #: 2 sum over m of exp(-2 pi^2 4 m^2), rounded up.
 SUM_ERROR = 2.1 * math.exp(-2 * math.pi**2 * ROUNDING_VARIANCE)
-FEW_ORDERS = 8  # at which the divergences of labels of more than two classes are searched
 
 
 class Event(Model, ABC):
@@ -95,22 +97,32 @@ class Event(Model, ABC):
         """Return the events that this one is composed of."""
         return (self,)
 
-    @property
-    def joint(self) -> bool:
-        """Whether it may cost less than its parts do together."""
-        return False
+    def priced(self) -> tuple["Event", ...]:
+        """Return what stands for this event in a list: its parts where it costs no less whole."""
+        return self.parts()
 
     def pure(self) -> Fraction | None:
         """Return a pure privacy loss that holds but for the failure; None if there is none."""
         return None
 
-    @abstractmethod
     def losses(self) -> Losses:
         """Return losses that dominate the event's outcome."""
+        profile, reach = cached_profile(self)
 
-    def charged_losses(self) -> Losses:
-        """Return losses by a second bound, that of the divergences, where it is another one."""
-        return cached_losses(self)
+        def delta(at: FloatArray) -> FloatArray:
+            bound = profile(at)
+            # near 0 the bound at -epsilon is smaller: neighbours have no order
+            near = at <= 1.0
+            back = np.exp(at[near]) * profile(-at[near]) - np.expm1(at[near])
+            bound[near] = np.minimum(bound[near], back)
+            return bound
+
+        return Losses.of_profile(delta, reach)
+
+    def profile(self) -> tuple[Profile, float]:
+        """Return bounds on delta at each epsilon, and an epsilon from which on they are hardly more
+        than the failure; by default those that divergences give."""
+        return _renyi_profile(self)
 
     @abstractmethod
     def renyi(self, orders: FloatArray) -> FloatArray:
@@ -192,7 +204,7 @@ class VectorSum(Event):
 
     def losses(self) -> Losses:
         if not min(self.sigmas) >= FLAT_SIGMA:
-            return _renyi_losses(self)
+            return super().losses()
         squared_mu = self.count * math.fsum(
             self.squared_sensitivity / (sigma**2 - ROUNDING_VARIANCE) for sigma in self.sigmas
         )
@@ -287,10 +299,8 @@ class ClassLabels(Event):
         return self.rough().losses() if found is None else found
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        found = self.rough().renyi(orders)
-        if len(orders) > FEW_ORDERS:
-            return found
-        return np.minimum(found, self.queries * class_games.class_renyi(self.sigma, orders))
+        each = class_games.class_renyi(self.sigma, orders)
+        return np.minimum(self.queries * each, self.rough().renyi(orders))
 
     def rough(self) -> Event:
         """Return the noisy counts that the labels are read off."""
@@ -349,23 +359,21 @@ class Confident(Event):
         labels = GaussianChances(sigma=self.sigma)
         return asked, BinaryLabels(chances=labels, queries=self.answers)
 
-    @property
-    def joint(self) -> bool:
-        return self.n_classes == 2 and None not in (self.threshold, self.n_teachers)
-
     def groups(self) -> tuple[confident_games.Group, ...]:
         """Return the votes that a query may have, empty where it is no step of a game."""
-        if not self.joint or self.threshold is None or self.n_teachers is None:
+        if self.n_classes > 2 or self.threshold is None or self.n_teachers is None:
             return ()
         return confident_games.groups_of(
             self.threshold_sigma, self.sigma, self.threshold, self.n_teachers
         )
 
+    def priced(self) -> tuple[Event, ...]:
+        return (self,) if confident_games.is_played(self.groups()) else self.parts()
+
     def losses(self) -> Losses:
-        if confident_games.is_played(groups := self.groups()):
-            return confident_games.joint_losses(groups, self.queries)
-        asked, labels = self.parts()
-        return asked.losses() + labels.losses()
+        apart = fold((cached_losses(part), 1) for part in self.parts())
+        whole = confident_games.joint_losses(self.groups(), self.queries)
+        return least_losses(apart, whole)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         asked, labels = self.parts()
@@ -437,8 +445,8 @@ class BoundedRange(_Parts):
 
     kind: Literal["bounded-range"] = "bounded-range"
 
-    def charged_losses(self) -> Losses:
-        return _renyi_losses(self)
+    def losses(self) -> Losses:
+        return least_losses(super().losses(), Event.losses(self))
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         ranged = orders * (self.epsilon**2 / 8)
@@ -517,11 +525,14 @@ class SparseStream(Event):
         epoch = 1 / Fraction(self.threshold_scale) + 2 / Fraction(self.query_scale)
         return self.abstentions * epoch
 
-    def losses(self) -> Losses:
-        return response_losses(streams.epoch_loss(self), self.abstentions, self.failure())
+    def profile(self) -> tuple[Profile, float]:
+        by_charges, reach = super().profile()
+        parts = response_losses(streams.epoch_loss(self), self.abstentions, self.failure())
 
-    def charged_losses(self) -> Losses:
-        return _renyi_losses(self, streams.one_vote_charges(self, self.abstentions, ORDERS))
+        def delta(at: FloatArray) -> FloatArray:
+            return np.minimum(parts.delta(at), by_charges(at))
+
+        return delta, min(reach, parts.reach)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         parts = self.abstentions * response(streams.epoch_loss(self), orders)
@@ -568,9 +579,6 @@ class TableStream(Event):
     charge: TableCharge
     false_answer: FalseAnswer
     abstentions: Count
-
-    def losses(self) -> Losses:
-        return _renyi_losses(self)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         # divergences grow with the order; above the table's own nothing is known
@@ -647,11 +655,10 @@ class Sampled(Event):
         return Fraction(math.log1p(self.rate * math.expm1(whole)) * (1 + sampling.SLACK))
 
     def profile(self) -> tuple[Profile, float]:
-        """Return bounds on delta at epsilon >= 0, and an epsilon up to which they are read."""
-        return _sampled_profile(self)
+        return sampling.sampled_profile(*cached_profile(self.stream), self.rate, self.loss)
 
     def losses(self) -> Losses:
-        return Losses.of_profile(*self.profile())
+        return Losses.of_profile(*cached_profile(self))
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         # of the whole sample: divergences are quasi-convex, so drawing a part of it never adds
@@ -689,26 +696,12 @@ def event_in(content: object) -> Event:
     return model_in(_ANY, content, "An event")
 
 
-@functools.lru_cache(maxsize=64)
-def _sampled_profile(event: Sampled) -> tuple[Profile, float]:
-    stream = event.stream
-    by_charges, reach = _renyi_profile(stream)
-    if isinstance(stream, TableStream):
-        return sampling.sampled_profile(by_charges, reach, event.rate, event.loss)
-    parts = cached_losses(stream)
-
-    def profile(at: FloatArray) -> FloatArray:
-        return np.minimum(parts.delta(at), by_charges(at))
-
-    return sampling.sampled_profile(profile, parts.reach, event.rate, event.loss)
-
-
-def _renyi_profile(event: Event, charges: FloatArray | None = None) -> tuple[Profile, float]:
+def _renyi_profile(event: Event) -> tuple[Profile, float]:
     """Return the profile that an event's divergences and failures give, and an epsilon from which
     on it is hardly more than the failures."""
     own = [event.order] if isinstance(event, TableStream) else []
     orders, failure = np.append(ORDERS, own), event.failure()
-    divergences = event.renyi(orders) if charges is None else charges
+    divergences = event.renyi(orders)
     held = np.isfinite(divergences)
     orders, divergences = orders[held], divergences[held]
     if not len(orders):
@@ -717,23 +710,10 @@ def _renyi_profile(event: Event, charges: FloatArray | None = None) -> tuple[Pro
     def delta(at: FloatArray) -> FloatArray:
         return np.minimum(1.0, delta_of(divergences, orders, at) + failure)
 
-    # where the best order leaves no more than a tail
-    reach = float((divergences - math.log(TAIL) / (orders - 1)).min())
+    # where the best order leaves no more than a tail, or than a share of what fails anyhow
+    tail = max(TAIL, TAIL_OF_FAILURE * failure)
+    reach = float((divergences - math.log(tail) / (orders - 1)).min())
     return delta, min(FARTHEST, max(reach, 2.0**-40))
-
-
-def _renyi_losses(event: Event, charges: FloatArray | None = None) -> Losses:
-    profile, reach = _renyi_profile(event, charges)
-
-    def delta(at: FloatArray) -> FloatArray:
-        bound = profile(at)
-        # near 0 the bound at -epsilon is smaller: neighbours have no order
-        near = at <= 1.0
-        back = np.exp(at[near]) * profile(-at[near]) - np.expm1(at[near])
-        bound[near] = np.minimum(bound[near], back)
-        return bound
-
-    return Losses.of_profile(delta, reach)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -742,13 +722,7 @@ def cached_losses(event: Event) -> Losses:
     return event.losses()
 
 
-@functools.lru_cache(maxsize=1024)
-def charged_losses(event: Event) -> Losses:
-    """Return `event.charged_losses()`, computed once."""
-    return event.charged_losses()
-
-
-@functools.lru_cache(maxsize=1024)
-def cached_renyi(event: Event) -> FloatArray:
-    """Return `event.renyi(ORDERS)`, computed once."""
-    return event.renyi(ORDERS)
+@functools.lru_cache(maxsize=64)
+def cached_profile(event: Event) -> tuple[Profile, float]:
+    """Return `event.profile()`, computed once."""
+    return event.profile()

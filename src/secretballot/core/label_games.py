@@ -25,8 +25,8 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, Self
+from dataclasses import dataclass, fields
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -35,8 +35,8 @@ from scipy.sparse import csr_array
 
 from secretballot.core.errors import ParameterError
 from secretballot.core.losses import Losses, count_losses, discrete_gaussian_pmf
-from secretballot.core.renyi import bernoulli
-from secretballot.core.types import Count, FloatArray, IntArray, Model, Scale, Squared
+from secretballot.core.renyi import largest_moments
+from secretballot.core.types import Count, FloatArray, Model, Scale, Squared
 
 # grid points per step of the likelihood ratio at an even vote; the excess falls with its square
 RESOLUTION = 10
@@ -144,93 +144,104 @@ class TableChances(Model):
 Chances = GaussianChances | TableChances
 
 
-@dataclass(frozen=True)
-class VoteCurve:
-    """Pairs (p, p + gap).
-
-    The probability of label 1 under v and under v + 1 votes, or corners that cover them.
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs (p, p + gap): the probability of label 1 under v and under v + 1 votes, or corners
+    that cover them.
 
     Attributes
     ----------
     p, rest, gap, over : ndarray of shape (n,)
         In increasing order of p; rest = 1 - p and over = 1 - (p + gap), apart so that both tails
         keep their digits.
-    outer : float
-        Gap of the two corners (0, outer) and (1 - outer, 1) that cover the vote counts farther out;
-        0 if there is none.
     """
 
     p: FloatArray
     rest: FloatArray
     gap: FloatArray
     over: FloatArray
-    outer: float
+
+    @classmethod
+    def joined(cls, parts: Sequence["Pairs"]) -> "Pairs":
+        """Return the pairs of all parts."""
+        none = np.zeros(0)
+        return cls(
+            *(
+                np.concatenate([none, *(getattr(part, one.name) for part in parts)])
+                for one in fields(cls)
+            )
+        )
+
+    @property
+    def chance(self) -> FloatArray:
+        """Chances of both labels under v votes, of shape (2, n)."""
+        return np.stack([self.p, self.rest])
+
+    @property
+    def log_ratio(self) -> FloatArray:
+        """By how much each label moves log Q / P, of shape (2, n)."""
+        return np.stack([np.log1p(self.gap / self.p), np.log(self.over / self.rest)])
 
 
-def vote_curve(chances: GaussianChances) -> VoteCurve:
-    """Return the corners of one query's pairs, closed under exchanging neighbours and classes.
+class NoiseTable(NamedTuple):
+    """Chances of noise of one scale on -reach, ..., reach, and of noise of at least as much."""
+
+    sigma: float
+    reach: int
+    pmf: FloatArray
+    above: FloatArray
+
+    @classmethod
+    def of(cls, sigma: float) -> "NoiseTable":
+        """Return the table of a scale."""
+        reach, pmf = discrete_gaussian_pmf(sigma)
+        return cls(sigma, reach, pmf, np.cumsum(pmf[::-1])[::-1])
+
+
+def vote_pairs(chances: GaussianChances, far: int) -> tuple[Pairs, float]:
+    """Return corners of one query's pairs, closed under exchanging neighbours and classes, up to
+    `far` votes from an even one; and the most by which the label of any other vote moves.
 
     With t = ceil(K / 2) - v, label 1 has probability P(N >= t) under v votes and P(N >= t - 1)
     under v + 1. For either parity of K the t lie in [1 - K // 2, 1 + K // 2], which exchanging
     neighbours and classes maps to itself: t to 2 - t.
     """
-    sigma, n_teachers = chances.sigma, chances.n_teachers
-    far = math.ceil(FAR * sigma)
-    half = far + 1 if n_teachers is None else n_teachers // 2
-    t = np.arange(1 + min(far, half), -min(far, half), -1)
-    pairs, steps = pairs_at(t, sigma)
-    outer = (
-        float(pairs.gap[0] - math.expm1(_log_slope(int(t[0]), sigma)) * pairs.p[0])
-        if half > far
-        else 0.0
-    )
-    return replace(corners_around(pairs, steps, int(t[0]), sigma), outer=outer)
+    half = math.inf if chances.n_teachers is None else chances.n_teachers // 2
+    last = 1 + int(min(far, half))
+    pairs = corners(NoiseTable.of(chances.sigma), 2 - last, last)
+    return pairs, float(pairs.gap[0]) if half > far else 0.0
 
 
-def pairs_at(t: IntArray, sigma: float) -> tuple[VoteCurve, FloatArray]:
-    """Return the pairs at these t, and how far p goes from each to the next."""
-    reach, pmf = discrete_gaussian_pmf(sigma)
-    above = np.cumsum(pmf[::-1])[::-1]  # above[i] = P(N >= i - reach)
-    gap = pmf[t - 1 + reach]
-    pairs = VoteCurve(above[t + reach], above[1 - t + reach], gap, above[2 - t + reach], 0.0)
-    return pairs, gap
+def corners(noise: NoiseTable, first: int, last: int, density: int = DENSITY) -> Pairs:
+    """Return corners of a polygon around the pairs at t = first, ..., last, `density` a standard
+    deviation near an even vote.
 
-
-def _log_slope(t: int, sigma: float) -> float:
-    """Return the logarithm of the slope of the edge from t to t - 1, in p and p + gap."""
-    return (2 * (t - 1) - 1) / (2 * sigma**2)
-
-
-def corners_around(
-    pairs: VoteCurve, steps: FloatArray, first_t: int, sigma: float, density: int = DENSITY
-) -> VoteCurve:
-    """Return corners of a polygon around the pairs, `density` a standard deviation near an even
-    vote.
-
-    Each edge lies on or above all pairs.
-
-    Edge k joins pair k to pair k + 1: a step of steps[k] in p, along which the gap changes with
-    slope expm1((2 (t_k - 1) - 1) / (2 sigma^2)), decreasing in k. Where edges i < j meet is a
-    sum of positive terms: no digits are lost.
+    Each edge lies on or above all pairs. Edge k joins pair k to pair k + 1: a step of gap[k] in p,
+    along which the gap changes with slope expm1((2 (t_k - 1) - 1) / (2 sigma^2)), decreasing in k.
+    Where edges i < j meet is a sum of positive terms: no digits are lost.
     """
-    n = len(pairs.p)
-    stride = int(sigma / density)
+    sigma, reach, pmf, above = noise
+    t = np.arange(last, first - 1, -1)
+    step = pmf[t - 1 + reach]
+    every = Pairs(above[t + reach], above[1 - t + reach], step, above[2 - t + reach])
+    stride, n = int(sigma / density), len(t)
     if stride < 2 or n < 4:
-        return pairs
+        return every
     edges = [0]
     while edges[-1] < n - 2:
-        near = abs(first_t - edges[-1]) <= NEAR * sigma
+        near = abs(last - edges[-1]) <= NEAR * sigma
         edges.append(min(n - 2, edges[-1] + (stride if near else 4 * stride)))
-    p, rest, gap = [pairs.p[0]], [pairs.rest[0]], [pairs.gap[0]]
+    p, rest, gap = [every.p[0]], [every.rest[0]], [step[0]]
     bend = 1 / sigma**2  # from one edge to the next, of the logarithm of the slope
     for i, j in itertools.pairwise(edges):
         share = np.expm1((j - np.arange(i, j)) * bend) / math.expm1((j - i) * bend)
-        step = float(share @ steps[i:j])
-        p.append(pairs.p[i] + step)
-        rest.append(pairs.rest[i] - step)
-        gap.append(pairs.gap[i] + step * math.expm1(_log_slope(first_t - i, sigma)))
-    p, rest, gap = [*p, pairs.p[-1]], [*rest, pairs.rest[-1]], [*gap, pairs.gap[-1]]
-    return VoteCurve(np.array(p), np.array(rest), np.array(gap), np.subtract(rest, gap), 0.0)
+        along = float(share @ step[i:j])
+        slope = math.expm1((2 * (last - i - 1) - 1) / (2 * sigma**2))
+        p.append(every.p[i] + along)
+        rest.append(every.rest[i] - along)
+        gap.append(step[i] + along * slope)
+    p, rest, gap = [*p, every.p[-1]], [*rest, every.rest[-1]], [*gap, step[-1]]
+    return Pairs(np.array(p), np.array(rest), np.array(gap), np.subtract(rest, gap))
 
 
 @dataclass(frozen=True)
@@ -260,15 +271,10 @@ class Grid:
 def _step_of(chances: Chances) -> float:
     """Return the largest root mean square of one label's loss, in nats."""
     if isinstance(chances, TableChances):
-        up, down = log_ratios_of(curve := _table_corners(chances))
-        return math.sqrt(float(np.max(curve.p * up**2 + curve.rest * down**2)))
+        pairs = table_corners(chances)
+        return math.sqrt(float(np.max((pairs.chance * pairs.log_ratio**2).sum(axis=0))))
     even = _even_chance(chances.sigma)
     return math.log1p(even) - math.log1p(-even) if even < 1 else 40.0
-
-
-def log_ratios_of(curve: VoteCurve) -> FloatArray:
-    """Return by how much each label moves log Q / P, of shape (2, n)."""
-    return np.stack([np.log1p(curve.gap / curve.p), np.log(curve.over / curve.rest)])
 
 
 @functools.lru_cache(maxsize=256)
@@ -293,7 +299,7 @@ class Step:
 
     Parameters
     ----------
-    chances, log_ratios : ndarray of shape (outcomes, n)
+    chance, log_ratio : ndarray of shape (outcomes, n)
         Of the outcomes under P, and the logarithms of those under Q over them.
     grid : Grid
     apart : bool
@@ -301,11 +307,11 @@ class Step:
     """
 
     def __init__(
-        self, chances: FloatArray, log_ratios: FloatArray, grid: Grid, *, apart: bool = False
+        self, chance: FloatArray, log_ratio: FloatArray, grid: Grid, *, apart: bool = False
     ) -> None:
         # a game that ends at a kink would show the last digit of a loss: each is taken for smaller;
         # past the grid a value stays at its last one, so how far past does not matter
-        shifts = np.minimum(lowered_logarithm(log_ratios) / grid.h, grid.size)
+        shifts = np.minimum(lowered_logarithm(log_ratio) / grid.h, grid.size)
         whole = np.floor(shifts)
         part = np.expm1((shifts - whole) * grid.h) / math.expm1(grid.h)
         places = whole.astype(np.int64)
@@ -315,11 +321,11 @@ class Step:
         if apart:  # the values of one outcome come after those of the other
             rows += np.arange(len(rows))[:, None] * (below + grid.size + self._above)
         self._rows, columns = np.unique([rows, rows + 1], return_inverse=True)
-        weights = np.stack([chances * (1 - part), chances * part])
-        pairs = np.broadcast_to(np.arange(chances.shape[1]), weights.shape)
+        weights = np.stack([chance * (1 - part), chance * part])
+        pairs = np.broadcast_to(np.arange(chance.shape[1]), weights.shape)
         self._weights = csr_array(
             (weights.ravel(), (pairs.ravel(), columns.ravel())),
-            shape=(chances.shape[1], len(self._rows)),
+            shape=(chance.shape[1], len(self._rows)),
         )
 
     def best(self, *values: FloatArray) -> FloatArray:
@@ -344,51 +350,52 @@ class Step:
         return np.concatenate([1 - (1 - value[0]) * self._beyond, value, above])
 
 
-def values_after(
-    after: Sequence[int], grid: Grid, further: Callable[[FloatArray], FloatArray]
-) -> list[FloatArray]:
-    """Return a game's value at every grid point after each of some numbers of steps, in increasing
-    order, from max(0, 1 - x) before any; `further` plays one step more."""
-    below: FloatArray = -np.expm1(grid.h * np.arange(-grid.below, grid.above + 1))
-    value, played, found = np.maximum(0.0, below), 0, []
-    for steps in after:
-        for _ in range(steps - played):
-            value = further(value)
-        played = steps
-        found.append(value)
-    return found
+def played_losses(
+    step_on: Callable[[Grid], Callable[[FloatArray], FloatArray]],
+    usual: float,
+    queries: int,
+    block: int,
+    *,
+    beside: float,
+    least: Callable[[int], Losses] | None = None,
+    resolution: float = RESOLUTION,
+) -> Losses:
+    """Return losses that dominate a game of so many steps, played for blocks and added up.
 
-
-def law_values(
-    chances: FloatArray,
-    log_ratios: FloatArray,
-    grid: Grid,
-    after: Sequence[int],
-    outer: float = 0.0,
-) -> list[FloatArray]:
-    """Return the values of `values_after`, rounded up; pairs are those of `Step`, `outer` is that
-    of `VoteCurve`."""
-    step = Step(chances, log_ratios, grid)
-
-    def further(value: FloatArray) -> FloatArray:
-        best = step.best(value)
-        if outer > 0:
-            np.maximum(best, _outer_value(value, outer, grid.h), out=best)
-        return np.maximum(value, best)
-
-    return values_after(after, grid, further)
-
-
-def _outer_value(value: FloatArray, outer: float, h: float) -> FloatArray:
-    """Value of the two outer corners: (0, outer) keeps V(x (1 - outer)).
-
-    (1 - outer, 1) loses `outer` to certainty.
+    Parameters
+    ----------
+    step_on : callable
+        Takes a grid, and returns the step on it: from values at its points to those before one
+        query more.
+    usual : float
+        About the largest root mean square of one query's loss, in nats.
+    queries, block : int
+        All queries, and those of one block.
+    beside : float
+        What one query may cost beside the outcomes of the step, as a probability.
+    least : callable, optional
+        Losses that dominate so many queries, if any are known: the profile of a block is nowhere
+        above theirs.
+    resolution : float
+        Grid points per usual step.
     """
-    # outer is far below h: x (1 - outer) lies between a grid point and the one before
-    part = (-math.expm1(-h) - outer) / -math.expm1(-h)
-    first = part * value + (1 - part) * np.concatenate([value[:1], value[:-1]])
-    first[0] = value[0] + outer * (1 - value[0])  # the chord to V(0) = 1
-    return np.maximum(first, (1 - outer) * value + outer)
+    size = min(block, queries)
+    grid = Grid.of_step(usual, size, resolution)
+    step = step_on(grid)
+    value: FloatArray = np.maximum(0.0, -np.expm1(grid.h * np.arange(-grid.below, grid.above + 1)))
+    total, at = None, grid.h * np.arange(grid.above + 1.0)
+    for played in range(1, size + 1):
+        value = np.minimum(1.0, np.maximum(value, step(value)) + beside)
+        # the last block, if it is shorter, or one of all others
+        times = queries // size if played == size else int(played == queries % size)
+        if times:
+            found = value[grid.below :]
+            if least is not None:
+                found = np.minimum(found, least(played).delta(at))
+            some = Losses.of_values(np.minimum.accumulate(found), grid.h) * times
+            total = some if total is None else total + some
+    assert total is not None
+    return total
 
 
 def game_work(chances: Chances, labels: int) -> float:
@@ -397,27 +404,26 @@ def game_work(chances: Chances, labels: int) -> float:
     Infinite where none is played: it would fill the memory, floats end, or it bounds nothing.
     """
     if isinstance(chances, TableChances):
-        curve, step = _table_corners(chances), _step_of(chances)
+        pairs, step = table_corners(chances), _step_of(chances)
         if not step >= LEAST_DEVIATION:
             return math.inf
-        up, down = log_ratios_of(curve)
-        corners, moved = float(len(curve.p)), float(up.max()) - float(down.min())
+        n, moved = float(len(pairs.p)), float(pairs.log_ratio.max() - pairs.log_ratio.min())
     else:
         sigma, teachers = chances.sigma, chances.n_teachers
         if not MIN_SIGMA <= sigma <= MAX_SIGMA:
             return math.inf
         far = min(FAR, math.inf if teachers is None else teachers / 2 / sigma)
         near, step = min(far, NEAR), _step_of(chances)
-        corners = min(2 * far * sigma, 2 * DENSITY * (near + (far - near) / 4)) + 2
+        n = min(2 * far * sigma, 2 * DENSITY * (near + (far - near) / 4)) + 2
         # a vote at distance z changes the log ratio by about (z + 1.3) / sigma at most
         moved = (2 * far + 2.6) / sigma
     grid = Grid.of_step(step, labels)
     width = min(2.0 * grid.size, moved / grid.h + 2)
-    fits = grid.above <= MOST_POINTS and grid.size * (corners + width) <= MAX_NUMBERS
+    fits = grid.above <= MOST_POINTS and grid.size * (n + width) <= MAX_NUMBERS
     if not (fits and grid.above * grid.h <= LONGEST_GRID):
         return math.inf
     # of a wide window only what some corner reads is copied
-    return labels * grid.size * (5 * corners + min(width, 4.0 * corners) + OVERHEAD)
+    return labels * grid.size * (5 * n + min(width, 4.0 * n) + OVERHEAD)
 
 
 def block_of(queries: int, work: Callable[[int], float]) -> int | None:
@@ -458,40 +464,21 @@ def label_losses(
         compose (Zhu, Dong, Wang 2022, Theorem 10); proof in docs/explanation/prices.md.
     Rounding : upward (convex interpolation, polygon around the pairs, tails charged in full).
     """
-    sigma = chances.sigma if isinstance(chances, GaussianChances) else None
-    curve = vote_curve(chances) if isinstance(chances, GaussianChances) else _table_corners(chances)
-    grid, after = blocks_of(_step_of(chances), queries, block, resolution)
-    chance = np.stack([curve.p, curve.rest])
-    values = law_values(chance, log_ratios_of(curve), grid, after, curve.outer)
-    # no more than the counts that the labels are read off, which corners can exceed for a few
-    least = [] if sigma is None else [count_losses(sigma, labels) for labels in after]
-    return joined_blocks(queries, after, values, grid, least)
-
-
-def blocks_of(step: float, queries: int, block: int, resolution: float) -> tuple[Grid, list[int]]:
-    """Return the grid of a game of at most `block` queries that lose `step` nats each, and after
-    how many queries it is read: those of the last block, if they are fewer, and of all others."""
-    size = min(block, queries)
-    return Grid.of_step(step, size, resolution), [n for n in (queries % size, size) if n]
-
-
-def joined_blocks(
-    queries: int,
-    after: Sequence[int],
-    values: Sequence[FloatArray],
-    grid: Grid,
-    least: Sequence[Losses] = (),
-) -> Losses:
-    """Return the losses of all blocks, from a game's values after the numbers of `blocks_of`, or
-    other bounds; `least` are losses that dominate as many, if any are known. Their profiles lie on
-    or above these at every x."""
-    found = [value[grid.below :] for value in values]
-    if least:
-        at = grid.h * np.arange(float(len(found[0])))
-        found = [np.minimum(one, by.delta(at)) for one, by in zip(found, least, strict=True)]
-    blocks = [Losses.of_values(np.minimum.accumulate(one), grid.h) for one in found]
-    total = blocks[-1] * (queries // after[-1])
-    return total + blocks[0] if len(after) > 1 else total
+    if isinstance(chances, TableChances):
+        pairs, beside, least = table_corners(chances), 0.0, None
+    else:
+        pairs, beside = vote_pairs(chances, math.ceil(FAR * chances.sigma))
+        # no more than the counts that the labels are read off, which corners can exceed for a few
+        least = functools.partial(count_losses, chances.sigma)
+    return played_losses(
+        lambda grid: Step(pairs.chance, pairs.log_ratio, grid).best,
+        _step_of(chances),
+        queries,
+        block,
+        beside=beside,
+        least=least,
+        resolution=resolution,
+    )
 
 
 def label_renyi(chances: Chances, orders: FloatArray) -> FloatArray:
@@ -509,33 +496,18 @@ def label_renyi(chances: Chances, orders: FloatArray) -> FloatArray:
 def _label_renyi(chances: Chances, orders: tuple[float, ...]) -> FloatArray:
     a = np.array(orders)
     if isinstance(chances, TableChances):
-        curve = _table_corners(chances, 0.0)  # no pair is left out
-        return bernoulli(curve.p, curve.rest, curve.gap, a)
-    found = np.full(len(a), math.inf)
-    if chances.sigma > MAX_SIGMA:
-        return found
-    pairs, complete = _all_corners(chances)
-    if pairs is not None:
-        held = np.full(len(a), True) if complete else a <= 1 + 4 * chances.sigma
-        found[held] = bernoulli(pairs.p, pairs.rest, pairs.gap, a[held])
+        pairs, beside = table_corners(chances, 0.0), 0.0  # no pair is left out
+    elif chances.sigma <= MAX_SIGMA:
+        pairs, beside = vote_pairs(chances, discrete_gaussian_pmf(chances.sigma)[0] - 2)
+    else:
+        return np.full(len(a), math.inf)
+    if not (np.all(pairs.p > 0) and np.all(pairs.over > 0)):  # floats run out
+        return np.full(len(a), math.inf)
+    moments = largest_moments(pairs.chance, pairs.log_ratio, a)
+    found: FloatArray = np.log1p(moments) / (a - 1)
+    if isinstance(chances, GaussianChances) and beside > 0:
+        found[~(a <= 1 + 4 * chances.sigma)] = math.inf
     return found
-
-
-@functools.lru_cache(maxsize=64)
-def _all_corners(chances: GaussianChances) -> tuple[VoteCurve | None, bool]:
-    """Return corners around all pairs within 14 sigma, and whether that is all there are.
-
-    None where floats run out.
-    """
-    sigma, n_teachers = chances.sigma, chances.n_teachers
-    reach = discrete_gaussian_pmf(sigma)[0]
-    complete = n_teachers is not None and n_teachers // 2 <= reach - 2
-    half = n_teachers // 2 if n_teachers is not None and complete else reach - 2
-    t = np.arange(1 + half, -half, -1)
-    pairs, steps = pairs_at(t, sigma)
-    if not (np.all(pairs.p > 0) and np.all(pairs.rest > pairs.gap)):
-        return None, complete
-    return corners_around(pairs, steps, int(t[0]), sigma), complete
 
 
 def _upper_hull(points: list[_Point]) -> list[_Point]:
@@ -567,7 +539,7 @@ def _meeting_point(hull: list[_Point], i: int, j: int) -> tuple[int, int, int]:
 
 
 @functools.lru_cache(maxsize=256)
-def _table_corners(chances: TableChances, tolerance: float = TOLERANCE) -> VoteCurve:
+def table_corners(chances: TableChances, tolerance: float = TOLERANCE) -> Pairs:
     """Return corners of a polygon around all pairs of neighbouring chances.
 
     Few where neighbouring pairs lie nearly on a line; at most `tolerance` above the pairs.
@@ -592,7 +564,7 @@ def _table_corners(chances: TableChances, tolerance: float = TOLERANCE) -> VoteC
     rest = np.array([(ONE * c - a) / (ONE * c) for a, _, c in corners])
     gap = np.array([b / (ONE * c) for _, b, c in corners])
     over = np.array([(ONE * c - a - b) / (ONE * c) for a, b, c in corners])
-    return VoteCurve(p, rest, gap, over, 0.0)
+    return Pairs(p, rest, gap, over)
 
 
 def _excess_share(x: FloatArray, y: FloatArray, i: int, j: int) -> float:

@@ -18,7 +18,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from secretballot.core.class_games import likely_renyi, most_order
 from secretballot.core.errors import (
     ParameterError,
     check_delta,
@@ -27,25 +26,19 @@ from secretballot.core.errors import (
     check_probability,
 )
 from secretballot.core.events import (
-    BoundedRange,
-    ClassLabels,
     Event,
     Sampled,
-    SparseStream,
+    Stream,
     TableStream,
     cached_losses,
-    cached_renyi,
-    charged_losses,
+    cached_profile,
 )
-from secretballot.core.losses import Losses, Profile, fold
-from secretballot.core.renyi import ORDERS, delta_of, log_factor, lost_epsilon
+from secretballot.core.losses import Losses, fold
+from secretballot.core.renyi import ORDERS, delta_of
 from secretballot.core.types import FloatArray
 
 SLACK = 1e-10  # relative; more than the float error of every sum and special function used here
 MOST_EPSILON = 1e15  # nats; beyond, no price is looked for
-# places in `ORDERS` around the best, at which divergences of labels are searched; fewer where that
-# takes long
-NEAR, FEWER, LONG_SIGMA = (-4, -2, -1, 0, 1, 2, 4), (-4, 0, 4), 50.0
 
 
 def round_up(value: float) -> float:
@@ -131,20 +124,10 @@ _SOURCES = {
 Kinds = tuple[tuple[Event, int], ...]
 
 
-def _readings(events: Sequence[Event]) -> list[Kinds]:
-    """Return the list with all events in parts, and, where some may cost less whole, with these
-    whole."""
-    apart = _together([part for event in events for part in event.parts()])
-    if not any(event.joint for event in events):
-        return [apart]
-    listed = [[event] if event.joint else event.parts() for event in events]
-    return [apart, _together([part for parts in listed for part in parts])]
-
-
 def _together(events: Sequence[Event]) -> Kinds:
     """Return events that differ, equal steps as one event, and how often each is there."""
     counted: Counter[Event] = Counter()
-    for event in events:
+    for event in (part for one in events for part in one.priced()):
         if event.counted:
             counted[event.repeated(1)] += event.times
         else:
@@ -164,54 +147,21 @@ def _pure_loss(kinds: Kinds) -> Fraction | None:
 
 
 @functools.lru_cache(maxsize=256)
-def _total_losses(kinds: Kinds) -> tuple[Losses, ...]:
-    """Return losses that dominate all events together, and those by divergences of streams and
-    draws."""
-    bounds = [cached_losses]
-    if any(isinstance(event, BoundedRange | SparseStream) for event, _ in kinds):
-        bounds.append(charged_losses)
-    return tuple(fold((bound(event), count) for event, count in kinds) for bound in bounds)
+def _total_losses(kinds: Kinds) -> Losses:
+    """Return losses that dominate all events together."""
+    return fold((cached_losses(event), count) for event, count in kinds)
 
 
-def _divergences(
-    kinds: Kinds, epsilon: float | None, delta: float | None
-) -> tuple[FloatArray, FloatArray]:
+@functools.lru_cache(maxsize=256)
+def _divergences(kinds: Kinds) -> tuple[FloatArray, FloatArray]:
     """Return bounds on the divergences of all events together, and their orders.
 
-    Labels of more than two classes have theirs searched at the few orders that are likely best at
-    this epsilon or delta; at others they count as their noisy counts. A table has its price at its
-    own order; beyond the least of them nothing is known of the list.
+    A table has its price at its own order; beyond the least of them nothing is known of the list.
     """
-    found, likely = np.zeros(len(ORDERS)), np.zeros(len(ORDERS))
-    for event, count in kinds:
-        divergence = count * cached_renyi(event)
-        found = found + divergence
-        if isinstance(event, ClassLabels):
-            divergence = event.queries * likely_renyi(event.sigma, ORDERS)
-        likely = likely + divergence
     streams = (event.stream if isinstance(event, Sampled) else event for event, _ in kinds)
-    few = sorted(event.order for event in streams if isinstance(event, TableStream))[:1]
-    scales = [event.sigma for event, _ in kinds if isinstance(event, ClassLabels)]
-    if scales:
-        last = int(np.searchsorted(ORDERS, most_order(min(scales)), side="right")) - 1
-        steps = NEAR if max(scales) < LONG_SIGMA else FEWER
-        place = min(last, _likely_place(likely, epsilon, delta))
-        few += [float(ORDERS[max(0, min(place + step, last))]) for step in steps]
-    if not few:
-        return found, ORDERS
-    orders = np.array(few)
-    searched = sum((count * event.renyi(orders) for event, count in kinds), np.zeros(len(few)))
-    return np.append(found, searched), np.append(ORDERS, orders)
-
-
-def _likely_place(divergences: FloatArray, epsilon: float | None, delta: float | None) -> int:
-    """Return the place in `ORDERS` that is likely best."""
-    with np.errstate(invalid="ignore"):
-        if delta is None:
-            at = (ORDERS - 1) * (divergences - (epsilon or 0.0)) + log_factor(ORDERS)
-        else:
-            at = divergences + lost_epsilon(ORDERS, delta)
-    return int(np.argmin(np.where(np.isnan(at), np.inf, at)))
+    own = sorted(event.order for event in streams if isinstance(event, TableStream))[:1]
+    orders = np.append(ORDERS, own)
+    return sum((n * event.renyi(orders) for event, n in kinds), np.zeros(len(orders))), orders
 
 
 def delta_upper(events: Sequence[Event], epsilon: float) -> float:
@@ -261,12 +211,10 @@ def price(
         raise ParameterError("The list of events is empty; a price needs at least one event.")
     if (epsilon is None) == (delta is None):
         raise ParameterError("A price needs either epsilon or delta, not both and not neither.")
-    readings = _readings(events)
+    kinds = _together(events)
     if epsilon is not None:
-        at = check_finite("epsilon", epsilon)
-        return min((_price_at_epsilon(kinds, at) for kinds in readings), key=lambda one: one.delta)
-    found = (_price_at_delta(kinds, delta) for kinds in readings)
-    return min(found, key=lambda one: one.epsilon)
+        return _price_at_epsilon(kinds, check_finite("epsilon", epsilon))
+    return _price_at_delta(kinds, delta)
 
 
 def _price_at_delta(kinds: Kinds, delta: float | None) -> Price:
@@ -274,10 +222,9 @@ def _price_at_delta(kinds: Kinds, delta: float | None) -> Price:
     if pure is not None and delta == 0 and not failure > 0:
         return Price(_float_above(pure), 0.0, "pure", _SOURCES["pure"])
     target = check_probability("delta", delta)
-    divergences = _divergences(kinds, None, target)
 
     def keeps(epsilon: float) -> bool:
-        return _price_at_epsilon(kinds, epsilon, divergences).delta <= target
+        return _price_at_epsilon(kinds, epsilon, sought=True).delta <= target
 
     low, high = 0.0, 1.0 if pure is None else _float_above(pure)
     while not keeps(high):
@@ -289,27 +236,27 @@ def _price_at_delta(kinds: Kinds, delta: float | None) -> Price:
     while high - low > 1e-12 * high:
         middle = (low + high) / 2
         low, high = (low, middle) if keeps(middle) else (middle, high)
-    # what is reserved at this price must pass `delta_upper`, whose orders follow the epsilon
-    found, step = _price_at_epsilon(kinds, high), 1e-9
-    while not found.delta <= target:
-        found = _price_at_epsilon(kinds, max(found.epsilon * (1 + step), step * 1e-9))
-        step *= 2
-    return replace(found, delta=target)
+    return replace(_price_at_epsilon(kinds, high), delta=target)
 
 
-def _price_at_epsilon(
-    kinds: Kinds, epsilon: float, divergences: tuple[FloatArray, FloatArray] | None = None
-) -> Price:
-    pure = _pure_loss(kinds)
-    at, failure = np.array([epsilon]), _failure_of(kinds)
+def _price_at_epsilon(kinds: Kinds, epsilon: float, *, sought: bool = False) -> Price:
+    pure, failure = _pure_loss(kinds), _failure_of(kinds)
     if pure is not None and pure <= Fraction(epsilon) and not failure > 0:
         return Price(epsilon, 0.0, "pure", _SOURCES["pure"])
-    by_renyi = delta_of(*(divergences or _divergences(kinds, epsilon, None)), at)[0]
-    found = {"renyi": round_up(float(by_renyi) + failure)}
+    at = np.array([epsilon])
+    # of a stream alone what its bounds say at the epsilon itself, not between places of a grid
+    alone = len(kinds) == kinds[0][1] == 1 and isinstance(kinds[0][0], Stream | Sampled)
+    profile = (
+        cached_profile(kinds[0][0])[0] if alone and epsilon >= 0 else _total_losses(kinds).delta
+    )
+    found = {
+        "renyi": float(delta_of(*_divergences(kinds), at)[0]) + failure,
+        "losses": float(profile(at)[0]),
+    }
     # of an epsilon that is looked for, decimals are not given up for less than anybody sees
-    if pure is not None and epsilon >= (float(pure) if divergences else 0.0):
-        found["pure"] = round_up(_response_delta(pure, epsilon) + failure)
-    found["losses"] = min((round_up(float(one(at)[0])) for one in _profiles(kinds)), default=1.0)
+    if pure is not None and epsilon >= (float(pure) if sought else 0.0):
+        found["pure"] = _response_delta(pure, epsilon) + failure
+    found = {name: round_up(delta) for name, delta in found.items()}
     method = min(found, key=lambda name: found[name])
     return Price(epsilon, min(1.0, found[method]), method, _SOURCES[method])
 
@@ -330,17 +277,3 @@ def _failure_of(kinds: Kinds) -> float:
 def _float_above(value: Fraction) -> float:
     nearest = float(value)
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
-
-
-def _profiles(kinds: Kinds) -> list[Profile]:
-    """Return bounds on delta at each epsilon: of all losses together; none of a table of
-    abstentions alone, whose losses follow from its divergences; and of a sample alone read off at
-    the epsilon itself, too, not between places of a grid."""
-    alone = kinds[0][0] if kinds[0][1] == len(kinds) == 1 else None
-    if isinstance(alone, TableStream):
-        return []
-    found: list[Profile] = [one.delta for one in _total_losses(kinds)]
-    if isinstance(alone, Sampled):
-        profile, _ = alone.profile()
-        found.append(lambda at: np.where(at >= 0, profile(np.maximum(at, 0.0)), 1.0))
-    return found

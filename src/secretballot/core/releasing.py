@@ -16,7 +16,7 @@ import hashlib
 import json
 import platform
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -246,9 +246,7 @@ def release(
             stages = [own.decoded(body) for _, body in page.parts()]
         if made is None or stages:
             made = own.made(private, [stage.rows for stage in stages])
-        # an end between the draw and the answer would draw once more
-        with signals_held_back():
-            _without_frames(functools.partial(own.draw_stage, entry.id, made, stages))
+        own.drawing(entry.id, functools.partial(own.draw_stage, entry.id, made, stages))
     return own.released(entry)
 
 
@@ -297,7 +295,7 @@ def stream(
     if own.entry() is None:
         own.check_admitted(check)
         own.reserve(space=0)
-    return AnswerStream(own, shape, own.reserved().id, vault)
+    return AnswerStream(own, own.reserved().id, vault)
 
 
 def terms_of(entry: LedgerEntry) -> Terms:
@@ -326,16 +324,11 @@ class AnswerStream:
     As for `stream`.
     """
 
-    def __init__(
-        self,
-        own: "_Request",
-        shape: VoteShape | ScoreShape,
-        reservation: int,
-        vault: SecretFiles | None,
-    ) -> None:
-        self._own, self._shape, self.reservation = own, shape, reservation
-        self.planned = shape.n_queries if isinstance(shape, VoteShape) else own.n_answers
+    def __init__(self, own: "_Request", reservation: int, vault: SecretFiles | None) -> None:
+        self._own, self.reservation = own, reservation
+        self.planned = own.shape.n_queries if isinstance(own.shape, VoteShape) else own.n_answers
         self._states = _SecretStates(vault, own.ledger.account, own.request)
+        self._given: _Given = own.nothing_given()
 
     def __repr__(self) -> str:
         return f"AnswerStream({self._own.request!r}, {self.left} of {self.planned} queries left)"
@@ -343,7 +336,7 @@ class AnswerStream:
     @property
     def left(self) -> int:
         """Questions that may still be answered; 0 once it has stopped or is closed."""
-        return self.find([]).left
+        return self._found([])[1]
 
     @property
     @repeated
@@ -403,9 +396,8 @@ class AnswerStream:
         size = BLOCK if self._own.mechanism.stops_at is None else 1
         asked = list(dict.fromkeys(questions))
         for start in range(0, len(asked), size):
-            block = asked[start : start + size]
-            answered = self._answer_block(private, {key: rows[key] for key in block})
-            if not answered:
+            block = {key: rows[key] for key in asked[start : start + size]}
+            if not self._answer_block(private, block):
                 break
         return self.find(questions)
 
@@ -439,15 +431,17 @@ class AnswerStream:
             page.commit(facts, self._used_event(page.count))
 
     def released(self) -> Released:
-        """Return every answer so far, in order, also where a failed draw has ended the stream."""
+        """Return every answer so far, in order, also where a failed draw has ended the stream; what
+        was read before is not read again."""
         entry = self._own.ledger.entry(self._own.request)
         assert entry is not None  # rows are never removed
-        return self._own.released(entry)
+        self._given = given = self._own.given(entry.id, self._given)
+        return self._own.released(entry, given)
 
     # --- inside ---
 
     def _check(self, given: Model, n_questions: int) -> None:
-        paid = self._shape
+        paid = self._own.shape
         n_rows = given.n_queries if isinstance(given, VoteShape) else 1
         if n_rows != n_questions:
             raise DataError(f"{n_questions} questions with votes on {n_rows}; give one row each.")
@@ -463,7 +457,7 @@ class AnswerStream:
             )
 
     @repeated
-    def _found(self, questions: Sequence[bytes]) -> tuple[dict[bytes, bytes], int]:
+    def _found(self, questions: Iterable[bytes]) -> tuple[dict[bytes, bytes], int]:
         with self._own.ledger.reading(self.reservation) as page:
             return page.find(questions), 0 if page.closed else self._left_on(page)
 
@@ -476,45 +470,37 @@ class AnswerStream:
     @repeated  # what was drawn and not stored was seen by nobody
     def _answer_block(self, private: Votes | Scores, rows: Mapping[bytes, int]) -> bool:
         """Return whether all of some questions have an answer now."""
-        stored, left = self._found(list(rows))
+        stored, left = self._found(rows)
         if len(stored) == len(rows) or not left:
             return len(stored) == len(rows)
         noise = noise_source()  # loaded outside of the transaction
-        with signals_held_back():
-            return _without_frames(functools.partial(self._add_answers, private, rows, noise))
+        work = functools.partial(self._add_answers, private, rows, noise)
+        return self._own.drawing(self.reservation, work)
 
     def _add_answers(
         self, private: Votes | Scores, rows: Mapping[bytes, int], noise: Noise
     ) -> bool:
-        drawn: list[bytes] | _End = []
+        """Draw inside of the transaction that stores it."""
         with self._own.ledger.answering(self.reservation) as page:
             known = page.find(rows)
             new = [key for key in rows if key not in known][: self._left_on(page)]
-            if new:
-                drawn = self._draw(page, private, [rows[key] for key in new], noise)
-            if isinstance(drawn, list):
-                page.add(list(zip(new, drawn, strict=False)))
-        # in a transaction of its own
-        if not isinstance(drawn, list):
-            self._own.forfeit(self.reservation, drawn)
+            drawn = self._drawn(page, private, [rows[key] for key in new], noise) if new else []
+            page.add(list(zip(new, drawn, strict=False)))
         return len(known) + len(drawn) == len(rows)
 
-    def _draw(
+    def _drawn(
         self, page: AnswerPage, private: Votes | Scores, places: list[int], noise: Noise
-    ) -> "list[bytes] | _End":
-        """Draw inside of the transaction that stores it, and keep the secret state before the
-        answer that names it."""
+    ) -> list[bytes]:
+        """Return the next answers, and keep the secret state before the answer that names it."""
         own, last = self._own, page.last()
         before = own.decoded(last) if last else _Part(_NO_MARK, 0, np.zeros((0, 0), np.int64))
         state = State(before.used, self._states.load(before.mark))
         asked = private.take(places) if isinstance(private, Votes) else private
-        drawn = own.drawn(asked, state, noise)
-        if not isinstance(drawn, _Drawn):
-            return drawn
+        bodies, secret = own.drawn(asked, state, noise)
         mark = _NO_MARK
         if own.mechanism.secret:
-            mark = self._states.save(before.mark, drawn.secret)
-        return [mark + body for body in drawn.bodies]
+            mark = self._states.save(before.mark, secret)
+        return [mark + body for body in bodies]
 
     def _used_event(self, used: int) -> tuple[Event, ...] | None:
         own = self._own
@@ -522,20 +508,16 @@ class AnswerStream:
         returns = gaussian or isinstance(own.mechanism, TableLabels)
         if not (returns and own.ledger.composition == "renyi" and used < self.planned):
             return None
-        assert isinstance(self._shape, VoteShape)
-        return (own.mechanism.event(self._shape.first(used)),) if used else ()
+        assert isinstance(own.shape, VoteShape)
+        return (own.mechanism.event(own.shape.first(used)),) if used else ()
 
 
-#: What ended a draw; an error itself would carry private integers along, in its frames.
-_End = type[LedgerError | KeyboardInterrupt | SystemExit]
+class _DrawEndedError(Exception):
+    """A draw ended by itself. An error of it would carry private integers along, in its frames;
+    this one has the kind alone of what ends the request."""
 
-
-class _Drawn(NamedTuple):
-    """What the ledger will hold of some answers, without their mark, and the secret state after
-    them."""
-
-    bodies: list[bytes]
-    secret: int | None
+    def __init__(self, kind: type[BaseException]) -> None:
+        self.kind = kind
 
 
 class _Part(NamedTuple):
@@ -551,6 +533,13 @@ class _Part(NamedTuple):
     mark: bytes
     used: int
     rows: IntArray
+
+
+class _Given(NamedTuple):
+    """Answers that were read, in order: their questions, and values of shape (n, n_columns)."""
+
+    questions: tuple[bytes, ...]
+    values: IntArray
 
 
 class _Request:
@@ -642,61 +631,64 @@ class _Request:
                 terms=stored,
                 space=space,
             )
-        except UnknownEndError:
-            raise
-        except LedgerError:
-            if self.entry() is None:
+        except LedgerError as error:
+            if isinstance(error, UnknownEndError) or self.entry() is None:
                 raise
 
     # --- draws ---
 
-    def drawn(self, made: Sealed, before: State, noise: Noise) -> "_Drawn | _End":
-        """Draw the next answers: of a stream a body for each, else one for the whole stage."""
-        try:
-            rows, after = self.mechanism.draw(self.shape, made._unseal(), noise, before)
-            parts = [row[None] for row in rows] if self.streams else [rows]
-            bodies = [self.encoded(after.used, part) for part in parts]
-        except KeyboardInterrupt:
-            return KeyboardInterrupt
-        except SystemExit:
-            return SystemExit
-        except BaseException:
-            return LedgerError
-        return _Drawn(bodies, after.secret)
+    def drawing(self, reservation: int, work: Callable[[], _Result]) -> _Result:
+        """Do work that draws and stores. An end between the two would draw once more, so signals
+        are held back; and where a draw fails by itself, the request is forfeited."""
+        with signals_held_back():
+            return _without_frames(functools.partial(self._or_forfeited, reservation, work))
 
-    def forfeit(self, reservation: int, end: "_End") -> NoReturn:
-        """End a request whose draw failed by itself, and say no more than that."""
+    def _or_forfeited(self, reservation: int, work: Callable[[], _Result]) -> _Result:
+        try:
+            return work()
+        except _DrawEndedError as ended:
+            kind = ended.kind
+        # in a transaction of its own
         with contextlib.suppress(LedgerError):
             self.ledger.forfeit(reservation, "The draw ended before it was stored.")
-        if end is not LedgerError:
-            raise end
+        if kind is not LedgerError:
+            raise kind
         raise LedgerError(
             f"The draw of request {self.request!r} failed; it is forfeited and stays spent."
         )
 
+    def drawn(self, made: Sealed, before: State, noise: Noise) -> tuple[list[bytes], int | None]:
+        """Draw the next answers: of a stream a body for each, else one for the whole stage, each
+        without its mark; and the secret state after them."""
+        kind: type[BaseException] = LedgerError
+        try:
+            rows, after = self.mechanism.draw(self.shape, made._unseal(), noise, before)
+            parts = [row[None] for row in rows] if self.streams else [rows]
+            return [self.encoded(after.used, part) for part in parts], after.secret
+        except (KeyboardInterrupt, SystemExit) as error:
+            kind = KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else SystemExit
+        except BaseException:
+            pass
+        raise _DrawEndedError(kind)
+
     def draw_stage(self, reservation: int, made: Sealed, stages: Sequence[_Part]) -> None:
         """Draw one stage and store it; with the last one the request is closed."""
-        before, noise = State(stages[-1].used if stages else 0), noise_source()
-        drawn = self.drawn(made, before, noise)
-        if not isinstance(drawn, _Drawn):
-            self.forfeit(reservation, drawn)
-        content = _NO_MARK + drawn.bodies[0]
+        noise = noise_source()
+        (body,), _ = self.drawn(made, State(stages[-1].used if stages else 0), noise)
         last = len(stages) + 1 == self.n_stages
 
         @repeated  # the same bytes again
         def store() -> None:
             with self.ledger.answering(reservation, closes=last) as page:
                 if page.count == len(stages):  # of two processes the first counts
-                    page.add([(b"%d" % len(stages), content)])
+                    page.add([(b"%d" % len(stages), _NO_MARK + body)])
                     if last:
                         page.commit(_facts(noise), None)
 
         try:
             store()
-        except UnknownEndError:
-            raise
-        except LedgerError:
-            if self.reserved().state != "committed":
+        except LedgerError as error:
+            if isinstance(error, UnknownEndError) or self.reserved().state != "committed":
                 raise
 
     def encoded(self, used: int, rows: IntArray) -> bytes:
@@ -716,19 +708,32 @@ class _Request:
 
     # --- what came out ---
 
-    def released(self, entry: LedgerEntry) -> Released:
-        """Return what is stored under the request."""
-        with self.ledger.reading(entry.id) as page:
-            parts = page.parts()
+    def nothing_given(self) -> "_Given":
+        """Return no answers."""
+        return _Given((), np.zeros((0, self.n_columns), dtype=np.int64))
+
+    def given(self, reservation: int, known: "_Given") -> "_Given":
+        """Return all answers, of which the first are known: rows are never changed."""
+        with self.ledger.reading(reservation) as page:
+            parts = page.parts(len(known.questions))
         rows = [self.decoded(body).rows for _, body in parts]
+        questions = known.questions + tuple(key for key, _ in parts)
+        return _Given(questions, np.concatenate([known.values, *rows]))
+
+    def released(self, entry: LedgerEntry, given: "_Given | None" = None) -> Released:
+        """Return what is stored under the request."""
+        given = given or self.given(entry.id, self.nothing_given())
+        facts = entry.facts or _facts(noise_source())
+        planned = self.planned(Price(**entry.terms["price"]), facts)
+        account = replace(planned.account, spent_after=entry.spent_after, reservation=entry.id)
         return replace(
-            self.planned(Price(**entry.terms["price"]), entry.facts or _facts(noise_source())),
+            planned,
             purpose=entry.purpose,
-            values=np.concatenate([np.zeros((0, self.n_columns), dtype=np.int64), *rows]),
-            questions=tuple(key for key, _ in parts),
+            values=given.values,
+            questions=given.questions,
             issued=entry.reserved_at,
-            account=self.account(entry.spent_after, entry.id),
-            about=(entry.facts or {}).get("about", {}),
+            account=account,
+            about=facts.get("about", {}),
         )
 
     def planned(self, priced: Price, facts: dict[str, Any]) -> Released:
@@ -748,19 +753,15 @@ class _Request:
             questions=(),
             noise=facts,
             issued=datetime.now(UTC).isoformat(timespec="seconds"),
-            account=self.account((self.budget.epsilon, self.budget.delta), 0),
-        )
-
-    def account(self, spent_after: tuple[float, float], reservation: int) -> AccountFacts:
-        """Return the account that pays, as it is after a reservation."""
-        return AccountFacts(
-            dataset=self.ledger.dataset,
-            composition=self.ledger.composition,
-            guarantee=self.ledger.guarantee,
-            budget=self.ledger.budget,
-            spent_after=spent_after,
-            durable=self.ledger.durable,
-            reservation=reservation,
+            account=AccountFacts(
+                dataset=self.ledger.dataset,
+                composition=self.ledger.composition,
+                guarantee=self.ledger.guarantee,
+                budget=self.ledger.budget,
+                spent_after=(self.budget.epsilon, self.budget.delta),
+                durable=self.ledger.durable,
+                reservation=0,
+            ),
         )
 
 
@@ -775,7 +776,8 @@ class _SecretStates:
 
     def __init__(self, files: SecretFiles | None, account: str, request: str) -> None:
         self._files, self._held = files, b""
-        self._stream = hashlib.sha256(f"{account} {request}".encode()).hexdigest()
+        stream = hashlib.sha256(f"{account} {request}".encode()).hexdigest()
+        self._name = f"streams/{stream}.state"
 
     def load(self, mark: bytes) -> int | None:
         """Return the state of this mark, None where nothing secret was left.
@@ -787,14 +789,14 @@ class _SecretStates:
         """
         if mark == _NO_MARK:
             return None
-        states = self._states()
-        if mark.hex() not in states:
+        found = self._states().get(mark.hex())
+        if found is None:
             raise LedgerError(
                 "The secret state that goes with the last answer of this stream is not in the"
                 " vault; put the vault back as it was, or begin another stream, which is a new"
                 " charge."
             )
-        return states[mark.hex()]
+        return found
 
     def save(self, mark: bytes, secret: int | None) -> bytes:
         """Keep the state that a draw left, beside the one that it began with; return its mark."""
@@ -808,10 +810,6 @@ class _SecretStates:
         else:
             self._files.write(self._name, content)
         return new
-
-    @property
-    def _name(self) -> str:
-        return f"streams/{self._stream}.state"
 
     def _states(self) -> dict[str, int]:
         content = self._held if self._files is None else self._files.read(self._name)

@@ -12,7 +12,7 @@ ORDERS: FloatArray = 1 + np.geomspace(1e-3, 5e3, 300)
 
 # What floats may lose of an exponent, as a share of its terms. What every price is rounded up by
 # covers it but for large orders at large epsilons.
-_LOST = 2.0**-50
+LOST = 2.0**-50
 _COVERED = 1e-11
 
 
@@ -36,7 +36,7 @@ def delta_of(divergences: FloatArray, orders: FloatArray, epsilon: FloatArray) -
     Source: Canonne, Kamath, Steinke 2020, Proposition 12.
     """
     at = np.asarray(epsilon)[..., None]
-    lost = (orders - 1) * (np.abs(divergences) + np.abs(at)) * _LOST - _COVERED
+    lost = (orders - 1) * (np.abs(divergences) + np.abs(at)) * LOST - _COVERED
     exponent = (orders - 1) * (divergences - at) + log_factor(orders) + np.maximum(0.0, lost)
     found: FloatArray = np.exp(np.minimum(0.0, exponent.min(axis=-1)))
     return found
@@ -77,40 +77,30 @@ def response_excess(epsilon: float, orders: FloatArray) -> FloatArray:
     return found
 
 
-def bernoulli(p: FloatArray, rest: FloatArray, gap: FloatArray, orders: FloatArray) -> FloatArray:
-    """Return the largest divergence between Bernoulli(p) and Bernoulli(p + gap), either way round.
+def largest_moments(chance: FloatArray, log_ratio: FloatArray, orders: FloatArray) -> FloatArray:
+    """Return the largest moment of each order, less 1, of pairs P, Q of distributions, either way
+    round: of E_Q[(P / Q)^order] and E_P[(Q / P)^order]; rounded up.
+
+    Each is a sum of p (r^b - 1 - b (r - 1)) with r = q / p, b = 1 - order or b = order: terms that
+    are at least 0, so that close pairs lose no digits.
 
     Parameters
     ----------
-    p, rest, gap : ndarray of shape (n,)
-        p > 0, rest = 1 - p > gap > 0; apart, so that close pairs and far tails keep their digits.
+    chance, log_ratio : ndarray of shape (outcomes, n)
+        Of the outcomes under P, and the logarithms of those under Q over them.
     orders : ndarray of shape (m,)
 
     Returns
     -------
     ndarray of shape (m,)
     """
-    up, down = np.log1p(gap / p), np.log1p(-gap / rest)  # log q/p, log (1-q)/(1-p)
-    found = np.empty(len(orders))
+    change, found = np.expm1(log_ratio), np.empty(len(orders))
     for i, order in enumerate(orders.tolist()):
-        # E_P[(P/Q)^(a-1)] - 1, with expm1 so that tiny divergences are not lost
-        forward = moment_above(p, (1 - order) * up, rest, (1 - order) * down)
-        backward = moment_above(p + gap, (order - 1) * up, rest - gap, (order - 1) * down)
-        worst = float(np.max(np.maximum(forward, backward)))
-        found[i] = 0.0 if worst <= 0 else math.log1p(worst) / (order - 1)  # nan stays
+        worst = [np.zeros(1)]
+        for power in (1 - order, order):
+            with np.errstate(over="ignore"):
+                grown, line = np.expm1(power * log_ratio), power * change
+                lost = (1 + np.abs(power * log_ratio)) * np.abs(grown) + np.abs(line)
+                worst.append((chance * (grown - line + LOST * lost)).sum(axis=0))
+        found[i] = np.max(np.concatenate(worst))  # nan stays
     return found
-
-
-def moment_above(
-    one: FloatArray, first: FloatArray, other: FloatArray, second: FloatArray
-) -> FloatArray:
-    """Return one (e^first - 1) + other (e^second - 1), rounded up.
-
-    Of close pairs the two terms nearly cancel, so that what floats lose of them is no small share
-    of their sum.
-    """
-    with np.errstate(over="ignore"):
-        terms = one * np.expm1(first), other * np.expm1(second)
-        lost = (1 + np.abs(first)) * np.abs(terms[0]) + (1 + np.abs(second)) * np.abs(terms[1])
-        above: FloatArray = terms[0] + terms[1] + _LOST * lost
-    return above

@@ -104,16 +104,6 @@ def _names_of_columns(table: Any, where: str) -> list[str]:
     )
 
 
-def dictionary_of(column: Any) -> list[Any] | None:
-    """Return the categories of a column of an Arrow table that has some, None of any other."""
-    import pyarrow as pa
-
-    if not pa.types.is_dictionary(column.type):
-        return None
-    chunks = column.unify_dictionaries().chunks
-    return list(dict.fromkeys(chunks[0].dictionary.to_pylist())) if chunks else []
-
-
 def _plain_storage(column: Any) -> Any:
     """Return a column without the layers around its values: extension types and dictionaries."""
     import pyarrow as pa

@@ -45,12 +45,20 @@ _YEARS_OF_COMPACT_DATES = (1900, 2100)
 _WORDS_OF_FREE_TEXT = 3
 _OTHER_STYLES = ("day-first", "month-first")
 
-#: A column is an id where its cells have at least this many values for each 20 rows, and its name
-#: says so.
+#: A column that is called an id, of whatever, is one where its cells have at least this many values
+#: for each row; one that is called the id of a person has as many rows of each as there are.
 _VALUES_OF_AN_ID = 1 / 20
 _ID = r"(?:.*[\W_])?(?:{})(?:[\W_]?(?:no|nr|num|number))?|.*[a-z](?:Id|ID)"
 _IDS_OF_SOMEBODY = "u?u?id|guid|ssn|iban|msisdn|mrn"
 _ID_OF_SOMEBODY = re.compile(_ID.format(_IDS_OF_SOMEBODY))
+_PERSONS = (
+    "patient|person|participant|subject|respondent|member|customer|client|user|employee|student|pupil"
+    "|patienten|probanden|personen|kunden|versicherten"
+)
+_ID_OF_A_PERSON = re.compile(
+    rf"{_IDS_OF_SOMEBODY}|pid|{_PERSONS}|subj[\W_]?id"
+    rf"|(?:.*[\W_])?(?:{_PERSONS})[\W_]?(?:id|no|nr|num|number|nummer|key|code)"
+)
 _ID_NAME = re.compile(_ID.format(f"{_IDS_OF_SOMEBODY}|phone|row|rownum|index|key"))
 _CODE_NAME = re.compile(
     r"(?:.*[\W_])?(?:zip|zip[\W_]?code|postal|post[\W_]?code|postal[\W_]?code|plz)"
@@ -326,7 +334,7 @@ def _why_an_id(public: _Cells, numbers: FloatArray) -> str | None:
         return _why_an_id_by_name(public)
     if (np.diff(numbers) == 1).all():
         return "public cells count the rows, as an id does"
-    if _is_named(public, _ID_NAME):
+    if _is_named(public, _ID_NAME) or _is_named(public, _ID_OF_A_PERSON):
         return "every public row has an integer of its own, and by its name it is an id"
     return None
 
@@ -334,8 +342,9 @@ def _why_an_id(public: _Cells, numbers: FloatArray) -> str | None:
 def _why_an_id_by_name(public: _Cells) -> str | None:
     """Return why cells that may repeat are ids, None where they are not."""
     values, rows = len(public.distinct), len(public.known)
-    if _is_named(public, _ID_OF_SOMEBODY) and values > max(
-        _FEWEST_OF_AN_ID, _VALUES_OF_AN_ID * rows
+    person = _is_named(public, _ID_OF_A_PERSON)
+    if values > _FEWEST_OF_AN_ID and (
+        person or (_is_named(public, _ID_OF_SOMEBODY) and values > _VALUES_OF_AN_ID * rows)
     ):
         return f"{values} values in {rows} public rows, and by its name it is an id"
     return None

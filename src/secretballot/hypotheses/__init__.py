@@ -11,7 +11,7 @@ from secretballot.hypotheses.base import (
     VersionSpace,
     check_hypotheses,
 )
-from secretballot.hypotheses.coefficient import DisagreementCoefficient, disagreement_coefficient
+from secretballot.hypotheses.coefficient import disagreement_coefficient
 from secretballot.hypotheses.cuts import DecisionStumps, Thresholds
 from secretballot.hypotheses.finite import FiniteClass
 from secretballot.hypotheses.intervals import Intervals
@@ -19,7 +19,6 @@ from secretballot.hypotheses.intervals import Intervals
 __all__ = [
     "DecisionStumps",
     "Dichotomies",
-    "DisagreementCoefficient",
     "FiniteClass",
     "Hypothesis",
     "HypothesisClass",

@@ -1,16 +1,25 @@
-"""What every hypothesis class promises: an exact learner, its dichotomies, its version spaces."""
+"""What every hypothesis class promises: its dichotomies, and by them an exact learner and exact
+version spaces."""
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any, ClassVar, Protocol
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot._validation import check_instance
+from secretballot.exceptions import ParameterError
 from secretballot.foreign_code import is_exact, rows_alone
-from secretballot.hypotheses.points import check_labels, check_points
+from secretballot.hypotheses.points import (
+    check_labelled,
+    check_points,
+    check_slack,
+    rounding_allowance,
+)
 
 # Representatives that are tried one by one: some seconds for ten thousand other points.
 MOST_TRIED = 250_000
@@ -38,8 +47,12 @@ class Hypothesis(Protocol):
 class Dichotomies(ABC):
     """The distinct labellings that a class gives to some points, each with one hypothesis.
 
-    Their order and the representatives follow from the points alone, never from labels. Nothing is
-    listed until asked for.
+    Their order and the representatives follow from the points alone, never from labels. Classes
+    with structure list nothing until asked for, and count mistakes by prefix sums.
+
+    Parameters
+    ----------
+    points : ndarray of float64, shape (m, n_features)
 
     Examples
     --------
@@ -49,6 +62,9 @@ class Dichotomies(ABC):
     >>> found.errors([0, 1, 1])
     array([1, 0, 1, 2])
     """
+
+    def __init__(self, points: FloatArray) -> None:
+        self.points = points
 
     @abstractmethod
     def __len__(self) -> int:
@@ -64,15 +80,33 @@ class Dichotomies(ABC):
             If `index` is not from 0 to the number of labellings less 1.
         """
 
-    @abstractmethod
-    def errors(self, y: ArrayLike) -> IntArray:
-        """Return the number of mistakes of every labelling against `y`, shape (len(self),), int64.
+    def errors(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the mistakes of every labelling against `y`, shape (len(self),).
 
         Parameters
         ----------
         y : array of 0 and 1, shape (m,)
             Labels of the points, in their order.
+        sample_weight : array of shape (m,), optional
+            What a mistake on each row counts, at least 0; 1 by default, and then numbers are int64.
         """
+        labels, weights = check_labelled(y, sample_weight, len(self.points))
+        return np.array([weights[wrong].sum() for wrong in self.labels != (labels == 1)])
+
+    def disputed(self, left: BoolArray) -> BoolArray:
+        """Return which points two of the labellings that are left tell apart, shape (m,).
+
+        Parameters
+        ----------
+        left : ndarray of bool, shape (len(self),)
+        """
+        labels = self.labels[left]
+        return np.asarray(labels.any(axis=0) & ~labels.all(axis=0))
+
+    @cached_property
+    def labels(self) -> BoolArray:
+        """All labellings, shape (len(self), m), for classes without structure."""
+        return np.array([_labels_by(found, self.points) == 1 for found in self])
 
     def errors_on(self, X: ArrayLike, y: ArrayLike) -> IntArray:
         """Return the mistakes of every representative on other points, shape (len(self),), int64.
@@ -105,7 +139,7 @@ class Dichotomies(ABC):
                 " of fitted models."
             )
         points = check_points(X, None)
-        labels = check_labels(y, len(points))
+        labels, _ = check_labelled(y, None, len(points))
         return np.array(
             [np.count_nonzero(_labels_by(found, points) != labels) for found in self],
             dtype=np.int64,
@@ -122,8 +156,110 @@ def _labels_by(hypothesis: Hypothesis, points: FloatArray) -> IntArray:
     return np.array([label or 0 for label in found])
 
 
-class VersionSpace(ABC):
-    """A set of hypotheses that are still possible. Immutable; never empty.
+class HypothesisClass(ABC):
+    """A class of functions from points to 0 or 1, small enough to be searched exactly.
+
+    Attributes
+    ----------
+    name : str
+        Name for messages and reports.
+    n_features : int or None
+        Columns of the points; None for any number.
+    vc_dimension : int
+        Vapnik-Chervonenkis dimension.
+
+    Examples
+    --------
+    >>> intervals = sb.hypotheses.Intervals()
+    >>> isinstance(intervals, sb.hypotheses.HypothesisClass), intervals.vc_dimension
+    (True, 2)
+    """
+
+    name: ClassVar[str]
+    n_features: int | None = None
+
+    @property
+    @abstractmethod
+    def vc_dimension(self) -> int:
+        """Vapnik-Chervonenkis dimension of the class."""
+
+    @abstractmethod
+    def dichotomies(self, X: ArrayLike) -> Dichotomies:
+        """Return the distinct labellings of points; equal rows are one point.
+
+        Parameters
+        ----------
+        X : array of shape (m, n_features)
+        """
+
+    def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Hypothesis:
+        """Return a hypothesis with the least weighted mistakes (empirical risk minimiser), the
+        first of `dichotomies` among equals.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : array of 0 and 1, shape (n,)
+        sample_weight : array of shape (n,), optional
+            At least 0; 1 by default.
+
+        Raises
+        ------
+        DataError
+            If points, labels or weights do not fit the class.
+        """
+        found = self.dichotomies(X)
+        return found.hypothesis(int(np.argmin(found.errors(y, sample_weight))))
+
+    def version_space(self) -> "VersionSpace":
+        """Return the whole class as a version space."""
+        return VersionSpace(self)
+
+    def disagreement_region(self, X: ArrayLike) -> BoolArray:
+        """Return whether two hypotheses of the class label each row differently, shape (n,).
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        """
+        return self.version_space().disagreement_region(X)
+
+    def representatives(self, asked: FloatArray, points: FloatArray) -> tuple[IntArray, IntArray]:
+        """Return rows of some points, and the place among them of the one that each point is
+        disputed like, whatever is known of the points that were asked.
+
+        Parameters
+        ----------
+        asked, points : ndarray of float64, shape (k, n_features) and (n, n_features)
+        """
+        every = np.arange(len(points))
+        return every, every
+
+
+class _Restriction(NamedTuple):
+    """Answers, and how many weighted mistakes a hypothesis may make on them."""
+
+    points: FloatArray
+    labels: IntArray
+    weights: NDArray[Any]
+    most: float
+
+
+class VersionSpace:
+    """A set of hypotheses that are still possible: all those of a class that make few enough
+    mistakes on what was asked. Immutable; never empty.
+
+    It is exact, also for points that were never asked: hypotheses that label alike both these and
+    all that was asked stay together or fall together, so the distinct labellings of both decide.
+
+    Parameters
+    ----------
+    hypotheses : HypothesisClass
+
+    Notes
+    -----
+    Cost: that of all labellings of the points concerned, and of their mistakes, once for each
+    restriction.
 
     Examples
     --------
@@ -133,7 +269,14 @@ class VersionSpace(ABC):
     array([False,  True, False])
     """
 
-    @abstractmethod
+    def __init__(
+        self,
+        hypotheses: HypothesisClass,
+        restrictions: Sequence[_Restriction] = (),
+        chosen: Hypothesis | None = None,
+    ) -> None:
+        self._class, self._restrictions, self._chosen = hypotheses, tuple(restrictions), chosen
+
     def restrict(
         self, X: ArrayLike, y: ArrayLike, slack: float, sample_weight: ArrayLike | None = None
     ) -> "VersionSpace":
@@ -155,10 +298,19 @@ class VersionSpace(ABC):
         Raises
         ------
         DataError, ParameterError
-            If points, labels or weights do not fit, or the slack is negative or nan.
+            If points, labels or weights do not fit, the slack is negative or nan, or the points
+            have too many labellings.
         """
+        points = check_points(X, self._class.n_features)
+        labels, weights = check_labelled(y, sample_weight, len(points))
+        margin = check_slack(slack) + rounding_allowance(weights)
+        found, left = self._labellings(points)
+        # all others make more mistakes than any number
+        mistakes = np.where(left, self._mistakes(found, -len(points), labels, weights), math.inf)
+        best = int(np.argmin(mistakes))
+        new = _Restriction(points, labels, weights, float(mistakes[best]) + margin)
+        return VersionSpace(self._class, (*self._restrictions, new), found.hypothesis(best))
 
-    @abstractmethod
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
         """Return whether two hypotheses of the space label each row differently, shape (n,).
 
@@ -166,81 +318,53 @@ class VersionSpace(ABC):
         ----------
         X : array of shape (n, n_features)
         """
+        points = check_points(X, self._class.n_features)
+        asked = [one.points for one in self._restrictions]
+        rows, like = self._class.representatives(np.concatenate([*asked, points[:0]]), points)
+        found, left = self._labellings(points[rows])
+        return np.asarray(found.disputed(left)[-len(rows) :][like])
 
-    @abstractmethod
-    def hypothesis(self) -> Hypothesis:
-        """Return a member with the fewest mistakes in the last `restrict`, by a fixed rule."""
+    def hypothesis(self) -> Hypothesis | None:
+        """Return the first member with the fewest mistakes in the last `restrict`; None before."""
+        return self._chosen
 
-    @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Return what is left of the class as JSON values, for reports."""
+        """Return how many labellings of what was asked are left, and the first and the last of
+        them, as JSON values."""
+        about: dict[str, Any] = {"class": self._class.name}
+        if self._restrictions:
+            found, left = self._labellings()
+            places = np.flatnonzero(left)
+            first, last = (found.hypothesis(int(places[at])).describe() for at in (0, -1))
+            about |= {"labellings": len(places), "first": first, "last": last}
+        return about
+
+    def _labellings(self, points: FloatArray | None = None) -> tuple[Dichotomies, BoolArray]:
+        """Return all labellings of the points that were asked, and of more of them after these; and
+        which of them are in the space."""
+        asked = [one.points for one in self._restrictions]
+        found = self._class.dichotomies(
+            np.concatenate(asked if points is None else [*asked, points])
+        )
+        left, start = np.ones(len(found), dtype=np.bool_), 0
+        for one in self._restrictions:
+            left &= self._mistakes(found, start, one.labels, one.weights) <= one.most
+            start += len(one.points)
+        return found, left
+
+    @staticmethod
+    def _mistakes(
+        found: Dichotomies, start: int, labels: IntArray, weights: NDArray[Any]
+    ) -> NDArray[Any]:
+        """Return the mistakes of all labellings on the points from one place on."""
+        rows = np.arange(len(labels)) + start
+        y = np.zeros(len(found.points), dtype=np.int64)
+        mattering = np.zeros(len(y), dtype=weights.dtype)
+        y[rows], mattering[rows] = labels, weights
+        return found.errors(y, mattering)
 
 
-class HypothesisClass(ABC):
-    """A class of functions from points to 0 or 1, small enough to be searched exactly.
-
-    Attributes
-    ----------
-    name : str
-        Name for messages and reports.
-    vc_dimension : int
-        Vapnik-Chervonenkis dimension.
-
-    Examples
-    --------
-    >>> intervals = sb.hypotheses.Intervals()
-    >>> isinstance(intervals, sb.hypotheses.HypothesisClass), intervals.vc_dimension
-    (True, 2)
-    """
-
-    name: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def vc_dimension(self) -> int:
-        """Vapnik-Chervonenkis dimension of the class."""
-
-    @abstractmethod
-    def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Hypothesis:
-        """Return a hypothesis with the least weighted mistakes (empirical risk minimiser).
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-        y : array of 0 and 1, shape (n,)
-        sample_weight : array of shape (n,), optional
-            At least 0; 1 by default.
-
-        Raises
-        ------
-        DataError
-            If points, labels or weights do not fit the class.
-        """
-
-    @abstractmethod
-    def dichotomies(self, X: ArrayLike) -> Dichotomies:
-        """Return the distinct labellings of points; equal rows are one point.
-
-        Parameters
-        ----------
-        X : array of shape (m, n_features)
-        """
-
-    @abstractmethod
-    def version_space(self) -> VersionSpace:
-        """Return the whole class as a version space."""
-
-    def disagreement_region(self, X: ArrayLike) -> BoolArray:
-        """Return whether two hypotheses of the class label each row differently, shape (n,).
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-        """
-        return self.version_space().disagreement_region(X)
-
-
-def check_hypotheses(given: object) -> HypothesisClass:
+def check_hypotheses(given: Any) -> HypothesisClass:
     """Return a class of hypotheses.
 
     Raises
@@ -248,9 +372,7 @@ def check_hypotheses(given: object) -> HypothesisClass:
     ParameterError
         If it is none, or a type of which no instance was made.
     """
-    if isinstance(given, HypothesisClass):
-        return given
-    kind = f"the type {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
-    raise ParameterError(
-        Parameter("hypotheses"), f" is {kind}; give a HypothesisClass, such as Thresholds()."
-    )
+    hint = "give a HypothesisClass, such as Thresholds()"
+    check_instance("hypotheses", given, HypothesisClass, hint=hint)
+    found: HypothesisClass = given
+    return found

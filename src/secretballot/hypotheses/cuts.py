@@ -1,9 +1,9 @@
-"""One feature cut at a threshold: thresholds of one feature, stumps of many, their dichotomies and
-version spaces."""
+"""One feature cut at a threshold: thresholds of one feature, stumps of many, and their
+dichotomies."""
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -12,16 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_choice, check_count
-from secretballot.exceptions import Parameter, ParameterError
-from secretballot.hypotheses.base import Dichotomies, HypothesisClass, VersionSpace
-from secretballot.hypotheses.points import (
-    check_index,
-    check_labels,
-    check_points,
-    check_slack,
-    check_weighted,
-    rounding_allowance,
-)
+from secretballot.hypotheses.base import Dichotomies, HypothesisClass
+from secretballot.hypotheses.points import check_index, check_labelled, check_points
 
 
 @dataclass(frozen=True)
@@ -38,30 +30,12 @@ class Cut:
         Column that is looked at.
     n_features : int
         Columns of the points.
-
-    Raises
-    ------
-    ParameterError
-        If the threshold is nan, the direction another word, or the feature not one of the columns.
     """
 
     threshold: float
     direction: str = "up"
     feature: int = 0
     n_features: int = 1
-
-    def __post_init__(self) -> None:
-        check_choice("direction", self.direction, ("up", "down"))
-        check_count("n_features", self.n_features)
-        if math.isnan(self.threshold):
-            raise ParameterError(
-                Parameter("threshold"), " is nan; it must be a number or an infinity."
-            )
-        if not check_count("feature", self.feature, minimum=0) < self.n_features:
-            raise ParameterError(
-                Parameter("feature"),
-                f" is {self.feature}; there are {self.n_features}, counted from 0.",
-            )
 
     def predict(self, X: ArrayLike) -> IntArray:
         """Return 0 or 1 for every row of `X`, shape (n,), int64. Cost: O(n)."""
@@ -79,22 +53,14 @@ def number_or_word(value: float) -> float | str:
     return float(value) if math.isfinite(value) else str(float(value))
 
 
-def place_between(low: float, high: float) -> float:
-    """Return a threshold t with low < t <= high in the middle, or an end that is infinite.
+def places_between(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return thresholds t with low < t <= high in the middle, or an end that is infinite, shape
+    (k,).
 
     Halves are added, not numbers, because a sum may overflow. Where no float lies strictly between
-    neighbours, the upper one separates them: values from it on are at least t.
+    neighbours, the upper one separates them: values from it on are at least t. Nothing finite lies
+    below a `low` of minus infinity, which is then the threshold.
     """
-    if math.isinf(low):
-        return low  # the only case with t = low: nothing finite lies below
-    if math.isinf(high):
-        return high
-    middle = low / 2 + high / 2
-    return middle if low < middle <= high else high
-
-
-def places_between(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return `place_between` of many pairs, shape (k,), bit for bit."""
     middle = low / 2 + high / 2
     placed = np.where((low < middle) & (middle <= high), middle, high)
     return np.where(np.isinf(low), low, placed)
@@ -120,7 +86,7 @@ class SortedColumn:
 
     @classmethod
     def sort(cls, column: FloatArray) -> "SortedColumn":
-        """Sort n numbers. Cost: O(n log n).
+        """Sort n numbers, at least one. Cost: O(n log n).
 
         Parameters
         ----------
@@ -129,11 +95,7 @@ class SortedColumn:
         order = np.argsort(column)
         ascending = column[order]
         starts = np.flatnonzero(ascending[1:] != ascending[:-1]) + 1
-        bounds = (
-            np.concatenate([[0], starts, [len(column)]])
-            if len(column)
-            else np.zeros(1, dtype=np.int64)
-        )
+        bounds = np.concatenate([[0], starts, [len(column)]])
         return cls(ascending[bounds[:-1]], order, bounds)
 
     def prefix_sums(self, amounts: NDArray[Any]) -> NDArray[Any]:
@@ -142,80 +104,18 @@ class SortedColumn:
         np.cumsum(amounts[self.order], out=sums[1:])
         return sums[self.bounds]
 
-    @property
+    @cached_property
+    def places(self) -> IntArray:
+        """The place among the distinct values of each row, shape (n,)."""
+        found = np.empty(len(self.order), dtype=np.int64)
+        found[self.order] = np.repeat(np.arange(len(self.values)), np.diff(self.bounds))
+        return found
+
+    @cached_property
     def cuts(self) -> FloatArray:
-        """The thresholds `cut(0)`, ..., `cut(m)`, shape (m + 1,)."""
+        """Thresholds with the first 0, ..., m distinct values below them and the others not, shape
+        (m + 1,)."""
         return places_between(np.append(-math.inf, self.values), np.append(self.values, math.inf))
-
-    def cut(self, k: int) -> float:
-        """Return a threshold with the first `k` distinct values below it and the others not."""
-        low = self.values[k - 1] if k > 0 else -math.inf
-        high = self.values[k] if k < len(self.values) else math.inf
-        return place_between(float(low), float(high))
-
-
-@dataclass(frozen=True, eq=False)
-class Segments:
-    """A set of thresholds: disjoint segments (low, high], ascending.
-
-    Minus infinity counts as above itself.
-
-    Attributes
-    ----------
-    low, high : ndarray of shape (s,)
-    """
-
-    low: FloatArray
-    high: FloatArray
-
-    @classmethod
-    def whole(cls) -> "Segments":
-        """Return the set of all thresholds, the infinities included."""
-        return cls(np.array([-math.inf]), np.array([math.inf]))
-
-    def __len__(self) -> int:
-        return len(self.low)
-
-    def split(self, values: FloatArray) -> "Segments":
-        """Return the same set in pieces with none of the ascending values strictly inside.
-
-        All thresholds of a piece label all of the values alike.
-
-        Parameters
-        ----------
-        values : array of shape (k,)
-        """
-        holder = np.searchsorted(self.low, values, side="left") - 1
-        inside = values[(holder >= 0) & (values < self.high[np.maximum(holder, 0)])]
-        if not len(inside):
-            return self
-        # Sorted together, the n-th lower bound belongs to the n-th upper one, because segments are
-        # disjoint.
-        return Segments(
-            np.sort(np.concatenate([self.low, inside]), kind="stable"),
-            np.sort(np.concatenate([self.high, inside]), kind="stable"),
-        )
-
-    def keep(self, kept: BoolArray) -> "Segments":
-        """Return the segments that are kept, shape (s,) of bool."""
-        return Segments(self.low[kept], self.high[kept])
-
-    def joined(self) -> "Segments":
-        """Return the same set with segments that touch made one."""
-        apart = np.ones(len(self) + 1, dtype=bool)
-        apart[1:-1] = self.low[1:] != self.high[:-1]
-        return Segments(self.low[apart[:-1]], self.high[apart[1:]])
-
-
-def _mistakes_of_cuts(
-    below: NDArray[Any], total: float, n_zeros: float, direction: str
-) -> NDArray[Any]:
-    """Return the mistakes of cuts with `below` = ones less zeros under them, `total` of it overall.
-
-    Going up, ones below the threshold and zeros from it on are mistakes; going down, all others
-    are.
-    """
-    return np.asarray(n_zeros + below if direction == "up" else (n_zeros + total) - below)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,30 +146,29 @@ class CutDichotomies(Dichotomies):
     """
 
     def __init__(self, points: FloatArray, directions: Sequence[str]) -> None:
+        super().__init__(points)
         self.columns = tuple(SortedColumn.sort(column) for column in points.T)
-        self._directions = tuple(directions)
-        self._points = points
+        self._blocks = tuple(self._cut_blocks(directions))
+        self._offsets = np.cumsum([0, *(len(block.cuts) for block in self._blocks)])
 
     def __len__(self) -> int:
-        return int(self._block_offsets[-1])
+        return int(self._offsets[-1])
 
     def hypothesis(self, index: int) -> Cut:
-        """Return the cut with that number. Cost: O(log d)."""
+        """Return the cut with that number."""
         number = check_index(index, len(self))
-        block = int(np.searchsorted(self._block_offsets, number, side="right")) - 1
-        chosen = self._all_blocks[block]
-        k = int(chosen.cuts[number - int(self._block_offsets[block])])
-        threshold = self.columns[chosen.feature].cut(k)
+        block = int(np.searchsorted(self._offsets, number, side="right")) - 1
+        chosen = self._blocks[block]
+        k = int(chosen.cuts[number - int(self._offsets[block])])
+        threshold = float(self.columns[chosen.feature].cuts[k])
         return Cut(threshold, chosen.direction, chosen.feature, len(self.columns))
 
-    def errors(self, y: ArrayLike) -> IntArray:
-        """Return the mistakes of every labelling against `y`, by prefix sums. Cost: O(d n).
-
-        Parameters
-        ----------
-        y : array of 0 and 1, shape (m,)
-        """
-        return self.errors_on(self._points, y)
+    def errors(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the mistakes of every labelling, by prefix sums. Cost: O(d n)."""
+        labels, weights = check_labelled(y, sample_weight, len(self.points))
+        signed = np.where(labels == 1, weights, -weights)
+        below = [column.prefix_sums(signed) for column in self.columns]
+        return self._mistakes(below, weights[labels == 0].sum())
 
     def errors_on(self, X: ArrayLike, y: ArrayLike) -> IntArray:
         """Return the number of mistakes of every representative on n other points.
@@ -283,45 +182,46 @@ class CutDichotomies(Dichotomies):
         y : array of 0 and 1, shape (n,)
         """
         points = check_points(X, len(self.columns))
-        labels = check_labels(y, len(points))
+        labels, _ = check_labelled(y, None, len(points))
         below = []
         for column, values in zip(self.columns, points.T, strict=True):
             others = SortedColumn.sort(values)
             sums = others.prefix_sums(2 * labels - 1)
             below.append(sums[np.searchsorted(others.values, column.cuts, side="left")])
-        return self._all_mistakes(below, labels)
+        return self._mistakes(below, np.count_nonzero(labels == 0))
 
-    def _all_mistakes(self, below: Sequence[IntArray], labels: IntArray) -> IntArray:
+    def disputed(self, left: BoolArray) -> BoolArray:
+        """Return which points two of the labellings that are left tell apart. Cost: O(d n)."""
+        one, zero = np.zeros((2, len(self.points)), dtype=np.bool_)
+        for block, mine in zip(self._blocks, np.split(left, self._offsets[1:-1]), strict=True):
+            if not mine.any():
+                continue
+            cuts, places = block.cuts[mine], self.columns[block.feature].places
+            # some threshold is at most the point; some is above it
+            reached, missed = places >= cuts[0], places < cuts[-1]
+            one |= reached if block.direction == "up" else missed
+            zero |= missed if block.direction == "up" else reached
+        return np.asarray(one & zero)
+
+    def _mistakes(self, below: Sequence[NDArray[Any]], zeros: Any) -> NDArray[Any]:
         """Return all mistakes from ones less zeros below each threshold, shape (m + 1,) each."""
-        zeros = len(labels) - int(labels.sum())
-        return np.concatenate(
-            [
-                _mistakes_of_cuts(
-                    below[block.feature][block.cuts],
-                    below[block.feature][-1],
-                    zeros,
-                    block.direction,
-                )
-                for block in self._all_blocks
-            ]
-        )
+        found = []
+        for block in self._blocks:
+            sums = below[block.feature]
+            # going up, ones below the threshold and zeros from it on are mistakes; going down, all
+            # others are
+            up = block.direction == "up"
+            found.append(zeros + sums[block.cuts] if up else (zeros + sums[-1]) - sums[block.cuts])
+        return np.concatenate(found)
 
-    @cached_property
-    def _all_blocks(self) -> tuple[_Block, ...]:
-        return tuple(self._cut_blocks())
-
-    @cached_property
-    def _block_offsets(self) -> IntArray:
-        return np.cumsum([0, *(len(block.cuts) for block in self._all_blocks)])
-
-    def _cut_blocks(self) -> Iterator[_Block]:
+    def _cut_blocks(self, directions: Sequence[str]) -> Iterator[_Block]:
         for feature, column in enumerate(self.columns):
-            new = np.ones(len(column.values) - 1, dtype=bool)
+            new = np.ones(len(column.values) - 1, dtype=np.bool_)
             for earlier in self.columns[:feature]:
                 new &= ~_shared_cuts(column, earlier)
             between = np.flatnonzero(new) + 1
-            for direction in self._directions:
-                first = feature == 0 and direction == self._directions[0]
+            for direction in directions:
+                first = feature == 0 and direction == directions[0]
                 yield _Block(
                     feature, direction, np.arange(len(column.values) + 1) if first else between
                 )
@@ -344,123 +244,6 @@ def _shared_cuts(column: SortedColumn, other: SortedColumn) -> BoolArray:
     return np.asarray(same | reverse)
 
 
-@dataclass(frozen=True, eq=False)
-class _Line:
-    """The thresholds that are left of one feature and direction."""
-
-    feature: int
-    direction: str
-    segments: Segments
-
-    @property
-    def hull(self) -> tuple[float, float]:
-        """Greatest lower and least upper bound of the thresholds."""
-        return float(self.segments.low[0]), float(self.segments.high[-1])
-
-    def describe(self) -> dict[str, Any]:
-        low, high = (number_or_word(bound) for bound in self.hull)
-        line = {"feature": self.feature, "direction": self.direction, "above": low, "at_most": high}
-        return {**line, "segments": len(self.segments)}
-
-
-class CutSpace(VersionSpace):
-    """A set of cuts: for every feature and direction, a union of segments of thresholds.
-
-    Exact over the continuum of thresholds, not only over those that some pool distinguishes.
-
-    Notes
-    -----
-    Cost with n points and s segments: O(d (n log n + s log n)) for `restrict`, where only points
-    between the least and the greatest threshold left are sorted; O(d n) for `disagreement_region`.
-    Memory: O(d s), beside O(n) or, where many segments survive, O(d n) while restricting.
-    """
-
-    def __init__(self, name: str, n_features: int, lines: Sequence[_Line], chosen: Cut) -> None:
-        self._name, self._n_features = name, n_features
-        self._lines, self._chosen = tuple(lines), chosen
-
-    @classmethod
-    def whole(cls, name: str, n_features: int, directions: Sequence[str]) -> "CutSpace":
-        """Return the space of all cuts."""
-        lines = [
-            _Line(feature, way, Segments.whole())
-            for feature in range(n_features)
-            for way in directions
-        ]
-        return cls(name, n_features, lines, Cut(-math.inf, directions[0], 0, n_features))
-
-    def restrict(
-        self, X: ArrayLike, y: ArrayLike, slack: float, sample_weight: ArrayLike | None = None
-    ) -> "CutSpace":
-        """See `VersionSpace.restrict`."""
-        points, labels, weights = check_weighted(X, y, sample_weight, self._n_features)
-        margin = check_slack(slack) + rounding_allowance(weights)
-        signed, zeros = np.where(labels == 1, weights, -weights), float(weights[labels == 0].sum())
-        # two passes: what survives depends on the fewest mistakes of all lines, so the first pass
-        # drops what is worse than the fewest so far, to save memory, and the second decides
-        fewest, chosen, left = math.inf, self._chosen, []
-        for line, mistakes in self._pieces_with_mistakes(points, signed, zeros):
-            k = int(mistakes.argmin())
-            if mistakes[k] < fewest:
-                fewest, chosen = float(mistakes[k]), self._cut_of_piece(line, k)
-            kept = mistakes <= fewest + margin
-            left.append(
-                (_Line(line.feature, line.direction, line.segments.keep(kept)), mistakes[kept])
-            )
-        lines = []
-        for line, mistakes in left:
-            segments = line.segments.keep(mistakes <= fewest + margin).joined()
-            if len(segments):
-                lines.append(_Line(line.feature, line.direction, segments))
-        return CutSpace(self._name, self._n_features, lines, chosen)
-
-    def _cut_of_piece(self, line: _Line, k: int) -> Cut:
-        threshold = place_between(float(line.segments.low[k]), float(line.segments.high[k]))
-        return Cut(threshold, line.direction, line.feature, self._n_features)
-
-    def _pieces_with_mistakes(
-        self, points: FloatArray, signed: FloatArray, zeros: float
-    ) -> Iterator[tuple[_Line, FloatArray]]:
-        """Yield every line cut at the points, with the mistakes of its pieces."""
-        total = float(signed.sum())
-        for feature in sorted({line.feature for line in self._lines}):
-            lines = [line for line in self._lines if line.feature == feature]
-            low, high = min(line.hull[0] for line in lines), max(line.hull[1] for line in lines)
-            x = points[:, feature]
-            # only points between the ends of the lines cut one; those below are counted all at once
-            near = (x > low) & (x < high)
-            column = SortedColumn.sort(x[near])
-            below = float(signed[x <= low].sum()) + column.prefix_sums(signed[near])
-            for line in lines:
-                pieces = line.segments.split(column.values)
-                lower = below[np.searchsorted(column.values, pieces.low, side="right")]
-                yield (
-                    _Line(feature, line.direction, pieces),
-                    _mistakes_of_cuts(lower, total, zeros, line.direction),
-                )
-
-    def disagreement_region(self, X: ArrayLike) -> BoolArray:
-        """Return whether two cuts of the space label each row of `X` differently, shape (n,)."""
-        points = check_points(X, self._n_features)
-        one, zero = np.zeros(len(points), dtype=bool), np.zeros(len(points), dtype=bool)
-        for line in self._lines:
-            low, high = line.hull
-            x = points[:, line.feature]
-            # some threshold is at most x; some is above x
-            reached, missed = x > low, x < high
-            one |= reached if line.direction == "up" else missed
-            zero |= missed if line.direction == "up" else reached
-        return np.asarray(one & zero)
-
-    def hypothesis(self) -> Cut:
-        """Return the first member with the fewest mistakes on the points of the last `restrict`."""
-        return self._chosen
-
-    def describe(self) -> dict[str, Any]:
-        """Return hull and number of segments of thresholds, by feature and direction."""
-        return {"class": self._name, "thresholds": [line.describe() for line in self._lines]}
-
-
 class _CutClass(HypothesisClass):
     """Cuts of some features in some directions."""
 
@@ -469,6 +252,7 @@ class _CutClass(HypothesisClass):
 
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Cut:
         """Return the cut with the least weighted mistakes, the first of `dichotomies` among equals.
+        Cost: O(d n log n).
 
         Parameters
         ----------
@@ -476,27 +260,17 @@ class _CutClass(HypothesisClass):
         y : array of 0 and 1, shape (n,)
         sample_weight : array of shape (n,), optional
             What a mistake on each row counts, at least 0; 1 by default.
-
-        Notes
-        -----
-        Cost: O(d n log n) time, O(n) memory beside the points.
         """
-        points, labels, weights = check_weighted(X, y, sample_weight, self.n_features)
-        signed, zeros = np.where(labels == 1, weights, -weights), weights[labels == 0].sum()
-        fewest, best = math.inf, Cut(-math.inf, self._directions[0], 0, self.n_features)
+        # feature by feature: of labellings that two features share the first is found first
+        points = check_points(X, self.n_features)
+        fewest, best = math.inf, Cut(-math.inf)
         for feature in range(self.n_features):
-            column = SortedColumn.sort(points[:, feature])
-            below = column.prefix_sums(signed)
-            for direction in self._directions:
-                # the two constant labellings are tried once
-                first = feature == 0 and direction == self._directions[0]
-                cuts = slice(0, None) if first else slice(1, len(column.values))
-                mistakes = _mistakes_of_cuts(below[cuts], below[-1], zeros, direction)
-                if len(mistakes) and mistakes.min() < fewest:
-                    k = int(mistakes.argmin())
-                    fewest = float(mistakes[k])
-                    place = column.cut(k if first else k + 1)
-                    best = Cut(place, direction, feature, self.n_features)
+            found = CutDichotomies(points[:, [feature]], self._directions)
+            mistakes = found.errors(y, sample_weight)
+            k = int(np.argmin(mistakes))
+            if mistakes[k] < fewest:
+                fewest, best = float(mistakes[k]), found.hypothesis(k)
+                best = replace(best, feature=feature, n_features=self.n_features)
         return best
 
     def dichotomies(self, X: ArrayLike) -> CutDichotomies:
@@ -507,10 +281,6 @@ class _CutClass(HypothesisClass):
         X : array of shape (m, n_features)
         """
         return CutDichotomies(check_points(X, self.n_features), self._directions)
-
-    def version_space(self) -> CutSpace:
-        """Return the whole class as a version space."""
-        return CutSpace.whole(self.name, self.n_features, self._directions)
 
 
 class Thresholds(_CutClass):
@@ -524,8 +294,7 @@ class Thresholds(_CutClass):
     Notes
     -----
     On m distinct points there are m + 1 labellings, 2 m for "either". Cost with n points: O(n log
-    n) for `erm`, `dichotomies` and `restrict`; O(n) for errors of all labellings and for the
-    disagreement region.
+    n) for `erm`, `dichotomies` and version spaces; O(n) for errors of all labellings.
 
     Raises
     ------
@@ -563,9 +332,8 @@ class DecisionStumps(_CutClass):
     Notes
     -----
     On m distinct points there are at most 2 d (m - 1) + 2 labellings; fewer where two features
-    separate the points alike. Cost with n points: O(d n log n) for `erm` and `restrict`, O(d n log
-    n + d^2 n) for `dichotomies`, O(d n) for errors of all labellings and for the disagreement
-    region.
+    separate the points alike. Cost with n points: O(d n log n) for `erm`, O(d n log n + d^2 n) for
+    `dichotomies` and version spaces, O(d n) for errors of all labellings.
 
     Raises
     ------

@@ -6,10 +6,10 @@ import numbers
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import name_part, shown
+from secretballot._validation import check_count, name_part, shown
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
 # Sums of multiples of 2^-20 that stay below 2^33 need 53 bits at most, so that every partial sum is
@@ -72,13 +72,17 @@ def check_points(X: ArrayLike, n_features: int | None) -> FloatArray:
     return points
 
 
-def check_labels(y: ArrayLike, n: int) -> IntArray:
-    """Return the labels as int64, shape (n,).
+def check_labelled(
+    y: ArrayLike, sample_weight: ArrayLike | None, n: int
+) -> tuple[IntArray, NDArray[Any]]:
+    """Return the labels of n points as int64, and what a mistake on each counts: ones, as int64,
+    where nothing is given.
 
     Raises
     ------
     DataError
-        If there are not `n` of them in one dimension, or one is neither 0 nor 1.
+        If there is not one label and one weight for each point, a label is neither 0 nor 1, a
+        weight is negative or nan, or their sum is infinite.
     """
     labels = _as_floats("y", y)
     if labels.shape != (n,):
@@ -88,44 +92,17 @@ def check_labels(y: ArrayLike, n: int) -> IntArray:
         )
     if not np.all((labels == 0) | (labels == 1)):
         raise DataError("y holds labels other than 0 and 1; map the two classes to 0 and 1 first.")
-    return labels.astype(np.int64)
-
-
-def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray:
-    """Return what a mistake on each row counts, shape (n,); ones where nothing is given.
-
-    Raises
-    ------
-    DataError
-        If there are not `n` of them in one dimension, one is negative, infinite or nan, or their
-        sum is infinite.
-    """
     if sample_weight is None:
-        return np.ones(n)
+        return labels.astype(np.int64), np.ones(n, dtype=np.int64)
     weights = _as_floats("sample_weight", sample_weight)
-    if weights.shape != (n,):
+    with np.errstate(over="ignore"):
+        good = weights.shape == (n,) and np.all(weights >= 0) and np.isfinite(weights.sum())
+    if not good:
         raise DataError(
             Parameter("sample_weight"),
-            f" has shape {weights.shape}; it must hold one weight for each of the {n} points.",
+            f" must hold a number of at least 0 for each of the {n} points, and have a finite sum.",
         )
-    if not np.all(weights >= 0):
-        raise DataError(
-            "sample_weight holds a negative number or nan; every weight must be at least 0."
-        )
-    with np.errstate(over="ignore"):
-        total = weights.sum()
-    if not np.isfinite(total):
-        raise DataError(Parameter("sample_weight"), " has no finite sum; give smaller weights.")
-    return weights
-
-
-def check_weighted(
-    X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, n_features: int | None
-) -> tuple[FloatArray, IntArray, FloatArray]:
-    """Return points, labels and what a mistake on each row counts; parameters and errors are those
-    of `check_points`, `check_labels` and `check_weights`."""
-    points = check_points(X, n_features)
-    return points, check_labels(y, len(points)), check_weights(sample_weight, len(points))
+    return labels.astype(np.int64), weights
 
 
 def check_slack(slack: object) -> float:
@@ -141,9 +118,7 @@ def check_slack(slack: object) -> float:
         raise ParameterError(
             Parameter("slack"), f" is {shown(slack)}; it must be a number of mistakes, at least 0."
         )
-    with contextlib.suppress(OverflowError):
-        return float(slack)  # type: ignore[arg-type]
-    return math.inf  # an integer beyond the floats is larger than any number of mistakes
+    return float(slack)  # type: ignore[arg-type]
 
 
 def check_index(index: object, n_labellings: int) -> int:
@@ -154,19 +129,15 @@ def check_index(index: object, n_labellings: int) -> int:
     ParameterError
         If it is not an integer from 0 to `n_labellings` less 1.
     """
-    if (
-        isinstance(index, bool)
-        or not isinstance(index, (int, np.integer))
-        or not 0 <= index < n_labellings
-    ):
+    found = check_count("index", index, minimum=0)
+    if not found < n_labellings:
         raise ParameterError(
-            Parameter("index"),
-            f" is {shown(index)}; it must be an integer from 0 to {n_labellings - 1}.",
+            Parameter("index"), f" is {found}; it must be from 0 to {n_labellings - 1}."
         )
-    return int(index)
+    return found
 
 
-def rounding_allowance(weights: FloatArray) -> float:
+def rounding_allowance(weights: NDArray[Any]) -> float:
     """Return how far the difference of two weighted numbers of mistakes may be off by rounding, in
     mistakes.
 

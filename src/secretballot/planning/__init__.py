@@ -1,10 +1,10 @@
 """Know before you spend: what a budget will bring, from public numbers and stand-in data alone.
 
 Nothing here sees private data. What is measured is measured on data that may be shown to anyone: a
-labelled stand-in, synthetic data, or a guess.
+labelled stand-in.
 """
 
-from secretballot.planning.plan.estimates import Estimate, MomentsForecast, RareForecast
+from secretballot.planning.plan.estimates import Estimate, MomentsForecast
 from secretballot.planning.plan.model import (
     Candidate,
     Expected,
@@ -16,19 +16,15 @@ from secretballot.planning.plan.model import (
 )
 from secretballot.planning.plan.text import plan_text
 from secretballot.planning.search.best_setting import make_plan
-from secretballot.planning.simulation.curve import CurveModel, LearningCurve
 
 __all__ = [
     "Candidate",
-    "CurveModel",
     "Estimate",
     "Expected",
     "FrontierPoint",
     "Improvement",
-    "LearningCurve",
     "MomentsForecast",
     "Plan",
-    "RareForecast",
     "Setting",
     "Task",
     "make_plan",

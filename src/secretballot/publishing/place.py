@@ -23,7 +23,7 @@ from secretballot.report.certificate.build import check_digest
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.models import CERTIFICATE_FILE, LISTED_FILES
 from secretballot.report.certificate.regular_files import regular_digest
-from secretballot.report.certificate.release_files import MAX_TOTAL, is_release_file
+from secretballot.report.certificate.release_files import BEGINNINGS, MAX_TOTAL
 
 # in a draft: the release that is being made, and an earlier one that stepped aside
 _NEW, _OLD = "new", "old"
@@ -74,7 +74,7 @@ def damaged_file(target: Path) -> str:
             " repeat the command. Nothing was spent."
         )
     for found in sorted(target.iterdir()):
-        ours = found.name == CERTIFICATE_FILE or is_release_file(found.name)
+        ours = found.name == CERTIFICATE_FILE or found.name in BEGINNINGS
         if not ours or found.is_symlink() or not found.is_file():
             raise DataError(
                 f"The release {str(target)!r} is damaged ({name}), and {found.name!r} in it is not"

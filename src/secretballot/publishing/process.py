@@ -43,8 +43,9 @@ _FIXED = {
     ),
 }
 _ENDED = (
-    "The process that makes releases {how}. Nothing paid for is lost, and no release was written;"
-    " repeat the same command or call to write it."
+    "The process that makes releases ended too early (exit code {}), perhaps because there was not"
+    " enough memory. Nothing paid for is lost, and no release was written; repeat the same command"
+    " or call to write it."
 )
 
 
@@ -97,9 +98,7 @@ class PublishingProcess:
                 self._ready = self._next_message()[1]
         return self._ready
 
-    def perform(
-        self, job: bytes, folder: str, say: Callable[[str], None]
-    ) -> tuple[Any, bytes | None]:
+    def perform(self, job: bytes, folder: str, say: Callable[[str], None]) -> Any:
         """Have a release made in an empty folder.
 
         Parameters
@@ -112,14 +111,10 @@ class PublishingProcess:
 
         Returns
         -------
-        written : WrittenFiles
-        student : bytes or None
-            Its pickle; None where there is none that can be pickled.
+        WrittenFiles
 
         Raises
         ------
-        NotPortableError
-            If it cannot import the student.
         SecretBallotError
             What the job was refused with.
         OSError
@@ -141,11 +136,10 @@ class PublishingProcess:
                     outcome = message[1]
         # the end comes after the outcome; alone, it says that the job's process was killed
         if outcome is None:
-            raise DataError(_ENDED.format(how=_ending_text(message[1])))
+            raise DataError(_ENDED.format(message[1]))
         if isinstance(outcome, BaseException):
             raise outcome
-        written, student = outcome
-        return written, student
+        return outcome
 
     def stop(self) -> None:
         """End it, with all that it started."""
@@ -182,7 +176,7 @@ class PublishingProcess:
             pass
         except Exception:  # a job was killed while it wrote a message
             self.stop()
-        raise DataError(_ENDED.format(how=_ending_text(self._process.wait())))
+        raise DataError(_ENDED.format(self._process.wait()))
 
 
 def _clean_environment() -> dict[str, str]:
@@ -193,14 +187,6 @@ def _clean_environment() -> dict[str, str]:
 def _places_of_modules() -> list[str]:
     """Return where this process finds modules, with the folder that holds it by its name."""
     return [os.path.abspath(place) for place in sys.path]
-
-
-def _ending_text(code: int) -> str:
-    """Return how a process ended, by its exit code."""
-    # out of memory, Linux kills; on Windows there is no such signal
-    if os.name == "posix" and code == -signal.SIGKILL:
-        return "was killed, perhaps because there was not enough memory"
-    return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
 _lock = threading.RLock()

@@ -1,19 +1,15 @@
 """Publish: have a release made where no private data ever was, and move it into its place."""
 
 import os
-import pickle
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from secretballot._validation import check_choice, shown
 from secretballot.exceptions import Parameter, ParameterError, ResourceError
-from secretballot.publishing.job import GivenStudent, NamedStudent, ReleaseJob, StudentSource
 from secretballot.publishing.place import (
     check_place,
     drafted,
@@ -22,12 +18,11 @@ from secretballot.publishing.place import (
     settle_place,
 )
 from secretballot.publishing.process import publishing_process
-from secretballot.publishing.serving import NotPortableError
-from secretballot.publishing.work import MadeRelease, make_release
+from secretballot.publishing.work import is_fitted, job_bytes, learns_a_number
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.build import with_about
 from secretballot.report.extras import PARTS, MissingExtraError
-from secretballot.report.release.folder import WrittenFiles
+from secretballot.report.release.folder import ReleaseJob
 from secretballot.students.names import student_by_name
 from secretballot.students.table_students import table_student_of
 
@@ -46,16 +41,12 @@ class ReleaseFolder:
         Name of each file that was not made, with the reason.
     certificate : dict
         As it is in the folder, with the digest of every other file.
-    student : fitted classifier or None
-        The one whose files were written; None where there is none, or it cannot be handed from
-        process to process.
     """
 
     path: Path
     files: dict[str, str]
     left_out: dict[str, str]
     certificate: dict[str, Any]
-    student: Any
 
 
 def check_parts(without: Collection[str]) -> None:
@@ -109,7 +100,7 @@ def publish(
 
     Raises
     ------
-    NotPortableError
+    ParameterError
         If the student cannot be taken to another process.
     DataError
         If the folder exists, the student cannot learn, the process ended, or the damaged release is
@@ -119,36 +110,17 @@ def publish(
     CertificateError
         If the certificate is not the one of these labels.
     """
-    content = job.to_bytes()
-
-    def make(draft: Path) -> MadeRelease:
-        with publishing_process() as process:
-            written, student = process.perform(content, str(draft), say or _ignore_message)
-        return MadeRelease(written, None if student is None else pickle.loads(student))
-
-    return _made_in_place(folder, make, overwrite=overwrite, damaged=damaged)
-
-
-def _ignore_message(_: str) -> None:
-    """Say nothing."""
-
-
-def _made_in_place(
-    folder: str | Path, make: Callable[[Path], MadeRelease], *, overwrite: bool, damaged: str = ""
-) -> ReleaseFolder:
-    """Make a release beside its place, and move it there."""
-    target = Path(os.path.abspath(folder))
-    problem = ""
+    content, target, problem = job_bytes(job), Path(os.path.abspath(folder)), ""
     try:
         # a killed run may have set an earlier release aside: it decides whether the place is free
         settle_place(target)
         if not damaged:
             check_place(target, overwrite=overwrite)
-        with drafted(target) as draft:
-            made = make(draft)
+        with drafted(target) as draft, publishing_process() as process:
+            written = process.perform(content, str(draft), say or (lambda _: None))
             # no sooner: should it fail, what is whole of the damaged one is still there
             if damaged:
-                remove_damaged(target, made.written.certificate)
+                remove_damaged(target, written.certificate)
             move_into_place(draft, target)
     except OSError as error:
         problem = error.strerror or str(error)
@@ -156,8 +128,7 @@ def _made_in_place(
         raise ResourceError(
             f"The release cannot be written to {str(target)!r}: {problem}; nothing was left there."
         )
-    written: WrittenFiles = made.written
-    return ReleaseFolder(target, written.files, written.left_out, written.certificate, made.student)
+    return ReleaseFolder(target, **vars(written))
 
 
 def write_release(
@@ -181,8 +152,7 @@ def write_release(
     The files are written by a process of its own, which gets these arguments and nothing else. So
     is a student fitted that is given by name or unfitted: then no byte of the release can depend on
     anything else that is in the memory of this process. A student that is fitted already was made
-    here; of it, its parameters are written, whatever they came from. (A student of a class that
-    only this process knows, of a notebook say, is written in this process too.)
+    here; of it, its parameters are written, whatever they came from.
 
     Parameters
     ----------
@@ -221,7 +191,8 @@ def write_release(
     Raises
     ------
     ParameterError
-        If something else than what was released is given, or the student is none.
+        If something else than what was released is given, or the student is none, or one of a class
+        that another process cannot import.
     CertificateError
         If the certificate is not the one of these labels, or `about` holds something else.
     DataError
@@ -238,10 +209,9 @@ def write_release(
         )
     for part in without:
         check_choice("exclude", part, PARTS)
-    source = None if student is None else _student_source(student, X_public, released)
     job = ReleaseJob(
         released,
-        source,
+        None if student is None else _checked_student(student, X_public, released),
         X_public,
         schema,
         abstentions=abstentions,
@@ -250,41 +220,25 @@ def write_release(
         about=dict(about or {}),
     )
     with_about(released.certificate, job.about)  # refused here, before a process is asked
-    try:
-        return publish(folder, job, overwrite=overwrite)
-    # only this process knows the student's class, so it has to write the files itself
-    except NotPortableError:
-        return _made_in_place(
-            folder,
-            lambda draft: make_release(job.canonical(), draft, _ignore_message),
-            overwrite=overwrite,
-        )
+    return publish(folder, job, overwrite=overwrite)
 
 
-def _student_source(
-    student: Any, X_public: Any, released: ReleasedLabels | ReleasedSums
-) -> StudentSource:
-    """Return a student that was given by name, unfitted or fitted."""
-    of_numbers = "bounds" in released.certificate.get("public", {})
+def _checked_student(student: Any, X_public: Any, released: ReleasedLabels | ReleasedSums) -> Any:
+    """Return a student that was given by name, unfitted or fitted, as a job has it."""
     if isinstance(student, str):
         # refuses an unknown name here, before a process is asked
-        student_by_name(student, of_numbers=of_numbers)
-        source: StudentSource = NamedStudent(student)
+        student_by_name(student, of_numbers=learns_a_number(released))
     elif isinstance(released, ReleasedSums) and isinstance(student, list | tuple):
-        return GivenStudent(table_student_of(student, released), fitted=True)
+        return table_student_of(student, released)
     elif isinstance(student, type) or not hasattr(student, "predict"):
         raise ParameterError(
             Parameter("student"),
             f" is {shown(student)}; give a name, or a classifier, fitted or not.",
         )
-    elif _is_fitted(student):
-        if isinstance(released, ReleasedSums):
-            student = table_student_of(student, released)
-        return GivenStudent(student, fitted=True)
-    else:
-        source = GivenStudent(clone(student), fitted=False)
+    elif is_fitted(student):
+        return student
     sums_alone = isinstance(released, ReleasedSums) and not isinstance(released, ReleasedTable)
-    if sums_alone and source != NamedStudent("auto"):
+    if sums_alone and student != "auto":
         raise ParameterError(
             Parameter("student"),
             f" is {shown(student)}, and no labels were released that it could learn from; give"
@@ -295,12 +249,4 @@ def _student_source(
             "The student is not fitted, and X_public is missing; give the public points it"
             " learns on."
         )
-    return source
-
-
-def _is_fitted(student: Any) -> bool:
-    try:
-        check_is_fitted(student)
-    except (NotFittedError, TypeError):
-        return False
-    return True
+    return student if isinstance(student, str) else clone(student)

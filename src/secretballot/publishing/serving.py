@@ -18,7 +18,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import IO, Any
 
-from secretballot.exceptions import ParameterError, ResourceError, SecretBallotError
+from secretballot.exceptions import Parameter, ParameterError, ResourceError, SecretBallotError
 
 # Elsewhere a fork after imports is not safe, or there is none: there every job has a process of its
 # own.
@@ -28,8 +28,13 @@ _NO_MEMORY = (
 )
 
 
-class NotPortableError(ParameterError):
-    """A student cannot be taken to another process."""
+def not_portable(error: Exception) -> ParameterError:
+    """Return what a student is refused with that cannot be taken to another process."""
+    return ParameterError(
+        Parameter("student"),
+        f" cannot be taken to the process that makes releases ({type(error).__name__}); its class"
+        " must be in a module that can be imported there.",
+    )
 
 
 def serve() -> None:
@@ -71,7 +76,7 @@ def _get_ready(missing: Collection[str]) -> None:
     compile the page."""
     importlib.import_module("skl2onnx")
     if "report" not in missing:
-        from secretballot.report.pictures.style import Picture
+        from secretballot.report.pictures import Picture
         from secretballot.report.release.words import template
 
         for name in ("page.html.j2", "words.txt.j2"):
@@ -97,11 +102,9 @@ def _done_or_error(channel: IO[bytes], content: bytes, folder: str) -> Any:
     try:
         job = pickle.loads(content)
     except Exception as error:  # such as a class of the program that runs, or of a notebook
-        problem = type(error).__name__
-        return NotPortableError(f"The student cannot be made in another process ({problem}).")
+        return not_portable(error)
     try:
-        made = _make_in_folder(channel, job, folder)
-        return made.written, _pickled_or_none(made.student)
+        return _make_in_folder(channel, job, folder)
     except SecretBallotError as error:
         return type(error)(*error.parts)
     except OSError as error:
@@ -134,10 +137,3 @@ def _seed_globals(seed: int) -> None:
     # nothing else is disturbed: this process serves one job and ends
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002  # the global state is the one meant
-
-
-def _pickled_or_none(student: Any) -> bytes | None:
-    try:
-        return pickle.dumps(student, protocol=5)
-    except Exception:  # a student may be anybody's, and refuse in any way
-        return None

@@ -1,62 +1,94 @@
-"""From a job to the files of a release: fit the student, tell the story, write the folder.
+"""From a job, released values and public inputs and nothing that was private, to the files of a
+release: fit the student, and write the folder."""
 
-The story of a release in rounds: its strategy is run again on what was released.
-"""
-
+import hashlib
+import math
+import numbers
+import pickle
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from secretballot._rows import take_rows
-from secretballot._typing import IntArray
+from secretballot.bases import Basis, GraphBasis, ImageBasis, KernelBasis, TableBasis
+from secretballot.bases.integer_model import (
+    IntegerLabels,
+    IntegerLine,
+    IntegerModel,
+    model_of_stages,
+)
 from secretballot.exceptions import DataError
 from secretballot.hypotheses import hypotheses_by_name
-from secretballot.publishing.job import (
-    AskedInRounds,
-    ChosenHypothesis,
-    GivenStudent,
-    NamedStudent,
-    ReleasedWeights,
-    ReleaseJob,
-    SavedStudent,
+from secretballot.publishing.serving import not_portable
+from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
+from secretballot.report.certificate.methods import SUMS
+from secretballot.report.metrics import (
+    Metrics,
+    TableMetrics,
+    metrics_of_student,
+    metrics_of_table_student,
 )
-from secretballot.publishing.moments import model_of_certificate
-from secretballot.queries import CheckedSelector, PublicPool, default_round_size, strategy_by_name
-from secretballot.released import ReleasedLabels, ReleasedTable
-from secretballot.report.certificate.methods import has_moments
-from secretballot.report.metrics import Metrics, metrics_of_student
-from secretballot.report.release.folder import WrittenFiles, write_files
-from secretballot.report.rounds.story import QueryStory, make_story
+from secretballot.report.release.folder import ReleaseJob, WrittenFiles, write_files
 from secretballot.report.student.load import OnnxStudent
-from secretballot.report.table_metrics import TableMetrics, metrics_of_table_student
-from secretballot.students import HypothesisStudent, default_student, fit_student, fit_table_student
+from secretballot.students import (
+    HypothesisStudent,
+    MomentsStudent,
+    default_student,
+    fit_student,
+    fit_table_student,
+)
 from secretballot.students.names import student_by_name
 from secretballot.students.table_students import table_student_of
 
 POINTS = 10  # of the learning curve; each is one fit of the student
 
 
-@dataclass(frozen=True, eq=False)
-class MadeRelease:
-    """What came of a job.
+@dataclass(frozen=True)
+class ChosenHypothesis:
+    """The hypothesis that was selected privately: its class by name, its number on the certificate.
 
     Attributes
     ----------
-    written : WrittenFiles
-    student : fitted classifier or None
-        The very one whose files were written.
+    hypotheses : {"stumps", "thresholds", "intervals"}
     """
 
-    written: WrittenFiles
-    student: Any
+    hypotheses: str
 
 
-def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> MadeRelease:
-    """Make a release in an empty folder.
+def job_bytes(job: ReleaseJob) -> bytes:
+    """Return a job as bytes, for another process.
+
+    Raises
+    ------
+    ParameterError
+        If the student cannot be taken to another process.
+    """
+    try:
+        return pickle.dumps(job.canonical(), protocol=5)
+    except Exception as error:  # a student may be anybody's, and refuse in any way
+        refused = not_portable(error)
+    raise refused
+
+
+def is_fitted(student: Any) -> bool:
+    """Return whether a student has learned already."""
+    if isinstance(student, OnnxStudent):
+        return True
+    try:
+        check_is_fitted(student)
+    except (NotFittedError, TypeError):
+        return False
+    return True
+
+
+def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> WrittenFiles:
+    """Make a release in an empty folder, and return what was written.
 
     Parameters
     ----------
@@ -75,27 +107,11 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> M
     OSError
         If the disk fails.
     """
-    released = job.released
-    if isinstance(released, ReleasedTable):
-        template = student = _student_of_table(job, released, say)
-    else:
-        template, student = _students_before_and_after(job, say)
+    student = None if job.student is None else _student_of(job, say)
     say("Writing the release")
-    # what happened in rounds is reported for both students, so it is reported only now
-    story = None if job.asked is None else tell_story(job, job.asked, template, student)
-    written = write_files(
-        folder,
-        job.released,
-        student=student,
-        X_public=job.X_public,
-        schema=job.schema,
-        story=story,
-        without=job.without,
-        raw_rows=job.raw_rows,
-        metrics=_metrics_of_job(job, student),
-        about=job.about,
-    )
-    return MadeRelease(written, student)
+    curve = learning_curve(job, student) if "report" not in job.without else []
+    metrics = _metrics_of_job(job, student)
+    return write_files(folder, job, student=student, curve=curve, metrics=metrics)
 
 
 def _metrics_of_job(job: ReleaseJob, student: Any) -> Metrics | TableMetrics | None:
@@ -107,57 +123,39 @@ def _metrics_of_job(job: ReleaseJob, student: Any) -> Metrics | TableMetrics | N
     return metrics_of_student(student, *job.test, job.released.classes)
 
 
-def _student_of_table(job: ReleaseJob, table: ReleasedTable, say: Callable[[str], None]) -> Any:
-    """Return the student of a table, fitted here or before; None where there is none."""
-    of_numbers = "bounds" in table.certificate["public"]
-    match job.student:
-        case None:
-            return None
-        case GivenStudent(model, True):
-            return table_student_of(model, table)
-        case NamedStudent(name):
-            template = student_by_name(name, of_numbers=of_numbers)
-        case GivenStudent(model, False):
-            template = model
-        case _:
-            raise DataError("The release is of a table, and the student is of something else.")
+def _student_of(job: ReleaseJob, say: Callable[[str], None]) -> Any:
+    """Return the student, fitted here or before."""
+    released, given = job.released, job.student
+    if isinstance(given, ChosenHypothesis):
+        return _hypothesis_of_certificate(job, given.hypotheses)
+    if given == "auto" and released.certificate.get("public", {}).get("method") in SUMS:
+        say("Fitting the basis")
+        return model_of_certificate(released, job.X_public)
+    if not isinstance(given, str) and is_fitted(given):
+        return table_student_of(given, released) if isinstance(released, ReleasedSums) else given
+    template = _template_of(job)
     say("Fitting the student")
-    return fit_table_student(template, job.X_public, table, random_state=job.seed)
-
-
-def _students_before_and_after(job: ReleaseJob, say: Callable[[str], None]) -> tuple[Any, Any]:
-    """Return the student before and after its fit; None twice where there is none."""
-    # a student from a file is fitted already; the story needs the template only to fit it again
-    # round by round, and then both are the same
-    source = job.student
-    if source == NamedStudent("auto") and has_moments(job.released.certificate):
-        source = ReleasedWeights()  # the model itself is the best that follows from its labels
-    match source:
-        case GivenStudent(model, True):
-            return model, model
-        case SavedStudent(content):
-            student = OnnxStudent(content)
-            return student, student
-        case ChosenHypothesis(name):
-            student = _hypothesis_of_certificate(job, name)
-            return student, student
-        case ReleasedWeights():
-            say("Fitting the basis")
-            student = model_of_certificate(job)
-            return student, student
-        case NamedStudent(name):
-            template = student_by_name(name)
-        case GivenStudent(model, False):
-            template = model
-        case _:
-            return None, None
-    if template is None:
-        template = default_student(job.labels)
-    say("Fitting the student")
-    fitted = fit_student(
-        template, job.X_public, job.labels, abstentions=job.abstentions, random_state=job.seed
+    if isinstance(released, ReleasedTable):
+        return fit_table_student(template, job.X_public, released, random_state=job.seed)
+    return fit_student(
+        default_student(job.labels) if template is None else template,
+        job.X_public,
+        job.labels,
+        abstentions=job.abstentions,
+        random_state=job.seed,
     )
-    return template, fitted
+
+
+def _template_of(job: ReleaseJob) -> Any:
+    """Return the unfitted student; None for the one that measured best."""
+    if not isinstance(job.student, str):
+        return job.student
+    return student_by_name(job.student, of_numbers=learns_a_number(job.released))
+
+
+def learns_a_number(released: ReleasedLabels | ReleasedSums) -> bool:
+    """Return whether what was released is of a number."""
+    return "bounds" in released.certificate.get("public", {})
 
 
 def _hypothesis_of_certificate(job: ReleaseJob, name: str) -> HypothesisStudent:
@@ -170,69 +168,9 @@ def _hypothesis_of_certificate(job: ReleaseJob, name: str) -> HypothesisStudent:
     return HypothesisStudent.of(hypothesis, hypotheses, list(job.labels.classes), points.shape[1])
 
 
-def tell_story(job: ReleaseJob, asked: AskedInRounds, template: Any, student: Any) -> QueryStory:
-    """Return how the queries of a release in rounds were chosen.
-
-    Parameters
-    ----------
-    job : ReleaseJob
-    asked : AskedInRounds
-    template, student : classifier
-        The student of the release before and after its fit.
-    """
-    plan = job.labels.certificate["plan"]
-    return make_story(
-        job.X_public,
-        job.labels,
-        plan["strategy"],
-        plan["rounds"],
-        _strategy_explanation(job, asked, plan["planned"]),
-        learning_curve(job, template, student, plan["rounds"]),
-    )
-
-
-def _strategy_explanation(job: ReleaseJob, asked: AskedInRounds, planned: int) -> dict[str, Any]:
-    """Return what the strategy reports of its rounds; nothing where it would ask otherwise now.
-
-    That is so where another strategy spent a part of the reservation before.
-    """
-    released = job.labels
-    pool = PublicPool(take_rows(job.X_public, asked.askable), released.classes, planned, job.seed)
-    order = np.searchsorted(asked.askable, released.queries)
-    selector = CheckedSelector(strategy_by_name(asked.strategy), pool)
-    size = asked.round_size or default_round_size(planned)
-    # the same rounds as in the run: the strategy proposes, is given the released answers, and
-    # proposes again; one difference means that its words would not be about these queries
-    done = 0
-    proposed = selector.propose(min(size, planned))
-    while len(proposed):
-        given = order[done : done + len(proposed)]
-        if not np.array_equal(given, proposed[: len(given)]):
-            return {}
-        done += len(given)
-        if len(given) < len(proposed) or done == planned:
-            break
-        selector.receive(_first_answers(released, done, order))
-        proposed = selector.propose(min(size, planned - done))
-    return selector.explain() if done == len(order) else {}
-
-
-def _first_answers(released: ReleasedLabels, n: int, queries: IntArray) -> ReleasedLabels:
-    """Return the first `n` answers of a release, about rows of `queries`, without a certificate."""
-    return ReleasedLabels(
-        queries=queries[:n],
-        labels=released.labels[:n],
-        classes=released.classes,
-        n_teachers=released.n_teachers,
-        sigma=released.sigma,
-        noisy_counts=None if released.noisy_counts is None else released.noisy_counts[:n],
-    )
-
-
-def learning_curve(
-    job: ReleaseJob, template: Any, student: Any, rounds: list[int]
-) -> list[float | None]:
-    """Return the share of the public pool on which each round's student agrees with the final one.
+def learning_curve(job: ReleaseJob, student: Any) -> list[float | None]:
+    """Return, for each round of a release in rounds, the share of the public pool on which the
+    student of this round agrees with the final one; nothing where no student was fitted to them.
 
     At most `POINTS` rounds get a student of their own; the others, and rounds from which nothing
     can be learnt yet, get None.
@@ -242,11 +180,26 @@ def learning_curve(
     MemoryError
         If there is not enough memory to fit a student.
     """
+    given, rounds = job.student, job.released.certificate.get("plan", {}).get("rounds", [])
+    by_fit = isinstance(given, str) or (student is not None and not is_fitted(given))
+    if not rounds or not by_fit:
+        return []
+    released, template = job.labels, _template_of(job)
+    if template is None:
+        template = default_student(released)
     edges = np.cumsum(rounds)
     final = np.asarray(student.predict(job.X_public))
     curve: list[float | None] = [None] * len(edges)
     for number in np.unique(np.linspace(0, len(edges) - 1, POINTS).round().astype(int)):
-        part = _first_answers(job.labels, int(edges[number]), job.labels.queries)
+        first = slice(int(edges[number]))
+        counts = None if released.noisy_counts is None else released.noisy_counts[first]
+        part = replace(
+            released,
+            queries=released.queries[first],
+            labels=released.labels[first],
+            noisy_counts=counts,
+            certificate={},
+        )
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -260,3 +213,79 @@ def learning_curve(
         except Exception:
             continue
     return curve
+
+
+def model_of_certificate(released: ReleasedLabels | ReleasedSums, X_public: Any) -> MomentsStudent:
+    """Return the model whose weights the certificate states, in the basis of the public points.
+
+    Raises
+    ------
+    DataError
+        If the certificate is about something else, or the public points do not give its basis.
+    """
+    certificate = released.certificate
+    if certificate["public"]["method"] not in SUMS:
+        raise DataError(
+            "The release holds no sums over records, so no model follows from its certificate; name"
+            " another student."
+        )
+    if X_public is None:
+        raise DataError("The model needs the public points of the release; give them as X_public.")
+    public = certificate["public"]
+    basis = _basis_by_settings(public["basis"]).fit(X_public)
+    pool = basis.rows(X_public)
+    weights = np.array(public["weights"], dtype=np.int64)
+    classes = released.classes if isinstance(released, ReleasedLabels) else None
+    labels, bounds = public.get("labels"), public.get("bounds")
+    n_columns = len(labels or classes or [bounds])
+    if classes is not None and n_columns == 2:
+        n_columns = 1  # which says both
+    shape = (len(weights), pool.shape[1] - len(basis.levels_), n_columns)
+    # in any other basis the weights would be those of another model
+    digest = hashlib.sha256(pool.astype("<i8").tobytes()).hexdigest()
+    if digest != public["basis_sha256"] or weights.size != math.prod(shape):
+        raise DataError(
+            "The public points do not give the basis of the certificate: their coordinates have"
+            " another digest. Give the very points of the release, with the versions of numpy and"
+            " scipy that the certificate names, on a processor of the same kind; nothing that was"
+            " paid for is lost."
+        )
+    kind = IntegerLabels if labels else IntegerLine if bounds else IntegerModel
+    stages = [*weights.reshape(shape)]
+    model = model_of_stages(kind, stages, public["covered_only"], pool, basis.levels_)
+    return MomentsStudent(
+        basis,
+        model.weights,
+        classes,
+        labels=labels,
+        bounds=None if bounds is None else (bounds[0], bounds[1]),
+        before=model.before,
+    )
+
+
+_BASES: dict[object, type[TableBasis] | type[KernelBasis] | type[GraphBasis]] = {
+    "table": TableBasis,
+    "kernel": KernelBasis,
+    "graph": GraphBasis,
+    "images": ImageBasis,
+}
+
+
+def _basis_by_settings(described: Any) -> Basis:
+    """Return the unfitted basis that a certificate describes; the file may be a stranger's."""
+    settings = dict(described) if isinstance(described, dict) else {}
+    if "embedding" in settings:
+        raise DataError(
+            "The basis embeds rows by a transformer that the certificate does not hold, so the"
+            " model cannot be made anew; publish a student that learns from the released labels."
+        )
+    name = settings.pop("name", None)
+    kind = _BASES.get(name) if isinstance(name, str) else None
+    plain = all(isinstance(value, numbers.Real) for value in settings.values())
+    # the certificate may be anybody's: numbers alone, and exactly the names that a basis has
+    if kind is None or {*settings} != {*kind().get_params()} or not plain:
+        raise DataError(
+            "The certificate describes a basis that this program does not know; use the version"
+            " that it names."
+        )
+    return kind(**settings)

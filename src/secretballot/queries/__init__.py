@@ -95,10 +95,8 @@ class InRounds:
         return MarginSampling() if self.strategy is None else self.strategy
 
 
-#: What is asked at once, and no strategy of rounds.
-PASSIVE = "passive"
 _SETTINGS: dict[str, tuple[str, ...]] = {
-    name: () if name == PASSIVE else ("round_size",) for name in STRATEGIES
+    name: () if name == "passive" else ("round_size",) for name in STRATEGIES
 }
 
 
@@ -121,4 +119,4 @@ def rounds_of(strategy: object) -> InRounds | None:
         return InRounds(strategy)
     name, own = named("strategy", strategy, _SETTINGS)
     more: dict[str, Any] = dict(own)
-    return None if name == PASSIVE else InRounds(strategy_by_name(name), **more)
+    return None if name == "passive" else InRounds(strategy_by_name(name), **more)

@@ -169,34 +169,24 @@ class CheckedSelector(QuerySelector):
         n = check_count("n", n)
         with self._own_states():
             proposed = self._selector.propose(n)
-        # Types first: a number of float type might round to a row that nobody meant.
         array: NDArray[Any] = np.asarray(proposed)
         if array.ndim == 1 and not array.size:
             return np.empty(0, dtype=np.int64)
-        fault = self._fault_of(array, n)
-        if fault:
-            raise DataError(f"the strategy proposed {fault}.")
-        rows = array.astype(np.int64)
-        self._asked.update(rows.tolist())
-        return rows
-
-    def _fault_of(self, array: NDArray[Any], n: int) -> str | None:
-        """Return why rows cannot be asked, None if they can."""
-        if array.ndim != 1:
-            return f"an array of shape {array.shape}; it must propose a list of rows"
-        if array.dtype.kind not in "iu":
-            return f"rows of dtype {array.dtype}; it must propose integers"
-        if len(array) > n:
-            return f"{len(array)} rows where {n} were wanted; it must propose at most {n}"
+        # types first: a number of float type might round to a row that nobody meant
+        if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) > n:
+            raise DataError(
+                f"the strategy proposed an array of {array.dtype} of shape {array.shape}; it must"
+                f" propose a list of at most {n} rows, as integers."
+            )
         last = self._pool.n_points - 1
-        outside = array[(array < 0) | (array > last)]
-        if len(outside):
-            return f"row {outside[0]}, outside of the pool; it must propose rows from 0 to {last}"
-        values, times = np.unique(array.astype(np.int64), return_counts=True)
-        again = values[(times > 1) | np.isin(values, list(self._asked))]
-        if len(again):
-            return f"row {again[0]} twice; it must propose each row of the pool once"
-        return None
+        for row in array.tolist():
+            if not 0 <= row <= last or row in self._asked:
+                raise DataError(
+                    f"the strategy proposed row {row}; it must propose rows from 0 to {last}, each"
+                    " row of the pool once."
+                )
+            self._asked.add(row)
+        return array.astype(np.int64)
 
     def receive(self, released: ReleasedLabels) -> None:
         """Hand everything released so far to the strategy."""
@@ -254,28 +244,15 @@ class LabelledRows:
         return len(np.unique(self.labels))
 
 
-def labelled_rows(released: ReleasedLabels, pool: PublicPool) -> LabelledRows:
+def labelled_rows(released: ReleasedLabels) -> LabelledRows:
     """Return the answered queries of a release.
 
     The confidence in a label, where noisy counts are released, is 2 Phi(gap / noise) - 1: Phi(gap /
     noise) is the probability, under a flat prior, that the class with the larger noisy count also
     has the larger true one; 0 says that the label is no better than a guess. Labels alone are
     trusted fully.
-
-    Raises
-    ------
-    DataError
-        If the release belongs to another pool.
     """
     queries, labels = released.queries, released.labels
-    if len(queries) and not int(queries.max()) < pool.n_points:
-        raise DataError(
-            f"the release asked row {int(queries.max())} of a public pool of {pool.n_points} rows."
-        )
-    if tuple(released.classes) != tuple(pool.classes):
-        raise DataError(
-            "the release names other classes than the pool; give the release of this pool."
-        )
     weights, counts, sigma = np.ones(len(labels)), released.noisy_counts, released.sigma
     if counts is not None and sigma is not None:
         if counts.ndim == 1:

@@ -8,51 +8,17 @@ import numpy as np
 from scipy import sparse
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_array
+from sklearn.utils.extmath import row_norms
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_count
 from secretballot.exceptions import DataError
 from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
 from secretballot.released import ReleasedLabels
 
 # Up to this many points k-means looks at all of them in every step.
 _FULL_PASSES = 5_000
-
-
-def is_sparse(X: Any) -> bool:
-    """Return whether `X` is a sparse matrix."""
-    return bool(sparse.issparse(X))
-
-
-def as_numbers(X: Any) -> Any:
-    """Return points as a float64 array, or CSR matrix if they are sparse, of shape (m, n_features).
-
-    Raises
-    ------
-    DataError
-        If a column does not hold numbers, or a number is missing or infinite.
-    """
-    matrix: Any = X.tocsr() if is_sparse(X) else np.asarray(X)
-    if matrix.ndim != 2:
-        raise DataError(
-            f"the pool has shape {matrix.shape}; give a table of points, one in each row."
-        )
-    # dense points in one layout, so that a frame and an array of the same numbers round alike and
-    # give the same run
-    layout = {} if is_sparse(matrix) else {"order": "C"}
-    try:
-        matrix = matrix.astype(np.float64, **layout)
-    except (TypeError, ValueError):
-        raise DataError(
-            "the pool holds values that are not numbers, and this strategy measures distances; "
-            "encode them as numbers (OneHotEncoder), or use passive sampling."
-        ) from None
-    if not np.isfinite(matrix.data if is_sparse(matrix) else matrix).all():
-        raise DataError(
-            "the pool holds missing or infinite numbers, and this strategy measures distances; "
-            "fill them (SimpleImputer), or use passive sampling."
-        )
-    return matrix
 
 
 def scaled_points(X: Any) -> Any:
@@ -70,29 +36,16 @@ def scaled_points(X: Any) -> Any:
     DataError
         If a column does not hold numbers, or a number is missing or infinite.
     """
-    matrix = as_numbers(X)
-    mean = np.asarray(matrix.mean(axis=0)).ravel()
-    if is_sparse(matrix):
-        variance = np.asarray(matrix.multiply(matrix).mean(axis=0)).ravel() - mean**2
-    else:
-        matrix -= mean
-        variance = np.einsum("ij,ij->j", matrix, matrix) / max(1, len(matrix))
-    # below the rounding of the mean, a column is constant
-    constant = ~(variance > 1e-14 * (variance + mean**2))
-    scale = np.sqrt(np.where(constant, 1.0, variance))
-    if is_sparse(matrix):
-        scaling: Any = sparse.diags(1.0 / scale)
-        return (matrix @ scaling).tocsr()
-    matrix /= scale
-    matrix[:, constant] = 0.0
-    return matrix
-
-
-def squared_norms(points: Any) -> FloatArray:
-    """Return the squared length of every point, shape (m,)."""
-    if is_sparse(points):
-        return np.asarray(points.multiply(points).sum(axis=1), dtype=np.float64).ravel()
-    return np.asarray(np.einsum("ij,ij->i", points, points), dtype=np.float64)
+    try:
+        # dense points in one layout, so that a frame and an array of the same numbers round alike
+        # and give the same run
+        matrix = check_array(X, accept_sparse="csr", dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"the pool does not hold finite numbers alone ({error}), and this strategy measures"
+            " distances; encode it (OneHotEncoder, SimpleImputer), or use passive sampling."
+        ) from None
+    return StandardScaler(with_mean=not sparse.issparse(matrix)).fit_transform(matrix)
 
 
 class OrderedSelector(QuerySelector):
@@ -145,8 +98,8 @@ class KCenterSampling(QueryStrategy):
 
     Gonzalez 1985; Sener and Savarese 2018. The first is the one nearest to the mean. Columns are
     brought to one standard deviation. A point costs one pass over the pool; the distances between
-    all pairs are never held. Far-out points come first, which covers a pool and wastes labels on
-    its outliers.
+    all pairs are never held, and points beyond the labels that are paid for come in their order.
+    Far-out points come first, which covers a pool and wastes labels on its outliers.
 
     Examples
     --------
@@ -155,98 +108,52 @@ class KCenterSampling(QueryStrategy):
     [9, 19, 0]
     """
 
-    def start(self, pool: PublicPool) -> "QuerySelector":
-        """Scale the pool.
+    def start(self, pool: PublicPool) -> OrderedSelector:
+        """Order the pool.
 
         Raises
         ------
         DataError
             If the pool does not hold finite numbers.
         """
-        return _FarthestFirst(scaled_points(pool.X))
+        points = scaled_points(pool.X)
+        norms = row_norms(points, squared=True)
+
+        def distances_to(centre: Any) -> FloatArray:
+            centre = np.asarray(centre.toarray() if hasattr(centre, "toarray") else centre).ravel()
+            return np.asarray(norms - 2 * (points @ centre) + centre @ centre)
+
+        # squared distance to the nearest centre; below 0 at centres
+        gaps = np.full(pool.n_points, np.inf)
+        row, rows = int(np.argmin(distances_to(points.mean(axis=0)))), list[int]()
+        for _ in range(min(pool.n_queries, pool.n_points)):
+            rows.append(row)
+            gaps = np.minimum(gaps, np.maximum(0.0, distances_to(points[[row]])))
+            gaps[rows] = -1.0
+            row = int(np.argmax(gaps))
+        others = np.setdiff1d(np.arange(pool.n_points), rows)
+        return OrderedSelector(np.concatenate([np.array(rows, dtype=np.int64), others]))
 
     def describe(self) -> dict[str, Any]:
         """Return the name."""
         return {"name": "k-center"}
 
 
-class _FarthestFirst(QuerySelector):
-    def __init__(self, points: Any) -> None:
-        self._points = points
-        self._norms = squared_norms(points)
-        # squared distance to the nearest centre; -1 at centres
-        self._gaps = np.full(len(self._norms), np.inf)
-        self._radii: list[float] = []
-
-    def propose(self, n: int) -> IntArray:
-        """Return the next `n` farthest points, or what is left."""
-        rows: list[int] = []
-        while len(rows) < n and (self._gaps >= 0).any():
-            # before the first centre no point is far from any; the middle of the pool begins
-            if np.isinf(self._gaps).all():
-                row = int(np.argmin(self._distances_to(self._mean_point())))
-            else:
-                row = int(np.argmax(self._gaps))
-                self._radii.append(float(np.sqrt(self._gaps[row])))
-            self._add_centre(row)
-            rows.append(row)
-        return np.array(rows, dtype=np.int64)
-
-    def receive(self, released: ReleasedLabels) -> None:
-        """Keep away from all points that were asked, by whomever."""
-        for row in released.queries[self._gaps[released.queries] >= 0]:
-            self._add_centre(int(row))
-
-    def explain(self) -> dict[str, Any]:
-        """Return how far, in standard deviations, the last point that was asked lay from the
-        others."""
-        return {"radius": self._radii[-1] if self._radii else None}
-
-    def _add_centre(self, row: int) -> None:
-        centre = self._points[[row]]
-        centre = centre.toarray() if is_sparse(centre) else centre
-        gaps = np.minimum(self._gaps, self._distances_to(np.asarray(centre).ravel()))
-        self._gaps = np.where(self._gaps < 0, -1.0, gaps)
-        self._gaps[row] = -1.0
-
-    def _distances_to(self, centre: FloatArray) -> FloatArray:
-        return np.asarray(
-            np.maximum(0.0, self._norms - 2 * (self._points @ centre) + centre @ centre)
-        )
-
-    def _mean_point(self) -> FloatArray:
-        return np.asarray(self._points.mean(axis=0)).ravel()
-
-
 class ClusterSampling(QueryStrategy):
     """Ask the representatives of clusters: of each, the point nearest to its centre.
 
-    Clusters are those of k-means on scaled columns.
-
-    Clusters come by size, so that the first points asked stand for the most points of the pool.
-    When all clusters are represented, their second nearest points follow, and so on. The order does
-    not depend on how many are asked at a time.
-
-    Parameters
-    ----------
-    n_clusters : int, optional
-        By default as many as there are labels to ask.
-
-    Raises
-    ------
-    ParameterError
-        If `n_clusters` is not an integer of at least 1.
+    Clusters are those of k-means on scaled columns, as many as there are labels to ask. They come
+    by size, so that the first points asked stand for the most points of the pool. When all clusters
+    are represented, their second nearest points follow, and so on. The order does not depend on how
+    many are asked at a time.
 
     Examples
     --------
-    >>> pool = sb.queries.PublicPool(np.arange(20.0)[:, None], (0, 1), n_queries=6, random_state=0)
-    >>> rows = sb.queries.ClusterSampling(n_clusters=2).start(pool).propose(2)
+    >>> pool = sb.queries.PublicPool(np.arange(20.0)[:, None], (0, 1), n_queries=2, random_state=0)
+    >>> rows = sb.queries.ClusterSampling().start(pool).propose(2)
     >>> sorted(row // 10 for row in rows.tolist())  # one of each half
     [0, 1]
     """
-
-    def __init__(self, n_clusters: int | None = None) -> None:
-        self.n_clusters = None if n_clusters is None else check_count("n_clusters", n_clusters)
 
     def start(self, pool: PublicPool) -> OrderedSelector:
         """Cluster the pool.
@@ -257,8 +164,7 @@ class ClusterSampling(QueryStrategy):
             If the pool does not hold finite numbers.
         """
         points = scaled_points(pool.X)
-        wanted = pool.n_queries if self.n_clusters is None else self.n_clusters
-        assigned, distances = _nearest_clusters(points, wanted, pool.random_state)
+        assigned, distances = _nearest_clusters(points, pool.n_queries, pool.random_state)
         order = np.lexsort((np.arange(len(assigned)), distances, assigned))
         sizes = np.bincount(assigned)
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -268,8 +174,8 @@ class ClusterSampling(QueryStrategy):
         return OrderedSelector(np.lexsort((assigned, -sizes[assigned], rank)))
 
     def describe(self) -> dict[str, Any]:
-        """Return name and number of clusters."""
-        return {"name": "cluster", "n_clusters": self.n_clusters}
+        """Return the name."""
+        return {"name": "cluster"}
 
 
 def spread_over(points: Any, weights: FloatArray, n: int, seed: int) -> IntArray:
@@ -311,9 +217,10 @@ def _nearest_clusters(
         warnings.simplefilter("ignore", ConvergenceWarning)
         assigned = np.asarray(model.fit(points, sample_weight=weights).labels_, dtype=np.int64)
     centres = np.asarray(model.cluster_centers_)
-    if is_sparse(points):
+    if hasattr(points, "multiply"):  # sparse
         inner = np.asarray(points.multiply(centres[assigned]).sum(axis=1)).ravel()
     else:
         inner = np.einsum("ij,ij->i", points, centres[assigned])
-    distances = squared_norms(points) - 2 * inner + squared_norms(centres)[assigned]
+    norms, lengths = (row_norms(each, squared=True) for each in (points, centres))
+    distances = norms - 2 * inner + lengths[assigned]
     return assigned, np.asarray(distances, dtype=np.float64)

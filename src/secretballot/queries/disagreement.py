@@ -2,7 +2,9 @@
 updates at powers of two."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,12 +23,14 @@ from secretballot.queries.base import (
     labelled_rows,
 )
 from secretballot.queries.coverage import scaled_points
-from secretballot.queries.oracle import LogisticFits, OracleRegion, check_obedience
+from secretballot.queries.oracle import LogisticFits, OracleRegion
 from secretballot.queries.uncertainty import PoolLearner, describe_learner
 from secretballot.released import ReleasedLabels
 
 # Points whose place is found out together where that is costly.
 _BLOCK = 256
+# What a run yields in place of points.
+_UPDATE, _END = (np.empty(0, dtype=np.int64) for _ in range(2))
 # Measured; see the docstring.
 _EXACT_CONSTANT, _ORACLE_CONSTANT = 0.3, 0.1
 # Of the default learner: little penalty, so that it comes close to the fewest mistakes.
@@ -62,48 +66,12 @@ class ExactRegion:
         )
 
     def describe(self) -> dict[str, Any]:
-        """Return the version space and a best member."""
+        """Return the version space and a best member, once there were answers."""
+        best = self._space.hypothesis()
         return {
             "version_space": self._space.describe(),
-            "hypothesis": self._space.hypothesis().describe(),
+            "hypothesis": None if best is None else best.describe(),
         }
-
-
-@dataclass(frozen=True)
-class MistakeSlack:
-    """How many more mistakes than the fewest a hypothesis may make and stay in the running.
-
-    The bound j U(j, gamma_j) = c (D + sqrt(j e D)) with D = d log(theta) + log(1 / gamma_j),
-    gamma_j = gamma / log2(2j)^2. Summed over the updates j = 2, 4, 8, ..., the gamma_j stay below
-    0.645 gamma.
-
-    Attributes
-    ----------
-    constant : float
-        c.
-    noise_rate : float
-        e, error of the best hypothesis on the labels of the service.
-    disagreement_coefficient : float
-        theta.
-    vc_dimension : int
-        d.
-    failure_probability : float
-        gamma.
-    """
-
-    constant: float
-    noise_rate: float
-    disagreement_coefficient: float
-    vc_dimension: int
-    failure_probability: float
-
-    def at(self, j: int) -> float:
-        """Return the slack after `j` points of the stream, in mistakes."""
-        gamma_j = self.failure_probability / math.log2(2 * j) ** 2
-        complexity = self.vc_dimension * math.log(self.disagreement_coefficient) + math.log(
-            1 / gamma_j
-        )
-        return self.constant * (complexity + math.sqrt(j * self.noise_rate * complexity))
 
 
 class StreamSelector(QuerySelector):
@@ -119,7 +87,8 @@ class StreamSelector(QuerySelector):
     ----------
     pool : PublicPool
     region : ExactRegion or OracleRegion
-    slack : MistakeSlack
+    slack : callable
+        Of j: in mistakes.
     order : ndarray of int64, shape (m,)
         Rows of the pool that was given, of which the stream is made: this one speaks of them.
     """
@@ -128,23 +97,14 @@ class StreamSelector(QuerySelector):
         self,
         pool: PublicPool,
         region: ExactRegion | OracleRegion,
-        slack: MistakeSlack,
+        slack: Callable[[int], float],
         order: IntArray,
     ) -> None:
         self._pool, self._region, self._slack, self._order = pool, region, slack, order
         self._known = LabelledRows.none()
-        # the region, as far as it was looked at
-        self._inside = np.zeros(pool.n_points, dtype=np.bool_)
-        self._looked = 0  # points whose place in or out of the region of now is known
-        self._passed = 0  # points whose request, if any, is in the queue
-        # point after which the next update is due; the one at j = 1 is left out
-        self._stop = min(2, pool.n_points)
-        self._requested = np.empty(0, dtype=np.int64)
+        self._passed, self._updates = 0, list[dict[str, Any]]()
         self._waiting = np.empty(0, dtype=np.int64)  # requested, not yet proposed
-        self._learnt = 0  # answers in the last update
-        self._ended = False
-        self._updates: list[dict[str, Any]] = []
-        self._open_epoch(0, None)
+        self._requests = self._walk()
 
     def propose(self, n: int) -> IntArray:
         """Return up to `n` of the next points in the region, all of them before the next update.
@@ -154,19 +114,22 @@ class StreamSelector(QuerySelector):
         ParameterError
             If an update is due and an answer to an earlier proposal is missing.
         """
-        while len(self._waiting) < n and self._find_more(needed=len(self._waiting) == 0):
-            pass
+        while len(self._waiting) < n:
+            found = next(self._requests, _END)
+            if found is _END or (found is _UPDATE and len(self._waiting)):
+                break
+            self._waiting = np.concatenate([self._waiting, found])
         rows, self._waiting = self._waiting[:n], self._waiting[n:]
         return self._order[rows]
 
     def receive(self, released: ReleasedLabels) -> None:
         """Take in everything released so far."""
-        known = labelled_rows(released, self._pool)
+        known = labelled_rows(released)
         places = np.argsort(self._order)  # of the rows in the stream
         self._known = replace(known, rows=places[known.rows], asked=places[known.asked])
 
     def explain(self) -> dict[str, Any]:
-        """Return the settings of the slack, the version space, and what every update found.
+        """Return the version space, and what every update found.
 
         Of each update: `j` points of the stream had passed, `asked` of them had been requested and
         `answered` got a label; `slack`, in mistakes; of the rest of the stream, `examined` points
@@ -180,73 +143,53 @@ class StreamSelector(QuerySelector):
             "updates": [dict(update) for update in self._updates],
         }
 
-    def _find_more(self, *, needed: bool) -> bool:
-        """Find more requests; return whether there may be more before a needless update."""
-        if self._passed < self._stop:
-            self._pass_block()
-            return True
-        if self._ended or not needed:
-            return False
-        self._update_version_space()
-        return True
+    def _walk(self) -> Iterator[IntArray]:
+        """Yield places in the stream that are to be asked, some at a time; and before an update
+        `_UPDATE`, after which the answers to all of them are known."""
+        m, learnt, fresh = self._pool.n_points, 0, True
+        requested, inside = np.empty(0, dtype=np.int64), np.zeros(m, dtype=np.bool_)
+        # the update at j = 1 is left out
+        start, stop, slack = 0, min(2, m), None
+        while True:
+            if fresh:
+                about = {"j": start, "asked": len(requested), "answered": learnt, "slack": slack}
+                self._updates.append({**about, "examined": 0, "in_region": 0})
+                if self._region.looks_ahead:
+                    self._look(inside, start, m)
+            # on this pool the version space is a point, or nothing of it is left
+            if start == m or (self._region.looks_ahead and not inside[start:].any()):
+                self._passed = m
+                return
+            for begin in range(start, stop, _BLOCK):
+                end = min(begin + _BLOCK, stop)
+                if not self._region.looks_ahead:
+                    self._look(inside, begin, end)
+                found = begin + np.flatnonzero(inside[begin:end])
+                self._passed, requested = end, np.concatenate([requested, found])
+                # what was answered already, as in a run that is taken again, is not asked again
+                yield found[~np.isin(found, self._known.asked)]
+            if stop == m and (m == 1 or m & (m - 1)):  # it need not end at a power of two
+                return
+            yield _UPDATE
+            if not np.isin(requested, self._known.asked).all():
+                raise ParameterError(
+                    "propose was called before all answers to the last proposal came in; call"
+                    " receive with them first."
+                )
+            # without a new answer, a slack that grew with j would remove nothing
+            known = self._known.among(requested)
+            fresh = len(known.rows) > learnt
+            if fresh:
+                slack, learnt = self._slack(stop), len(known.rows)
+                self._region.update(known, slack)
+            start, stop = stop, min(2 * stop, m)
 
-    def _pass_block(self) -> None:
-        """Pass some points of the stream, and put what is to be asked of them in the queue."""
-        if self._looked == self._passed:
-            self._look_ahead_to(min(self._passed + _BLOCK, self._stop))
-        end = min(self._looked, self._stop)
-        found = self._passed + np.flatnonzero(self._inside[self._passed : end])
-        self._passed = end
-        self._requested = np.concatenate([self._requested, found])
-        # what was answered already, as in a run that is taken again, need not be asked again
-        self._waiting = np.concatenate([self._waiting, found[~np.isin(found, self._known.asked)]])
-
-    def _look_ahead_to(self, end: int) -> None:
-        """Find out which points up to `end` lie in the region."""
-        start = self._looked
-        if start == end:  # the last update may come after the last point of the stream
-            return
-        self._inside[start:end] = self._region.contains(np.arange(start, end))
-        self._looked = end
-        self._updates[-1]["examined"] += end - start
-        self._updates[-1]["in_region"] += int(self._inside[start:end].sum())
-
-    def _update_version_space(self) -> None:
-        if not np.isin(self._requested, self._known.asked).all():
-            raise ParameterError(
-                "propose was called before all answers to the last proposal came in; call receive"
-                " with them first."
-            )
-        j, learnt = self._stop, self._known.among(self._requested)
-        self._stop = min(2 * j, self._pool.n_points)
-        self._ended = j == self._stop
-        if self._ended and (j == 1 or j & (j - 1)):  # the stream need not end at a power of two
-            return
-        # without a new answer, a slack that grew with j would remove nothing
-        if len(learnt.rows) == self._learnt:
-            return
-        slack = self._slack.at(j)
-        self._region.update(learnt, slack)
-        self._learnt = len(learnt.rows)
-        self._looked = j
-        self._open_epoch(j, slack)
-
-    def _open_epoch(self, j: int, slack: float | None) -> None:
-        self._updates.append(
-            {
-                "j": j,
-                "asked": len(self._requested),
-                "answered": self._learnt,
-                "slack": slack,
-                "examined": 0,
-                "in_region": 0,
-            }
-        )
-        if self._region.looks_ahead:
-            self._look_ahead_to(self._pool.n_points)
-            if not self._inside[j:].any():  # on this pool the version space is a point
-                self._passed = self._stop = self._pool.n_points
-                self._ended = True
+    def _look(self, inside: BoolArray, start: int, stop: int) -> None:
+        """Find out which points of a part of the stream lie in the region."""
+        if start < stop:  # the last update may come after the last point of the stream
+            inside[start:stop] = self._region.contains(np.arange(start, stop))
+        self._updates[-1]["examined"] += stop - start
+        self._updates[-1]["in_region"] += int(inside[start:stop].sum())
 
 
 class DisagreementSampling(QueryStrategy):
@@ -255,7 +198,7 @@ class DisagreementSampling(QueryStrategy):
     Liu et al. 2021, supplement, Algorithm 7; after Hanneke 2014. The pool is a stream, in its
     order. A point is asked if two hypotheses that are still in the running label it differently;
     after points 2, 4, 8, ... the hypotheses go that make more mistakes on the answers than the
-    fewest plus a slack (see `MistakeSlack`). Between updates all points of the region are asked
+    fewest plus a slack (see `slack_at`). Between updates all points of the region are asked
     together, which changes nothing. Two classes only; abstentions teach nothing; where noisy counts
     were released, a mistake weighs as much as the label is trusted, at most 1. The run ends with
     the stream, or when no point of its rest is disputed, whatever is left of the reservation.
@@ -380,20 +323,33 @@ class DisagreementSampling(QueryStrategy):
         else:
             dimension = int(pool.X.shape[1]) + 1
             region = OracleRegion(self._fits(pool))
-        slack = MistakeSlack(
-            self.slack_constant,
-            self.noise_rate,
-            self.disagreement_coefficient,
-            dimension if self.vc_dimension is None else self.vc_dimension,
-            self.failure_probability,
-        )
-        return StreamSelector(pool, region, slack, order)
+        return StreamSelector(pool, region, partial(self.slack_at, dimension=dimension), order)
+
+    def slack_at(self, j: int, dimension: int) -> float:
+        """Return how many more mistakes than the fewest a hypothesis may make after `j` points of
+        the stream and stay in the running; `dimension` serves where none is set.
+
+        The bound j U(j, gamma_j) = c (D + sqrt(j e D)) with D = d log(theta) + log(1 / gamma_j),
+        gamma_j = gamma / log2(2j)^2: c is `slack_constant`, e `noise_rate`, theta
+        `disagreement_coefficient`, d `vc_dimension` and gamma `failure_probability`. Summed over
+        the updates j = 2, 4, 8, ..., the gamma_j stay below 0.645 gamma.
+        """
+        d = dimension if self.vc_dimension is None else self.vc_dimension
+        gamma_j = self.failure_probability / math.log2(2 * j) ** 2
+        complexity = d * math.log(self.disagreement_coefficient) + math.log(1 / gamma_j)
+        return self.slack_constant * (complexity + math.sqrt(j * self.noise_rate * complexity))
 
     def _fits(self, pool: PublicPool) -> PoolLearner | LogisticFits:
         if self.learner is None and int(pool.X.shape[1]) <= _BATCHED_COLUMNS:
             return LogisticFits(scaled_points(pool.X), _C)
         learner = PoolLearner(self.learner, pool, LogisticRegression(C=_C, max_iter=1000))
-        check_obedience(learner)
+        if learner.weight_name is None:
+            raise ParameterError(
+                f"the learner {learner.name} takes no sample weights: a learner that cannot be"
+                " constrained; give one that follows them, such as LogisticRegression, or use"
+                " margin sampling."
+            )
+        learner.try_fits(lambda model, X: model.predict(X))
         return learner
 
     def describe(self) -> dict[str, Any]:

@@ -9,9 +9,7 @@ from scipy.special import expit
 
 from secretballot._rows import take_rows
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot.exceptions import ParameterError
 from secretballot.queries.base import LabelledRows
-from secretballot.queries.coverage import is_sparse
 from secretballot.queries.uncertainty import PoolLearner
 
 # Weights of a forced label, in units of the weight of all answers, from hardly any to more than
@@ -76,7 +74,7 @@ class LogisticFits:
 
     def _with_intercept(self, rows: IntArray) -> FloatArray:
         points = take_rows(self._X, rows)
-        points = points.toarray() if is_sparse(points) else points
+        points = points.toarray() if hasattr(points, "toarray") else points
         return np.column_stack([np.ones(len(rows)), points])
 
     def _least(
@@ -165,7 +163,6 @@ class OracleRegion:
         self._best: _Member | None = None
         self._slack = 0.0
         self._others: list[_Member] = []  # within the slack of the best
-        self._n_fits = self._unforced = 0
 
     def contains(self, rows: IntArray) -> BoolArray:
         """Decide by the models that are known, and fit for the points that they leave open; shape
@@ -200,17 +197,9 @@ class OracleRegion:
         self._others = within[:_KEPT]
 
     def describe(self) -> dict[str, Any]:
-        """Return the mistakes of the best model, in answers, and how many fits the region took.
-
-        `unforced` counts the points whose other label no weight could force; they were left out of
-        the region.
-        """
-        return {
-            "learner": self._fits.name,
-            "mistakes": None if self._best is None else self._best.mistakes,
-            "fits": self._n_fits,
-            "unforced": self._unforced,
-        }
+        """Return the mistakes of the best model, in answers."""
+        mistakes = None if self._best is None else self._best.mistakes
+        return {"learner": self._fits.name, "mistakes": mistakes}
 
     def _unforced_members(self, known: LabelledRows) -> list[_Member]:
         """Return a fit to the answers, and refits without its mistakes."""
@@ -219,7 +208,6 @@ class OracleRegion:
         kept = known
         while len(members) <= _REFITS and kept.n_classes == 2:
             members.append(self._evaluated_member(self._fits.fit_known(kept)))
-            self._n_fits += 1
             right = self._fits.predict(members[-1].model, known.rows) == known.labels
             if right.all():
                 break
@@ -246,7 +234,6 @@ class OracleRegion:
             obeyed, left = self._forced_at(rows, labels, np.full(len(rows), weight), open_, found)
             strongest[obeyed], weakest[left] = weight, weight
             open_ = left
-        self._unforced += len(open_)
         # obeyed, but at too many mistakes: as little force as will do may still bring a model
         # within the slack
         open_ = np.flatnonzero(strongest > _FORCES[0])
@@ -274,7 +261,6 @@ class OracleRegion:
             return places, places
         weights = force[places] * max(1.0, float(self._known.weights.sum()))
         models = self._fits.force(self._known, rows[places], labels[places], weights)
-        self._n_fits += len(models)
         given = [
             int(self._fits.predict(model, rows[[place]])[0])
             for model, place in zip(models, places, strict=True)
@@ -284,38 +270,3 @@ class OracleRegion:
         within = np.array([member.mistakes <= self._most_mistakes for member in members]) & obeyed
         found.extend(member for member, good in zip(members, within, strict=True) if good)
         return places[obeyed & ~within], places[~obeyed]
-
-
-def check_obedience(learner: PoolLearner) -> None:
-    """Refuse a learner that cannot be forced: it is tried on points of the pool with dummy labels.
-
-    Raises
-    ------
-    ParameterError
-        If the learner takes no sample weights, or does not follow them.
-    DataError
-        If it fails on the points.
-    """
-    reason = "takes no sample weights"
-    if learner.weight_name is not None:
-        learner.try_fits(lambda model, X: model.predict(X))
-        if _obeys_weights(learner, learner.trial_rows()):
-            return
-        reason = "does not follow its sample weights"
-    raise ParameterError(
-        f"the learner {learner.name} {reason}: a learner that cannot be constrained; "
-        "give one that follows sample weights, such as LogisticRegression, or use margin sampling."
-    )
-
-
-def _obeys_weights(fits: ForcedFits, rows: IntArray) -> bool:
-    """Return whether a heavy label of a rare class is obeyed, which without weight is outvoted."""
-    if len(rows) < 8:  # too few to outvote anything
-        return True
-    labels = (np.arange(len(rows)) < 2).astype(np.int64)
-    known = LabelledRows(rows, labels, np.ones(len(rows)), rows)
-    tried, others = rows[5:8], np.ones(3, dtype=np.int64)
-    models = fits.force(known, tried, others, np.full(3, _FORCES[-1] * len(rows)))
-    return all(
-        int(fits.predict(model, tried[[place]])[0]) == 1 for place, model in enumerate(models)
-    )

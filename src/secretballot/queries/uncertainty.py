@@ -19,12 +19,13 @@ from secretballot._rows import take_rows
 from secretballot._seeded import with_own_seeds
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_instance
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.queries.base import (
     LabelledRows,
     PublicPool,
     QuerySelector,
     QueryStrategy,
+    default_round_size,
     labelled_rows,
 )
 from secretballot.queries.coverage import ClusterSampling, scaled_points, spread_over
@@ -61,8 +62,6 @@ class PoolLearner:
 
     Raises
     ------
-    ParameterError
-        If `learner` is no classifier.
     DataError
         If the pool has no points, or does not hold the numbers that the default learner needs.
     """
@@ -75,11 +74,6 @@ class PoolLearner:
         if learner is None:
             learner = LogisticRegression(max_iter=1000) if default is None else default
             self.X = scaled_points(pool.X)
-        elif not (hasattr(learner, "fit") and hasattr(learner, "predict")):
-            raise ParameterError(
-                Parameter("learner"),
-                f" is a {type(learner).__name__}; give a scikit-learn classifier.",
-            )
         else:
             self.X = pool.X
         self._template = with_own_seeds(clone(learner), pool.random_state)
@@ -89,10 +83,6 @@ class PoolLearner:
         # whether the learner was fitted beforehand, and learns nothing further
         self.is_frozen = isinstance(self._template, FrozenEstimator)
         self.n_points, self.n_classes = pool.n_points, len(pool.classes)
-
-    def has(self, method: str) -> bool:
-        """Return whether the learner has a method."""
-        return hasattr(self._template, method)
 
     def fit(self, rows: IntArray, labels: IntArray, weights: FloatArray) -> Any:
         """Return a model fitted to rows of the pool, with weights where the learner takes them; all
@@ -125,11 +115,6 @@ class PoolLearner:
         """Return the labels of rows of the pool, as positions among the classes, shape (n,)."""
         return np.asarray(model.predict(take_rows(self.X, rows)), dtype=np.int64)
 
-    def trial_rows(self) -> IntArray:
-        """Return some rows, spread over the pool, two for each class where there are as many."""
-        size = min(self.n_points, max(_TRIAL_ROWS, 2 * self.n_classes))
-        return np.linspace(0, self.n_points - 1, size).astype(np.int64)
-
     def try_fits(self, ask: Callable[[Any, Any], object]) -> None:
         """Fit to points of the pool with dummy labels, and ask the model about the whole pool.
 
@@ -138,9 +123,11 @@ class PoolLearner:
         DataError
             If the learner fails: better now than when labels have been paid for.
         """
-        rows = self.trial_rows()
-        if len(rows) < 2:
+        # spread over the pool, two for each class where there are as many
+        size = min(self.n_points, max(_TRIAL_ROWS, 2 * self.n_classes))
+        if size < 2:
             return
+        rows = np.linspace(0, self.n_points - 1, size).astype(np.int64)
         labels = np.arange(len(rows), dtype=np.int64) % self.n_classes
         try:
             ask(self.fit(rows, labels, np.ones(len(rows))), self.X)
@@ -199,7 +186,6 @@ class UncertaintySampling(QueryStrategy):
     """
 
     name: str
-    needs: tuple[str, ...]  # methods of a learner, of which one will do
 
     def __init__(
         self, learner: Any = None, cold_start: QueryStrategy | None = None, *, spread: int = 5
@@ -216,20 +202,18 @@ class UncertaintySampling(QueryStrategy):
         Raises
         ------
         DataError
-            If learner, cold start or spread cannot work on such points.
-        ParameterError
-            If the learner cannot say how sure it is.
+            If learner, cold start or spread cannot work on such points, or the learner cannot say
+            how sure it is.
         """
         learner = PoolLearner(self.learner, pool)
-        self._check_learner(learner)
         learner.try_fits(self._doubt_of_model)
-        points = None
+        points, cold = None, None
         if self.spread > 1:
             points = learner.X if self.learner is None else scaled_points(pool.X)
-        # refuses now, for nothing, what it would refuse after the first round was paid
         if not learner.is_frozen:  # which needs no cold start
-            self.cold_start.start(replace(pool, n_queries=1))
-        return _UncertaintySelector(self, pool, learner, points)
+            planned = max(default_round_size(pool.n_queries), _COLD_POINTS)
+            cold = self.cold_start.start(replace(pool, n_queries=planned))
+        return _UncertaintySelector(self, pool, learner, points, cold)
 
     def describe(self) -> dict[str, Any]:
         """Return name and settings."""
@@ -239,14 +223,6 @@ class UncertaintySampling(QueryStrategy):
             "cold_start": self.cold_start.describe(),
             "spread": self.spread,
         }
-
-    def _check_learner(self, learner: PoolLearner) -> None:
-        """Raise `ParameterError` if the learner cannot say how sure it is."""
-        if not any(map(learner.has, self.needs)):
-            raise ParameterError(
-                f"the learner {learner.name} has no {' and no '.join(self.needs)}, which"
-                f" {self.name} sampling needs; give one that has, or use committee sampling."
-            )
 
     @abstractmethod
     def _doubt_of_model(self, model: Any, X: Any) -> FloatArray:
@@ -275,7 +251,7 @@ class MarginSampling(UncertaintySampling):
     True
     """
 
-    name, needs = "margin", ("predict_proba", "decision_function")
+    name = "margin"
 
     def _doubt_of_model(self, model: Any, X: Any) -> FloatArray:
         ask = getattr(model, "predict_proba", None) or model.decision_function
@@ -297,7 +273,7 @@ class EntropySampling(UncertaintySampling):
     'entropy'
     """
 
-    name, needs = "entropy", ("predict_proba",)
+    name = "entropy"
 
     def _doubt_of_model(self, model: Any, X: Any) -> FloatArray:
         return _entropies_of_rows(np.asarray(model.predict_proba(X), dtype=np.float64))
@@ -338,13 +314,20 @@ class CommitteeSampling(UncertaintySampling):
         """Return name and settings."""
         return super().describe() | {"members": self.members}
 
-    def _check_learner(self, learner: PoolLearner) -> None:
-        # any classifier can vote
-        if learner.is_frozen:
+    def start(self, pool: PublicPool) -> QuerySelector:
+        """As for all of them; a frozen learner is refused.
+
+        Raises
+        ------
+        ParameterError
+            If it is frozen.
+        """
+        if isinstance(self.learner, FrozenEstimator):
             raise ParameterError(
                 "A frozen learner says the same in every member, so a committee of it is never"
                 " divided; use margin sampling."
             )
+        return super().start(pool)
 
     def _doubt_of_model(self, model: Any, X: Any) -> FloatArray:
         return np.zeros(len(model.predict(X)))  # a lone member is never divided
@@ -370,11 +353,15 @@ class _UncertaintySelector(QuerySelector):
     """One run: cold start, then rounds of the most uncertain points, spread out."""
 
     def __init__(
-        self, strategy: UncertaintySampling, pool: PublicPool, learner: PoolLearner, points: Any
+        self,
+        strategy: UncertaintySampling,
+        pool: PublicPool,
+        learner: PoolLearner,
+        points: Any,
+        cold: QuerySelector | None,
     ) -> None:
         self._strategy, self._pool, self._learner, self._points = strategy, pool, learner, points
-        self._cold: QuerySelector | None = None
-        self._released: ReleasedLabels | None = None
+        self._cold = cold
         self._known = LabelledRows.none()
         self._free = np.ones(pool.n_points, dtype=np.bool_)
         self._rounds: list[dict[str, Any]] = []
@@ -383,16 +370,15 @@ class _UncertaintySelector(QuerySelector):
         """Return `n` rows, or what is left of the pool."""
         if not self._free.any():
             return np.empty(0, dtype=np.int64)
-        cold = self._known.n_classes < 2 and not self._learner.is_frozen
-        rows = self._cold_rows(n) if cold else self._doubtful_rows(n)
+        cold = self._cold if self._known.n_classes < 2 else None
+        rows = self._doubtful_rows(n) if cold is None else cold.propose(n)
         self._free[rows] = False
-        self._rounds.append({"asked": len(rows), "cold_start": cold})
+        self._rounds.append({"asked": len(rows), "cold_start": cold is not None})
         return rows
 
     def receive(self, released: ReleasedLabels) -> None:
         """Take in everything released so far."""
-        self._known = labelled_rows(released, self._pool)
-        self._released = released
+        self._known = labelled_rows(released)
         self._free[self._known.asked] = False
         if self._cold is not None:
             self._cold.receive(released)
@@ -400,17 +386,6 @@ class _UncertaintySelector(QuerySelector):
     def explain(self) -> dict[str, Any]:
         """Return the size of every round, and whether it was a cold start."""
         return {"rounds": [dict(entry) for entry in self._rounds]}
-
-    def _cold_rows(self, n: int) -> IntArray:
-        if self._cold is None:
-            planned = replace(self._pool, n_queries=max(n, _COLD_POINTS))
-            self._cold = self._strategy.cold_start.start(planned)
-            if self._released is not None:
-                self._cold.receive(self._released)
-        found = np.empty(0, dtype=np.int64)
-        while len(found) < n and len(rows := self._cold.propose(n - len(found))):
-            found = np.concatenate([found, rows[self._free[rows]]])
-        return found
 
     def _doubtful_rows(self, n: int) -> IntArray:
         # Seeds depend on how many points were asked, so that a run that is taken up again draws the

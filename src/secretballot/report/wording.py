@@ -84,23 +84,3 @@ def value_text(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(value_text, value))
     return shown(value)
-
-
-def power_bound(epsilon: float, delta: float, false_alarm: float) -> float:
-    """Return how often, at most, a test can be right about a unit that is in the data.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        The promise.
-    false_alarm : float
-        How often the test accuses a unit that is not in the data.
-
-    Notes
-    -----
-    Wasserman and Zhou 2010, Theorem 2.4, and the same inequality for the opposite verdict: both are
-    exact consequences of (epsilon, delta)-differential privacy.
-    """
-    rest = 1 - delta - false_alarm
-    lower = 1 - math.exp(-epsilon) * rest if rest > 0 else 1.0
-    return min(1.0, lower, math.exp(min(epsilon, 700.0)) * false_alarm + delta)

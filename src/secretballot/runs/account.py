@@ -2,14 +2,13 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from secretballot._places import is_url, shown_place
 from secretballot._validation import shown
 from secretballot.accounting import PrivacyBudget
-from secretballot.core.ledger import Amount, Ledger
+from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.exceptions import BudgetError, LedgerError, Parameter, ParameterError
 from secretballot.learners.pate.estimated_size import EstimatedSize
@@ -20,55 +19,172 @@ from secretballot.runs.spec import OWN, RunSpec
 from secretballot.vault import is_other_ledger, keep_in_step
 
 _VARIABLE = "SECRETBALLOT_LEDGER"
-TAKEN_UP = "An interrupted run is taken up: what was learnt and paid for is kept."
 
 
-@dataclass(frozen=True)
-class AccountState:
-    """What an account says before a run pays from it.
+class Account:
+    """The account of a run before it pays.
+
+    Parameters
+    ----------
+    spec : RunSpec
+    place : Path or DatabasePlace
+    own : bool
+        Whether it is that of the run alone.
 
     Attributes
     ----------
-    path : Path or DatabasePlace
-    own : bool
-        Whether it is that of the run alone.
-    budget : PrivacyBudget or None
-        That it admits in all; None where there is no account yet.
-    left : Amount or None
-        That it admits still.
-    releases : int
-        That were paid for before.
-    admits : bool
-        Whether the price of the run fits, as far as sums can tell.
+    ledger : Ledger or None
+        None where there is none yet, and one can be made.
+
+    Raises
+    ------
+    LedgerError
+        If it is that of something else, or cannot be used.
     """
 
-    path: Path | DatabasePlace
-    own: bool
-    budget: PrivacyBudget | None = None
-    left: Amount | None = None
-    releases: int = 0
-    admits: bool = True
+    def __init__(self, spec: RunSpec, place: Path | DatabasePlace, *, own: bool = False) -> None:
+        self.place, self.own = place, own
+        self._price, self._dataset = spec.price, spec.dataset_name
+        self._unit, self._relation = spec.data.unit_kind, spec.budget.relation
+        self.ledger = self._found()
 
-    @property
-    def exists(self) -> bool:
-        """Whether there is one already."""
-        return self.budget is not None
+    @classmethod
+    def of_run(cls, spec: RunSpec, folder: RunFolder) -> "Account":
+        """Return the account of a run, which goes on with the one that it began with."""
+        place = place_of_account(spec, folder)
+        account = cls(spec, place, own=place == folder.ledger)
+        # What was paid on one account is unknown to any other, which would be charged again.
+        began, ledger = folder.account is not None, account.ledger
+        other = ledger is not None and folder.resumed and is_other_ledger(folder.vault, ledger)
+        if other or (began and ledger is None):
+            raise LedgerError(
+                "The interrupted run goes on with the account"
+                f" {folder.account or 'that it began with'} alone, which is not found any more; put"
+                " it back in its place, or begin anew in another folder with --out. Nothing was"
+                " spent."
+            )
+        return account
+
+    def _found(self) -> Ledger | None:
+        # a link that leads nowhere is no free place: what it points to may be anybody's
+        if Ledger.exists(self.place):
+            ledger = Ledger.open_existing(self.place)
+            if ledger.dataset != self._dataset:
+                raise LedgerError(
+                    f"The ledger {str(self.place)!r} is the account of the dataset"
+                    f" {ledger.dataset!r}, and this run is about {self._dataset!r}; give the right"
+                    " ledger, or the dataset's name with --dataset."
+                )
+            ledger.check_promise(self._unit, self._relation)
+            return ledger
+        # the folder of a run's own account is made by the run
+        parent = None if self.own else getattr(self.place, "parent", None)
+        if parent is not None and not os.access(parent, os.W_OK):
+            why = "may not be written into" if os.path.lexists(parent) else "does not exist"
+            raise LedgerError(
+                f"No account can be made at {str(self.place)!r}, since its folder {why}; name"
+                " another place with --ledger. Nothing was spent."
+            )
+        return None
+
+    def refuse_beyond(self, request: str) -> None:
+        """Refuse a price that the ledger will not admit; what was paid under this key, or what an
+        estimate of it left, is not paid again.
+
+        Raises
+        ------
+        BudgetError
+            If less is left.
+        """
+        ledger = self.ledger
+        if ledger is not None and ledger.entry(EstimatedSize.request_of(request)) is None:
+            refuse_beyond(ledger, self._price, request)
+
+    def questions(self, total: PrivacyBudget | None) -> Iterator[Caution]:
+        """Yield the question what all releases may cost, where an account would be opened without
+        that total.
+
+        Raises
+        ------
+        BudgetError
+            If the total is less than the price.
+        """
+        if self.own or self.ledger is not None:
+            return
+        if total is not None:
+            self._refuse_small(total)
+            return
+        beside = ""
+        if isinstance(self.place, Path):
+            found = sorted(path.name for path in self.place.parent.glob("*.ledger"))[:3]
+            beside = f" (beside it: {', '.join(found)})" if found else ""
+        yield Caution(
+            "total",
+            f"no account exists for {shown(self._dataset)} at {str(self.place)!r}{beside}; set the"
+            " limit of all its releases, or name an account",
+        )
+
+    def _refuse_small(self, total: PrivacyBudget) -> None:
+        price = self._price
+        if total.epsilon < price.epsilon or total.delta < price.delta:
+            raise BudgetError(
+                f"The total of {total.epsilon:g}, {total.delta:g} is less than the price of this"
+                f" run, {price.epsilon:g}, {price.delta:g}; give a larger total. No account was"
+                " made."
+            )
+
+    def opened(self, total: PrivacyBudget | None) -> Ledger:
+        """Return the ledger, which is made with this total where there is none.
+
+        Raises
+        ------
+        BudgetError
+            If it is to be made with a total that is less than the price.
+        ParameterError
+            If it is to be made without a total, or was made with another one.
+        """
+        total = self._price if self.own else total
+        ledger = self.ledger or self._found()  # another run may have made it meanwhile
+        if ledger is None:
+            if total is None:
+                raise ParameterError(
+                    Parameter("total"),
+                    " is missing, and a new account needs the limit of all releases.",
+                )
+            self._refuse_small(total)
+            return Ledger(
+                self.place,
+                dataset=self._dataset,
+                budget=total,
+                unit=self._unit,
+                relation=self._relation,
+            )
+        if total is not None and ledger.budget != total:
+            admitted = ledger.budget
+            raise ParameterError(
+                Parameter("total"),
+                f" is {total.epsilon:g},{total.delta:g}, and the account at {ledger.place} was"
+                f" opened with {admitted.epsilon:g},{admitted.delta:g}; leave it out, or name"
+                " another account.",
+            )
+        return ledger
 
     def to_json(self) -> dict[str, Any]:
         """Return the state for machines."""
-        budget = None if self.budget is None else self.budget.to_json()
-        left = None if self.left is None else self.left._asdict()
-        more = {"path": str(self.path), "exists": self.exists, "budget": budget, "left": left}
-        return {**vars(self), **more}
+        found: dict[str, Any] = {"path": str(self.place), "own": self.own}
+        found |= {"exists": self.ledger is not None, "releases": 0}
+        if self.ledger is not None:
+            total, left = self.ledger.budget.to_json(), self.ledger.remaining()._asdict()
+            found |= {"total": total, "left": left, "releases": self.ledger.releases()}
+        return found
 
 
 def place_of_account(spec: RunSpec, folder: RunFolder) -> Path | DatabasePlace:
     """Return where the account of a run lies.
 
-    It is the ledger that is named by the run, or by the environment variable `SECRETBALLOT_LEDGER`;
-    in a folder that is named, the one with the dataset's name. Where nothing is named, it lies
-    beside the private file, wherever links lead to it. A run that has begun goes on with the
-    account that it began with, wherever that would be by now.
+    It is the ledger that is named by the run, or by the environment variable `SECRETBALLOT_LEDGER`.
+    Where nothing is named, it lies beside the private file, wherever links lead to it. A run that
+    has begun goes on with the account that it began with, wherever that would be by now.
     """
     if spec.budget.ledger == OWN or os.path.lexists(folder.ledger):
         return folder.ledger
@@ -100,8 +216,6 @@ def named_account(spec: RunSpec) -> Path | DatabasePlace:
         has_name = private.name not in ("", "..")
         private = private if has_name and real == Path(os.path.abspath(private)) else real
         return private.with_name(f"{private.name}.ledger")
-    if isinstance(named, Path) and named.is_dir():
-        return named / f"{_file_name(spec.dataset_name)}.ledger"
     return named
 
 
@@ -113,180 +227,6 @@ def _named_place(spec: RunSpec) -> Path | DatabasePlace | None:
     return None if isinstance(named, str) else named
 
 
-def question_of_total(spec: RunSpec, place: Path | DatabasePlace, own: bool) -> Iterator[Caution]:
-    """Yield the question what all releases may cost, where the run would open an account.
-
-    Raises
-    ------
-    BudgetError
-        If the stated limit is less than the price.
-    """
-    if own or Ledger.exists(place):
-        return
-    _refuse_small_total(spec)
-    if spec.total is not None:
-        return
-    beside = ""
-    if isinstance(place, Path) and place.parent.is_dir():
-        found = sorted(path.name for path in place.parent.glob("*.ledger"))[:3]
-        beside = f" (beside it: {', '.join(found)})" if found else ""
-    yield Caution(
-        "total",
-        f"no account exists for {shown(spec.dataset_name)} at {str(place)!r}{beside}; set the"
-        " limit of all its releases, or name an account",
-    )
-
-
-def _refuse_small_total(spec: RunSpec) -> None:
-    """Refuse a limit of a new account that does not admit its first run."""
-    total, price = spec.total, spec.price
-    if total is not None and (total.epsilon < price.epsilon or total.delta < price.delta):
-        raise BudgetError(
-            f"The total of {total.epsilon:g}, {total.delta:g} is less than the price of this run,"
-            f" {price.epsilon:g}, {price.delta:g}; give a larger total. No account was made."
-        )
-
-
-def state_of_account(spec: RunSpec, folder: RunFolder, unit: str) -> AccountState:
-    """Return what the account of a run about records or users says; none is made.
-
-    Raises
-    ------
-    LedgerError
-        If it is that of something else, or cannot be used.
-    """
-    path, unit_of = place_of_account(spec, folder), (unit, spec.budget.relation)
-    own = path == folder.ledger
-    ledger = _found_ledger(path, spec.dataset_name, *unit_of, own=own)
-    if ledger is None:
-        return AccountState(path, own)
-    left, price = ledger.remaining(), spec.price
-    admits = ledger.composition != "basic" or (
-        left.epsilon >= price.epsilon and left.delta >= price.delta
-    )
-    return AccountState(path, own, ledger.budget, left, ledger.releases(), admits)
-
-
-def ledger_of_run(spec: RunSpec, folder: RunFolder, unit: str, watch: Watch) -> Ledger:
-    """Return the account of a run, opened or made, after asking whether it admits the price.
-
-    Parameters
-    ----------
-    spec : RunSpec
-    folder : RunFolder
-        Entered.
-    unit : {"record", "user"}
-        Whose account it is.
-    watch : Watch
-        Called where an interrupted run is resumed.
-
-    Raises
-    ------
-    BudgetError
-        If the ledger does not admit the price; nothing was spent.
-    LedgerError
-        If the ledger is that of something else, or cannot be used.
-    """
-    if folder.resumed and not folder.damaged:
-        watch.note(TAKEN_UP, private=False)
-    place = place_of_account(spec, folder)
-    if folder.account is not None and not Ledger.exists(place):
-        raise _other_account(str(folder.account))
-    if place != folder.ledger and not Ledger.exists(place):
-        _refuse_small_total(spec)
-    ledger = open_ledger(
-        place,
-        dataset=spec.dataset_name,
-        total=spec.price if place == folder.ledger else spec.total,
-        unit=unit,
-        relation=spec.budget.relation,
-    )
-    # What was paid on one account is unknown to any other, which would be charged again.
-    if folder.resumed and is_other_ledger(folder.vault, ledger):
-        raise _other_account(str(folder.account or "that it began with"))
-    settle_request(folder, ledger, watch)
-    # of an estimate that was paid for the rest alone is to be paid, as the learner knows
-    if ledger.entry(EstimatedSize.request_of(folder.request)) is None:
-        refuse_beyond(ledger, spec.price, folder.request)
-    return ledger
-
-
-def _other_account(began_with: str) -> LedgerError:
-    """Return the refusal of an account other than that of the interrupted run."""
-    return LedgerError(
-        f"The interrupted run goes on with the account {began_with} alone, which is not found any"
-        " more; put it back in its place, or begin anew in another folder with --out. Nothing was"
-        " spent."
-    )
-
-
-def open_ledger(
-    path: Path | DatabasePlace,
-    *,
-    dataset: str,
-    total: PrivacyBudget | None,
-    unit: str,
-    relation: str,
-) -> Ledger:
-    """Open the ledger at `path`, or make one with this total, unit and relation.
-
-    Raises
-    ------
-    LedgerError
-        If the file is the account of another dataset, unit or relation, or cannot be used.
-    ParameterError
-        If it is to be made without a total, or was made with another one.
-    """
-    ledger = _found_ledger(path, dataset, unit, relation)
-    if ledger is None:
-        if total is None:
-            raise ParameterError(
-                Parameter("total"),
-                " is missing, and a new account needs the limit of all releases.",
-            )
-        return Ledger(path, dataset=dataset, budget=total, unit=unit, relation=relation)
-    if total is not None and ledger.budget != total:
-        admitted = ledger.budget
-        raise ParameterError(
-            Parameter("total"),
-            f" is {total.epsilon:g},{total.delta:g}, and the account at {ledger.place} was opened"
-            f" with {admitted.epsilon:g},{admitted.delta:g}; leave it out, or name another"
-            " account.",
-        )
-    return ledger
-
-
-def _found_ledger(
-    path: Path | DatabasePlace, dataset: str, unit: str, relation: str, *, own: bool = False
-) -> Ledger | None:
-    """Return the ledger at a place; None where there is none, and one can be made."""
-    # a link that leads nowhere is no free place: what it points to may be anybody's
-    if Ledger.exists(path):
-        ledger = Ledger.open_existing(path)
-        if ledger.dataset != dataset:
-            raise LedgerError(
-                f"The ledger {str(path)!r} is the account of the dataset {ledger.dataset!r}, and"
-                f" this run is about {dataset!r}; give the right ledger, or the dataset's name with"
-                " --dataset."
-            )
-        ledger.check_promise(unit, relation)
-        return ledger
-    # the folder of a run's own account is made by the run
-    if isinstance(path, Path) and not own and not os.access(path.parent, os.W_OK):
-        missing = not os.path.lexists(path.parent)
-        why = "does not exist" if missing else "may not be written into"
-        raise LedgerError(
-            f"No account can be made at {str(path)!r}, since its folder {why}; name another place"
-            " with --ledger. Nothing was spent."
-        )
-    return None
-
-
-def _file_name(dataset: str) -> str:
-    """Return the name of a dataset as that of a file: nothing in it leads to another folder."""
-    return "".join(char if char.isalnum() or char in "-_. " else "_" for char in dataset)
-
-
 def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch) -> None:
     """Tie a run to its ledger, where what it paid for goes on.
 
@@ -296,6 +236,10 @@ def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch) -> None:
         If the ledger is older than what the vault of the run has seen of it, does not hold what a
         damaged release was made of, or a release of the run was forfeited.
     """
+    if folder.resumed and not folder.damaged:
+        watch.note(
+            "An interrupted run is taken up: what was learnt and paid for is kept.", private=False
+        )
     keep_in_step(folder.vault, ledger)
     folder.pays_from(ledger)
     if folder.damaged:

@@ -5,50 +5,21 @@ written, trained or spent.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from secretballot.data.columns import Column, MeasuredColumn
 from secretballot.exceptions import DataError, ParameterError, SecretBallotError
 from secretballot.runs.questions import Watch, cautions_of_ids
 from secretballot.runs.spec import RunSpec
-from secretballot.runs.table_match import TableCells
+from secretballot.runs.table_match import PRIVATE, PUBLIC, TableCells
 from secretballot.runs.tables import (
-    PRIVATE,
     Found,
     LabelledTable,
     RunInputs,
     check_files,
     refuse_swapped,
 )
-
-
-@dataclass(frozen=True)
-class CheckedColumn:
-    """How a column of the private table compares with the public one.
-
-    Attributes
-    ----------
-    name, kind : str
-    strange, public_strange : float
-        Share of the cells that say something for which the encoding has no place.
-    missing, public_missing : float
-        Share of the rows that say nothing.
-    beyond : float or None
-        Of a column of numbers, the share of private ones outside the public range; None of others,
-        and of a table that is read block by block.
-    """
-
-    name: str
-    kind: str
-    strange: float = field(repr=False)
-    public_strange: float
-    missing: float = field(repr=False)
-    public_missing: float
-    beyond: float | None = field(repr=False)
 
 
 class TableCheck(RunInputs):
@@ -63,12 +34,8 @@ class TableCheck(RunInputs):
 
     Attributes
     ----------
-    rows : dict of str to int
-        Of each table that could be read, by its role.
     class_counts : dict of str to int
         Private rows of each declared class.
-    columns : list of CheckedColumn
-        Those that become features, the worst first.
     stopping : list of DataError or ParameterError
         What would stop a run.
 
@@ -83,16 +50,13 @@ class TableCheck(RunInputs):
     """
 
     def __init__(self, spec: RunSpec, watch: Watch | None = None) -> None:
-        self.columns: list[CheckedColumn] = []
         self.stopping: list[DataError | ParameterError] = []
         self.class_counts: dict[str, int] = {}
-        self.rows = {"private": 0, "public": 0}
         watch = watch or Watch()
         check_files(spec)
         watch.step("Reading tables")
         self.attempt(lambda: refuse_swapped(spec))
         super().__init__(spec, watch)
-        self.rows["public"] = len(self.X_public)
         private = self.private if isinstance(self.private, LabelledTable) else None
         if self.classes and private is not None and private.targets is not None:
             counts = np.bincount(private.targets, minlength=len(self.classes))
@@ -111,37 +75,31 @@ class TableCheck(RunInputs):
             self.stopping.append(error)
         return None
 
-    def saw(self, role: str, frame: pd.DataFrame | None, cells: TableCells) -> None:
-        """Note how many rows a table has, and how columns of the private one compare."""
-        self.rows[role.removesuffix(" file")] = cells.n_rows
-        if role == PRIVATE:
-            self.columns = [
-                self._compared(column, frame, cells)
-                for column in self.schema.columns
-                if column.name in cells.columns and column.feature_names
-            ]
-            # what fits worst is shown first
-            self.columns.sort(key=lambda one: (-one.strange, -one.missing, one.name))
+    @property
+    def rows(self) -> dict[str, int]:
+        """Rows of each table that could be read, by its role."""
+        rows = {role: cells.n_rows for role, cells in self.cells.items()}
+        return {role.removesuffix(" file"): rows[role] for role in sorted(rows)}
 
-    def _compared(
-        self, column: Column, frame: pd.DataFrame | None, cells: TableCells
-    ) -> CheckedColumn:
-        """Return how a column compares with the public one."""
-        name, beyond = column.name, None
-        if isinstance(column, MeasuredColumn) and frame is not None:
-            numbers, own = (column.numbers(one[name]) for one in (frame, self.public))
-            numbers, own = numbers[np.isfinite(numbers)], own[np.isfinite(own)]
-            outside = (numbers < own.min(initial=np.inf)) | (numbers > own.max(initial=-np.inf))
-            beyond = float(outside.mean()) if numbers.size and own.size else 0.0
-        return CheckedColumn(
-            name,
-            column.to_json()["kind"],
-            cells.strange_share(name),
-            self.expected.strange_share(name),
-            cells.missing_share(name),
-            self.expected.missing_share(name),
-            beyond,
-        )
+    @property
+    def columns(self) -> list[dict[str, Any]]:
+        """Each column that becomes a feature, the worst first: its name and kind, and in both
+        tables the share of the cells that say something for which the encoding has no place, and
+        of those that say nothing."""
+        private, public = self.cells.get(PRIVATE, TableCells()), self.cells[PUBLIC]
+        found = [
+            {
+                "name": one.name,
+                "kind": one.to_json()["kind"],
+                "strange": private.strange_share(one.name),
+                "public_strange": public.strange_share(one.name),
+                "missing": private.missing_share(one.name),
+                "public_missing": public.missing_share(one.name),
+            }
+            for one in self.schema.features
+            if one.name in private.columns
+        ]
+        return sorted(found, key=lambda one: (-one["strange"], -one["missing"], one["name"]))
 
     @property
     def units(self) -> int | None:
@@ -166,6 +124,6 @@ class TableCheck(RunInputs):
             "rows": self.rows,
             "classes": self.class_counts,
             "units": self.units,
-            "columns": [vars(column) for column in self.columns],
+            "columns": self.columns,
             "stopping": [spelled(error) for error in self.stopping],
         }

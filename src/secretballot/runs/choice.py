@@ -1,7 +1,7 @@
 """The method that chooses: the best of saved students, or of a class of hypotheses by name."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,14 +10,14 @@ from secretballot._validation import HYPOTHESES
 from secretballot.core.ledger import Ledger
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.learners.selection.semi_private import SemiPrivateClassifier
+from secretballot.learners.selection import SemiPrivateClassifier
 from secretballot.learners.training.learner import Learner
-from secretballot.publishing.job import ChosenHypothesis, SavedStudent, StudentSource
+from secretballot.publishing.work import ChosenHypothesis
 from secretballot.report.certificate.fields import read_certificate
-from secretballot.report.student.load import load_student
+from secretballot.report.student.load import OnnxStudent, load_student
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.method import Fitted, Method, Quote, Sizes
-from secretballot.runs.questions import Caution, Watch, cautions_of_ids
+from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec
 from secretballot.runs.tables import LabelledTable, RunInputs
 
@@ -73,17 +73,12 @@ class Choice(Method):
                 " exactly one; drop the others with --drop, or use --hypotheses stumps."
             )
 
-    def questions(self, inputs: RunInputs, watch: Watch) -> Iterator[Caution]:
-        """Yield what is to be asked once the tables are known."""
-        yield from cautions_of_ids(inputs.repeating_ids)
-
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
-        what = self.hypotheses or f"{len(self.candidates)} candidates"
         # a record that comes or goes moves all numbers of mistakes one way, a replaced one both
         sigma = (2 if self.spec.budget.relation == "replace-one" else 1) / self.price.epsilon
-        released, noise = f"the choice of one of {what}", f"scale {sigma:.4g} right answers"
-        return self.quoted(released, noise, sigma, sizes)
+        among = self.hypotheses or f"{len(self.candidates)} candidates"
+        return self.quoted(sigma, sizes, {"among": among})
 
     def fit(self, inputs: RunInputs, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
         """Release, and return what came of it; the student is fitted elsewhere."""
@@ -94,7 +89,7 @@ class Choice(Method):
         """Return the learner of these settings."""
         return self.learner_with(hypotheses=self._students or self.hypotheses, ledger=ledger)
 
-    def source(self, model: Any) -> StudentSource:
+    def source(self, model: Any) -> Any:
         """Return what the student is made by, of a learner that released."""
         if self.hypotheses is not None:
             return ChosenHypothesis(self.hypotheses)
@@ -108,25 +103,16 @@ def saved_students(paths: Sequence[Path]) -> list[tuple[str, Any]]:
     digests = [file_digest(path) for path in paths]
     if len(set(digests)) < len(digests):
         raise ParameterError("Two of the candidates are the same file; name each once.")
-    names = _names_of_files(paths)
     return [
-        (f"{name} {digest[:_DIGITS]}", load_student(path))
-        for name, path, digest in zip(names, paths, digests, strict=True)
+        (f"{_name_of(path)} {digest[:_DIGITS]}", load_student(path))
+        for path, digest in zip(paths, digests, strict=True)
     ]
 
 
-def _names_of_files(paths: Sequence[Path]) -> list[str]:
-    """Return how people call files: by their own names, or by the folders that tell them apart.
-
-    Of `a/release/student.onnx` and `b/release/student.onnx` these are a and b.
-    """
-    stems = [path.stem for path in paths]
-    if len(set(stems)) == len(stems):
-        return stems
-    places = [os.path.abspath(path) for path in paths]
-    common = os.path.commonpath(places)
-    folders = [Path(os.path.relpath(place, common)).parts[0] for place in places]
-    return folders if len(set(folders)) == len(folders) else stems
+def _name_of(path: Path) -> str:
+    """Return how people call a file: by its own name, or by the folder of its run."""
+    run = Path(os.path.abspath(path)).parent.parent
+    return run.name if path.parent.name == "release" else path.stem
 
 
 def schema_beside(candidates: Sequence[Path]) -> Path | None:
@@ -183,8 +169,8 @@ def chosen_words(public: Mapping[str, Any], schema: Schema, classes: Sequence[An
     return f"{classes[1]} where {where} (encoded), else {classes[0]}"
 
 
-def chosen_file(paths: Sequence[Path], model: SemiPrivateClassifier) -> SavedStudent:
-    """Return the file of the chosen candidate, as it was when it was chosen."""
+def chosen_file(paths: Sequence[Path], model: SemiPrivateClassifier) -> OnnxStudent:
+    """Return the chosen candidate, as it was when it was chosen."""
     path = paths[model.choice_.values.item()]
     content = path.read_bytes()
     if not model.certificate_["public"]["chosen"].endswith(sha256(content).hexdigest()[:_DIGITS]):
@@ -192,4 +178,4 @@ def chosen_file(paths: Sequence[Path], model: SemiPrivateClassifier) -> SavedStu
             f"The file {str(path)!r} was changed while the run was at work; put it back, and"
             " repeat."
         )
-    return SavedStudent(content)
+    return OnnxStudent(content)

@@ -22,7 +22,7 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.types import Model
-from secretballot.drafts import sweep_drafts, try_lock
+from secretballot.drafts import make_folder, sweep_drafts, try_lock, write_file
 from secretballot.exceptions import DataError, LedgerError
 from secretballot.publishing.place import damaged_file
 from secretballot.vault import make_vault, read_secret, write_secret
@@ -30,7 +30,7 @@ from secretballot.vault import make_vault, read_secret, write_secret
 SPEC_FILE = "spec.toml"
 #: What shapes the student, or what is stated of the release, alone: post-processing, which another
 #: attempt may do otherwise.
-_FREE = frozenset({"student", "abstentions", "title", "controller", "contact"})
+_FREE = frozenset({"student", "title", "controller", "contact"})
 #: What a run leaves in its vault before anything was learnt.
 _BEGINNINGS = frozenset(
     {
@@ -96,6 +96,28 @@ def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
                 f"{os.fspath(folder)!r} lies in a release, which is complete; give another one with"
                 " --out."
             )
+
+
+def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write files into a folder, which is made where there is none.
+
+    Raises
+    ------
+    DataError
+        If one cannot be written.
+    """
+    problem = ""
+    try:
+        make_folder(folder)
+        for name, content in contents.items():
+            write_file(folder / name, content)
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    if problem:
+        raise DataError(
+            f"Files cannot be written to {str(folder)!r} ({problem}); free the place, or give"
+            " another folder with --out, and repeat the command: nothing is paid twice."
+        )
 
 
 class RunFolder:
@@ -208,34 +230,26 @@ class RunFolder:
         """Return what the run in this folder left, None where there is no run yet."""
         if not os.path.lexists(self.root) or self._is_untouched():
             return None
-        if not self.root.is_dir():
-            raise DataError(f"{str(self.root)!r} is a file; give another folder with --out.")
-        # its target would be closed to others and filled, whosever it is
-        if self.vault.is_symlink():
-            raise DataError(
-                f"{str(self.vault)!r} is a link, and a vault is a folder; give another folder with"
-                " --out."
-            )
-        stored = _read_run(self.vault)
-        if stored is None and os.path.lexists(self.vault / "run.json"):
+        # the target of a link would be closed to others and filled, whosever it is
+        own = self.root.is_dir() and not self.vault.is_symlink()
+        stored = _read_run(self.vault) if own else None
+        if own and stored is None and os.path.lexists(self.vault / "run.json"):
             raise DataError(
                 f"{str(self.vault / 'run.json')!r} is damaged or of another version, and it alone"
                 " says under which key this run paid; put it back as it was, or pay anew in another"
                 " folder with --out. Nothing was spent."
             )
-        if os.path.lexists(self.release):
-            if stored is None or stored.description != self._description:
-                raise DataError(
-                    f"The folder {str(self.root)!r} holds a finished release; give another one with"
-                    " --out."
-                )
-        elif stored is None:
+        if stored is None:
             raise DataError(
-                f"The folder {str(self.root)!r} exists and holds no run; give another one with"
+                f"{str(self.root)!r} exists and holds no run; give another folder with --out."
+            )
+        if not os.path.lexists(self.release):
+            self._refuse_other(stored.description)
+        elif stored.description != self._description:
+            raise DataError(
+                f"The folder {str(self.root)!r} holds a finished release; give another one with"
                 " --out."
             )
-        else:
-            self._refuse_other(stored.description)
         return stored
 
     def _is_untouched(self) -> bool:

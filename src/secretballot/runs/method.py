@@ -7,12 +7,10 @@ from typing import Any, ClassVar
 
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
-from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.learners.training.learner import Learner
-from secretballot.publishing.job import AskedInRounds, NamedStudent, StudentSource
 from secretballot.released import ReleasedLabels, ReleasedSums
-from secretballot.runs.account import AccountState, question_of_total
+from secretballot.runs.account import Account
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.questions import (
     Caution,
@@ -21,8 +19,8 @@ from secretballot.runs.questions import (
     cautions_of_price,
     cautions_of_records,
     note_careless_delta,
-    public_warnings_noted,
     settle_questions,
+    warnings_dropped,
 )
 from secretballot.runs.spec import MOMENTS, PATE, RunSpec
 from secretballot.runs.student_file import check_converts
@@ -60,19 +58,20 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Quote:
-    """What a run would cost and ask, and what is to be expected of it.
+    """What a run would cost and ask, and what is to be expected of it, in public numbers.
 
     Attributes
     ----------
     method : str
     epsilon, delta : float
         Price.
-    relation : str
-    released, noise : str
-        What would leave, and at which noise, in words; no noise of a quantile, which is drawn.
+    unit, relation : str
+    terms : dict
+        What would be released, under the names of a certificate, as JSON values.
     sigma : float
-        Scale of the noise: of votes in votes, of sums in multiples of what one record can move. The
-        standard deviation, and of the Laplace noise of a sparse vector its own scale; of a table of
+        Scale of the noise: of votes in votes, of means in the unit of the target, of sums in
+        multiples of what one record can move; 0 of a quantile, which is drawn. The standard
+        deviation, and of the Laplace noise of a sparse vector its own scale; of a table of
         abstentions the votes over which their chance falls by a factor of e, and of a table of
         chances the Gaussian noise that reveals as much of an even vote.
     n_public : int
@@ -80,39 +79,38 @@ class Quote:
     queries : int or None
         Of them asked; None where no single points are.
     teachers : int or None
-    expect : tuple of str
-        How often answers come out right, or are given, and how far counts are off.
+    chances : tuple of (int, float)
+        At margins of votes, how often a label comes out right, or a query is answered.
     cautions : tuple of Caution
         What the run would ask.
-    account : AccountState or None
+    account : Account or None
         What would pay; None where no files are known.
     """
 
     method: str
     epsilon: float
     delta: float
+    unit: str
     relation: str
-    released: str
-    noise: str
+    terms: dict[str, Any]
     sigma: float
     n_public: int
     queries: int | None = None
     teachers: int | None = None
-    expect: tuple[str, ...] = ()
+    chances: tuple[tuple[int, float], ...] = ()
     cautions: tuple[Caution, ...] = ()
-    account: AccountState | None = None
+    account: Account | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the quote for machines; questions that depend on private data are left out."""
-        asks = [
-            {"name": caution.name, "text": caution.text}
-            for caution in self.cautions
-            if not caution.private
-        ]
+        found = dict(vars(self))
+        asks = [one for one in found.pop("cautions") if not one.private]
         account = None if self.account is None else self.account.to_json()
-        found = {**vars(self), "public": self.n_public, "asks": asks, "account": account}
-        left_out = ("n_public", "cautions")
-        return {name: value for name, value in found.items() if name not in left_out}
+        return {
+            **found,
+            "asks": [{"name": one.name, "text": one.text} for one in asks],
+            "account": account,
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,13 +120,12 @@ class Fitted:
     Attributes
     ----------
     released : ReleasedLabels or ReleasedSums
-    student : StudentSource or None
-    asked : AskedInRounds or None
+    student : str, ChosenHypothesis, OnnxStudent or None
+        As `ReleaseJob` takes it.
     """
 
     released: ReleasedLabels | ReleasedSums
-    student: StudentSource | None
-    asked: AskedInRounds | None = None
+    student: Any
 
 
 class Method:
@@ -237,22 +234,23 @@ class Method:
         return Sizes(n_public, len(inputs.classes) or 2, n_columns)
 
     def quoted_inputs(
-        self, account: Path | DatabasePlace, watch: Watch, vault: Path | None, *, own: bool
+        self, account: Account, request: str, watch: Watch, vault: Path | None
     ) -> tuple[Any, Quote]:
         """Return the tables, read and checked, and the quote with all that is to be asked before
-        anything is spent, from an account of the run alone or another one."""
+        anything is spent from this account, under a key of its own."""
         spec = self.spec
+        account.refuse_beyond(request)
         watch.step("Reading tables")
         inputs = self.read(watch, vault)
         self.check_inputs(inputs, watch)
         quoted = self.quote(self.sizes(inputs))
         asked = [
             *cautions_of_price(spec.price, spec.data.n_records),
-            *question_of_total(spec, account, own=own),
+            *account.questions(spec.total),
             *self.questions(inputs, watch),
             *quoted.cautions,
         ]
-        return inputs, replace(quoted, cautions=tuple(dict.fromkeys(asked)))
+        return inputs, replace(quoted, cautions=tuple(dict.fromkeys(asked)), account=account)
 
     def settle(self, quoted: Quote, watch: Watch) -> RunSpec:
         """Go on once all questions are answered; the settings then have the total of a new
@@ -273,7 +271,7 @@ class Method:
         model = self.learner(inputs, ledger)
         # the folder's key goes with it, so that a run that is taken up again is not paid twice
         named = {"request": folder.request, "purpose": self.spec.about.purpose or "learn"}
-        with public_warnings_noted(watch):
+        with warnings_dropped():
             model.fit_labels(**inputs.for_fit, **named, **self.of_work(folder, watch))
         coverage = getattr(model, "coverage_", None)
         if coverage is not None and coverage.is_poor:
@@ -303,19 +301,20 @@ class Method:
         )
         return model
 
-    def source(self, model: Learner) -> StudentSource:
+    def source(self, model: Learner) -> Any:
         """Return what the student is made by, of a learner that released."""
-        return NamedStudent(self.settings.student)
+        return str(self.settings.student)
 
-    def quoted(self, released: str, noise: str, sigma: float, sizes: Sizes, **more: Any) -> Quote:
+    def quoted(self, sigma: float, sizes: Sizes, terms: Mapping[str, Any], **more: Any) -> Quote:
         """Return a quote of this method and price."""
+        spec = self.spec
         return Quote(
             self.settings.name,
             self.price.epsilon,
             self.price.delta,
-            self.spec.budget.relation,
-            released,
-            noise,
+            spec.data.unit_kind,
+            spec.budget.relation,
+            dict(terms),
             sigma,
             sizes.n_public,
             **more,
@@ -338,22 +337,15 @@ class Method:
 
 
 def _note_forecast(spec: RunSpec, inputs: Any, watch: Watch) -> None:
-    """Say so where the tables are not of the sizes that the plan was made for; of the private one
-    to the curator alone."""
+    """Refuse other classes than those of the plan; tell the curator where the private table has
+    another size than it was made for."""
     if spec.forecast is None:
         return
-    n_public, planned = len(inputs.X_public), spec.forecast.n_public
     n_classes, expected = len(inputs.classes), spec.forecast.n_classes
     if n_classes and expected not in (None, n_classes):
         raise DataError(
             f"The plan is about {expected} classes and the run has {n_classes}; plan again, or"
             " declare the right ones."
-        )
-    if n_public != planned:
-        watch.note(
-            f"The plan was made for {planned} public points and the public file has {n_public}, so"
-            " its forecast may be off.",
-            private=False,
         )
     stated = spec.data.n_records
     if stated is not None and not abs(inputs.n_private - stated) <= _FAR * stated:

@@ -61,14 +61,13 @@ from secretballot.learners.training.learner import Learner
 from secretballot.learners.training.shards import check_positions
 from secretballot.learners.training.targets import Target
 from secretballot.named_learners import teacher_by_name
-from secretballot.publishing.job import AskedInRounds, ReleasedWeights, StudentSource
 from secretballot.queries import InRounds, rounds_of
 from secretballot.releasing import release
 from secretballot.report.certificate.coverage import COUNTS_SHARE
 from secretballot.runs.choice import Choice
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.method import KINDS, Fitted, Method, Quote, Sizes, worker_processes
-from secretballot.runs.questions import Caution, Watch, cautions_of_noise, public_warnings_noted
+from secretballot.runs.questions import Caution, Watch, cautions_of_noise, warnings_dropped
 from secretballot.runs.spec import (
     CHOICE,
     MOMENTS,
@@ -122,18 +121,15 @@ class Moments(Method):
         """Return what a run on tables of these sizes would release, at which noise."""
         self.needs_delta()
         price, n_stages = self.price, RecordMomentsClassifier().n_stages
-        counted = {"class": "classes", "labels": "labels"}.get(self.kind)
-        counts = f"counts of the {counted} and " if counted else ""
+        counts_first = self.kind != "number"
         # a record that is replaced moves a sum twice as far as one that comes or goes
         moved = 2 if self.spec.budget.relation == "replace-one" else 1
-        left = 1 - COUNTS_SHARE if counted else 1
+        left = 1 - COUNTS_SHARE if counts_first else 1
         sigma = moved * math.sqrt(n_stages / left) / gaussian_mu(price.epsilon, price.delta)
-        return self.quoted(
-            f"{counts}{n_stages} noisy sums over all records",
-            f"of each sum {sigma:.3g} times what one record can move",
-            sigma,
-            sizes,
-        )
+        terms: dict[str, Any] = {"n_stages": n_stages, "counts_first": counts_first}
+        if self.kind == "labels":
+            terms["labels"] = self.spec.data.target
+        return self.quoted(sigma, sizes, terms)
 
     def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
         """Return the learner of these settings."""
@@ -148,10 +144,6 @@ class Moments(Method):
         """Return how a fit does its work."""
         execution = self.spec.execution
         return {"executor": execution.executor, "send_shards": execution.send_shards}
-
-    def source(self, model: Learner) -> StudentSource:
-        """Return what the student is made by, of a learner that released."""
-        return ReleasedWeights() if self.settings.student == "auto" else super().source(model)
 
 
 class RecordVotes(Method):
@@ -173,8 +165,7 @@ class RecordVotes(Method):
         votes = default_votes(n_points) if own is None else own
         shape = record_votes_shape(n_points, sizes.n_classes, votes, guarantee)
         sigma = noisy_votes(self.price, shape, release="counts").scale
-        released = f"noisy counts of {sizes.n_classes} classes at {n_points:,} public points"
-        return self.quoted(released, f"scale {sigma:.4g} votes", sigma, sizes, queries=n_points)
+        return self.quoted(sigma, sizes, {"votes_per_record": votes}, queries=n_points)
 
 
 class VoteMethod(Method):
@@ -183,70 +174,48 @@ class VoteMethod(Method):
     def quoted_votes(self, terms: Terms, sizes: Sizes) -> Quote:
         """Return what is released of votes, and what noise leaves of it."""
         mechanism, shape = terms.mechanism, terms.shape
-        n_queries, n_teachers, expect = terms.n_points, shape.n_teachers or 0, list[str]()
-        points, sigma, unit = f"at {n_queries:,} public points", 0.0, "votes"
-        if isinstance(mechanism, NoisyMeans):
-            low, high = terms.public["bounds"]
-            released, unit = f"noisy means of the votes {points}", "of the target, on each mean"
-            # noise is drawn on a sum of positions; here is its size on a mean, in the target's unit
-            sigma = mechanism.sigma * (high - low) / (n_teachers * (shape.n_classes - 1))
-        elif isinstance(mechanism, VoteQuantiles):
-            released = f"quantiles of the votes, of rank {mechanism.rank}, {points}"
-            chance = unanimous_chance(mechanism, shape)
-            expect.append(
-                "a number that all teachers agree on is drawn with probability"
-                f" {chance:.3f} or more"
-            )
-        elif self.kind == "labels":
-            assert isinstance(mechanism, NoisyVotes)
-            what = "labels" if mechanism.release == "labels" else "noisy counts of votes for labels"
-            sigma = mechanism.scale
-            released = f"{what}, {len(terms.public['labels'])} of them, {points}"
-        elif isinstance(mechanism, SparseVector | AbstentionTable):
-            sigma = scale_of_stream(mechanism)
-            released = f"labels, until {mechanism.max_abstentions} queries were not answered"
-            for share in _MARGINS:
-                distance = max(0, math.ceil(share * n_teachers / 2) - 1)
-                chance = answer_chance(mechanism, distance)
-                expect.append(_expected("a query is answered", chance, share, n_teachers))
-        elif isinstance(mechanism, NoisyVotes) and mechanism.release == "counts":
-            sigma, released = deviation(mechanism), f"{n_queries:,} noisy counts of votes"
-            # independent noise averages out over the queries
-            expect.append(
-                f"the mean of all {n_queries:,} counts is off by"
-                f" {sigma / math.sqrt(n_queries):.3g} of {n_teachers:,} votes"
-            )
-        else:
-            released = f"{n_queries:,} labels"
-            if isinstance(mechanism, ConfidentLabels):
-                sigma = mechanism.sigma
-                released = (
-                    f"at most {mechanism.max_answers:,} labels of {n_queries:,} queries, where"
-                    f" {mechanism.threshold} votes are reached"
-                )
-            elif isinstance(mechanism, TableLabels):
-                sigma = table_deviation(mechanism, n_teachers)
-            else:
-                assert isinstance(mechanism, NoisyVotes)
-                sigma = deviation(mechanism)
-            for share in _MARGINS:
-                chance = right_chance(mechanism, share * n_teachers, shape)
-                expect.append(_expected("a label is right", chance, share, n_teachers))
+        facts = {**mechanism.model_dump(mode="json"), **shape.model_dump(mode="json")}
         return self.quoted(
-            released,
-            f"scale {sigma:.4g} {unit}" if sigma else "",
-            sigma,
+            _noise(terms),
             sizes,
-            queries=n_queries,
-            teachers=n_teachers,
-            expect=tuple(expect),
+            {**facts, **terms.public},
+            queries=terms.n_points,
+            teachers=shape.n_teachers or 0,
+            chances=tuple(_chances(terms)),
             cautions=tuple(cautions_of_noise(terms)),
         )
 
 
-def _expected(what: str, chance: float, share: float, n_teachers: int) -> str:
-    votes = f"{share * n_teachers:,.0f} of {n_teachers:,} votes"
-    return f"{what} with probability {chance:.3f} at a margin of {votes}"
+def _noise(terms: Terms) -> float:
+    """Return the scale of the noise on votes, or on a mean of them in the unit of the target."""
+    mechanism, n_teachers = terms.mechanism, terms.shape.n_teachers or 0
+    if isinstance(mechanism, NoisyMeans):
+        low, high = terms.public["bounds"]
+        return float(mechanism.sigma * (high - low) / (n_teachers * (terms.shape.n_classes - 1)))
+    if isinstance(mechanism, SparseVector | AbstentionTable):
+        return scale_of_stream(mechanism)
+    if isinstance(mechanism, ConfidentLabels):
+        return mechanism.sigma
+    if isinstance(mechanism, TableLabels):
+        return table_deviation(mechanism, n_teachers)
+    return deviation(mechanism) if isinstance(mechanism, NoisyVotes) else 0.0
+
+
+def _chances(terms: Terms) -> Iterator[tuple[int, float]]:
+    """Yield margins of votes, and how often a label comes out right there, or a query is answered;
+    of a quantile, the least chance of a number that all teachers agree on."""
+    mechanism, shape, n_teachers = terms.mechanism, terms.shape, terms.shape.n_teachers or 0
+    if isinstance(mechanism, VoteQuantiles):
+        yield n_teachers, unanimous_chance(mechanism, shape)
+    counts = isinstance(mechanism, NoisyVotes) and mechanism.release == "counts"
+    one_label = not counts and "labels" not in terms.public
+    for share in _MARGINS:
+        margin = share * n_teachers
+        if isinstance(mechanism, SparseVector | AbstentionTable):
+            distance = max(0, math.ceil(margin / 2) - 1)
+            yield round(margin), answer_chance(mechanism, distance)
+        elif one_label and isinstance(mechanism, NoisyVotes | TableLabels | ConfidentLabels):
+            yield round(margin), right_chance(mechanism, margin, shape)
 
 
 class Pate(VoteMethod):
@@ -273,12 +242,6 @@ class Pate(VoteMethod):
         of_numbers = self.kind == "number"
         teacher_by_name(self.teacher, 0 if of_numbers else 2)
         student_by_name(given.student, of_numbers=of_numbers)
-        stated = self.spec.data.n_records
-        if given.n_teachers is not None and stated is not None and given.n_teachers > stated:
-            raise ParameterError(
-                Parameter("n_teachers"),
-                f" is {given.n_teachers}, more than the {stated} records stated; use fewer.",
-            )
         super().check()
         if self.spec.budget.relation == "replace-one":
             check_positions(single=source_of(self.spec.private).single)
@@ -337,22 +300,9 @@ class Pate(VoteMethod):
         quoted = self.quoted_votes(self.terms(sizes), sizes)
         if self._estimate is None:
             return quoted
-        other = f", unless an estimate at epsilon {self._estimate:g} of these says another number"
         # which would say itself how many queries make sense
-        return replace(quoted, released=quoted.released + other, cautions=())
-
-    def fit(self, inputs: RunInputs, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
-        """Release, and return what came of it; the student is fitted elsewhere."""
-        stated = self.spec.data.n_records
-        if self.settings.n_teachers is None and stated is not None:
-            found = f"{self.n_teachers(inputs)} teachers, by the stated {stated} records."
-            watch.note(found, private=False)
-        fitted = super().fit(inputs, folder, ledger, watch)
-        if self._rounds is None:
-            return fitted
-        name, _, _ = self.settings.strategy.partition(":")
-        rows = AskableRows.of(inputs.X_public).rows
-        return replace(fitted, asked=AskedInRounds(name, rows, self._rounds.round_size))
+        terms = {**quoted.terms, "estimate": self._estimate}
+        return replace(quoted, terms=terms, cautions=())
 
     def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
         """Return the learner of these settings."""
@@ -383,7 +333,6 @@ class VoteInputs:
     """Votes from a file."""
 
     votes: Votes
-    unit: str = "record"
 
 
 class CastVotes(VoteMethod):
@@ -449,7 +398,7 @@ class CastVotes(VoteMethod):
         shape = inputs.votes.shape
         # Rows are chosen by the public seed alone: how clear the votes are is private.
         rows = random_rows(shape.n_queries, self.terms.shape.n_queries, self.settings.random_state)
-        with public_warnings_noted(watch):
+        with warnings_dropped():
             released = release(
                 inputs.votes,
                 self.terms.mechanism,

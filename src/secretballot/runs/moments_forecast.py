@@ -5,7 +5,7 @@ seed and protects nothing, as the rows are public.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,13 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
 from secretballot.bases.named import unfitted_basis
 from secretballot.core.types import Guarantee
-from secretballot.exceptions import DataError, Parameter
+from secretballot.exceptions import DataError
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.learners.moments.estimators import RecordMomentsClassifier
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.learners.moments.vectors import Records, vector_sums
-from secretballot.planning.plan.estimates import Estimate, MomentsForecast, RareForecast
+from secretballot.planning.plan.estimates import Estimate, MomentsForecast
 from secretballot.planning.plan.model import Task
 from secretballot.planning.search.best_setting import FRONTIER
 from secretballot.planning.simulation.seeded_noise import SeededNoise
@@ -30,19 +30,15 @@ from secretballot.students.names import student_by_name
 from secretballot.teachers.rows import as_table, n_rows, take_rows
 
 TURNS = 4  # at each epsilon, on rows that are divided anew
-TURNS_OF_RARE = 8  # of a rare class a division holds few
 HERE = FRONTIER.index(1.0)
 HALVED = (HERE, len(FRONTIER) - 1)  # where half of the stand-in is tried, too
 TEST_PART = 4  # one row in so many is kept for scoring
 POOL_PART = 3  # of the others one in so many is a public point
 LEAST_HALVED = 40  # rows of a kind, below which half of them tell nothing
-LEAST_RARE = 20  # rows of the rarest class in the place of private ones, to forecast its recall
 #: A class is rare up to this share.
 RARE = 0.05
-MOST_REPEATED = 4  # how often a row of another class may stand for a private record
 POINT_SHARE = 0.25  # what one over the public points counts beside one over the records
 MOST_POOL, MOST_PRIVATE, MOST_TEST = 2000, 6000, 10_000
-MOST_PRIVATE_OF_RARE = 20_000  # of which few are of the rare class
 RECORD = Guarantee(unit="record", relation="add-remove")
 DEVIATIONS = 1.8  # to either side for nine runs of ten, of a spread that some 15 runs tell
 
@@ -61,8 +57,7 @@ def forecast_moments(
 
     Rows of the stand-in are divided at random into private records, public points and rows to
     score on, several times. Where they are fewer than the records of the task, the noise is as much
-    smaller, so that it is to them what it would be to all. Where the task weighs classes, rows of
-    each are drawn apart: of the rarest each stands for one record at most, of the others for a few.
+    smaller, so that it is to them what it would be to all.
 
     Parameters
     ----------
@@ -84,170 +79,47 @@ def forecast_moments(
     Raises
     ------
     DataError
-        If the public points among the rows are all alike, or too few rows of a rare class are left.
+        If the public points among the rows are all alike.
 
     Privacy
     -------
     Takes no private data and spends nothing.
     """
-    rows, division = as_table(X), _Division.of(task, y)
-    n_private, n_pool, rare = division.n_private, division.n_pool, division.rare
+    rows, n_test = as_table(X), len(y) // TEST_PART
+    n_pool = max(2, min(task.n_public, MOST_POOL, (len(y) - n_test) // POOL_PART))
+    n_private = min(len(y) - n_test - n_pool, task.n_records, MOST_PRIVATE)
     beyond = _steps_beyond(task, n_private, n_pool)
-    halved = HALVED if beyond > 0 else ()
-    turns = TURNS if rare is None else TURNS_OF_RARE
-    done, total = 0, turns * (len(FRONTIER) + len(halved))
-    reached = np.zeros((len(FRONTIER), turns, 3))
-    gains: list[FloatArray] = []
-    for turn in range(turns):
+    # the whole stand-in at every budget, and half of it where that says something of more rows
+    parts = [tuple(range(len(FRONTIER))), *([HALVED] if beyond > 0 else [])]
+    done, total = 0, TURNS * sum(map(len, parts))
+    reached = np.zeros((2, len(FRONTIER), TURNS))
+    for turn in range(TURNS):
         # the same rows at every epsilon, so that these can be compared
-        pool, private, test = division.drawn(np.random.default_rng([seed, turn]))
-        scored = _Scored(y[test], rare, division.shares)
-        whole = _StandIn(task, class_weights, basis, rows, y, pool, private, test)
-        for place, factor in enumerate(FRONTIER):
-            budget = PrivacyBudget(task.epsilon * factor, task.delta)
-            rng = np.random.default_rng([seed, turn, place])
-            reached[place, turn] = scored.of(whole.said_by_run(budget, rng))
-        if halved:
-            half_pool, half_private = pool[: n_pool // 2], private[: n_private // 2]
-            half = _StandIn(task, class_weights, basis, rows, y, half_pool, half_private, test)
-            for place in halved:
+        order = np.random.default_rng([seed, turn]).permutation(len(y))
+        ends = [n_pool, n_pool + n_private, len(order) - n_test]
+        pool, private, _, test = np.split(order, ends)
+        test = test[:MOST_TEST]
+        for part, places in enumerate(parts):
+            some = (pool[: n_pool // 2], private[: n_private // 2]) if part else (pool, private)
+            stand_in = _StandIn(task, class_weights, basis, rows, y, *some, test)
+            for place in places:
                 budget = PrivacyBudget(task.epsilon * FRONTIER[place], task.delta)
                 rng = np.random.default_rng([seed, turn, place])
-                gains.append(reached[place, turn] - scored.of(half.said_by_run(budget, rng)))
-        done += len(FRONTIER) + len(halved)
+                reached[part, place, turn] = np.mean(stand_in.said_by_run(budget, rng) == y[test])
+        done += sum(map(len, parts))
         if progress is not None:
             progress(done, total)
-    gain = np.mean(gains, axis=0) if gains else np.zeros(3)
-    more = beyond * np.maximum(0.0, gain)
-    accuracy, balanced, recall = (
-        _estimates_of(reached[:, :, one], float(more[one]), rare=rare is not None)
-        for one in range(3)
-    )
-    epsilons = [task.epsilon * factor for factor in FRONTIER]
-    found = None
-    if rare is not None:
-        found = RareForecast(
-            rare,
-            balanced[HERE],
-            recall[HERE],
-            tuple(zip(epsilons, balanced, recall, strict=True)),
-            int(np.sum(y[private] == rare)),
-            int(np.sum(y[test] == rare)),
-        )
+    # nothing, where half of the stand-in was not tried
+    gain = float((reached[0] - reached[1])[list(HALVED)].mean())
+    accuracy = _estimates_of(reached[0], beyond * max(0.0, gain))
     least = float(np.bincount(y, minlength=task.n_classes).min() / len(y))
     return MomentsForecast(
         accuracy[HERE],
-        tuple(zip(epsilons, accuracy, strict=True)),
+        tuple(zip((task.epsilon * factor for factor in FRONTIER), accuracy, strict=True)),
         n_private,
         n_pool,
-        found,
-        least if 0 < least <= RARE else None,
+        rare_share=least if 0 < least <= RARE else None,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Division:
-    """How many rows of a stand-in, and of which classes, stand for what.
-
-    Attributes
-    ----------
-    y : ndarray of int64
-    n_private, n_pool : int
-        Rows in the place of private records, and public points.
-    shares : ndarray of float64, shape (n_classes,)
-        Of the classes among both.
-    rare : int or None
-        The rarest class, where the task is about it: rows are then divided class by class.
-    """
-
-    y: IntArray
-    n_private: int
-    n_pool: int
-    shares: FloatArray
-    rare: int | None
-
-    @classmethod
-    def of(cls, task: Task, y: IntArray) -> "_Division":
-        """Return how the rows are divided for a task, by `y`, indices of classes of shape
-        (n_rows,).
-
-        Raises
-        ------
-        DataError
-            If too few of a rare class would stand for private records.
-        """
-        counts = np.bincount(y, minlength=task.n_classes)
-        shares: FloatArray = counts / len(y)
-        if not task.about_rare_classes:
-            n_test = len(y) // TEST_PART
-            n_pool = max(2, min(task.n_public, MOST_POOL, (len(y) - n_test) // POOL_PART))
-            n_private = min(len(y) - n_test - n_pool, task.n_records, MOST_PRIVATE)
-            return cls(y, n_private, n_pool, shares, None)
-        rare, left = int(shares.argmin()), counts - counts // TEST_PART
-        with np.errstate(divide="ignore", invalid="ignore"):
-            of_pool = np.floor(left // POOL_PART / shares)
-            n_pool = int(min(task.n_public, MOST_POOL, np.nanmin(of_pool)))
-            left = left - np.rint(n_pool * shares).astype(np.int64)
-            # of the rarest class each row stands for one record; others may be repeated
-            times = np.where(np.arange(len(left)) == rare, 1, MOST_REPEATED)
-            n_private = int(
-                min(task.n_records, MOST_PRIVATE_OF_RARE, np.nanmin(left * times / shares))
-            )
-        found = int(n_private * shares[rare])
-        if found < LEAST_RARE or n_pool < 2:
-            raise DataError(
-                Parameter("like"),
-                f" has {counts[rare]:,} of {len(y):,} rows of the rarest class, so that {found} of"
-                f" them would stand for private records, and a forecast needs"
-                f" {LEAST_RARE}; give a larger stand-in.",
-            )
-        return cls(y, n_private, n_pool, shares, rare)
-
-    def drawn(self, rng: np.random.Generator) -> tuple[IntArray, IntArray, IntArray]:
-        """Return rows that stand for public points, for private records, and to score on."""
-        if self.rare is None:
-            # the same draws as ever, as plans are to be the same
-            order = rng.permutation(len(self.y))
-            parts = [
-                self.n_pool,
-                self.n_pool + self.n_private,
-                len(order) - len(order) // TEST_PART,
-            ]
-            pool, private, _, test = np.split(order, parts)
-            return pool, private, test[:MOST_TEST]
-        drawn: list[list[IntArray]] = [[], [], []]
-        for one, share in enumerate(self.shares):
-            order = rng.permutation(np.flatnonzero(self.y == one))
-            n_test, n_pool = len(order) // TEST_PART, round(self.n_pool * share)
-            test, pool, rest = np.split(order, [n_test, n_test + n_pool])
-            n_private = round(self.n_private * share)
-            drawn[0].append(pool)
-            drawn[1].append(np.resize(rest, n_private))  # repeated where there are too few
-            # rows that represent nothing tell more of the class
-            drawn[2].append(np.append(test, rest[n_private:])[:MOST_TEST])
-        public, private, scored = (rng.permutation(np.concatenate(rows)) for rows in drawn)
-        return public, private, scored
-
-
-class _Scored:
-    """Rows to score on; where a class is rare, they may be of other shares than the task."""
-
-    def __init__(self, truth: IntArray, rare: int | None, shares: FloatArray) -> None:
-        self._truth, self._rare, self._shares = truth, rare, shares
-
-    def of(self, said: IntArray) -> FloatArray:
-        """Return accuracy, balanced accuracy and the recall of the rare class, shape (3,); the last
-        two are 0 where none is.
-
-        `said` are indices of classes, of shape (n_rows,) as the truth.
-        """
-        right = said == self._truth
-        if self._rare is None:
-            return np.array([right.mean(), 0.0, 0.0])
-        present = np.unique(self._truth)
-        recalls = np.array([right[self._truth == one].mean() for one in present])
-        accuracy = np.average(recalls, weights=self._shares[present])
-        return np.array([accuracy, recalls.mean(), recalls[present == self._rare][0]])
 
 
 class _StandIn:
@@ -341,20 +213,15 @@ def _labels_of_student(name: str, points: Any, labels: IntArray, test: Any) -> I
         ) from None
 
 
-def _estimates_of(reached: FloatArray, more: float, *, rare: bool) -> list[Estimate]:
+def _estimates_of(reached: FloatArray, more: float) -> list[Estimate]:
     """Return the mean of the runs at each epsilon and what larger numbers bring, with the range in
     which nine of ten others should fall.
 
     Runs differ alike at all epsilons but for the noise, so that each spread leans on all of them;
-    half of what is added is uncertain, too. Of a rare class noise may leave nothing at one epsilon
-    and everything at another: there each spread leans on those beside it alone.
+    half of what is added is uncertain, too.
     """
     own = reached.var(axis=1, ddof=1)
-    around = own.mean()
-    if rare:
-        ends = np.concatenate([own[1:2], own, own[-2:-1]])
-        around = (ends[:-2] + own + ends[2:]) / 3
-    spread = np.sqrt((own + 2 * around) / 3 * (1 + 1 / reached.shape[1]))
+    spread = np.sqrt((own + 2 * own.mean()) / 3 * (1 + 1 / reached.shape[1]))
     halves = DEVIATIONS * spread + more / 2
     means = np.minimum(reached.mean(axis=1) + more, 1.0)
     return [

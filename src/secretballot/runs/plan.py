@@ -23,22 +23,18 @@ from secretballot.data.cells import is_missing, texts_of
 from secretballot.data.frames import check_named, class_indices
 from secretballot.data.reading import as_texts, estimated_rows, read_table, table_blocks
 from secretballot.data.schema import Schema
-from secretballot.drafts import is_draft_of, make_folder, write_file
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.pate.estimators import PATEClassifier
 from secretballot.learners.pate.mechanisms import OF_CLASSES, noise_of
 from secretballot.planning.plan.model import Plan, Task
 from secretballot.planning.plan.pictures import draw_plan_pictures
-from secretballot.planning.plan.text import no_figure_parts, plan_text
-from secretballot.planning.plan.wording import share_range
-from secretballot.planning.planner import MOST_CLASSES, checked_stand_in
-from secretballot.planning.planner import plan as plan_votes
+from secretballot.planning.plan.text import plan_text
+from secretballot.planning.planner import MOST_CLASSES, checked_stand_in, plan_votes
 from secretballot.planning.search.best_setting import ImpossibleTaskError
-from secretballot.planning.simulation.curve import LearningCurve
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.wording import count_text
-from secretballot.runs.folder import check_outside_of_runs
+from secretballot.runs.folder import check_outside_of_runs, write_files
 from secretballot.runs.method import Quote, Sizes
 from secretballot.runs.methods import basis_of_columns, by_class, method_of
 from secretballot.runs.moments_forecast import forecast_moments
@@ -77,9 +73,9 @@ class Planned:
     schema : Schema or None
         Columns of the public table, where one was given.
     quote : Quote or None
-        What a run of these settings would release, where no number of records was stated.
+        What a run of these settings would release, where nothing says what to expect of it.
     plan : Plan or None
-        What to choose and to expect, where one was.
+        What to choose and to expect, where a number of records was stated and a stand-in given.
     """
 
     schema: Schema | None
@@ -91,7 +87,6 @@ def run_plan(
     sources: Sources,
     *,
     like: Path | str | None = None,
-    curve: Mapping[int, float] | None = None,
     out: Path | None = None,
     reporter: Watch | None = None,
 ) -> Planned:
@@ -105,8 +100,6 @@ def run_plan(
         be the number of them.
     like : path or URL, optional
         A labelled public table in place of the private one.
-    curve : mapping of int to float, optional
-        Accuracy of one teacher on new points, by the number of records that it learnt from.
     out : Path, optional
         Folder for the plan.
     reporter : Watch, optional
@@ -126,18 +119,16 @@ def run_plan(
     watch, spec = reporter or Watch(), RunSpec.of_tree(sources.tree())
     if out is not None:
         check_plan_folder(out)
-    if like is not None and curve is not None:
-        raise ParameterError("like and curve both say how teachers learn; give one of the two.")
     n_public, schema = _public_points(spec, watch)
     names, n_classes = _declared_classes(spec.data)
-    if spec.data.n_records is None:
+    if spec.data.n_records is None or like is None:
         n_columns = 1 if schema is None else len(schema.feature_names)
         quoted = method_of(spec).quote(Sizes(n_public, n_classes or 2, n_columns))
         asked = (*cautions_of_price(spec.price, None), *quoted.cautions)
         if out is not None and schema is not None:
-            _write_files(out, {SCHEMA_FILE: _json(schema.to_edit())})
+            write_files(out, {SCHEMA_FILE: _json(schema.to_edit())})
         return Planned(schema, replace(quoted, cautions=asked), None)
-    made = _plan_of_spec(sources, spec, n_public, names, n_classes, like, curve, watch)
+    made = _plan_of_spec(sources, spec, n_public, names, n_classes, like, watch)
     if out is not None:
         watch.step("Writing the plan")
         write_plan(made, out, schema, watch, given=_given_of_run(sources, spec))
@@ -183,27 +174,19 @@ def _plan_of_spec(
     n_public: int,
     names: tuple[Any, ...] | None,
     n_classes: int | None,
-    like: Path | str | None,
-    curve: Mapping[int, float] | None,
+    like: Path | str,
     watch: Watch,
 ) -> Plan:
     """Return the plan of a run with a stated number of records."""
     method: Any = spec.method
-    stand_in, basis, mechanism = None, getattr(method, "basis", "auto"), None
-    weight = getattr(method, "weights", None)
-    if like is not None:
-        if not spec.data.target:
-            raise ParameterError(
-                Parameter("target"), " is missing; name the column of the stand-in with the class."
-            )
-        watch.step("Reading the table")
-        table, names, schema = read_stand_in(like, spec.data, names, n_classes, watch)
-        stand_in, n_classes = (table.X, table.targets), len(names)
-        basis = basis_of_columns(basis, schema, table.X)
-    elif n_classes is None:
+    mechanism, weight = None, getattr(method, "weights", None)
+    if not spec.data.target:
         raise ParameterError(
-            Parameter("classes"), " is missing; list the classes, or say how many there are."
+            Parameter("target"), " is missing; name the column of the stand-in with the class."
         )
+    watch.step("Reading the table")
+    table, names, schema = read_stand_in(like, spec.data, names, n_classes, watch)
+    basis = basis_of_columns(getattr(method, "basis", "auto"), schema, table.X)
     if isinstance(method, PateSpec) and "mechanism" in sources.given:
         mechanism = noise_of(named("mechanism", method.mechanism, OF_CLASSES)[0])
     watch.step("Evaluating settings")
@@ -211,9 +194,8 @@ def _plan_of_spec(
         spec.data.n_records or 1,
         n_public,
         budget=spec.price,
-        n_classes=n_classes,
-        like=stand_in,
-        curve=curve,
+        n_classes=len(names),
+        like=(table.X, table.targets),
         n_teachers=getattr(method, "n_teachers", None),
         teacher=str(getattr(method, "teacher", None) or "logistic"),
         student=str(getattr(method, "student", "auto")),
@@ -226,7 +208,7 @@ def _plan_of_spec(
         say=watch.step,
         names=names,
     )
-    return made if names is None else replace(made, classes=integers_or_words(names))
+    return replace(made, classes=integers_or_words(names))
 
 
 def plan(
@@ -234,9 +216,8 @@ def plan(
     n_public: int,
     *,
     budget: PrivacyBudget,
+    like: tuple[Any, Any],
     n_classes: int | None = None,
-    like: tuple[Any, Any] | None = None,
-    curve: LearningCurve | Mapping[int, float] | None = None,
     n_teachers: int | None = None,
     teacher: str = "logistic",
     student: str = "auto",
@@ -258,26 +239,22 @@ def plan(
         Number m of public points.
     budget : PrivacyBudget
         Of the release; with a delta of 0 votes under Laplace noise are planned, and nothing else.
-    n_classes : int, optional
-        By default as many as occur in `like`, else two.
-    like : (X, y), optional
+    like : (X, y)
         Labelled rows that may be shown to anyone, encoded as the private ones will be: another
         year's data, or synthetic ones; X of shape (n_rows, n_features), y of shape (n_rows,).
         Teachers and students are tried on them, and record moments.
-    curve : LearningCurve or mapping of int to float, optional
-        Instead: accuracy of one learner after so many records, measured elsewhere or believed; one
-        figure is enough. With neither, a guess is made and stated.
+    n_classes : int, optional
+        By default as many as occur in `like`.
     n_teachers : int, optional
         K, where votes or silos exist already; then votes alone are planned.
     teacher, student : str
         Names as for `secretballot learn`.
     mechanism : str, optional
         Plan for votes by this mechanism alone, by its name for `PATEClassifier`; by default all
-        are weighed. Interactive voting can be planned with `like` alone.
+        are weighed.
     class_weight : "balanced" or mapping of class to float, optional
-        What decisions count each class for, as for `RecordMomentsClassifier`: the forecast is then
-        also of balanced accuracy and of the recall of the rarest class. Votes take none, so record
-        moments alone are planned.
+        What decisions count each class for, as for `RecordMomentsClassifier`. Votes take none, so
+        record moments alone are planned.
     basis : str or basis of `secretballot.bases`
         As for `RecordMomentsClassifier`.
     seed : int
@@ -292,18 +269,17 @@ def plan(
     Returns
     -------
     Plan
-        With a forecast of record moments where `like` is given, and neither `n_teachers` nor
-        `mechanism`; without any setting of votes where `class_weight` is given.
+        With a forecast of record moments where neither `n_teachers` nor `mechanism` is given;
+        without any setting of votes where `class_weight` is given, or where votes cannot do the
+        task.
 
     Raises
     ------
     ParameterError
-        If a number is out of its range, both `like` and `curve` are given, a name is unknown, or
-        no votes can do the task; then the message says about which epsilon or number of records
-        would do, and what record moments would reach.
+        If a number is out of its range, a name is unknown, or no votes can do the task and record
+        moments are not tried.
     DataError
-        If the stand-in is not a table with one class for each of at least 100 rows, or too few rows
-        of a rare class are left of it.
+        If the stand-in is not a table with one class for each of at least 100 rows.
 
     Privacy
     -------
@@ -311,64 +287,39 @@ def plan(
     them.
     """
     check_instance("budget", budget, PrivacyBudget)
-    rare = class_weight is not None
-    X, index, found = None, None, n_classes
-    if like is not None and (rare or curve is None):
-        X, index, found = checked_stand_in(like, n_classes)
-        names = names or _names_of(like[1], found)
-    if found is None and isinstance(class_weight, Mapping):
-        found = max(2, len(class_weight))
+    X, index, found = checked_stand_in(like, n_classes)
     price, learners = (budget.epsilon, budget.delta), (teacher, student)
-    sizes = n_records, n_public, found or 2
-    task = Task(*sizes, *price, *learners, class_weight)
-    made, problem = None, None
-    if rare:
-        _refuse_voting_settings(teacher, curve, n_teachers, mechanism)
+    task = Task(n_records, n_public, found, *price, *learners, class_weight, mechanism)
+    # noisy sums over records need a delta above 0; votes under Laplace noise do not
+    only_votes = n_teachers is not None or mechanism is not None or not budget.delta > 0
+    if class_weight is not None:
+        if n_teachers is not None or mechanism is not None:
+            raise ParameterError(
+                Parameter("class_weight"),
+                " is about record moments, and teachers and mechanisms are about votes; leave one"
+                " of the two out.",
+            )
         made = _plan_without_votes(task, index, seed)
     else:
         try:
-            made = plan_votes(
-                n_records,
-                n_public,
-                budget=budget,
-                n_classes=n_classes,
-                like=like,
-                curve=curve,
-                n_teachers=n_teachers,
-                teacher=teacher,
-                student=student,
-                mechanism=mechanism,
-                seed=seed,
-                progress=progress,
-            )
-        except ImpossibleTaskError as error:
-            problem = error
-    # noisy sums over records need a delta above 0; votes under Laplace noise do not
-    only_votes = n_teachers is not None or mechanism is not None or not budget.delta > 0
-    if index is None or (only_votes and not rare):
-        if made is None:
-            assert problem is not None
-            raise problem
-        return made
+            made = plan_votes(task, X, index, n_teachers=n_teachers, seed=seed, progress=progress)
+        except ImpossibleTaskError:
+            if only_votes:
+                raise
+            made = _plan_without_votes(task, index, seed)
+        if only_votes:
+            return made
     if say is not None:
         say("Trying record moments")
-    classes = tuple(range(task.n_classes)) if names is None else tuple(names)
+    classes = tuple(names or _names_of(like[1], found))
     weights = checked_weights(by_class(task.class_weight, classes), classes)
     moments = forecast_moments(
         task, X, index, class_weights=weights, basis=basis, seed=seed, progress=progress
     )
-    if made is not None:
-        return replace(made, moments=moments)
-    no_figure: tuple[str | Parameter, ...] = ()
-    if moments.rare_share is not None:
-        no_figure = (" ", *no_figure_parts(moments.rare_share, task.n_classes))
-    reached = share_range(moments.student_accuracy)
-    raise ImpossibleTaskError(
-        f"{problem} Record moments would reach {reached} (record-moments).", *no_figure
-    )
+    return replace(made, moments=moments)
 
 
-def _plan_without_votes(task: Task, index: IntArray | None, seed: int) -> Plan:
+def _plan_without_votes(task: Task, index: IntArray, seed: int) -> Plan:
     """Return a plan of record moments alone, whose forecast is still to come; `index` are the
     classes of a stand-in, of shape (n_rows,)."""
     student_by_name(task.student)
@@ -377,17 +328,14 @@ def _plan_without_votes(task: Task, index: IntArray | None, seed: int) -> Plan:
             Parameter("delta"),
             " is 0, and the noise of record moments needs more; give one, such as 1e-6.",
         )
-    # what always answering one class reaches: by chance, or by the stand-in
-    constant = 1 / task.n_classes
-    assumptions = ["One record is one unit, under add-remove."]
-    if index is not None:
-        constant = float(np.bincount(index).max() / len(index))
-        assumptions.append(
-            "Private records and public points are distributed like the rows of the stand-in of"
-            " each class."
-        )
-    source = "guess" if index is None else "stand-in"
-    return Plan(task, source, tuple(assumptions), None, (), constant, (), (), seed)
+    assumptions = (
+        "One record is one unit, under add-remove.",
+        "Private records and public points are distributed like the rows of the stand-in of each"
+        " class.",
+    )
+    # what always answering one class reaches
+    constant = float(np.bincount(index).max() / len(index))
+    return Plan(task, assumptions, None, (), constant, (), (), seed)
 
 
 def _names_of(y: Any, n_classes: int) -> tuple[Any, ...]:
@@ -395,25 +343,6 @@ def _names_of(y: Any, n_classes: int) -> tuple[Any, ...]:
     number."""
     found = np.unique(np.asarray(y)).tolist()
     return tuple(found) if len(found) == n_classes else tuple(range(n_classes))
-
-
-def _refuse_voting_settings(
-    teacher: str, curve: object, n_teachers: int | None, mechanism: str | None
-) -> None:
-    """Refuse settings of votes beside those of rare classes, which votes do not take."""
-    for name, given in (
-        ("teacher", teacher != "logistic"),
-        ("curve", curve is not None),
-        ("teachers", n_teachers is not None),
-        ("mechanism", mechanism is not None),
-    ):
-        if given:
-            raise ParameterError(
-                Parameter(name),
-                " is about votes, and ",
-                Parameter("class_weight"),
-                " is about record moments; leave one of the two out.",
-            )
 
 
 def classifier_by_plan(plan: Plan) -> PATEClassifier:
@@ -528,38 +457,18 @@ def _classes_of(frame: pd.DataFrame, target: str, expected: int | None) -> tuple
     return tuple(found)
 
 
-def check_plan_folder(folder: Path, settings: str | None = None) -> None:
-    """Refuse a folder in which a plan has no place, before planning and again with the plan.
-
-    Parameters
-    ----------
-    folder : Path
-    settings : str, optional
-        What is to be written to its plan.toml; another plan in the folder is then refused.
+def check_plan_folder(folder: Path) -> None:
+    """Refuse a folder that is not new or empty, or lies in the vault or the release of a run:
+    before planning and again with the plan.
 
     Raises
     ------
     DataError
-        If the folder is no folder, holds something else than this plan, or lies in the vault or the
-        release of a run.
+        If it is such a one.
     """
     check_outside_of_runs(folder)
-    place = Path(os.path.abspath(folder))
-    if not os.path.lexists(place):
-        return
-    if not place.is_dir():
-        raise DataError(f"{str(folder)!r} is a file; give a folder with --out.")
-    if not (place / PLAN_FILE).is_file():
-        # what a killed command left half written is no obstacle to the same command
-        if not all(is_draft_of(path.name, PLAN_FILE) for path in place.iterdir()):
-            raise DataError(
-                f"The folder {str(folder)!r} holds something else than a plan; give a new one with"
-                " --out."
-            )
-    elif settings is not None and (place / PLAN_FILE).read_bytes() != settings.encode():
-        raise DataError(
-            f"The folder {str(folder)!r} holds another plan; give a new one with --out."
-        )
+    if os.path.lexists(folder) and not (folder.is_dir() and not any(folder.iterdir())):
+        raise DataError(f"{str(folder)!r} exists; give a new folder with --out.")
 
 
 def write_plan(
@@ -579,7 +488,7 @@ def write_plan(
     ----------
     plan : Plan
     folder : Path
-        New, empty, or holding the same plan.
+        New or empty.
     schema : Schema, optional
         Columns of the public table, to be edited.
     watch : Watch, optional
@@ -596,11 +505,9 @@ def write_plan(
     DataError
         If the folder is refused (`check_plan_folder`) or cannot be written.
     """
-    settings = plan_toml(plan, given)
-    check_plan_folder(folder, settings)
-    # first, so that from the moment when anything is in the folder it is the folder of this plan
+    check_plan_folder(folder)
     contents = {
-        PLAN_FILE: settings.encode(),
+        PLAN_FILE: plan_toml(plan, given).encode(),
         JSON_FILE: _json(plan.to_json()),
         TEXT_FILE: f"{plan_text(plan)}{_NEXT}".encode(),
     }
@@ -611,7 +518,7 @@ def write_plan(
             contents |= {f"{name}.svg": picture.svg(), f"{name}.png": picture.png()}
     except MissingExtraError as error:
         (watch or Watch()).note(f"The pictures of the plan are left out: {error}", private=False)
-    _write_files(folder, contents)
+    write_files(folder, contents)
     return [folder / name for name in contents]
 
 
@@ -623,22 +530,6 @@ def plan_toml(plan: Plan, given: Mapping[str, Any] | None = None) -> str:
         key = "name" if name == "method" else name
         tables.setdefault(groups()[name], {})[key] = value
     return toml_text({**tables, "forecast": plan.forecast()})
-
-
-def _write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files into a folder, which is made where there is none."""
-    problem = ""
-    try:
-        make_folder(folder)
-        for name, content in contents.items():
-            write_file(folder / name, content)
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-    if problem:
-        raise DataError(
-            f"The plan cannot be written to {str(folder)!r} ({problem}); free space or give another"
-            " folder with --out."
-        )
 
 
 def _json(document: Mapping[str, Any]) -> bytes:

@@ -1,9 +1,8 @@
 """What a published student says of the rows of a table: block by block, from file to file."""
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,31 +11,15 @@ import numpy as np
 import pandas as pd
 
 from secretballot._typing import FloatArray
-from secretballot.data.cells import is_missing, texts_of
-from secretballot.data.columns import TextColumn
-from secretballot.data.near_misses import near_numbers
 from secretballot.data.reading import table_blocks
 from secretballot.drafts import draft_file, put_in_place
 from secretballot.exceptions import DataError
-from secretballot.report.extras import require_extra
-from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_outside_of_runs
 from secretballot.runs.questions import Watch
 from secretballot.runs.student_file import StudentFile, read_student_file
-from secretballot.runs.table_match import TableCells, misfits
+from secretballot.runs.table_match import TableCells, misfits, note_odd_cells
 
 ROLE = "table"
-_PARQUET = (".parquet", ".pq")
-#: What a column holds: one of it, and how a student reads it.
-_SPELLINGS = {
-    "numbers": ("a number", "with a decimal point and without units"),
-    "dates": ("a date", "as in 2020-02-29 or 2020-02-29 13:30:00"),
-    "lengths of time": ("a length of time", "as in 13:30:00 or 2 days 13:30:00"),
-    "vectors": (
-        "a vector of the right length",
-        "as in [0.5, -1, 2e-3], as many numbers as schema.json has in the center",
-    ),
-}
 
 
 def run_predict(
@@ -44,7 +27,6 @@ def run_predict(
     table: Path,
     out: Path | None = None,
     *,
-    schema: Path | None = None,
     overwrite: bool = False,
     reporter: Watch | None = None,
 ) -> int:
@@ -63,9 +45,7 @@ def run_predict(
     table : Path
         Raw rows, CSV or Parquet, with the columns of the public file of the release.
     out : Path, optional
-        CSV, or Parquet by its suffix; by default CSV to standard output.
-    schema : Path, optional
-        By default the schema.json beside the student.
+        A CSV file; by default standard output.
     overwrite : bool
         Whether a file in that place may be replaced.
     reporter : Watch, optional
@@ -76,51 +56,28 @@ def run_predict(
     DataError
         If a file cannot be read or written, columns are missing, or one that holds numbers for the
         student holds none in the first block of rows.
-    MissingExtraError
-        If Parquet needs a package that is not installed.
     """
-    watch, rows = reporter or Watch(), 0
-    found = read_student_file(student, schema=schema)
+    watch, cells = reporter or Watch(), TableCells()
+    found = read_student_file(student)
     if out is not None:
-        _check_place(out, {"table": table, "student": student, "schema": schema}, overwrite)
+        _check_place(out, {"table": table, "student": student}, overwrite)
     watch.step("Predicting")
-    unknown, unreadable = Counter[str](), Counter[str]()
     with _block_writer(out) as write:
         for frame in table_blocks(table, role=ROLE):
-            encoding = found.encoding(frame, role=ROLE)
-            unread = {name: int(which.size) for name, which in encoding.unreadable.items()}
-            if not rows:
-                _note_surplus(found, frame, watch)
-                _refuse_other_types(found, frame, unread)
+            encoding, first = found.encoding(frame, role=ROLE), cells.n_rows
+            cells.add(frame, encoding.odd)
+            if not first:
                 # the first rows speak for the rest, and a person sees it before the table ends
-                for one in misfits(found.schema, TableCells.of(frame, encoding)):
-                    if one.stops:
-                        watch.note(f"Column {one.name!r}: {one.words}.", private=False)
-            write(_predicted(found.model, encoding.matrix, rows))
-            unreadable.update(unread)
-            unknown.update({name: int(which.size) for name, which in encoding.unseen.items()})
-            rows += len(frame)
-    _note_cells(found, unknown, unreadable, watch)
-    return rows
+                _note_surplus(found, frame, watch)
+                _settle_first_rows(found, cells, watch)
+            write(_predicted(found.model, encoding.matrix, first))
+    note_odd_cells(found.schema, cells, watch, role=ROLE, private=False)
+    return cells.n_rows
 
 
-_DATABASE = b"SQLite format 3\0"  # how a ledger's file begins
-
-
-def _is_database(place: Path) -> bool:
-    try:
-        with place.open("rb") as file:
-            return file.read(len(_DATABASE)) == _DATABASE
-    except OSError as error:
-        raise DataError(
-            f"{str(place)!r} cannot be read ({type(error).__name__}), and may hold what must stay;"
-            " give another place with --out."
-        ) from None
-
-
-def _check_place(out: Path, read: Mapping[str, Path | None], overwrite: bool) -> None:
+def _check_place(out: Path, read: Mapping[str, Path], overwrite: bool) -> None:
     """Refuse a place that would put predictions over what they are made of, or into a run."""
-    # a device or a link would be replaced by the file, and so would an account
+    # a device or a link would be replaced by the file
     if out.is_symlink() or (out.exists() and not out.is_file()):
         raise DataError(f"{str(out)!r} is no regular file; give another place with --out.")
     if not out.parent.is_dir():
@@ -133,11 +90,9 @@ def _check_place(out: Path, read: Mapping[str, Path | None], overwrite: bool) ->
         return
     if not overwrite:
         raise DataError(f"{str(out)!r} exists; give another name, or add --overwrite.")
-    if _is_database(out):
-        raise DataError(f"{str(out)!r} is a database, such as a ledger; give another file.")
     for name, place in read.items():
         # a table that is not there is refused where it is read
-        if place is not None and Path(place).exists() and out.samefile(place):
+        if place.exists() and out.samefile(place):
             raise DataError(f"{str(out)!r} is the {name} itself; give another file with --out.")
 
 
@@ -149,49 +104,24 @@ def _note_surplus(found: StudentFile, frame: pd.DataFrame, watch: Watch) -> None
         watch.note(f"{surplus} {noun} not read by the student.", private=False)
 
 
-def _refuse_other_types(found: StudentFile, frame: pd.DataFrame, unread: dict[str, int]) -> None:
-    """Refuse columns in which numbers are due and none of the first rows that say anything has
-    one.
+def _settle_first_rows(found: StudentFile, cells: TableCells, watch: Watch) -> None:
+    """Tell of columns that mostly do not fit; refuse those in which numbers are due and no cell
+    that says anything has one.
 
     Raises
     ------
     DataError
-        Naming the first of them.
+        Naming the worst of them.
     """
-    for name, count in unread.items():
-        said = sum(not is_missing(text) for text in texts_of(frame[name]))
-        if count == said:
-            holds = next(one.holds for one in found.schema.columns if one.name == name)
-            near = near_numbers(texts_of(frame[name])) if holds == "numbers" else None
+    for one in misfits(found.schema, cells):
+        if one.share == 1 and not one.of_categories:
             raise DataError(
-                f"Column {name!r} of the {ROLE} holds no {holds} in its first {len(frame)} rows,"
-                f" and the student reads {holds} there{'' if near is None else f' ({near})'};"
-                f" write them {_SPELLINGS[holds][1]}, or leave the cells empty."
+                f"Column {one.name!r} of the {ROLE} does not fit: {one.words} in its first"
+                f" {cells.n_rows:,} rows; write them as the public file of the release does, or"
+                " leave the cells empty."
             )
-
-
-def _note_cells(
-    found: StudentFile, unknown: Counter[str], unreadable: Counter[str], watch: Watch
-) -> None:
-    """Say how many cells the student could not use."""
-    for column in found.schema.columns:
-        if unreadable[column.name]:
-            watch.note(
-                f"Column {column.name!r}: {count_text(unreadable[column.name], 'cell')} without"
-                f" {_SPELLINGS[column.holds][0]} where one is due; counted as missing.",
-                private=False,
-            )
-        if unknown[column.name]:
-            what = (
-                "without any word that the student knows"
-                if isinstance(column, TextColumn)
-                else "with a category that schema.json does not list"
-            )
-            watch.note(
-                f"Column {column.name!r}: {count_text(unknown[column.name], 'cell')} {what};"
-                ' counted as "other".',
-                private=False,
-            )
+        if one.stops:
+            watch.note(f"Column {one.name!r}: {one.words}.", private=False)
 
 
 def _predicted(model: Any, X: FloatArray, first: int) -> pd.DataFrame:
@@ -225,11 +155,7 @@ def _block_writer(out: Path | None) -> Iterator[Callable[[pd.DataFrame], None]]:
     problem = ""
     try:
         with draft_file(out) as (file, draft):
-            if out.suffix.lower() in _PARQUET:
-                with _parquet_writer(file) as write:
-                    yield write
-            else:
-                yield partial(_write_csv, file)
+            yield partial(_write_csv, file)
             put_in_place(file, draft, out)
     except OSError as error:
         problem = error.strerror or type(error).__name__
@@ -244,21 +170,3 @@ def _write_csv(file: Any, block: pd.DataFrame) -> None:
     """Write a block as CSV, the first one with a header."""
     first = bool(block["row"].iloc[0] == 0)
     block.to_csv(file, index=False, header=first, lineterminator="\n")
-
-
-@contextmanager
-def _parquet_writer(file: Any) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Give what writes blocks as Parquet."""
-    arrow = require_extra("pyarrow", "parquet")
-    parquet = require_extra("pyarrow.parquet", "parquet")
-    with ExitStack() as opened:
-        writer: Any = None
-
-        def write(block: pd.DataFrame) -> None:
-            nonlocal writer
-            table = arrow.Table.from_pandas(block, preserve_index=False).replace_schema_metadata()
-            if writer is None:
-                writer = opened.enter_context(parquet.ParquetWriter(file, table.schema))
-            writer.write_table(table)
-
-        yield write

@@ -5,7 +5,6 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,21 +12,20 @@ from secretballot._validation import shown
 from secretballot.accounting import teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.data.columns import VectorColumn
-from secretballot.drafts import release_above, write_file
+from secretballot.drafts import release_above
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.estimators import PATEClassifier
 from secretballot.learners.pate.mechanisms import choose_terms
-from secretballot.learners.training.account import refuse_beyond
 from secretballot.learners.training.learner import Learner
 from secretballot.learners.training.session import LabelingSession
 from secretballot.learners.training.trained import train_teachers
 from secretballot.named_learners import teacher_by_name
-from secretballot.runs.account import named_account, open_ledger
-from secretballot.runs.folder import check_outside_of_runs
+from secretballot.runs.account import Account, named_account
+from secretballot.runs.folder import check_outside_of_runs, write_files
 from secretballot.runs.method import Quote, Sizes, worker_processes
 from secretballot.runs.methods import VoteMethod
 from secretballot.runs.questions import Watch
-from secretballot.runs.spec import RunSpec
+from secretballot.runs.spec import RunSpec, toml_text
 from secretballot.runs.tables import LabelledTable, RunInputs
 from secretballot.vault import make_vault
 
@@ -35,37 +33,12 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _SETTINGS = "service.toml"
 
 
-@dataclass(frozen=True)
-class PrepareOutcome:
-    """What was prepared.
-
-    Attributes
-    ----------
-    vault, schema : Path
-    settings : Path
-        The settings of the service.
-    account : str
-        Where the ledger lies.
-    table : str
-        The lines of the settings about the dataset.
-    listed : bool
-        Whether they are in the settings; where these were there already, a person adds them.
-    planned, left : int
-        Queries of the stream, and those that were not asked yet.
-    """
-
-    vault: Path
-    schema: Path
-    settings: Path
-    account: str
-    table: str
-    listed: bool
-    planned: int
-    left: int
-
-
-def run_prepare(spec: RunSpec, watch: Watch | None = None) -> PrepareOutcome:
+def run_prepare(spec: RunSpec, watch: Watch | None = None) -> dict[str, Any]:
     """Train teachers on a private table, and begin a session that a service can answer from.
+
+    Returns what was prepared, as JSON values: where vault, schema, settings and ledger lie; the
+    lines of the settings about the dataset, and whether they are there (a person adds them to
+    settings that exist); the price, and the queries of the stream, in all and left.
 
     Repeated with the same tables and settings it goes on where it broke off: teachers that are
     there are kept, and a session that is paid for is not paid again.
@@ -93,20 +66,14 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> PrepareOutcome:
     Messages : for the curator alone; the schema and the settings hold public words.
     """
     watch = watch or Watch()
-    method, account = Stream(spec), named_account(spec)
+    method = Stream(spec)
     method.check()
-    inputs, quoted = method.quoted_inputs(account, watch, None, own=False)
-    spec = method.settle(quoted, watch)
     # before the long training: a ledger that does not admit the price says so now
+    account = Account(spec, named_account(spec))
+    inputs, quoted = method.quoted_inputs(account, method.settings.stream, watch, None)
+    spec = method.settle(quoted, watch)
     given, out, terms = method.settings, spec.output.out, method.terms(len(inputs.classes))
-    ledger = open_ledger(
-        account,
-        dataset=spec.dataset_name,
-        total=spec.total,
-        unit=inputs.unit,
-        relation=spec.budget.relation,
-    )
-    refuse_beyond(ledger, spec.price, given.stream)
+    ledger = account.opened(spec.total)
     watch.step("Training teachers")
     make_vault(method.vault)
     execution = spec.execution
@@ -131,25 +98,35 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> PrepareOutcome:
         purpose=spec.about.purpose or "queries online",
     )
     schema_file = out / f"{method.name}-schema.json"
-    _write_public(schema_file, json.dumps(inputs.schema.to_json(), indent=1) + "\n")
-    table = _table_of_settings(method, schema_file)
+    dataset = {
+        "title": spec.about.title or method.name,
+        "vault": method.vault.name,
+        "schema": schema_file.name,
+        "sessions": [given.stream],
+    }
+    bare = re.fullmatch(r"[A-Za-z0-9_-]+", method.name)
+    table = toml_text({f"datasets.{method.name if bare else json.dumps(method.name)}": dataset})
     settings = out / _SETTINGS
+    contents = {schema_file.name: json.dumps(inputs.schema.to_json(), indent=1) + "\n"}
     listed = not os.path.lexists(settings)
     if listed:
-        _write_public(settings, f'state = "state"\n\n{table}')
+        contents[_SETTINGS] = f'state = "state"\n\n{table}'
     else:
         # a person's file is not edited by a program
         listed = table in settings.read_text(encoding="utf-8")
-    return PrepareOutcome(
-        method.vault,
-        schema_file,
-        settings,
-        str(ledger.place),
-        table,
-        listed,
-        session.planned,
-        session.left,
-    )
+    write_files(out, {name: text.encode() for name, text in contents.items()})
+    return {
+        "vault": str(method.vault),
+        "schema": str(schema_file),
+        "settings": str(settings),
+        "ledger": str(ledger.place),
+        "table": table,
+        "listed": listed,
+        "epsilon": spec.price.epsilon,
+        "delta": spec.price.delta,
+        "queries": session.planned,
+        "left": session.left,
+    }
 
 
 class Stream(VoteMethod):
@@ -211,30 +188,3 @@ class Stream(VoteMethod):
         given = self.settings
         pool = teacher_shape(given.n_queries, n_classes, given.n_teachers)
         return choose_terms(given.mechanism, self.price, pool, n_queries=given.n_queries)
-
-
-def _table_of_settings(method: Stream, schema: Path) -> str:
-    """Return the dataset's lines of the settings. A string of JSON is one of TOML."""
-    lines = {
-        "title": method.spec.about.title or method.name,
-        "vault": method.vault.name,
-        "schema": schema.name,
-        "sessions": [method.settings.stream],
-    }
-    text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in lines.items())
-    bare = re.fullmatch(r"[A-Za-z0-9_-]+", method.name)
-    key = method.name if bare else json.dumps(method.name)
-    return f"[datasets.{key}]\n{text}"
-
-
-def _write_public(path: Path, text: str) -> None:
-    problem = ""
-    try:
-        write_file(path, text.encode())
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-    if problem:
-        raise DataError(
-            f"{path} cannot be written ({problem}); free the place, and repeat the command: nothing"
-            " is paid twice."
-        )

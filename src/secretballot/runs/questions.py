@@ -102,19 +102,14 @@ class Watch:
 
 
 @contextmanager
-def public_warnings_noted(watch: Watch) -> Iterator[None]:
-    """Pass on, as notes, those warnings of what is done inside that follow from public numbers.
+def warnings_dropped() -> Iterator[None]:
+    """Drop all warnings of what is done inside: a foreign learner's may quote private cells.
 
-    All others are dropped: a foreign learner's warning may quote private cells.
+    A learner that sets filters of its own, as some libraries do, is not heard either.
     """
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True):
         warnings.simplefilter("ignore")
-        warnings.simplefilter("always", WeakSignalWarning)
         yield
-    # a learner that sets filters of its own, as some libraries do, has its warnings caught as well
-    public = [one for one in caught if issubclass(one.category, WeakSignalWarning)]
-    for text in dict.fromkeys(str(warning.message) for warning in public):
-        watch.note(text, private=False)
 
 
 def cautions_of_price(budget: PrivacyBudget, records: int | None) -> Iterator[Caution]:

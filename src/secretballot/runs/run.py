@@ -13,15 +13,20 @@ from typing import Any
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.data.schema import Schema
 from secretballot.data.stored import forget_table
-from secretballot.publishing.job import ReleaseJob
 from secretballot.publishing.process import start_publishing
-from secretballot.publishing.release import ReleaseFolder, check_parts, publish
+from secretballot.publishing.release import check_parts, publish
 from secretballot.released import ReleasedLabels
-from secretballot.report.metrics import Metrics, metrics_of_student
-from secretballot.report.table_metrics import TableMetrics, metrics_of_table_student
-from secretballot.runs.account import ledger_of_run, place_of_account, state_of_account
+from secretballot.report.metrics import (
+    Metrics,
+    TableMetrics,
+    metrics_of_student,
+    metrics_of_table_student,
+)
+from secretballot.report.release.folder import ReleaseJob
+from secretballot.report.student.load import load_student
+from secretballot.runs.account import Account, place_of_account, settle_request
 from secretballot.runs.choice import chosen_words
-from secretballot.runs.evaluate import evaluate, verified_release
+from secretballot.runs.evaluate import evaluate, verified_certificate
 from secretballot.runs.folder import SPEC_FILE, RunFolder
 from secretballot.runs.method import Fitted, Method, Quote
 from secretballot.runs.methods import VoteInputs, method_of
@@ -125,9 +130,11 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
     if folder.finished:
         return _outcome_again(method.spec, folder, watch)
     with folder:
-        inputs, quoted = _quoted(method, folder, watch, folder.vault)
+        account = Account.of_run(spec, folder)
+        inputs, quoted = method.quoted_inputs(account, folder.request, watch, folder.vault)
         spec = method.settle(quoted, watch)
-        ledger = ledger_of_run(spec, folder, inputs.unit, watch)
+        ledger = account.opened(spec.total)
+        settle_request(folder, ledger, watch)
         # all that a person needs to repeat the run, and what `evaluate` asks where its records lie
         write_secret(folder.vault / SPEC_FILE, spec.to_toml(absolute=True).encode())
         watch.step(method.step)
@@ -136,8 +143,9 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
             folder.release, _job(method, inputs, fitted), damaged=folder.damaged, say=watch.step
         )
         forget_table(folder.vault)
-    metrics = _measured(made, inputs, watch)
-    return _outcome(spec, folder, made.certificate, metrics, resumed=folder.resumed)
+    metrics = _measured(folder, inputs, watch)
+    resumed = folder.resumed
+    return _outcome(spec, folder, account.place, made.certificate, metrics, resumed=resumed)
 
 
 def quote(spec: RunSpec, reporter: Watch | None = None) -> Quote:
@@ -151,8 +159,8 @@ def quote(spec: RunSpec, reporter: Watch | None = None) -> Quote:
     """
     watch = reporter or Watch()
     method, folder = _checked(spec)
-    inputs, quoted = _quoted(method, folder, watch, None)
-    return replace(quoted, account=state_of_account(method.spec, folder, inputs.unit))
+    account = Account.of_run(method.spec, folder)
+    return method.quoted_inputs(account, folder.request, watch, None)[1]
 
 
 def _checked(spec: RunSpec) -> tuple[Method, RunFolder]:
@@ -162,14 +170,6 @@ def _checked(spec: RunSpec) -> tuple[Method, RunFolder]:
     method.check()
     described = {**spec.identity(), **method.description()}
     return method, RunFolder(spec.output.out, json.loads(json.dumps(described, default=str)))
-
-
-def _quoted(
-    method: Method, folder: RunFolder, watch: Watch, vault: Path | None
-) -> tuple[Any, Quote]:
-    """Return the tables, and the quote with all that is to be asked."""
-    place = place_of_account(method.spec, folder)
-    return method.quoted_inputs(place, watch, vault, own=place == folder.ledger)
 
 
 def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
@@ -189,30 +189,25 @@ def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
         job,
         X_public=inputs.X_public,
         schema=replace(inputs.schema, classes=classes, target=spec.data.target).to_json(),
-        asked=fitted.asked,
-        abstentions=getattr(spec.method, "abstentions", "drop"),
         raw_rows=inputs.raw_rows,
         test=inputs.test_rows if spec.output.publish_metrics else None,
     )
 
 
-def _measured(made: ReleaseFolder, inputs: Any, watch: Watch) -> Metrics | TableMetrics | None:
+def _measured(folder: RunFolder, inputs: Any, watch: Watch) -> Metrics | TableMetrics | None:
     """Return the metrics of the published student, and say so where it cannot be measured."""
     test = getattr(inputs, "test_rows", None)
     if test is None:
         return None
-    if made.student is None:
-        watch.note(
-            "The student cannot be handed back by the process that fitted it, so it is not"
-            " measured.",
-            private=False,
-        )
+    file = folder.release / "student.onnx"
+    if not file.is_file():
+        watch.note("No student was published, so none is measured.", private=False)
         return None
-    classes = inputs.classes
+    student, classes = load_student(file), inputs.classes
     if not classes:
-        return metrics_of_table_student(made.student, *test)
+        return metrics_of_table_student(student, *test)
     points, index = test
-    return metrics_of_student(made.student, points, index, classes)
+    return metrics_of_student(student, points, index, classes)
 
 
 def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
@@ -224,7 +219,7 @@ def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
         If the release is damaged.
     """
     # the file is as anybody may have changed it since, so it is checked like a stranger's
-    certificate = verified_release(folder.root).certificate
+    certificate = verified_certificate(folder.root)
     watch.note(
         "This very run is finished already: nothing was done and nothing was spent. For another"
         " one, give another folder.",
@@ -234,13 +229,15 @@ def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
     forget_table(folder.vault)
     metrics, table = None, spec.output.evaluate
     if table is not None and (folder.release / "student.onnx").is_file():
-        metrics = evaluate([folder.root], table, spec.data.target).releases[0].metrics
-    return _outcome(spec, folder, certificate, metrics, resumed=False)
+        metrics = evaluate([folder.root], table, spec.data.target)[0][0].metrics
+    place = place_of_account(spec, folder)
+    return _outcome(spec, folder, place, certificate, metrics, resumed=False)
 
 
 def _outcome(
     spec: RunSpec,
     folder: RunFolder,
+    account: Path | DatabasePlace,
     certificate: dict[str, Any],
     metrics: Metrics | TableMetrics | None,
     *,
@@ -264,7 +261,7 @@ def _outcome(
         release=folder.release,
         vault=folder.vault,
         files=tuple(sorted(found.name for found in folder.release.iterdir())),
-        account=place_of_account(spec, folder),
+        account=account,
         resumed=resumed,
         chosen=chosen,
         candidates=candidates,

@@ -29,7 +29,6 @@ from pydantic.fields import FieldInfo
 from secretballot._naming import integers_or_words, named
 from secretballot._places import is_url, place_of, shown_place, table_name
 from secretballot._validation import (
-    Abstentions,
     BasisName,
     HeaderLine,
     Relation,
@@ -209,14 +208,28 @@ class Part(BaseModel):
                 field.description = " ".join(field.description.split())
 
     @classmethod
+    def settings(cls) -> dict[str, tuple[str, FieldInfo]]:
+        """Return attribute and field of every setting of this group, by its name."""
+        return {one.alias or key: (key, one) for key, one in cls.model_fields.items()}
+
+    @classmethod
     def only(cls, *names: str) -> "type[Part]":
         """Return this group with some of its fields, for the options of a verb."""
         fields: dict[str, Any] = {
-            name: (field.annotation, field)
-            for name, field in cls.model_fields.items()
-            if (field.alias or name) in names
+            key: (field.annotation, field)
+            for name, (key, field) in cls.settings().items()
+            if name in names
         }
         return create_model(cls.__name__, __base__=Part, **fields)
+
+    @classmethod
+    def of_tree(cls, tree: Mapping[str, Any]) -> Self:
+        """Return the settings of nested tables."""
+        try:
+            return cls.model_validate(tree)
+        except ValidationError as error:
+            problem = error.errors(include_url=False)[0]
+        raise _refusal(problem)
 
 
 class DataSpec(Part):
@@ -265,6 +278,11 @@ class DataSpec(Part):
         return "labels" if len(self.target) > 1 else "class"
 
     @property
+    def unit_kind(self) -> Literal["record", "user"]:
+        """Whose records are protected together."""
+        return "record" if self.unit is None else "user"
+
+    @property
     def aside(self) -> list[str]:
         """Columns that are never features, whichever file has them."""
         return [name for name in (*self.target, self.unit, *self.drop) if name is not None]
@@ -282,7 +300,7 @@ class BudgetSpec(Part):
     total: Pair | None = setting(None, "E,D", PRIVACY, mark="execution")
     """Limit of all releases; needed once, when the account is opened."""
     ledger: Account | None = setting(None, "PLACE", PRIVACY, mark="place")
-    """Account: a file, a folder, a database's URL, or own; by default $SECRETBALLOT_LEDGER, else
+    """Account: a file, a database's URL, or own; by default $SECRETBALLOT_LEDGER, else
     PRIVATE.ledger."""
     dataset: str | None = setting(None, panel=PRIVACY)
     """Public name of the private data; by default that of its file."""
@@ -336,8 +354,6 @@ class PateSpec(StudentSpec):
     strategy: str = setting("passive")
     """Which public points: passive, or in rounds disagreement, margin, entropy, committee,
     k-center, cluster."""
-    abstentions: Abstentions = setting("drop")
-    """What a student makes of queries without answer."""
 
 
 class RecordVotesSpec(StudentSpec):
@@ -455,9 +471,6 @@ class ForecastSpec(Part):
     n_classes: int | None = None
     student_accuracy: tuple[float, float, float] | None = None
     answered: tuple[float, float, float] | None = None
-    balanced_accuracy: tuple[float, float, float] | None = None
-    recall: tuple[float, float, float] | None = None
-    rare_class: int | None = None
 
 
 class RunSpec(Part):
@@ -518,15 +531,6 @@ class RunSpec(Part):
         """
         return cls.of_tree(Sources(files, fields).tree())
 
-    @classmethod
-    def of_tree(cls, tree: Mapping[str, Any]) -> Self:
-        """Return the settings of nested tables."""
-        try:
-            return cls.model_validate(tree)
-        except ValidationError as error:
-            problem = error.errors(include_url=False)[0]
-        raise _refusal(problem)
-
     @property
     def price(self) -> "PrivacyBudget":
         """The price of the release."""
@@ -562,9 +566,9 @@ class RunSpec(Part):
         """Return the settings that shape the release, as JSON values."""
         return _plain(
             {
-                name: getattr(part, field)
-                for part, field, name, mark in self._leaves()
-                if mark == "identity"
+                "method" if name == "name" else name: value
+                for _, name, value, field in self._leaves()
+                if _mark_of(field) == "identity"
             }
         )
 
@@ -572,22 +576,24 @@ class RunSpec(Part):
         """Return all settings that are not their defaults, as a file that `read` takes; with
         absolute paths from any folder."""
         tables: dict[str, dict[str, Any]] = {}
-        for group, part in self:
-            for name, field in type(part).model_fields.items() if group != "forecast" else ():
-                value, extra = getattr(part, name), field.json_schema_extra
-                if name == "name" or value != field.default:
-                    if isinstance(extra, dict) and extra["mark"] == "place":
-                        value = _written_place(value, absolute=absolute)
-                    tables.setdefault(group, {})[field.alias or name] = value
+        for group, name, value, field in self._leaves():
+            if name == "name" or value != field.default:
+                place = _mark_of(field) == "place"
+                written = _written_place(value, absolute=absolute) if place else value
+                tables.setdefault(group, {})[name] = written
         return toml_text({group: _plain(given) for group, given in tables.items()})
 
-    def _leaves(self) -> Iterator[tuple[Part, str, str, str]]:
+    def _leaves(self) -> Iterator[tuple[str, str, Any, FieldInfo]]:
+        """Yield group, name, value and field of every setting."""
         for group, part in self:
-            if group == "forecast":
-                continue
-            for name, field in type(part).model_fields.items():
-                extra: Any = field.json_schema_extra or {"mark": "identity"}
-                yield part, name, "method" if name == "name" else field.alias or name, extra["mark"]
+            for name, (key, field) in part.settings().items() if group != "forecast" else ():
+                yield group, name, getattr(part, key), field
+
+
+def _mark_of(field: FieldInfo) -> Mark:
+    extra: Any = field.json_schema_extra or {"mark": "identity"}
+    found: Mark = extra["mark"]
+    return found
 
 
 @cache
@@ -597,7 +603,7 @@ def groups() -> dict[str, str]:
     for group, field in RunSpec.model_fields.items():
         models: Any = METHOD_SPECS.values() if group == "method" else [field.annotation]
         for model in models if group != "forecast" else ():
-            found |= {(one.alias or key): group for key, one in model.model_fields.items()}
+            found |= dict.fromkeys(model.settings(), group)
     return {name: group for name, group in found.items() if name != "name"}
 
 
@@ -737,17 +743,6 @@ class Sources:
         return method, f"{telling} is a setting of {method}"
 
 
-#: Settings inside of another one, as in ``mechanism=sparse-vector:max_abstentions=3``.
-_WITHIN = {
-    "max_abstentions": "mechanism",
-    "threshold": "mechanism",
-    "max_answers": "mechanism",
-    "rank": "mechanism",
-    "most_named": "mechanism",
-    "round_size": "strategy",
-}
-
-
 def _of_method(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields with the settings that the name of the method means."""
     known = {one: [*METHOD_SPECS[one].model_fields] for one in METHODS}
@@ -770,10 +765,8 @@ def _refuse_unknown(names: Sequence[str], where: str = "") -> None:
     """Refuse names that are no settings, all at once, each with the one that was meant."""
     found = []
     for name in names:
-        meant = nearest(name.rpartition(".")[2], groups().keys() | _WITHIN)
-        if meant in _WITHIN:
-            meant = f"{_WITHIN[meant]}=NAME:{meant}=VALUE"
-        elif "." in name and meant is not None:
+        meant = nearest(name.rpartition(".")[2], groups())
+        if "." in name and meant is not None:
             meant = f"{groups()[meant]}.{meant}"
         found.append(shown(name) + (f" (did you mean {meant}?)" if meant else ""))
     if found:
@@ -873,15 +866,3 @@ def toml_value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
     return json.dumps(value, ensure_ascii=False)
-
-
-def shown_fields(*models: type[Part]) -> Iterator[tuple[str, FieldInfo]]:
-    """Yield the fields of groups that a help text shows, each name once."""
-    seen = set()
-    for model in models:
-        for name, field in model.model_fields.items():
-            extra: Any = field.json_schema_extra or {}
-            key = field.alias or name
-            if extra.get("panel") and key not in seen:
-                seen.add(key)
-                yield key, field

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from secretballot._typing import UnsignedArray
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import KeyedHashPartition
-from secretballot.data.frames import check_columns, class_indices, unit_ids
+from secretballot.data.frames import class_indices, unit_ids
 from secretballot.data.reading import table_blocks
 from secretballot.data.schema import Schema
 from secretballot.data.sources import Place, TableSource, source_of
@@ -26,9 +25,14 @@ from secretballot.learners.training.inputs import declared_classes
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.learners.training.shards import partition_key
 from secretballot.runs.questions import Watch
-from secretballot.runs.table_match import TableCells, misfits, settle_misfits
+from secretballot.runs.spec import DataSpec
+from secretballot.runs.table_match import (
+    PRIVATE,
+    TableCells,
+    check_labelled_columns,
+    settle_cells,
+)
 
-ROLE = "private file"
 BLOCK_ROWS = 2**16
 #: Places of which each unit marks one; how many are marked shows about how many units there are.
 _PLACES = 2**26
@@ -56,36 +60,11 @@ class StoredRecords:
     columns: tuple[str, ...] = field(repr=False)
 
 
-@dataclass(frozen=True)
-class StoredTableSpec:
-    """What is to be read, all of it public.
-
-    Attributes
-    ----------
-    place : path or URL
-    schema : Schema
-    target : str
-    classes : tuple
-    unit : str or None
-    """
-
-    place: Place
-    schema: Schema
-    target: str
-    classes: tuple[Any, ...]
-    unit: str | None
-
-    def identity(self) -> str:
-        """Return a digest of all that shapes the rows; private, as it depends on the file."""
-        named = [self.target, self.unit, list(self.classes), self.schema.to_json()]
-        text = json.dumps([source_of(self.place, role=ROLE).digest(), *named], default=str)
-        return hashlib.sha256(text.encode()).hexdigest()
-
-
 def read_to_disk(
-    spec: StoredTableSpec,
+    data: DataSpec,
+    schema: Schema,
+    classes: tuple[Any, ...],
     vault: Path | None,
-    check: Callable[[pd.DataFrame], None],
     settle: Callable[[TableCells], None],
     progress: Callable[[int], None],
     beside: PrivateRows | None = None,
@@ -97,10 +76,11 @@ def read_to_disk(
 
     Parameters
     ----------
-    spec : StoredTableSpec
+    data : DataSpec
+        The table, its target, of one of classes, its unit, and columns that are left out.
+    schema : Schema
+    classes : tuple
     vault : Path or None
-    check : callable
-        Takes the first block; raises where columns are missing or too many.
     settle : callable
         Takes which cells could not be read; raises where they are too many.
     progress : callable
@@ -114,39 +94,42 @@ def read_to_disk(
         If the table cannot be read, or a row has no class, none of the declared, or no unit; or if
         the vault cannot be written. No cell is named.
     """
-    writer, partition, identity = None, None, ""
-    with _kept_whole(spec.place, vault) as source:
+    writer, partition, identity, place = None, None, "", data.private or ""
+    with _kept_whole(place, vault) as source:
         if vault is not None:
-            public, identity = (spec.schema, spec.classes, spec.unit), spec.identity()
+            public = schema, classes, data.unit
+            identity = _identity(source.digest(), data.target[0], *public)
             found = StoredTable.found(vault, *public, identity)
             if found is not None:
                 if beside is not None:
                     beside.add_stored(found)
                 return StoredRecords(found, found.count_rows(), found.count_units(), found.columns)
             writer = TableWriter(vault, *public)
-        if spec.unit is not None:
+        if data.unit is not None:
             # without a vault units are only counted, by a key that nobody needs again
             key = entropy_bytes(32) if vault is None else partition_key(vault)
             partition = KeyedHashPartition(1, key)
         cells, units, columns = TableCells(), _UnitCount(), tuple[str, ...]()
-        for frame in table_blocks(spec.place, role=ROLE, rows=BLOCK_ROWS):
+        for frame in table_blocks(place, role=PRIVATE, rows=BLOCK_ROWS):
             first = cells.n_rows
             if not columns:
                 columns = tuple(map(str, frame.columns))
-                check(frame)
-            index = class_indices(frame, spec.target, spec.classes, role=ROLE, first_row=first)
-            rows, odd = spec.schema.compact(frame)
+                check_labelled_columns(data, frame, schema, role=PRIVATE)
+            index = class_indices(frame, data.target[0], classes, role=PRIVATE, first_row=first)
+            rows, odd = schema.compact(frame)
             cells.add(frame, odd)
             digests = None
-            if spec.unit is not None and partition is not None:
-                digests = partition.digests(unit_ids(frame, spec.unit, role=ROLE, first_row=first))
+            if data.unit is not None and partition is not None:
+                digests = partition.digests(
+                    unit_ids(frame, data.unit, role=PRIVATE, first_row=first)
+                )
                 units.add(digests)
             if beside is not None:
-                beside.add(spec.schema.widen(rows), None if digests is None else digests[:, 0])
+                beside.add(schema.widen(rows), None if digests is None else digests[:, 0])
             if writer is not None:
                 writer.add(rows, index, digests)
             progress(cells.n_rows)
-        n_units = cells.n_rows if spec.unit is None else units.estimate()
+        n_units = cells.n_rows if data.unit is None else units.estimate()
         settle(cells)
         table = None
         if writer is not None:
@@ -162,17 +145,25 @@ def read_to_disk(
     return StoredRecords(table, cells.n_rows, n_units, columns)
 
 
+def _identity(
+    digest: str, target: str, schema: Schema, classes: tuple[Any, ...], unit: str | None
+) -> str:
+    """Return a digest of all that shapes the rows; private, as it depends on the files."""
+    named = [digest, target, unit, list(classes), schema.to_json()]
+    return hashlib.sha256(json.dumps(named, default=str).encode()).hexdigest()
+
+
 @contextmanager
 def _kept_whole(place: Place, vault: Path | None) -> Iterator[TableSource]:
     """Refuse files that change while they are read; of what is refused no table stays."""
     # what is reported of the files is reported before they are read
-    source = source_of(place, role=ROLE)
+    source = source_of(place, role=PRIVATE)
     before = source.signatures()
     try:
         yield source
-        if source_of(place, role=ROLE).signatures() != before:
+        if source_of(place, role=PRIVATE).signatures() != before:
             raise DataError(
-                f"The {ROLE} {source.shown!r} was changed while it was read; repeat once nothing"
+                f"The {PRIVATE} {source.shown!r} was changed while it was read; repeat once nothing"
                 " writes to it."
             )
     except DataError:
@@ -251,18 +242,15 @@ def store_table(
     ...     schema=schema, target="ill", classes=["no", "yes"])
     StoredTable(n_columns=1, classes=['no', 'yes'], unit='record', records=<private>)
     """
-    spec = StoredTableSpec(place, schema, target, tuple(declared_classes(classes)), unit)
-
-    def check(frame: pd.DataFrame) -> None:
-        aside = {target, unit or target, *drop, *schema.ignored}
-        check_columns(frame, schema.names, role=ROLE, source=schema.source, aside=aside)
+    named = {"target": (target,), "unit": unit, "drop": drop, "accept_unseen": accept_unseen}
+    data = DataSpec.of_tree({"private": place, **named})
 
     def settle(cells: TableCells) -> None:
-        found = misfits(schema, cells)
         # a watch that nobody listens to: what is noted of private cells goes nowhere
-        settle_misfits(found, Watch(), role=ROLE, accepted=accept_unseen, private=True)
+        settle_cells(schema, cells, Watch(), role=PRIVATE, accepted=data.accept_unseen)
 
-    read = read_to_disk(spec, Path(vault), check, settle, progress or (lambda rows: None))
+    notice = progress or (lambda rows: None)
+    read = read_to_disk(data, schema, tuple(declared_classes(classes)), Path(vault), settle, notice)
     assert read.table is not None
     return read.table
 

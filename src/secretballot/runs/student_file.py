@@ -29,13 +29,10 @@ class StudentFile:
 
     Attributes
     ----------
-    path : Path
-        Its file.
     model : OnnxStudent
     schema : Schema
     """
 
-    path: Path
     model: OnnxStudent
     schema: Schema
 
@@ -48,18 +45,13 @@ class StudentFile:
             If columns that the student reads are missing.
         """
         missing = [name for name in self.schema.names if name not in frame.columns]
-        if not missing:
-            return self.schema.encoding(frame, role=role)
-        if len(missing) == len(self.schema.names):
+        if missing:
             raise DataError(
-                f"The {role} has none of the {len(missing)} columns that the student reads"
-                f" ({name_columns(missing)}); check that its first line is a header with these"
-                " names."
+                f"The {role} lacks {name_columns(missing)}, which the student reads; check that its"
+                " first line is a header, and add what is missing under the names of schema.json (a"
+                " cell may be empty where nothing is known)."
             )
-        raise DataError(
-            f"The {role} lacks {name_columns(missing)}, which the student reads; add what is"
-            " missing under the names of schema.json (a cell may be empty where nothing is known)."
-        )
+        return self.schema.encoding(frame, role=role)
 
 
 def release_of(path: Path) -> Path:
@@ -77,15 +69,13 @@ def release_of(path: Path) -> Path:
     return path / "release" if (path / "release").is_dir() else path
 
 
-def read_student_file(path: Path, *, schema: Path | None = None) -> StudentFile:
-    """Return the student of a release with the columns that it reads.
+def read_student_file(path: Path) -> StudentFile:
+    """Return the student of a release with the columns that it reads, by the schema.json beside it.
 
     Parameters
     ----------
     path : Path
         A release folder, the folder of a run, or a file of a student.
-    schema : Path, optional
-        By default the schema.json beside the student.
 
     Raises
     ------
@@ -99,18 +89,18 @@ def read_student_file(path: Path, *, schema: Path | None = None) -> StudentFile:
             f"The folder {str(folder)!r} holds no {STUDENT}; its README.txt says why it was left"
             " out."
         )
-    columns = schema or file.parent / SCHEMA
+    columns = file.parent / SCHEMA
     if not columns.is_file():
         raise DataError(
-            f"There is no {str(columns)!r} to say which columns the student reads; name the"
-            " schema.json of its release with --schema."
+            f"There is no {str(columns)!r} to say which columns the student reads; copy the"
+            " schema.json of its release there."
         )
-    found = StudentFile(file, load_student(file), Schema.read(columns))
+    found = StudentFile(load_student(file), Schema.read(columns))
     width = found.model.n_features_in_
     if width != len(found.schema.feature_names):
         raise DataError(
             f"The schema {str(columns)!r} encodes {len(found.schema.feature_names)} columns and the"
-            f" student reads {width}; give the schema.json of the same release with --schema."
+            f" student reads {width}; put the schema.json of the same release there."
         )
     return found
 

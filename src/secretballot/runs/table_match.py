@@ -6,6 +6,7 @@ columns and shares of their cells, never a cell.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import pandas as pd
 
@@ -13,10 +14,14 @@ from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
 from secretballot._validation import shown
 from secretballot.data.cells import OddCells, texts_of
 from secretballot.data.columns import Column, HashedTextColumn, OneHotColumn, TextColumn
+from secretballot.data.frames import check_columns, check_named
 from secretballot.data.near_misses import TEXTS_LOOKED_AT, near_categories, near_numbers
 from secretballot.data.schema import Encoding, Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.runs.questions import Watch
+from secretballot.runs.spec import DataSpec
+
+PRIVATE, PUBLIC, TEST = "private file", "public file", "test file"
 
 #: A run stops where more than this share of what a column says is nowhere in its encoding: the
 #: column then informs the model of fewer records than it leaves out.
@@ -133,34 +138,44 @@ def misfits(schema: Schema, found: TableCells, expected: TableCells | None = Non
     return sorted(found_ones, key=lambda one: (-one.share, one.name))
 
 
-def settle_misfits(
-    misfitting: Sequence[Misfit],
+def settle_cells(
+    schema: Schema,
+    found: TableCells,
     watch: Watch,
     *,
     role: str,
-    accepted: Collection[str],
-    private: bool,
+    accepted: Collection[str] = (),
+    expected: TableCells | None = None,
 ) -> None:
-    """Refuse a table with a column that mostly does not fit, unless that was accepted; tell of the
-    others.
+    """Refuse a table with a column that mostly does not fit, unless that was accepted; tell of
+    other misfits, and of the private table to the curator which cells count as missing.
 
     Parameters
     ----------
-    misfitting : sequence of Misfit
+    schema : Schema
+    found : TableCells
+        Of the table.
     watch : Watch
     role : str
         What the messages call the table.
     accepted : collection of str
         Columns that may be as they are.
-    private : bool
-        Whether the table is, so that the notes must not be published.
+    expected : TableCells, optional
+        Of the public table, whose own share is allowed for.
 
     Raises
     ------
     DataError
         Naming the columns, and what to do.
     """
-    stopping = [one for one in misfitting if one.stops and one.name not in accepted]
+    stopping, private = list[Misfit](), role == PRIVATE
+    for one in misfits(schema, found, expected):
+        if one.stops and one.name not in accepted:
+            stopping.append(one)
+        elif one.stops or one.of_categories:  # of a few that are no numbers the rows are listed
+            watch.note(f"Column {one.name!r} of the {role}: {one.words}.", private=private)
+    if private:
+        note_odd_cells(schema, found, watch, role=role, private=True)
     if stopping:
         listed = "; ".join(f"column {shown(one.name)}, {one.words}" for one in stopping[:_TOLD_OF])
         rest = name_columns([one.name for one in stopping[_TOLD_OF:]])
@@ -170,22 +185,54 @@ def settle_misfits(
             " points that have them, declare the column with --schema, leave it out with --drop, or"
             " go on with --set accept_unseen=COLUMN."
         )
-    for one in misfitting:
-        if one.stops or one.of_categories:  # of a few that are no numbers the rows are listed
-            watch.note(f"Column {one.name!r} of the {role}: {one.words}.", private=private)
 
 
-def note_unreadable(schema: Schema, found: TableCells, watch: Watch, *, role: str) -> None:
-    """Tell the curator which cells of a private table were read as missing."""
+def note_odd_cells(
+    schema: Schema, found: TableCells, watch: Watch, *, role: str, private: bool
+) -> None:
+    """Tell which cells of a table count as missing; of a public one also those that count as
+    "other", which a private one may have."""
     for column in schema.columns:
         odd = found.columns.get(column.name)
-        if odd is not None and odd.strange and not column.has_other:
+        if odd is not None and odd.strange and not (private and column.has_other):
             rows = name_rows(odd.first_rows, total=odd.strange)
+            counts_as = '"other"' if column.has_other else "missing"
             watch.note(
-                f"Column {column.name!r} of the {role} has {odd.strange} cells that are no"
-                f" {column.holds} and count as missing ({rows}).",
-                private=True,
+                f"Column {column.name!r} of the {role}: cells that"
+                f" {_misfit_words(column, schema.source)} and count as {counts_as}:"
+                f" {odd.strange:,} ({rows}).",
+                private=private,
             )
+
+
+def check_labelled_columns(
+    data: DataSpec, frame: pd.DataFrame, schema: Schema, *, role: str
+) -> None:
+    """Refuse a labelled table without the columns that it needs; only in the private one are extra
+    columns refused.
+
+    Raises
+    ------
+    DataError
+        Naming them.
+    """
+    if data.unit in data.target:
+        raise DataError(
+            f"The column of unit ids, {shown(data.unit)}, is the one with the labels; name the"
+            " column that says whose a record is with --unit."
+        )
+    aside = {*data.aside, *schema.ignored}
+    check = partial(
+        check_columns, frame, schema.names, role=role, source=schema.source, aside=aside
+    )
+    check(extra_allowed=True)
+    # before surplus columns are refused: a name misspelt makes the true one a surplus column
+    for target in data.target:
+        check_named(frame, target, "its label column with --target", role=role)
+    if role == PRIVATE:
+        if data.unit is not None:
+            check_named(frame, data.unit, "the column of unit ids with --unit", role=role)
+        check(extra_allowed=False)
 
 
 def check_accepted(accepted: Collection[str], schema: Schema) -> None:
@@ -214,15 +261,22 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %".replace(".0 %", " %")
 
 
+def _misfit_words(column: Column, source: str) -> str:
+    """Return what cells are, or have, for which a column has no place."""
+    if isinstance(column, OneHotColumn):
+        return f"are none of the {column.holds} of {source}"
+    if isinstance(column, HashedTextColumn):
+        return "have no word"
+    if isinstance(column, TextColumn):
+        return f"have none of the words of {source}"
+    return f"are no {column.holds}"
+
+
 def _mismatch_words(column: Column, strange: Sequence[str], share: float, source: str) -> str:
-    near, what = None, f"are no {column.holds}"
+    near = None
     if isinstance(column, OneHotColumn):
         near = near_categories(strange, column.categories)
-        what = f"are none of the {column.holds} of {source}"
-    elif isinstance(column, TextColumn):
-        what = f"have none of the words of {source}"
-        if isinstance(column, HashedTextColumn):
-            what = "have no word"
     elif column.holds == "numbers":
         near = near_numbers(strange)
-    return f"{percent(share)} of its cells {what}" + ("" if near is None else f": {near}")
+    what = f"{percent(share)} of its cells {_misfit_words(column, source)}"
+    return what + ("" if near is None else f": {near}")

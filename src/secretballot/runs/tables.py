@@ -6,7 +6,6 @@ cell.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,7 +27,6 @@ from secretballot.data.cells import (
 from secretballot.data.columns import Column, HashedTextColumn, MeasuredColumn, VectorColumn
 from secretballot.data.frames import (
     check_columns,
-    check_named,
     class_indices,
     memory_bytes,
     unit_ids,
@@ -51,18 +49,18 @@ from secretballot.learners.training.targets import number_of
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.runs.questions import Caution, Watch
 from secretballot.runs.spec import DataSpec, RunSpec
-from secretballot.runs.stored_records import StoredTableSpec, read_to_disk
+from secretballot.runs.stored_records import read_to_disk
 from secretballot.runs.table_match import (
-    Misfit,
+    PRIVATE,
+    PUBLIC,
+    TEST,
     TableCells,
     check_accepted,
-    misfits,
-    note_unreadable,
-    settle_misfits,
+    check_labelled_columns,
+    settle_cells,
 )
 from secretballot.teachers.records import unit_numbers
 
-PRIVATE, PUBLIC, TEST = "private file", "public file", "test file"
 #: Share of this machine's memory that a private table may take, as it is read or encoded.
 MOST_IN_MEMORY = 1 / 8
 #: How a label that is not there, and one that is, may be written where nobody says; by turns.
@@ -120,8 +118,8 @@ class RunInputs:
     public : DataFrame
         First rows of the public table, as they were read.
     X_public : ndarray of float, shape (n_public, n_features)
-    expected : TableCells
-        Cells of the public table that could not be read.
+    cells : dict of str to TableCells
+        Cells of each table that could not be read, by its role.
     test : LabelledTable or None
     private : LabelledTable, StoredTable or None
         In memory; or, of a table that is too large for it, on disk; None where that was only
@@ -152,10 +150,9 @@ class RunInputs:
         self.attempt(lambda: check_accepted(data.accept_unseen, self.schema))
         encoding = self.schema.encoding(self.public, role=PUBLIC)
         self.X_public: FloatArray = encoding.matrix
-        self.expected = TableCells.of(self.public, encoding)
+        self.cells = {PUBLIC: TableCells.of(self.public, encoding)}
         if data.schema_file is not None:
-            found = misfits(self.schema, self.expected)
-            self.attempt(lambda: self._settle(found, PUBLIC))
+            self._settle(self.schema, self.cells[PUBLIC], PUBLIC, None)
         self.test = None if evaluate is None else self._labelled(evaluate, TEST)[0]
         test = None if self.test is None else self.test.X
         rows = PrivateRows([self.X_public] if test is None else [self.X_public, test])
@@ -169,15 +166,6 @@ class RunInputs:
     def attempt(self, look: Callable[[], Found]) -> Found | None:
         """Return what a look finds; None where it refuses, and that is kept instead of raised."""
         return look()
-
-    def saw(self, role: str, frame: pd.DataFrame | None, cells: TableCells) -> None:
-        """Take the test or the private table as it was read, and its odd cells; no frame of a table
-        that was read block by block."""
-
-    @property
-    def unit(self) -> str:
-        """Whose records are protected together: "record" or "user"."""
-        return "record" if self._data.unit is None else "user"
 
     @property
     def for_fit(self) -> dict[str, Any]:
@@ -246,10 +234,11 @@ class RunInputs:
                 " labels, learn from one local file that fits into memory; give a part of it.",
             )
         read = read_to_disk(
-            StoredTableSpec(place, self.schema, data.target[0], self.classes, data.unit),
+            data,
+            self.schema,
+            self.classes,
             vault,
-            lambda frame: check_labelled_columns(data, frame, self.schema, role=PRIVATE),
-            lambda cells: self._note_cells(self.schema, cells, PRIVATE, None),
+            lambda cells: self._settle(self.schema, cells, PRIVATE, self.cells[PUBLIC]),
             lambda count: self._watch.progress(min(count, n_rows), n_rows),
             rows,
         )
@@ -273,26 +262,21 @@ class RunInputs:
         if own.names:
             encoding = own.encoding(frame, role=role)
             X = encoding.matrix if len(there) == len(schema.columns) else None
-            self._note_cells(own, TableCells.of(frame, encoding), role, frame)
+            self._settle(own, TableCells.of(frame, encoding), role, self.cells[PUBLIC])
         if role == PRIVATE and data.unit in frame.columns:
             units = self.attempt(lambda: unit_ids(frame, str(data.unit), role=role))
         return LabelledTable(X, targets, units), frame
 
-    def _note_cells(
-        self, schema: Schema, cells: TableCells, role: str, frame: pd.DataFrame | None
+    def _settle(
+        self, schema: Schema, cells: TableCells, role: str, expected: TableCells | None
     ) -> None:
-        """Refuse a labelled table whose cells mostly do not fit, and tell of those that do not;
-        only of the private one are cells reported that are empty of meaning or no numbers."""
-        self.saw(role, frame, cells)
-        self._settle(misfits(schema, cells, self.expected), role)
-        if role == PRIVATE:
-            note_unreadable(schema, cells, self._watch, role=role)
-
-    def _settle(self, found: Sequence[Misfit], role: str) -> None:
-        accepted, private = self._data.accept_unseen, role == PRIVATE
+        """Keep which cells of a table could not be read; refuse one whose cells mostly do not
+        fit."""
+        self.cells[role] = cells
+        accepted = self._data.accept_unseen
         self.attempt(
-            lambda: settle_misfits(
-                found, self._watch, role=role, accepted=accepted, private=private
+            lambda: settle_cells(
+                schema, cells, self._watch, role=role, accepted=accepted, expected=expected
             )
         )
 
@@ -358,17 +342,22 @@ def refuse_swapped(spec: RunSpec) -> None:
         If a file is in two places, or cannot be read.
     """
     private, evaluate = source_of(spec.private, role=PRIVATE), spec.output.evaluate
-    if source_of(spec.data.public or "").shares_file(private):
-        raise DataError(
-            "The public file is the private file, or a part of it; public rows are published, so"
-            " give rows that are known to everybody."
+    for role, place in ((PUBLIC, spec.data.public or ""), (TEST, evaluate)):
+        if place is not None and source_of(place).shares_file(private):
+            raise _refusal_of(role, evaluate, "is the private file, or a part of it")
+
+
+def _refusal_of(role: str, evaluate: Path | str | None, why: str) -> DataError:
+    """Return the refusal of the public or the test table, of which private rows are known."""
+    if role == PUBLIC:
+        return DataError(
+            f"The {PUBLIC} {why}; public rows are published, so give rows that are known to"
+            " everybody. Nothing was spent."
         )
-    if evaluate is not None and source_of(evaluate).shares_file(private):
-        raise DataError(
-            f"The test file {shown_place(evaluate)!r} is the private file, or a part of it; metrics"
-            " are exact and have no price, so give public labelled records with --evaluate, or"
-            " none."
-        )
+    return DataError(
+        f"The {TEST} {shown_place(evaluate)!r} {why}; metrics are exact and have no price, so give"
+        " public labelled records with --evaluate, or none. Nothing was spent."
+    )
 
 
 def table_digests(spec: RunSpec) -> dict[str, str | None]:
@@ -386,18 +375,10 @@ def table_digests(spec: RunSpec) -> dict[str, str | None]:
 
 def _refuse_private_rows(rows: PrivateRows, evaluate: Path | str | None) -> None:
     """Refuse a public and a test table, in this order, that hold private rows."""
-    if rows.hold(0):
-        raise DataError(
-            "The public file holds rows of the private file, more of them than chance explains, and"
-            " public rows are published; give rows that are known to everybody, and the private"
-            " file with all its equal rows. Nothing was spent."
-        )
-    if evaluate is not None and rows.hold(1):
-        raise DataError(
-            f"The test file {shown_place(evaluate)!r} holds rows of the private file, more"
-            " of them than chance explains; metrics are exact and have no price, so give public"
-            " labelled records with --evaluate, or none. Nothing was spent."
-        )
+    for place, role in enumerate((PUBLIC,) if evaluate is None else (PUBLIC, TEST)):
+        if rows.hold(place):
+            why = "holds rows of the private file, more of them than chance explains"
+            raise _refusal_of(role, evaluate, why)
 
 
 def refuse_nowhere(dropped: Sequence[str], where: str) -> None:
@@ -527,36 +508,6 @@ def schema_of(
             reason = schema.reasons[column.name]
             watch.note(f"Column {column.name!r} holds {column.holds}: {reason}.", private=False)
     return schema, frame
-
-
-def check_labelled_columns(
-    data: DataSpec, frame: pd.DataFrame, schema: Schema, *, role: str
-) -> None:
-    """Refuse a labelled table without the columns that it needs; only in the private one are extra
-    columns refused.
-
-    Raises
-    ------
-    DataError
-        Naming them.
-    """
-    if data.unit in data.target:
-        raise DataError(
-            f"The column of unit ids, {shown(data.unit)}, is the one with the labels; name the"
-            " column that says whose a record is with --unit."
-        )
-    aside = {*data.aside, *schema.ignored}
-    check = partial(
-        check_columns, frame, schema.names, role=role, source=schema.source, aside=aside
-    )
-    check(extra_allowed=True)
-    # before surplus columns are refused: a name misspelt makes the true one a surplus column
-    for target in data.target:
-        check_named(frame, target, "its label column with --target", role=role)
-    if role == PRIVATE:
-        if data.unit is not None:
-            check_named(frame, data.unit, "the column of unit ids with --unit", role=role)
-        check(extra_allowed=False)
 
 
 def targets_of(

@@ -3,13 +3,11 @@
 import asyncio
 import base64
 import json
-import logging
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
@@ -20,18 +18,24 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 import secretballot
+from secretballot.core.releasing import noise_source
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.session import SessionAnswers
 from secretballot.service import documents
-from secretballot.service.api_keys import ApiKey, ForwardClock, KeyRing, Role
-from secretballot.service.audit_log import AuditEntry, AuditLog
+from secretballot.service.access import Access, ApiKey, AuditEntry, Role
 from secretballot.service.collector import Collector
 from secretballot.service.console import add_console
-from secretballot.service.guard import Guard, noted, request_id_of
-from secretballot.service.json_logs import defect_of, event
+from secretballot.service.guard import Guard
 from secretballot.service.meters import Meters
 from secretballot.service.points import ARROW, JSON, PARQUET, body_of, is_json
-from secretballot.service.problems import KINDS, MEDIA_TYPE, ProblemError, problem_of, title_of
+from secretballot.service.problems import (
+    KINDS,
+    MEDIA_TYPE,
+    ProblemError,
+    log_trouble,
+    problem_of,
+    title_of,
+)
 from secretballot.service.served import AskedPoints, ServedDataset, ServedSession
 from secretballot.service.settings import ServiceSettings
 from secretballot.service.signatures import Signatures
@@ -49,7 +53,8 @@ Found = TypeVar("Found")
 
 
 class Service:
-    """What the addresses share: keys, datasets, collectors, numbers.
+    """What the addresses share: keys, datasets, collectors, numbers. Every dataset is opened, which
+    takes as long as teachers take to load.
 
     Parameters
     ----------
@@ -57,58 +62,34 @@ class Service:
     """
 
     def __init__(self, settings: ServiceSettings) -> None:
-        self.settings = settings
-        self.keys, self.audit = KeyRing(settings.state), AuditLog(settings.state)
+        self.settings, limits = settings, settings.limits
+        noise_source()  # loaded here: the first question would wait for it
         self.signatures = Signatures(settings.signing_key, settings.public_keys)
-        # after a date that was put back no expired key holds again
-        newest = self.audit.newest()
-        self.clock = ForwardClock(None if newest is None else datetime.fromisoformat(newest))
-        self.meters = Meters()
-        self.datasets: dict[str, ServedDataset] = {}
-        self.collectors: dict[tuple[str, str], Collector[AskedPoints, SessionAnswers]] = {}
+        self.access, self.meters = Access(settings.state), Meters()
+        self.datasets = {
+            name: ServedDataset(name, about, self.access, self.signatures)
+            for name, about in settings.datasets.items()
+        }
+        self.collectors: dict[tuple[str, str], Collector[AskedPoints, SessionAnswers]] = {
+            (name, session.name): Collector(
+                session.answer,
+                most_points=limits.group_points,
+                most_waiting=limits.waiting,
+                patience_s=limits.answer_seconds,
+            )
+            for name, dataset in self.datasets.items()
+            for session in dataset.sessions.values()
+        }
         self._large_bodies = asyncio.Semaphore(_LARGE_BODIES)
         self._ready = (-math.inf, False)
         self.stopping = False
-
-    def open(self) -> None:
-        """Open every dataset; it takes as long as teachers take to load."""
-        limits = self.settings.limits
-        for name, about in self.settings.datasets.items():
-            dataset = ServedDataset(name, about, self.audit, self.signatures)
-            self.datasets[name] = dataset
-            for session in dataset.sessions.values():
-                self.collectors[name, session.name] = Collector(
-                    self._measured_answer(session),
-                    most_points=limits.group_points,
-                    most_waiting=limits.waiting,
-                    patience_s=limits.answer_seconds,
-                )
 
     async def close(self) -> None:
         """Answer what waits, and let go of the files."""
         self.stopping = True
         for collector in self.collectors.values():
             await collector.close()
-        self.audit.close()
-
-    def _measured_answer(self, session: ServedSession) -> Callable[[Any], Any]:
-        place = (session.dataset, session.name)
-        points, left = self.meters.groups.labels(*place), self.meters.left.labels(*place)
-        questions = self.meters.questions.labels(*place)
-
-        def answer(group: Any) -> Any:
-            size = sum(len(asked.questions) for asked in group)
-            points.observe(size)
-            questions.inc(size)
-            replies = session.answer(group)
-            # all answers of a group say the same number, so one is enough
-            for reply in replies:
-                if isinstance(reply, SessionAnswers):
-                    left.set(reply.left)
-                    break
-            return replies
-
-        return answer
+        self.access.close()
 
     def key_of(self, request: Request) -> ApiKey:
         """Return the key of a request, if it is valid.
@@ -119,20 +100,12 @@ class Service:
             If it is missing, unknown, revoked or expired.
         """
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        key = self.keys.find(token.strip()) if scheme.lower() == "bearer" else None
+        key = self.access.find(token.strip()) if scheme.lower() == "bearer" else None
         if key is None:
             raise ProblemError("no-key", "A valid key is missing: Authorization: Bearer sb_...")
-        # before it can be refused: the log says whose request was
-        noted(request)["key"] = key.id
-        if key.revoked_at is not None:
-            raise ProblemError(
-                "no-key", f"The key {key.id} was revoked; ask the curator for another."
-            )
-        if key.has_expired(self.clock.now()):
-            raise ProblemError(
-                "no-key",
-                f"The key {key.id} expired at {key.expires_at}; ask the curator for another.",
-            )
+        if key.revoked_at is not None or key.has_expired:
+            said = "was revoked" if key.revoked_at else f"held until {key.expires}"
+            raise ProblemError("no-key", f"The key {key.id} {said}; ask the curator for another.")
         return key
 
     def dataset(self, request: Request, name: str, roles: tuple[Role, ...]) -> ServedDataset:
@@ -154,7 +127,6 @@ class Service:
             )
         if name not in self.datasets:
             raise ProblemError("not-found", "There is no such dataset; /v1/datasets lists them.")
-        noted(request)["dataset"] = name
         request.state.key = key
         return self.datasets[name]
 
@@ -171,13 +143,12 @@ class Service:
         sessions = self.dataset(request, dataset, roles).sessions
         if name not in sessions:
             raise ProblemError("not-found", "There is no such session; the dataset lists them.")
-        noted(request)["session"] = name
         return sessions[name]
 
     def download(self, request: Request, dataset: str, what: str) -> None:
         """Write into the audit log that something was downloaded."""
         key: ApiKey = request.state.key
-        self.audit.write(AuditEntry(request_id_of(request), key.id, "download", dataset, what))
+        self.access.write(AuditEntry(request.state.request_id, key.id, "download", dataset, what))
 
     @asynccontextmanager
     async def room_for_body(self, request: Request) -> AsyncIterator[None]:
@@ -218,27 +189,19 @@ class Service:
     def response_to(self, error: Exception, request: Request) -> Response:
         """Return the problem document of an error; one that nobody foresaw is logged by its
         type."""
-        problem = problem_of(error)
-        self.meters.problems.labels(problem.kind).inc()
-        noted(request)["problem"] = problem.kind
+        problem, request_id = problem_of(error), request.state.request_id
         if problem.status >= 500:
-            event(
-                "trouble",
-                level=logging.ERROR,
-                request_id=request_id_of(request),
-                problem=problem.kind,
-                **({} if isinstance(error, ProblemError) else defect_of(error)),
-            )
+            log_trouble(error, f"{problem.kind}, request {request_id}")
         return Response(
-            json.dumps(problem.document(request_id_of(request))),
+            json.dumps(problem.document(request_id)),
             problem.status,
             media_type=MEDIA_TYPE,
             headers=problem.headers,
         )
 
 
-def _json_response(document: Any, status: int = 200) -> Response:
-    return Response(json.dumps(document, allow_nan=False), status, media_type=JSON)
+def _json_response(document: Any) -> Response:
+    return Response(json.dumps(document, allow_nan=False), media_type=JSON)
 
 
 # --- what an endpoint is given ---
@@ -254,16 +217,11 @@ SessionName = Annotated[str, InPath(description="Name of a session", max_length=
 TheService = Annotated[Service, Depends(_service_of)]
 
 
-async def _dataset_for_anyone(
-    request: Request, service: TheService, dataset: DatasetName
-) -> ServedDataset:
-    return service.dataset(request, dataset, ANYONE)
+def _dataset_for(roles: tuple[Role, ...]) -> Any:
+    async def found(request: Request, service: TheService, dataset: DatasetName) -> ServedDataset:
+        return service.dataset(request, dataset, roles)
 
-
-async def _dataset_for_overseers(
-    request: Request, service: TheService, dataset: DatasetName
-) -> ServedDataset:
-    return service.dataset(request, dataset, OVERSEERS)
+    return Depends(found)
 
 
 async def _session_for_anyone(
@@ -272,8 +230,8 @@ async def _session_for_anyone(
     return service.session(request, dataset, session, ANYONE)
 
 
-AnyDataset = Annotated[ServedDataset, Depends(_dataset_for_anyone)]
-OverseenDataset = Annotated[ServedDataset, Depends(_dataset_for_overseers)]
+AnyDataset = Annotated[ServedDataset, _dataset_for(ANYONE)]
+OverseenDataset = Annotated[ServedDataset, _dataset_for(OVERSEERS)]
 AnySession = Annotated[ServedSession, Depends(_session_for_anyone)]
 
 _PROBLEM: dict[str, Any] = {
@@ -330,12 +288,13 @@ async def questions(request: Request) -> Response:
 
         def read(points: Any) -> AskedPoints:
             key: ApiKey = request.state.key
-            return AskedPoints(points, question_digests(points), key, request_id_of(request))
+            return AskedPoints(points, question_digests(points), key, request.state.request_id)
 
         asked = await _worked_on_points(request, service, served, read, quick=True)
-        noted(request)["points"] = str(len(asked.questions))
-        collector = service.collectors[served.dataset, served.name]
-        answers = await collector.ask(asked, len(asked.questions))
+        place, size = (served.dataset, served.name), len(asked.questions)
+        answers = await service.collectors[place].ask(asked, size)
+        service.meters.questions.labels(*place).inc(size)
+        service.meters.left.labels(*place).set(answers.left)
         return _json_response(_answers_document(served, answers))
 
     return await _shaped_response(service, request, work)
@@ -473,11 +432,13 @@ def own_key(request: Request, service: TheService) -> Any:
     """What the key may do, and how many new questions it has asked."""
     key = service.key_of(request)
     names = [name for name in service.datasets if key.covers(name)]
-    asked = {name: service.audit.asked(key.id, name) for name in names}
-    return {**key.public_fields(), "datasets": names, "asked": asked}
+    asked = {name: service.access.asked(key.id, name) for name in names}
+    return {**dict(key), "datasets": names, "asked": asked}
 
 
-@keyed.get("/v1/datasets", response_model=documents.Datasets, tags=["datasets"])
+@keyed.get(
+    "/v1/datasets", response_model=dict[str, list[documents.DatasetDocument]], tags=["datasets"]
+)
 async def list_datasets(request: Request, service: TheService) -> Any:
     """The datasets that the key may be used for."""
     key = service.key_of(request)
@@ -544,7 +505,7 @@ def audit(
     most: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Any:
     """Who asked how many points of the dataset, and who downloaded what."""
-    rows = service.audit.rows(served.name, after=after, most=most)
+    rows = service.access.rows(served.name, after=after, most=most)
     return {
         "rows": [asdict(row) for row in rows],
         "next_after": rows[-1].position if len(rows) == most else None,
@@ -564,22 +525,18 @@ async def metrics(request: Request, service: TheService) -> Response:
 # --- for everybody ---
 
 
-@public.get("/health/live", response_model=documents.Health, tags=["health"])
-async def live() -> Any:
+@public.get("/health/live", tags=["health"])
+async def live() -> dict[str, str]:
     """Whether the process runs."""
     return {"status": "live"}
 
 
-@public.get(
-    "/health/ready",
-    response_model=documents.Health,
-    responses={503: {"model": documents.Health}},
-    tags=["health"],
-)
-async def ready(service: TheService) -> Response:
+@public.get("/health/ready", tags=["health"])
+async def ready(service: TheService, response: Response) -> dict[str, str]:
     """Whether questions can be answered now: the ledgers can be read and nothing is stuck."""
     found = await service.ready()
-    return _json_response({"status": "ready" if found else "not ready"}, 200 if found else 503)
+    response.status_code = 200 if found else 503
+    return {"status": "ready" if found else "not ready"}
 
 
 @public.get("/signing-key", response_class=Response, responses=_PEM, tags=["keys"])
@@ -609,18 +566,13 @@ async def problem(kind: Annotated[str, InPath(max_length=80)]) -> dict[str, Any]
 
 
 def application(
-    settings: ServiceSettings,
-    *,
-    opened: bool = False,
-    on_stop: Callable[[], None] = lambda: None,
+    settings: ServiceSettings, *, on_stop: Callable[[], None] = lambda: None
 ) -> FastAPI:
-    """Return the service as an ASGI application.
+    """Return the service as an ASGI application, every dataset opened.
 
     Parameters
     ----------
     settings : ServiceSettings
-    opened : bool
-        Whether datasets are opened at once; by default when the server starts.
     on_stop : callable
         Called when the server stops, before the last answers.
 
@@ -630,18 +582,12 @@ def application(
         If a dataset cannot be opened.
     """
     service = Service(settings)
-    if opened:
-        service.open()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        if not opened:
-            await asyncio.to_thread(service.open)
-        event("started", datasets=sorted(service.datasets))
         yield
         on_stop()
         await service.close()
-        event("stopped")
 
     async def respond(request: Request, error: Exception) -> Response:
         return service.response_to(error, request)

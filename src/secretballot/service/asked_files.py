@@ -36,44 +36,29 @@ def points_of_file(path: Path, session: RemoteSession) -> Any:
                 f"{shown(path)} has {frame.shape[1]} columns, and a point of {session.request!r}"
                 f" has {columns['columns']} values; give these columns alone, under a header."
             )
-        kinds = [np.dtype(columns["dtype"]).kind in "biuf"] * frame.shape[1]
-        cells = [
-            _typed_cells(frame.iloc[:, place], number, str(frame.columns[place]), path)
-            for place, number in enumerate(kinds)
-        ]
-        return np.column_stack(cells)
-    names = [name for name, _, _ in columns["columns"]]
-    missing = [str(name) for name in names if name not in frame.columns]
+        number = np.dtype(columns["dtype"]).kind in "biuf"
+        return np.column_stack([_cells(frame, name, number, path) for name in frame.columns])
+    missing = [str(name) for name, _, _ in columns["columns"] if name not in frame.columns]
     if missing:
         raise DataError(f"{shown(path)} lacks {name_columns(missing)}; add what the session asks.")
     return pd.DataFrame(
-        {name: _typed_cells(frame[name], _is_number(kind), str(name), path) for name, kind, _ in
-         columns["columns"]}
-    )  # fmt: skip
+        {
+            name: _cells(frame, name, pd.api.types.is_numeric_dtype(kind), path)
+            for name, kind, _ in columns["columns"]
+        }
+    )
 
 
-def _is_number(kind: str) -> bool:
-    if kind == "category":
-        return False
-    with contextlib.suppress(TypeError, ValueError):
-        return bool(pd.api.types.is_numeric_dtype(pd.api.types.pandas_dtype(kind)))
-    return False
-
-
-def _typed_cells(column: "pd.Series[Any]", number: bool, name: str, path: Path) -> Any:
-    """Return cells as numbers or texts, empty ones as missing."""
-    texts = column.to_numpy(dtype=object)
+def _cells(frame: pd.DataFrame, name: Any, number: bool, path: Path) -> Any:
+    """Return the cells of a column as numbers or texts, empty ones as missing."""
+    cells = frame[name].replace("", None)
     if not number:
-        return np.array([None if cell == "" else cell for cell in texts], dtype=object)
-    numbers = pd.to_numeric(pd.Series(texts).replace("", None), errors="coerce")
-    given = np.array([cell not in ("", None) for cell in texts], dtype=np.bool_)
-    bad = np.flatnonzero(given & numbers.isna().to_numpy())
-    if len(bad):
-        raise DataError(
-            f"Column {shown(name)} of {shown(path)} has {len(bad)} cells that are no numbers (the"
-            f" first in row {int(bad[0]) + 1}); correct them."
-        )
-    return numbers.to_numpy(dtype=np.float64)
+        return cells.to_numpy(dtype=object)
+    with contextlib.suppress(TypeError, ValueError):
+        return pd.to_numeric(cells).to_numpy(dtype=np.float64)
+    raise DataError(
+        f"Column {shown(name)} of {shown(path)} has cells that are no numbers; correct them."
+    )
 
 
 def answers_table(answers: SessionAnswers, classes: Sequence[Any]) -> pd.DataFrame:

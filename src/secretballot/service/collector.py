@@ -7,23 +7,15 @@ for it does not.
 
 import asyncio
 import time
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from secretballot.service.problems import ProblemError, problem_of
 
 Asked = TypeVar("Asked")
 Reply = TypeVar("Reply")
-
-
-@dataclass(eq=False)
-class _Waiting(Generic[Asked, Reply]):
-    asked: Asked
-    size: int
-    reply: "asyncio.Future[Reply]"
 
 
 class Collector(Generic[Asked, Reply]):
@@ -54,7 +46,8 @@ class Collector(Generic[Asked, Reply]):
         self._answer = answer
         self._most_points, self._most_waiting = most_points, most_waiting
         self._patience = patience_s
-        self._waiting: deque[_Waiting[Asked, Reply]] = deque()
+        # who waits for a reply, with what they ask and how many points that is; and all points
+        self._waiting = OrderedDict[asyncio.Future[Reply], tuple[Asked, int]]()
         self._points = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="secretballot-answers")
         self._worker: asyncio.Task[None] | None = None
@@ -80,18 +73,20 @@ class Collector(Generic[Asked, Reply]):
             raise _late_problem()
         if self._points and self._points + size > self._most_waiting:
             raise ProblemError("busy", "Too many questions wait; nothing was asked.", retry_after=1)
-        mine = _Waiting(asked, size, asyncio.get_running_loop().create_future())
-        self._waiting.append(mine)
+        mine: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._waiting[mine] = (asked, size)
         self._points += size
         if self._worker is None:
             self._worker = asyncio.create_task(self._answer_waiting())
         try:
-            # who leaves or is late gives up its reply, and is asked no more unless that has begun
             async with asyncio.timeout(self._patience):
-                reply: Reply = await mine.reply
-                return reply
+                return await mine
         except TimeoutError:
             raise _late_problem() from None
+        finally:
+            # who leaves or is late gives up its reply and its place, and is asked no more unless
+            # that has begun
+            self._take(mine)
 
     async def close(self) -> None:
         """Refuse what comes, answer what waits, and end."""
@@ -105,39 +100,43 @@ class Collector(Generic[Asked, Reply]):
         try:
             while self._waiting:
                 group = self._next_group()
-                if not group:
-                    continue
                 self._began = time.monotonic()
                 replies: Sequence[Reply | ProblemError]
                 try:
                     # in the one thread for answers: the loop goes on taking requests
                     replies = await loop.run_in_executor(
-                        self._thread, self._answer, [one.asked for one in group]
+                        self._thread, self._answer, list(group.values())
                     )
                 except Exception as error:
                     replies = [problem_of(error) for _ in group]
                 finally:
                     self._began = None
-                for one, reply in zip(group, replies, strict=True):
+                for waiting, reply in zip(group, replies, strict=True):
                     # whoever was late or left has no use for a reply
-                    if one.reply.done():
+                    if waiting.done():
                         continue
                     if isinstance(reply, ProblemError):
-                        one.reply.set_exception(reply)
+                        waiting.set_exception(reply)
                     else:
-                        one.reply.set_result(reply)
+                        waiting.set_result(reply)
         finally:
             self._worker = None
 
-    def _next_group(self) -> "list[_Waiting[Asked, Reply]]":
-        group, points = list[_Waiting[Asked, Reply]](), 0
-        while self._waiting and (not group or points + self._waiting[0].size <= self._most_points):
-            one = self._waiting.popleft()
-            self._points -= one.size
-            if not one.reply.done():  # whoever was late or left is not asked
-                group.append(one)
-                points += one.size
+    def _next_group(self) -> dict[asyncio.Future[Reply], Asked]:
+        group, points = dict[asyncio.Future[Reply], Asked](), 0
+        while self._waiting:
+            reply, (asked, size) = next(iter(self._waiting.items()))
+            if group and points + size > self._most_points:
+                break
+            group[reply] = asked
+            self._take(reply)
+            points += size
         return group
+
+    def _take(self, reply: "asyncio.Future[Reply]") -> None:
+        """Take from those who wait one that does."""
+        if reply in self._waiting:
+            self._points -= self._waiting.pop(reply)[1]
 
 
 def _late_problem() -> ProblemError:

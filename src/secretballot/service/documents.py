@@ -4,6 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from secretballot.service.access import ApiKey
+
 
 class ProblemDocument(BaseModel):
     """Why a request is refused (RFC 9457)."""
@@ -121,12 +123,6 @@ class DatasetDocument(BaseModel):
     signatures: dict[str, Signature] = Field(description="Who signed each release")
 
 
-class Datasets(BaseModel):
-    """The datasets that the key may be used for."""
-
-    datasets: list[DatasetDocument]
-
-
 class Budget(BaseModel):
     """What may be spent on a dataset, what is spent, and what is left."""
 
@@ -157,19 +153,7 @@ class AuditRows(BaseModel):
     next_after: int | None = Field(description="Give as `after` for the next page; null at the end")
 
 
-class KeyDocument(BaseModel):
+class KeyDocument(ApiKey):
     """What the key may do, and what it has asked."""
 
-    id: str
-    role: str
-    owner: str
-    datasets: list[str]
-    quota: int | None
-    expires_at: str | None = Field(description="From then on it is refused; null: until revoked")
     asked: dict[str, int] = Field(description="New questions so far, by dataset")
-
-
-class Health(BaseModel):
-    """Whether the service works."""
-
-    status: str

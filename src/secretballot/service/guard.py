@@ -1,4 +1,4 @@
-"""Around every request: an id, a line in the log, numbers, and no word of an unforeseen error."""
+"""Around every request: an id, numbers, and no word of an unforeseen error."""
 
 import time
 import uuid
@@ -7,24 +7,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from secretballot.service.json_logs import event
-
 _HEADERS = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 )
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-
-
-def noted(request: Request) -> dict[str, Any]:
-    """Return what the line of the log says of a request, to be added to."""
-    fields: dict[str, Any] = request.scope["state"]["noted"]
-    return fields
-
-
-def request_id_of(request: Request) -> str:
-    """Return the id that a request got here."""
-    return str(noted(request)["request_id"])
 
 
 class Guard:
@@ -46,7 +33,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         request_id = str(uuid.uuid4())
-        scope.setdefault("state", {})["noted"] = {"request_id": request_id}
+        scope.setdefault("state", {})["request_id"] = request_id
         status, began = 0, time.monotonic()
 
         async def send_on(message: Message) -> None:
@@ -65,13 +52,9 @@ class Guard:
             if not status:
                 await response(scope, receive, send_on)
         finally:
-            self._record_request(scope, status, time.monotonic() - began)
-
-    def _record_request(self, scope: Scope, status: int, seconds: float) -> None:
-        # an address that nobody serves, and a method that nobody knows, may be anything
-        route = getattr(scope.get("route"), "path", "none")
-        method = scope["method"] if scope["method"] in _METHODS else "other"
-        self._service.meters.requests.labels(method, route, str(status)).inc()
-        self._service.meters.seconds.labels(route).observe(seconds)
-        scope["state"]["noted"] |= {"method": method, "route": route, "status": status}
-        event("request", **scope["state"]["noted"], ms=round(1000 * seconds, 1))
+            # an address that nobody serves, and a method that nobody knows, may be anything
+            route = getattr(scope.get("route"), "path", "none")
+            method = scope["method"] if scope["method"] in _METHODS else "other"
+            meters = self._service.meters
+            meters.requests.labels(method, route, str(status)).inc()
+            meters.seconds.labels(route).observe(time.monotonic() - began)

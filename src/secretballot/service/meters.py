@@ -1,10 +1,9 @@
-"""Numbers for Prometheus: requests, refusals, questions and groups; no private value.
+"""Numbers for Prometheus: requests, their times and questions; no private value.
 
 Times of answers depend on private data, so the numbers are for curators and auditors alone.
 """
 
 import os
-from typing import Any
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -20,7 +19,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 MULTIPROCESS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0)
-_POINTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
+_SESSION = ("dataset", "session")
 
 
 class Meters:
@@ -30,41 +29,28 @@ class Meters:
     """
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        own: dict[str, Any] = {"registry": self._registry}
+        self._registry = own = CollectorRegistry()
         self.requests = Counter(
             "secretballot_requests",
             "Requests answered.",
-            ["method", "route", "status"],
-            **own,
+            ("method", "route", "status"),
+            registry=own,
         )
         self.seconds = Histogram(
             "secretballot_request_seconds",
             "Time from request to answer.",
-            ["route"],
+            ("route",),
             buckets=_SECONDS,
-            **own,
+            registry=own,
         )
-        self.problems = Counter(
-            "secretballot_problems", "Requests refused, by kind of problem.", ["kind"], **own
-        )
-        self.questions = Counter(
-            "secretballot_questions", "Points asked.", ["dataset", "session"], **own
-        )
-        self.groups = Histogram(
-            "secretballot_group_points",
-            "Points answered in one group.",
-            ["dataset", "session"],
-            buckets=_POINTS,
-            **own,
-        )
+        self.questions = Counter("secretballot_questions", "Points asked.", _SESSION, registry=own)
         self.left = Gauge(
             "secretballot_questions_left",
             "Questions that are still paid for.",
-            ["dataset", "session"],
+            _SESSION,
             # workers share a session: what the last one saw is right, and a sum is not
             multiprocess_mode="mostrecent",
-            **own,
+            registry=own,
         )
 
     def text(self) -> tuple[bytes, str]:

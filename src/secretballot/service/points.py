@@ -15,8 +15,7 @@ from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 
 from secretballot.data.frames import frame_of_arrow
-from secretballot.exceptions import DataError
-from secretballot.service.problems import ProblemError
+from secretballot.service.problems import ProblemError, points_at_fault
 
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -99,26 +98,30 @@ def _plain_kind(media_type: str) -> str:
 
 
 def _table_of_json(content: bytes, columns: dict[str, Any], most: int) -> Any:
-    document = None
+    document: Any = None
     with contextlib.suppress(ValueError):  # of no JSON in UTF-8, or nested too deeply
         document = from_json(content, allow_inf_nan=False)
-    if not isinstance(document, dict) or set(document) != {"points"}:
-        raise ProblemError("unreadable", 'The body must be a JSON object of one field, "points".')
-    rows = document["points"]
+    rows = document.get("points") if isinstance(document, dict) and len(document) == 1 else None
     if not isinstance(rows, list) or not rows:
-        raise ProblemError("unreadable", '"points" must be a list of one point or more.')
+        raise ProblemError(
+            "unreadable",
+            'The body must be a JSON object of one field, "points": a list of one point or more.',
+        )
     _refuse_many(len(rows), most)
-    if columns["kind"] == "frame":
-        return _frame_of_rows(rows, [str(name) for name, _, _ in columns["columns"]])
-    if not all(isinstance(row, list) for row in rows):
-        raise ProblemError("wrong-points", "A point must be a list with one value for each column.")
+    form = dict if columns["kind"] == "frame" else list
+    if not all(isinstance(row, form) for row in rows):
+        said = "an object" if form is dict else "a list"
+        raise ProblemError("wrong-points", f"A point must be {said} with a value for each column.")
     width = columns["columns"]
-    if all(len(row) == width and _NUMBERS.issuperset(map(type, row)) for row in rows):
+    if form is list and all(
+        len(row) == width and _NUMBERS.issuperset(map(type, row)) for row in rows
+    ):
         with contextlib.suppress(OverflowError):  # an integer beyond the floats
             return np.array(rows, dtype=np.float64)
-    if not all(isinstance(cell, _CELL_KINDS) for row in rows for cell in row):
+    cells = (cell for row in rows for cell in (row.values() if form is dict else row))
+    if not all(isinstance(cell, _CELL_KINDS) for cell in cells):
         raise ProblemError("wrong-points", "A value of a point must be a number or a string.")
-    return rows
+    return rows if form is list else _frame_of_rows(rows, [str(name) for name, _, _ in width])
 
 
 def _refuse_many(points: int, most: int) -> None:
@@ -127,18 +130,12 @@ def _refuse_many(points: int, most: int) -> None:
 
 
 def _frame_of_rows(rows: list[Any], names: list[str]) -> pd.DataFrame:
-    if not all(isinstance(row, dict) for row in rows):
-        raise ProblemError(
-            "wrong-points", "A point must be an object with one value for each column."
-        )
     wanted = set(names)
     for row in rows:
         if set(row) != wanted:
             missing = sorted(wanted - set(row))
             said = f"misses {missing[0]!r}" if missing else "has a column that is not there"
             raise ProblemError("wrong-points", f"A point {said}; give the columns of the session.")
-        if not all(isinstance(cell, _CELL_KINDS) for cell in row.values()):
-            raise ProblemError("wrong-points", "A value of a point must be a number or a string.")
     # as objects: pandas would guess the type of a column by the values
     columns = {}
     for name in names:
@@ -161,12 +158,8 @@ def _frame_of_columnar(content: bytes, kind: str, most: int) -> pd.DataFrame:
         raise ProblemError("unreadable", f"The body is no {kind} that can be read.")
     if not table.num_rows or not table.num_columns:
         raise ProblemError("unreadable", "The table has no points.")
-    problem = ""
-    try:
+    with points_at_fault():
         return frame_of_arrow(table, "The table")
-    except DataError as error:
-        problem = str(error)
-    raise ProblemError("wrong-points", problem)
 
 
 def _arrow_errors() -> tuple[type[Exception], ...]:

@@ -4,7 +4,11 @@ The sentence is ours and names what was asked, the rule and the fix. Nothing tha
 private data is in it, and of an error that nobody foresaw only that there was one.
 """
 
-from collections.abc import Mapping
+import logging
+import os
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from fastapi.exceptions import RequestValidationError
@@ -18,9 +22,11 @@ from secretballot.exceptions import (
     ParameterError,
     ResourceError,
     SamplerError,
+    SecretBallotError,
 )
 
 MEDIA_TYPE = "application/problem+json"
+_LOG = logging.getLogger("uvicorn.error")
 
 
 class Kind(NamedTuple):
@@ -103,6 +109,30 @@ class ProblemError(Exception):
             "detail": self.detail,
             "instance": f"urn:uuid:{request_id}",
         }
+
+
+@contextmanager
+def points_at_fault() -> Iterator[None]:
+    """Turn what is wrong with points that were sent into the problem of it."""
+    try:
+        yield
+        return
+    except DataError as error:
+        said = str(error)
+    raise ProblemError("wrong-points", said)
+
+
+def log_trouble(error: BaseException, about: str) -> None:
+    """Log an error: its type, the innermost of our own lines in its traceback, and its message
+    where that is ours; any other may quote a private cell."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "secretballot" in f.filename]
+    place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+    ours = isinstance(error, SecretBallotError | ProblemError)
+    said = f": {error}" if ours else ""
+    text = plain_line(f"{about}: {type(error).__name__} at {place or 'no line of ours'}{said}")
+    # handed on without asking whether logging is disabled: it is for all threads while a teacher
+    # votes, and this line would be lost
+    _LOG.handle(_LOG.makeRecord(_LOG.name, logging.ERROR, "", 0, text, (), None))
 
 
 def problem_of(error: BaseException) -> ProblemError:

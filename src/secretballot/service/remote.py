@@ -2,17 +2,15 @@
 
 import base64
 import contextlib
-import io
 import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import quote, urlsplit
 
 import numpy as np
-from scipy import sparse
 
 from secretballot._validation import check_count, check_name, check_positive, plain_line, shown
 from secretballot.accounting import PrivacyBudget
@@ -27,10 +25,8 @@ from secretballot.exceptions import (
 from secretballot.learners.training.inputs import as_matrix, single_point
 from secretballot.learners.training.session import SessionAnswer, SessionAnswers
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.signature import SIGNATURE_BYTES
 from secretballot.report.extras import require_extra
 
-_ARROW = "application/vnd.apache.arrow.stream"
 _LONGEST_WAIT_S = 10.0
 _AGAIN = (429, 503)
 
@@ -164,24 +160,25 @@ class RemoteSession:
         Raises
         ------
         DataError
-            If the files cannot be written.
+            If the files cannot be written, or the signature is none.
         ServiceError
-            If the service cannot be asked, or its signature is none.
+            If the service cannot be asked.
         """
         place = Path(folder)
-        content, headers = self._line.fetch_bytes(f"{self._address}/certificate")
-        signature, problem = _signature_in(headers), ""
+        response = self._line.response("GET", f"{self._address}/certificate")
+        signature, problem = response.headers.get("certificate-signature"), ""
         try:
             place.mkdir(parents=True, exist_ok=True)
             (place / "certificate.sig").unlink(missing_ok=True)  # of an earlier certificate
-            (place / "certificate.json").write_bytes(content)
+            (place / "certificate.json").write_bytes(response.content)
             if signature is not None:
-                (place / "certificate.sig").write_bytes(signature)
-        except OSError as error:
-            problem = error.strerror or type(error).__name__
+                (place / "certificate.sig").write_bytes(base64.b64decode(signature))
+        except (OSError, ValueError) as error:  # what came may be no signature
+            problem = getattr(error, "strerror", None) or type(error).__name__
         if problem:
             raise DataError(f"The certificate cannot be written into {place} ({problem}).")
-        return None if signature is None else plain_line(headers.get("certificate-key", ""))
+        found = response.headers.get("certificate-key", "")
+        return None if signature is None else plain_line(found)
 
     @property
     def used(self) -> int:
@@ -213,7 +210,7 @@ class RemoteSession:
         answers, left, refusal = list[Mapping[str, Any]](), 0, None
         for part in self._parts_of(X):
             try:
-                document = self._line.fetch("POST", f"{self._address}/questions", *_body_of(part))
+                document = self._line.fetch("POST", f"{self._address}/questions", _body_of(part))
                 answers += document["answers"]
                 left = int(document["left"])
             except BudgetError as error:
@@ -231,7 +228,7 @@ class RemoteSession:
         """Return how many new questions the rows of `X`, of shape (n, n_features), are; nothing is
         asked. A point that comes again in a further part of a large table is counted again."""
         documents = (
-            self._line.fetch("POST", f"{self._address}/preview", *_body_of(part))
+            self._line.fetch("POST", f"{self._address}/preview", _body_of(part))
             for part in self._parts_of(X)
         )
         return sum(int(document["new"]) for document in documents)
@@ -265,31 +262,13 @@ class RemoteSession:
             If the service refuses or cannot answer now.
         """
         body = _body_of(as_matrix("X", X))
-        found = self._line.fetch("POST", f"{self._address}/released", *body)
+        found = self._line.fetch("POST", f"{self._address}/released", body)
         return ReleasedLabels.from_json(found)
 
     def transcript(self) -> ReleasedLabels:
         """Return all answers of the session so far with its certificate, in the order in which they
         were asked."""
         return ReleasedLabels.from_json(self._line.fetch("GET", f"{self._address}/released"))
-
-
-def _signature_in(headers: Mapping[str, str]) -> bytes | None:
-    """Return the signature that came with a certificate, None where there is none.
-
-    Raises
-    ------
-    ServiceError
-        If what came is none.
-    """
-    text = headers.get("certificate-signature")
-    if text is None:
-        return None
-    with contextlib.suppress(ValueError):
-        found = base64.b64decode(text, validate=True)
-        if len(found) == SIGNATURE_BYTES:
-            return found
-    raise ServiceError("The signature of the certificate is none; report it to the service.")
 
 
 #: Means the answer to a point of a request that found everything spent.
@@ -327,49 +306,25 @@ def _chosen_address(document: Mapping[str, Any], dataset: str | None, session: s
 # --- points as bodies ---
 
 
-def _body_of(table: Any) -> tuple[bytes, str]:
-    """Return points as the body of a request and its media type."""
-    if hasattr(table, "iloc"):
-        return _body_of_frame(table)
-    matrix: Any = table
-    dense = matrix.toarray() if sparse.issparse(table) else np.asarray(table)
-    return _json_body(dense.tolist())
-
-
-def _body_of_frame(frame: Any) -> tuple[bytes, str]:
-    """Return a frame as an Arrow stream; as JSON where that cannot be made here."""
-    try:
-        import pyarrow as pa
-
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-        sink = io.BytesIO()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        return sink.getvalue(), _ARROW
-    except (ImportError, ValueError, TypeError):  # columns of several types are no Arrow columns
-        rows = zip(*(frame[name].tolist() for name in frame.columns), strict=True)
-        names = [str(name) for name in frame.columns]
-        return _json_body([dict(zip(names, row, strict=True)) for row in rows])
-
-
-def _json_body(points: list[Any]) -> tuple[bytes, str]:
-    """Return points as JSON, missing values as null.
+def _body_of(table: Any) -> bytes:
+    """Return points, of shape (n, n_features), as the body of a request; missing values as null.
 
     Raises
     ------
     DataError
         If a cell is neither a number nor a string.
     """
-    plain = [
-        {name: _json_cell(cell) for name, cell in row.items()}
-        if isinstance(row, dict)
-        else [_json_cell(cell) for cell in row]
-        for row in points
-    ]
-    try:
-        return json.dumps({"points": plain}, allow_nan=False).encode(), "application/json"
-    except (TypeError, ValueError):
-        pass
+    points: list[Any]
+    if hasattr(table, "iloc"):
+        columns = {str(name): map(_json_cell, table[name].tolist()) for name in table.columns}
+        points = [
+            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+        ]
+    else:
+        dense: Any = table.toarray() if hasattr(table, "toarray") else np.asarray(table)
+        points = [[_json_cell(cell) for cell in row] for row in dense.tolist()]
+    with contextlib.suppress(TypeError, ValueError):
+        return json.dumps({"points": points}, allow_nan=False).encode()
     raise DataError(
         "X has cells that cannot be sent, such as infinities or dates; give numbers and strings."
     )
@@ -409,66 +364,56 @@ class _Line:
             follow_redirects=False,
         )
 
-    def fetch(self, method: str, path: str, *body: Any) -> Mapping[str, Any]:
-        """Return what the service says to a request, with a body and its media type or without."""
-        return self._document(self._response_after_retries(method, path, *body))
+    def fetch(self, method: str, path: str, body: bytes | None = None) -> Mapping[str, Any]:
+        """Return the document with which the service answers a request."""
+        found, response = None, self.response(method, path, body)
+        with contextlib.suppress(ValueError):
+            found = response.json()
+        if isinstance(found, dict):
+            return found
+        raise ServiceError("The service answered with no document; check the address.")
 
-    def fetch_bytes(self, path: str) -> tuple[bytes, Mapping[str, str]]:
-        """Return the very bytes at an address, and their headers."""
-        response = self._response_after_retries("GET", path)
-        self._document(response)  # raises where the service refused
-        return bytes(response.content), response.headers
-
-    def close(self) -> None:
-        """Let go of the connections."""
-        self._client.close()
-
-    def _response_after_retries(
-        self, method: str, path: str, content: bytes | None = None, kind: str = ""
-    ) -> Any:
-        headers = {} if content is None else {"Content-Type": kind}
-        for attempt in range(self.retries + 1):
-            response = None
-            with contextlib.suppress(self._httpx.TransportError):
-                response = self._client.request(
-                    method, f"{self.url}{path}", content=content, headers=headers
-                )
-            wait = self._wait_before(attempt, response)
-            if wait is None:
-                break
-            time.sleep(wait)
-        return response
-
-    def _wait_before(self, attempt: int, response: Any) -> float | None:
-        """Return after how many seconds to send a request again, None where it is over.
+    def response(self, method: str, path: str, body: bytes | None = None) -> Any:
+        """Return the answer of the service to a request, once it gets through.
 
         Only what comes of itself is waited for: neither a refusal nor a wrong request.
-        """
-        over = response is not None and response.status_code not in _AGAIN
-        if over or attempt >= self.retries:
-            return None
-        asked = "" if response is None else str(response.headers.get("retry-after", ""))
-        seconds = float(asked) if asked.isascii() and asked.isdigit() and len(asked) < 6 else 0.0
-        return min(_LONGEST_WAIT_S, max(seconds, 0.1 * 2.0**attempt))
-
-    def _document(self, response: Any) -> Mapping[str, Any]:
-        """Return what a service answered.
 
         Raises
         ------
         BudgetError, DataError, LedgerError, ServiceError
             By the kind of problem.
         """
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        for attempt in range(self.retries + 1):
+            response = None
+            with contextlib.suppress(self._httpx.TransportError):
+                response = self._client.request(
+                    method, f"{self.url}{path}", content=body, headers=headers
+                )
+            through = response is not None and response.status_code not in _AGAIN
+            if through or attempt == self.retries:
+                break
+            asked = "" if response is None else str(response.headers.get("retry-after", ""))
+            seconds = float(asked) if asked.isdecimal() else 0.0
+            time.sleep(min(_LONGEST_WAIT_S, max(seconds, 0.1 * 2.0**attempt)))
         if response is None:
             raise ServiceError(
                 f"The service at {shown(self.url)} cannot be reached; check the address, or try"
                 " later."
             )
+        if response.status_code != 200:
+            self._refuse(response)
+        return response
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._client.close()
+
+    @staticmethod
+    def _refuse(response: Any) -> NoReturn:
         found = None
         with contextlib.suppress(ValueError):
             found = response.json()
-        if response.status_code == 200 and isinstance(found, dict):
-            return found
         about = found if isinstance(found, dict) else {}
         kind = str(about.get("type", "")).rpartition("/")[2]
         # words from elsewhere, which may end up on a terminal

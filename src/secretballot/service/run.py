@@ -16,13 +16,36 @@ from typing import Any
 from secretballot.drafts import draft_folder, hold_draft, sweep_drafts
 from secretballot.exceptions import DataError
 from secretballot.report.extras import require_extra
-from secretballot.service.json_logs import LOGGING, defect_of, event
 from secretballot.service.settings import ServiceSettings
 
 #: Folder of temporary files where the numbers of all workers meet, and what names it to them.
 _NUMBERS, _NUMBERS_AT = "secretballot-numbers", "PROMETHEUS_MULTIPROC_DIR"
 _LATE_S = 1.0  # seconds for what comes after the last answer of a stop
 _HANGS_S = 60  # after which a worker that does not even say that it lives is replaced
+
+
+class NoTracebacks(logging.Formatter):
+    """A line for each record, of an exception its type alone: its message may quote anything."""
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - the name is logging's
+        """Return the type of an exception."""
+        return str(ei[0].__name__)
+
+
+#: What the server says of itself, and of errors, goes to standard error; requests are the proxy's
+#: to log.
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "plain": {
+            "()": NoTracebacks,
+            "fmt": "%(asctime)s %(levelname)s [%(process)d] %(message)s",
+        }
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "loggers": {"uvicorn": {"handlers": ["stderr"], "level": "INFO", "propagate": False}},
+}
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
@@ -87,7 +110,7 @@ def _serve_alone(settings: ServiceSettings, listening: socket.socket) -> None:
     from secretballot.service.app import application
 
     # opened here: what cannot be is reported before anything listens
-    app = application(settings, opened=True, on_stop=_end_soon)
+    app = application(settings, on_stop=_end_soon)
     _settle_memory()
     # the server has stopped in order when it raises the signal again: an end, not a death
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -100,7 +123,7 @@ def _serve_together(settings: ServiceSettings, listening: socket.socket) -> None
 
     from secretballot.service.app import application
 
-    application(settings, opened=True)  # what cannot be opened is said before anything listens
+    application(settings)  # what cannot be opened is said before anything listens
     made = functools.partial(_worker_application, settings)
     workers = Multiprocess(_config_of(settings, made, factory=True), [listening])
     workers.run()
@@ -114,12 +137,13 @@ def _worker_application(settings: ServiceSettings) -> Any:
     from uvicorn.config import STARTUP_FAILURE
 
     from secretballot.service.app import application
+    from secretballot.service.problems import log_trouble
 
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     try:
-        app = application(settings, opened=True, on_stop=_end_soon)
+        app = application(settings, on_stop=_end_soon)
     except Exception as error:
-        event("trouble", level=logging.ERROR, **defect_of(error))
+        log_trouble(error, "a worker could not begin")
         sys.exit(STARTUP_FAILURE)  # the first process is to end, not to start another
     _settle_memory()
     return app

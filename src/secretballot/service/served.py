@@ -3,7 +3,6 @@
 import hashlib
 import itertools
 import json
-import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,18 +23,15 @@ from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.session import LabelingSession, SessionAnswers
 from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE_FILE
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.service.api_keys import ApiKey
-from secretballot.service.audit_log import AuditEntry, AuditLog
-from secretballot.service.json_logs import defect_of, event
+from secretballot.service.access import Access, ApiKey, AuditEntry
 from secretballot.service.points import points_in
-from secretballot.service.problems import ProblemError, problem_of
+from secretballot.service.problems import ProblemError, log_trouble, points_at_fault, problem_of
 from secretballot.service.settings import DatasetSettings
 from secretballot.service.signatures import Signatures
 from secretballot.vault import read_secret
 
 _LARGEST_FILE = 1 << 30  # bytes of a file of a release
 _MOST_FAILURES = 2  # requests of a group that fail by themselves, one after the other
-_MOST_NAMED = 20  # requests of a group, in a line of the log
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +63,7 @@ class ServedSession:
     dataset : str
         In addresses; the session goes by its request.
     session : LabelingSession
-    audit : AuditLog
+    access : Access
     schema : Schema, optional
         By which points are encoded before they are asked.
     """
@@ -76,11 +72,11 @@ class ServedSession:
         self,
         dataset: str,
         session: LabelingSession,
-        audit: AuditLog,
+        access: Access,
         schema: Schema | None = None,
     ) -> None:
         self.dataset, self.name, self.session = dataset, session.request, session
-        self._audit, self.schema = audit, schema
+        self._access, self.schema = access, schema
         self.columns = session.columns if schema is None else _columns_of(schema, session)
         self._transcript: tuple[tuple[int, bool], dict[str, Any]] | None = None
         self._verified: tuple[str, dict[str, Any]] | None = None
@@ -98,12 +94,8 @@ class ServedSession:
             given = _encoded_points(given, self.schema)
         elif self._takes_as_they_are(given):
             return given
-        problem = ""
-        try:
+        with points_at_fault():
             return self.session.points(given)
-        except DataError as error:
-            problem = str(error)
-        raise ProblemError("wrong-points", problem)
 
     def _takes_as_they_are(self, points: Any) -> bool:
         """Return whether points are in the teachers' own type already.
@@ -143,7 +135,7 @@ class ServedSession:
     def _answered_at_once(
         self, group: Sequence[AskedPoints]
     ) -> list[SessionAnswers | ProblemError]:
-        counted = _Counted(self, group, self._audit)
+        counted = _Counted(self, group, self._access)
         joined = _joined_tables([asked.points for asked in group])
         problem: ProblemError | None = None
         answers: SessionAnswers | None = None
@@ -178,15 +170,8 @@ class ServedSession:
     def _logged_problem(self, error: Exception, group: Sequence[AskedPoints]) -> ProblemError:
         """Return the public problem of an error; log the detailed one."""
         problem = problem_of(error)
-        event(
-            "trouble",
-            level=logging.ERROR,
-            requests=[asked.request_id for asked in group[:_MOST_NAMED]],
-            problem=problem.kind,
-            dataset=self.dataset,
-            session=self.name,
-            **defect_of(error),
-        )
+        first = f"request {group[0].request_id} and {len(group) - 1} more"
+        log_trouble(error, f"{problem.kind}, {self.dataset}/{self.name}, {first}")
         return problem
 
     def entry(self, asked: AskedPoints, new: int) -> AuditEntry:
@@ -244,12 +229,8 @@ class ServedSession:
         ProblemError
             If a point was asked that is not among them.
         """
-        problem = ""
-        try:
+        with points_at_fault():
             return self.session.released(points).to_json()
-        except DataError as error:
-            problem = str(error)
-        raise ProblemError("wrong-points", problem)
 
     def describe(self) -> dict[str, Any]:
         """Return the terms of the session and how far it has come; public."""
@@ -282,10 +263,8 @@ class _Counted:
         Of the requests that are beyond their quota.
     """
 
-    def __init__(
-        self, served: ServedSession, group: Sequence[AskedPoints], audit: AuditLog
-    ) -> None:
-        self._served, self._group, self._audit = served, group, audit
+    def __init__(self, served: ServedSession, group: Sequence[AskedPoints], access: Access) -> None:
+        self._served, self._group, self._access = served, group, access
         ends = np.cumsum([0, *(len(asked.questions) for asked in group)]).tolist()
         self.rows = [slice(*bounds) for bounds in itertools.pairwise(ends)]
         self.new: list[set[bytes]] = []
@@ -301,7 +280,7 @@ class _Counted:
         """
         admitted, paid, counted = new.copy(), set[bytes](), list[set[bytes]]()
         refusals: list[ProblemError | None] = []
-        with self._audit.admitting() as fits:
+        with self._access.admitting() as fits:
             for asked, rows in zip(self._group, self.rows, strict=True):
                 own = {asked.questions[row] for row in np.flatnonzero(new[rows])} - paid
                 refusal = None
@@ -324,7 +303,7 @@ class _Counted:
                 entry = self._served.entry(asked, -missing)
                 entries.append(replace(entry, action="return", outcome=why))
         if entries:
-            self._audit.write(*entries)
+            self._access.write(*entries)
 
 
 class ServedDataset:
@@ -335,7 +314,7 @@ class ServedDataset:
     name : str
         In addresses.
     settings : DatasetSettings
-    audit : AuditLog
+    access : Access
     signatures : Signatures
 
     Raises
@@ -347,13 +326,13 @@ class ServedDataset:
     """
 
     def __init__(
-        self, name: str, settings: DatasetSettings, audit: AuditLog, signatures: Signatures
+        self, name: str, settings: DatasetSettings, access: Access, signatures: Signatures
     ) -> None:
         self.name, self.title = name, settings.title or name
         schema = None if settings.encoding is None else Schema.read(settings.encoding)
         self.sessions = {
             request: ServedSession(
-                name, LabelingSession.reopen(settings.vault, request=request), audit, schema
+                name, LabelingSession.reopen(settings.vault, request=request), access, schema
             )
             for request in settings.sessions
         }
@@ -474,20 +453,15 @@ def _encoded_points(points: Any, schema: Schema) -> Any:
     ProblemError
         Naming the column and the point.
     """
-    problem = ""
-    try:
+    with points_at_fault():
         found = schema.encoding(points, role="table of points")
-    except DataError as error:
-        problem = str(error)
-    if not problem:
-        if not found.unreadable:
-            return found.matrix
-        name, rows = next(iter(found.unreadable.items()))
-        problem = (
+    for name, rows in found.unreadable.items():
+        raise ProblemError(
+            "wrong-points",
             f"The column {shown(name)} of point {int(rows[0]) + 1} cannot be read; give what the"
-            " schema says, or null."
+            " schema says, or null.",
         )
-    raise ProblemError("wrong-points", problem)
+    return found.matrix
 
 
 def _quota_problem(asked: AskedPoints, new: int) -> ProblemError:

@@ -31,7 +31,9 @@ def _checked_address(name: str) -> str:
 
 
 def _beside_the_file(path: Path, about: ValidationInfo) -> Path:
-    """Return a path of the file, which starts at the file's folder."""
+    """Return a path of the file, which starts at the file's folder and is not that folder."""
+    if path == Path():
+        raise ParameterError(f"{shown(str(path))} is the folder of the settings; name another.")
     return Path((about.context or {}).get("folder", "")) / path
 
 

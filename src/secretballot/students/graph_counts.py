@@ -179,8 +179,8 @@ class GraphCountsClassifier(VoteShareClassifier):
     signal_, misfit_, noise_ : float
         Standard deviations as shares of the teachers, as in `NoisyCountsClassifier`.
     log_evidence_ : float
-    pool_, reach_, frequencies_, modes_ : ndarray
-        The graph of the public pool, as in `NeighbourGraph`.
+    graph_ : NeighbourGraph
+        Of the public pool.
     coef_ : ndarray of shape (n_modes, n_outputs)
     intercept_ : ndarray of shape (n_outputs,)
     n_features_in_ : int
@@ -204,8 +204,7 @@ class GraphCountsClassifier(VoteShareClassifier):
         # points that were asked.
         n_neighbors = check_count("n_neighbors", self.n_neighbors)
         graph = NeighbourGraph.build(pool, n_neighbors, check_count("n_modes", self.n_modes))
-        self.pool_, self.reach_ = graph.pool, graph.reach
-        self.frequencies_, self.modes_ = graph.frequencies, graph.modes
+        self.graph_ = graph
         moments = Moments.empty(graph.n_modes, shares.shape[1])
         for rows, block in dense_blocks(X):
             moments.add(graph.place(block), shares[rows])
@@ -221,10 +220,7 @@ class GraphCountsClassifier(VoteShareClassifier):
         return fits[best]
 
     def _blocks(self, X: Any) -> Iterator[FloatArray]:
-        graph = NeighbourGraph(
-            self.pool_, self.reach_, self.frequencies_, self.modes_, self.n_neighbors
-        )
-        return (graph.place(block) for _, block in dense_blocks(X))
+        return (self.graph_.place(block) for _, block in dense_blocks(X))
 
 
 def _weighted_moments(moments: Moments, weights: FloatArray) -> Moments:

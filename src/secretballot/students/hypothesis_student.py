@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import FloatArray
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, Parameter
 from secretballot.hypotheses import DecisionStumps, Hypothesis, HypothesisClass
 from secretballot.released import ReleasedLabels
 
@@ -94,19 +94,10 @@ class HypothesisStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises
         ------
-        ParameterError
-            If `hypotheses` is no class of hypotheses.
         DataError
             If there are more than two classes, all weights are zero, or points or weights do not
             fit the class of hypotheses.
         """
-        if self.hypotheses is not None and not isinstance(self.hypotheses, HypothesisClass):
-            raise ParameterError(
-                Parameter("hypotheses"),
-                f" is a {type(self.hypotheses).__name__}; give a HypothesisClass, such as"
-                " Thresholds().",
-            )
-        # Weights are refused before the search: with none positive every hypothesis is as good.
         points, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         self.classes_, index = np.unique(labels, return_inverse=True)

@@ -446,7 +446,7 @@ def landmark_root(landmarks: FloatArray, length: float) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class _Candidate:
+class VoteModel:
     """One model of the votes: how points are scaled and, for a Gaussian kernel, landmarks (of
     rank > 0)."""
 
@@ -505,10 +505,8 @@ class NoisyCountsClassifier(VoteShareClassifier):
         what the model leaves unexplained, and of the released noise.
     log_evidence_ : float
         Log marginal likelihood of the chosen model; comparable between models of the same release.
-    mean_, scale_ : ndarray of shape (n_features_in_,)
-    landmarks_ : ndarray of shape (n_landmarks, n_features_in_)
-        Scaled public points; none under the linear kernel.
-    length_ : float
+    model_ : VoteModel
+        How points are scaled, and the landmarks of the kernel.
     coef_ : ndarray of shape (n_features_in_ or n_landmarks, n_outputs)
     intercept_ : ndarray of shape (n_outputs,)
         One output for two classes, else one per class.
@@ -534,7 +532,7 @@ class NoisyCountsClassifier(VoteShareClassifier):
         kernel = check_choice("kernel", self.kernel, KERNELS)
         n_landmarks = check_count("n_landmarks", self.n_landmarks, minimum=2)
 
-        def fitted(candidates: list[_Candidate]) -> list[tuple[_Candidate, Posterior]]:
+        def fitted(candidates: list[VoteModel]) -> list[tuple[VoteModel, Posterior]]:
             return [(one, one.fit(X, shares, self.noise_**2)) for one in candidates]
 
         nothing = np.empty((0, X.shape[1])), 1.0, np.empty((0, 0))
@@ -542,9 +540,9 @@ class NoisyCountsClassifier(VoteShareClassifier):
         chosen = rng.permutation(pool.shape[0])[:n_landmarks]
         landmarks = np.vstack([block for _, block in dense_blocks(pool[np.sort(chosen)])])
         scalings: tuple[Standardiser, ...] = Standardiser.learn(pool)
-        tried: list[tuple[_Candidate, Posterior]] = []
+        tried: list[tuple[VoteModel, Posterior]] = []
         if kernel != "gaussian" and X.shape[1] <= _LINEAR_COLUMNS:
-            tried = fitted([_Candidate(scaling, *nothing) for scaling in scalings])
+            tried = fitted([VoteModel(scaling, *nothing) for scaling in scalings])
             if kernel == "auto":
                 scalings = (max(tried, key=_log_evidence_of)[0].standardiser,)
         if kernel != "linear" or not tried:
@@ -556,23 +554,20 @@ class NoisyCountsClassifier(VoteShareClassifier):
             )
         model, posterior = max(tried, key=_log_evidence_of)
         self.kernel_ = "gaussian" if len(model.landmarks) else "linear"
-        self.mean_, self.scale_ = model.standardiser.mean, model.standardiser.scale
-        self.landmarks_, self.length_, self.root_ = model.landmarks, model.length, model.root
+        self.model_ = model
         return posterior
 
     def _blocks(self, X: Any) -> Iterator[FloatArray]:
-        scaling = Standardiser(self.mean_, self.scale_)
-        model = _Candidate(scaling, self.landmarks_, self.length_, self.root_)
-        return (features for _, features in model.blocks(X))
+        return (features for _, features in self.model_.blocks(X))
 
 
-def _log_evidence_of(fit: tuple[_Candidate, Posterior]) -> float:
+def _log_evidence_of(fit: tuple[VoteModel, Posterior]) -> float:
     return fit[1].log_evidence
 
 
 def _landmark_candidate(
     standardiser: Standardiser, landmarks: FloatArray, length: float
-) -> _Candidate:
+) -> VoteModel:
     points = standardiser.apply(landmarks)
     scaled = length * median_distance(points)
-    return _Candidate(standardiser, points, scaled, landmark_root(points, scaled))
+    return VoteModel(standardiser, points, scaled, landmark_root(points, scaled))

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.metaestimators import available_if
 
 from secretballot._rows import take_rows
 from secretballot._seeded import own_global_states, public_seed, with_own_seeds
@@ -61,6 +62,10 @@ class NumberStudent(RegressorMixin, ReleasedStudent):  # type: ignore[misc]
         return np.clip(numbers.reshape(-1), *self.bounds)
 
 
+def _have_probabilities(student: Any) -> bool:
+    return all(hasattr(one, "predict_proba") for one in student.students)
+
+
 # scikit-learn ships no types
 @dataclass(eq=False, repr=False)
 class LabelsStudent(ClassifierMixin, ReleasedStudent):  # type: ignore[misc]
@@ -105,21 +110,11 @@ class LabelsStudent(ClassifierMixin, ReleasedStudent):  # type: ignore[misc]
         """Return which labels the classifiers give, 0 and 1 of shape (n_points, n_labels)."""
         return np.column_stack([np.asarray(one.predict(X)) for one in self.students])
 
+    # scikit-learn ships no types
+    @available_if(_have_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of every label, shape (n_points, n_labels).
-
-        Raises
-        ------
-        ParameterError
-            If a classifier gives no probabilities.
-        """
-        silent = [one for one in self.students if not hasattr(one, "predict_proba")]
-        if silent:
-            raise ParameterError(
-                Parameter("student"),
-                f" is {shown(silent[0])}, which gives no probabilities; use predict, or a"
-                " student with predict_proba.",
-            )
+        """Return the probability of every label, shape (n_points, n_labels); of classifiers that
+        all give some."""
         return np.column_stack([shares_of_label(one, X) for one in self.students])
 
 

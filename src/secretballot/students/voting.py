@@ -10,11 +10,10 @@ from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import FloatArray
 from secretballot._validation import check_count
-from secretballot.exceptions import Parameter, ParameterError
 
 # in the sentence by which AdaBoost refuses its first hypothesis
 _WORSE_THAN_A_GUESS = "worse than random"
@@ -89,35 +88,24 @@ class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ParameterError
-            If the base learner takes no weights, or `n_rounds` is no integer of at least 1.
+            If `n_rounds` is no integer of at least 1.
         """
         rounds = check_count("n_rounds", self.n_rounds)
-        base = self._checked_base()
+        base = DecisionTreeClassifier(max_depth=1) if self.base is None else self.base
         points, labels = validate_data(self, X, y, accept_sparse="csr")
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)
         if len(self.classes_) == 1:
             # many learners refuse a single class, and there is nothing to boost
             stump = DecisionTreeClassifier(max_depth=1)
-            return self._with_hypotheses([stump.fit(points, labels)], np.ones(1))
-        return self._fit_boosted(base, rounds, points, labels)
+            self.hypotheses_, self.weights_ = [stump.fit(points, labels)], np.ones(1)
+        else:
+            self.hypotheses_, self.weights_ = self._boosted(base, rounds, points, labels)
+        return self
 
-    def _checked_base(self) -> Any:
-        base = DecisionTreeClassifier(max_depth=1) if self.base is None else self.base
-        if not (
-            hasattr(base, "fit")
-            and hasattr(base, "predict")
-            and has_fit_parameter(base, "sample_weight")
-        ):
-            raise ParameterError(
-                Parameter("base"),
-                f" is {type(base).__name__}, whose fit takes no sample_weight, which boosting"
-                " needs; use a classifier that takes it, and put preprocessing before the"
-                " VotingStudent.",
-            )
-        return base
-
-    def _fit_boosted(self, base: Any, rounds: int, X: Any, y: NDArray[Any]) -> Self:
+    def _boosted(
+        self, base: Any, rounds: int, X: Any, y: NDArray[Any]
+    ) -> tuple[list[Any], FloatArray]:
         # AdaBoost raises where its first hypothesis is no better than a guess; that one alone is
         # then the vote, since a release is paid for and must yield a student.
         boosted = AdaBoostClassifier(base, n_estimators=rounds, random_state=self.random_state)
@@ -131,19 +119,13 @@ class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 alone.set_params(
                     random_state=check_random_state(self.random_state).randint(2**31 - 1)
                 )
-            return self._with_hypotheses([alone.fit(X, y)], np.ones(1))
+            return [alone.fit(X, y)], np.ones(1)
         hypotheses, n_fitted = list(boosted.estimators_), len(boosted.estimators_)
         if boosted.estimator_errors_[n_fitted - 1] <= 0:
             # every weight is positive, so it is right everywhere; beside it, earlier rounds could
             # only outvote it
-            return self._with_hypotheses(hypotheses[-1:], np.ones(1))
-        return self._with_hypotheses(
-            hypotheses, np.asarray(boosted.estimator_weights_[:n_fitted], dtype=np.float64)
-        )
-
-    def _with_hypotheses(self, hypotheses: list[Any], weights: FloatArray) -> Self:
-        self.hypotheses_, self.weights_ = hypotheses, weights
-        return self
+            return hypotheses[-1:], np.ones(1)
+        return hypotheses, np.asarray(boosted.estimator_weights_[:n_fitted], dtype=np.float64)
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return the share of the vote for each class, shape (n_points, n_classes).

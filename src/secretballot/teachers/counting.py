@@ -2,7 +2,7 @@
 together in their stacks, the others one by one."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from secretballot._seeded import seed_of
-from secretballot._typing import Classifier, CountArray, IntArray
+from secretballot._typing import Classifier, CountArray
 from secretballot.foreign_code import isolated, result_of, result_once_seeded
 from secretballot.teachers.executors import Workers
 from secretballot.teachers.linear import LinearStack, as_votes, predicted
 from secretballot.teachers.rows import block_bounds, n_rows, row_block
-from secretballot.teachers.training import each_slot, pay_processes, slots_of, works_together
+from secretballot.teachers.training import alone, each_slot, pay_processes, slots_of, works_together
 
 # Votes of a group held at once: 2**19 of eight bytes are 4 MiB.
 _TOGETHER_CELLS = 2**19
@@ -82,16 +82,15 @@ def count_ballots(teachers: Mapping[int, Classifier | None], poll: Poll) -> Coun
     counts = poll.no_votes()
     for number, model in teachers.items():
         # a teacher's randomness follows from its number, not from who was asked before it
-        work = partial(_votes_on_all, model, poll, seed_of(poll.random_state, number, 1))
-        _add_votes(counts, number, None if model is None else result_once_seeded(work))
+        work, seed = partial(_votes_on_all, model, poll), seed_of(poll.random_state, number, 1)
+        _add_votes(counts, number, None if model is None else alone(work, seed, poll.settings))
     return counts
 
 
-def _votes_on_all(model: Any, poll: Poll, seed: int) -> npt.NDArray[Any]:
+def _votes_on_all(model: Any, poll: Poll) -> npt.NDArray[Any]:
     votes = np.empty(n_rows(poll.X), dtype=np.min_scalar_type(poll.n_classes))
-    with isolated(seed, poll.settings):
-        for rows, block in poll.blocks():
-            votes[rows] = predicted(model, block, poll.n_classes)
+    for rows, block in poll.blocks():
+        votes[rows] = predicted(model, block, poll.n_classes)
     return votes
 
 
@@ -201,18 +200,13 @@ def _count_together(slots: Mapping[int, Any], block: Any, counts: CountArray, po
     """
     members = [number for number, model in slots.items() if model is not None]
     predict_shards = type(slots[members[0]]).predict_shards
-    seed = seed_of(poll.random_state, min(slots), 3)
-
-    def work(kept: Sequence[Any]) -> list[Any]:
-        with isolated(seed, poll.settings):
-            return list(predict_shards(kept, block))
-
-    answers = dict(zip(slots, each_slot(work, list(slots.values())), strict=True))
-
-    def votes_of(number: int) -> IntArray:
-        return as_votes(answers[number], len(counts), counts.shape[1])
-
-    for number in members:
-        answer = answers[number]
-        votes = None if answer is None else result_once_seeded(partial(votes_of, number))
-        _add_votes(counts, number, votes)
+    found = each_slot(
+        lambda kept: list(predict_shards(kept, block)),
+        list(slots.values()),
+        seed_of(poll.random_state, min(slots), 3),
+        poll.settings,
+    )
+    for number, answer in zip(slots, found, strict=True):
+        if number in members:
+            own = partial(as_votes, answer, len(counts), counts.shape[1])
+            _add_votes(counts, number, None if answer is None else result_once_seeded(own))

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,13 +17,13 @@ from secretballot._validation import check_count
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee, Sample
 from secretballot.data.tally import check_classes
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import one_thread
 from secretballot.teachers.counting import Poll, counted_votes
 from secretballot.teachers.executors import LOCAL, Workers, workers_of
 from secretballot.teachers.linear import LinearStack
 from secretballot.teachers.margins import vote_margins
-from secretballot.teachers.rows import as_csr, as_table, n_rows
+from secretballot.teachers.rows import as_table, n_rows
 from secretballot.teachers.store import TeacherStore
 from secretballot.teachers.training import Recipe, Shards, ShardSource, trained
 
@@ -31,6 +31,8 @@ Progress = Callable[[int, int], None]
 
 # Entries of a block's decision values held at once: 2**21 doubles are 16 MiB.
 _BLOCK_CELLS, _LEAST_ROWS = 2**21, 256
+#: In the place of a teacher's number, for what else is kept of all of them.
+_ABOUT = -1
 _BY_RECORD = Guarantee(unit="record", relation="add-remove")
 
 
@@ -73,15 +75,12 @@ class TeacherEnsemble:
         n_classes: int,
         random_state: int = 0,
         *,
-        sparse: bool = False,
         workers: Workers | None = None,
     ) -> None:
         self._teachers = list(teachers)
         self.n_teachers = len(self._teachers)
         self.n_classes = n_classes
         self._random_state = random_state
-        #: Whether points are given to the teachers as CSR matrices, as their shards were; public.
-        self.sparse = sparse
         self._workers = workers
         # a session asks the same teachers point by point, and folding their weights takes longer
         # than a vote; a teacher is never fitted again
@@ -97,7 +96,6 @@ class TeacherEnsemble:
         *,
         n_teachers: int,
         n_classes: int,
-        sparse: bool = False,
         **training: Any,
     ) -> "TeacherEnsemble":
         """Train one copy of `teacher` on every shard.
@@ -119,11 +117,8 @@ class TeacherEnsemble:
             Shard numbers from 0 to `n_teachers` - 1, from a partition.
         n_teachers, n_classes : int
             Public numbers, fixed without looking at the data.
-        sparse : bool
-            Whether teachers get their shards, and the points that they vote on, as CSR matrices;
-            public, decided without looking at the private table.
         **training
-            n_jobs, engine, random_state, vault, fingerprint, progress, as for `of_shards`.
+            n_jobs, engine, random_state, kept, progress, as for `of_shards`.
 
         Raises
         ------
@@ -138,8 +133,8 @@ class TeacherEnsemble:
         table = as_table(X)
         check_count("n_teachers", n_teachers)
         check_count("n_classes", n_classes, minimum=2)
-        parts = Shards(table, np.asarray(y_index), np.asarray(shards), n_teachers, sparse=sparse)
-        return cls.of_shards(teacher, parts, n_classes=n_classes, sparse=sparse, **training)
+        parts = Shards(table, np.asarray(y_index), np.asarray(shards), n_teachers)
+        return cls.of_shards(teacher, parts, n_classes=n_classes, **training)
 
     @classmethod
     def of_shards(
@@ -151,10 +146,8 @@ class TeacherEnsemble:
         n_jobs: int | None = None,
         engine: Any = LOCAL,
         random_state: int = 0,
-        vault: Path | None = None,
-        fingerprint: str | None = None,
+        kept: tuple[Path, str] | None = None,
         progress: Progress | None = None,
-        sparse: bool = False,
         send_shards: bool = False,
     ) -> "TeacherEnsemble":
         """Train one copy of `teacher` on every shard of a source, as `fit` does on a table's.
@@ -175,14 +168,11 @@ class TeacherEnsemble:
             The votes are the same.
         random_state : int
             Public; with a teacher's number it fixes that teacher's randomness.
-        vault : path, optional
-            Folder in which finished teachers are kept, so that an interrupted run resumes.
-        fingerprint : str, optional
-            Names the data and all settings that led to the shards; needed with `vault`.
+        kept : tuple of path and str, optional
+            Folder in which finished teachers are kept, so that an interrupted run resumes, and a
+            digest of the data and all settings that led to the shards.
         progress : callable, optional
             Called with (teachers done, teachers in all).
-        sparse : bool
-            Whether the parts of the source are CSR matrices, and points are to be.
         send_shards : bool
             Whether a cluster's workers are sent the shards that lie in files, rather than read
             them.
@@ -199,7 +189,7 @@ class TeacherEnsemble:
         n_teachers = source.n_teachers
         check_count("random_state", random_state, minimum=0)
         recipe, workers = Recipe.of(teacher, random_state), workers_of(engine, n_jobs)
-        store = _open_store(vault, fingerprint, recipe, n_teachers, n_classes, sparse)
+        store = _open_store(kept, recipe, n_teachers, n_classes)
         finished = {} if store is None else store.load()
         # only numbers of this run count, whatever a stored file names
         finished = {number: finished[number] for number in range(n_teachers) if number in finished}
@@ -224,7 +214,6 @@ class TeacherEnsemble:
             [finished[number] for number in range(n_teachers)],
             n_classes,
             random_state,
-            sparse=sparse,
             workers=workers,
         )
 
@@ -288,7 +277,7 @@ class TeacherEnsemble:
                 Parameter("X_public"), " has no rows; give at least one public point to vote on."
             )
         poll = Poll(
-            as_csr(table) if self.sparse else table,
+            table,
             self.n_classes,
             # blocks bound the memory, whatever the number of teachers and classes
             max(_LEAST_ROWS, _BLOCK_CELLS // (self.n_teachers * self.n_classes)),
@@ -299,7 +288,7 @@ class TeacherEnsemble:
         with one_thread():
             return counted_votes(teachers, poll, workers=self._workers, kept=self._stacks)
 
-    def keep(self, vault: Path, serial: str) -> None:
+    def keep(self, vault: Path, serial: str, public: Mapping[str, Any]) -> None:
         """Keep all teachers in the vault under a name of their own, for `kept`.
 
         Parameters
@@ -308,32 +297,36 @@ class TeacherEnsemble:
             Secret folder.
         serial : str
             Drawn at random, never computed from data.
+        public : mapping
+            What else is to be known of them.
 
         Raises
         ------
         DataError
             If a teacher cannot be pickled, or the vault cannot be written.
         """
-        store = TeacherStore(vault, _binding_of(["kept", serial, self._random_state]))
+        store = TeacherStore(vault, _binding_of(["kept", serial]))
+        shape = self.n_teachers, self.n_classes, self._random_state
+        store.add(_ABOUT, (shape, dict(public)))
         for number, model in enumerate(self._teachers):
             store.add(number, model)
         store.flush()
-        if len(store.load()) < self.n_teachers:
+        if len(store.load()) <= self.n_teachers:
             raise DataError(
                 "The teachers cannot be pickled, so they cannot be kept in a vault; use another"
                 " learner."
             )
 
     @classmethod
-    def kept(
-        cls, vault: Path, serial: str, *, n_teachers: int, n_classes: int, random_state: int = 0
-    ) -> "TeacherEnsemble | None":
-        """Return the teachers that `keep` wrote, None if they are not all there or of other
-        library versions."""
-        found = TeacherStore(vault, _binding_of(["kept", serial, random_state])).load()
-        if len(found) != n_teachers or sorted(found) != list(range(n_teachers)):
+    def kept(cls, vault: Path, serial: str) -> "tuple[TeacherEnsemble, dict[str, Any]] | None":
+        """Return the teachers that `keep` wrote and what else is known of them, None if they are
+        not all there or of other library versions."""
+        found = TeacherStore(vault, _binding_of(["kept", serial])).load()
+        (n_teachers, n_classes, random_state), public = found.pop(_ABOUT, ((0, 0, 0), {}))
+        if not n_teachers or found.keys() != set(range(n_teachers)):
             return None
-        return cls([found[number] for number in range(n_teachers)], n_classes, random_state)
+        models = [found[number] for number in range(n_teachers)]
+        return cls(models, n_classes, random_state), public
 
     def __repr__(self) -> str:
         return (
@@ -348,27 +341,18 @@ class TeacherEnsemble:
 
 
 def _open_store(
-    vault: Path | None,
-    fingerprint: str | None,
-    recipe: Recipe,
-    n_teachers: int,
-    n_classes: int,
-    sparse: bool,
+    kept: tuple[Path, str] | None, recipe: Recipe, n_teachers: int, n_classes: int
 ) -> TeacherStore | None:
-    if vault is None:
+    if kept is None:
         return None
-    if not fingerprint:
-        raise ParameterError(
-            Parameter("fingerprint"),
-            " is missing; teachers kept in a vault must name the data they were trained on.",
-        )
+    vault, fingerprint = kept
     try:
         learner = joblib.hash(recipe.teacher)
     except Exception:
         # A learner that cannot be pickled cannot be kept either.
         return None
-    bound = [fingerprint, learner, recipe.random_state, n_teachers, n_classes, sparse]
-    return TeacherStore(Path(vault), _binding_of(bound))
+    bound = [fingerprint, learner, recipe.random_state, n_teachers, n_classes]
+    return TeacherStore(vault, _binding_of(bound))
 
 
 def _binding_of(bound: Sequence[Any]) -> str:

@@ -81,15 +81,6 @@ def block_bounds(n: int, block_rows: int) -> Iterator[tuple[int, int]]:
         yield start, min(start + block_rows, n)
 
 
-def as_csr(table: Matrix) -> Any:
-    """Return rows of numbers as a CSR matrix in a form that depends on these rows alone.
-
-    A matrix and not an array of scipy: learners outside of scikit-learn know that alone.
-    """
-    rows: Any = table
-    return _own_form(sp.csr_matrix(rows))
-
-
 def is_sparse(table: Any) -> bool:
     """Return whether `table` is a scipy sparse matrix or array."""
     return bool(sp.issparse(table))

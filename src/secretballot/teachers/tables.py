@@ -1,6 +1,6 @@
 """Teachers of several labels, or of a number: one learner per shard, asked at once and let go."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
@@ -8,9 +8,9 @@ import numpy as np
 
 from secretballot._seeded import seed_of
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot.foreign_code import isolated, one_thread, result_once_seeded
+from secretballot.foreign_code import one_thread
 from secretballot.teachers.rows import n_rows, take_rows
-from secretballot.teachers.training import Recipe, rows_by_shard
+from secretballot.teachers.training import Recipe, alone, rows_by_shard
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -104,7 +104,7 @@ def _labels_of_shard(
         # of the teacher and the label alone: a ballot depends on no other shard
         seed = seed_of(recipe.random_state, number, 3, label)
         work = partial(_named_points, recipe, number, X, has, points)
-        found = _isolated_result(work, seed, recipe.settings)
+        found = alone(work, seed, recipe.settings)
         if found is not None:
             named[:, label], sure[:, label] = found
     return named, sure
@@ -118,16 +118,8 @@ def _numbers_of_shard(
         work = partial(_predicted_numbers, recipe, number, take_rows(X, known), y[known], points)
         # the seed is the teacher's own: a ballot depends on no other shard
         seed = seed_of(recipe.random_state, number, 3)
-        found = _isolated_result(work, seed, recipe.settings)
+        found = alone(work, seed, recipe.settings)
     return np.full(n_rows(points), np.nan) if found is None else np.asarray(found)
-
-
-def _isolated_result(work: Callable[[], Any], seed: int, settings: Mapping[str, Any]) -> Any:
-    def alone() -> Any:
-        with isolated(seed, settings):
-            return work()
-
-    return result_once_seeded(alone)
 
 
 def _named_points(

@@ -31,7 +31,7 @@ from secretballot._validation import shown
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, result_once_seeded
 from secretballot.teachers.executors import Workers
-from secretballot.teachers.rows import as_csr, take_rows
+from secretballot.teachers.rows import take_rows
 
 T = TypeVar("T")
 
@@ -135,18 +135,15 @@ class Shards:
         y_index: IntArray,
         shards: IntArray,
         n_teachers: int,
-        *,
-        sparse: bool = False,
     ) -> None:
         self.n_teachers = n_teachers
-        self._X, self._y, self._sparse = X, y_index, sparse
+        self._X, self._y = X, y_index
         self._rows = rows_by_shard(shards, n_teachers)
 
     def part(self, number: int) -> Part:
         """Return a copy of one shard's rows and labels."""
         rows = self._rows[number]
-        part = take_rows(self._X, rows)
-        return as_csr(part) if self._sparse else part, self._y[rows]
+        return take_rows(self._X, rows), self._y[rows]
 
     def loader(self, number: int, *, send: bool) -> Callable[[], Part]:
         """Return what holds one shard."""
@@ -185,12 +182,36 @@ def train_shard(recipe: Recipe, X: Matrix, y: IntArray, number: int) -> Any:
         return None
 
     def fit() -> Any:
-        with isolated(seed_of(recipe.random_state, number), recipe.settings):
-            model = recipe.fresh(number)
-            model.fit(X, y)
-            return model
+        model = recipe.fresh(number)
+        model.fit(X, y)
+        return model
 
-    return result_once_seeded(fit)
+    return alone(fit, seed_of(recipe.random_state, number), recipe.settings)
+
+
+def alone(work: Callable[[], T], seed: int, settings: Mapping[str, Any]) -> T | None:
+    """Return what a learner makes of its own part, in silence and with global random states of its
+    own; None where it fails.
+
+    Parameters
+    ----------
+    work : callable
+    seed : int
+        Of the random states.
+    settings : mapping
+        scikit-learn's configuration.
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed, and not the learner.
+    """
+
+    def isolated_work() -> T:
+        with isolated(seed, settings):
+            return work()
+
+    return result_once_seeded(isolated_work)
 
 
 def trained(
@@ -271,15 +292,12 @@ def train_unit(
         return [(number, train_shard(recipe, *part, number))]
     learners = [recipe.fresh(number) for number, _ in unit]
     fit_shards = type(learners[0]).fit_shards
-    seed = seed_of(recipe.random_state, unit[0][0], 2)
-
-    def work(kept: Sequence[Any]) -> list[Any]:
-        with isolated(seed, recipe.settings):
-            return list(fit_shards(learners, kept))
-
     # one that cannot be learned gets the fixed vote, and must not stop the others of its unit
     models = each_slot(
-        work, [part if part is not None and can_be_learned(part[1]) else None for part in parts]
+        lambda kept: list(fit_shards(learners, kept)),
+        [part if part is not None and can_be_learned(part[1]) else None for part in parts],
+        seed_of(recipe.random_state, unit[0][0], 2),
+        recipe.settings,
     )
     return [(number, model) for (number, go), model in zip(unit, models, strict=True) if go]
 
@@ -324,16 +342,21 @@ def slots_of(learner: Any, table: Any) -> int:
     return result_once_seeded(lambda: int(learner.slots(int(table.shape[1])))) or 1
 
 
-def each_slot(work: Callable[[Sequence[Any]], list[T | None]], slots: Sequence[Any]) -> list[Any]:
-    """Return what the work makes of every slot, None for the empty ones and those that make it
-    fail."""
+def each_slot(
+    work: Callable[[Sequence[Any]], list[T | None]],
+    slots: Sequence[Any],
+    seed: int,
+    settings: Mapping[str, Any],
+) -> list[Any]:
+    """Return what the work makes of every slot, as `alone`, None for the empty ones and those that
+    make it fail."""
     filled = [place for place, what in enumerate(slots) if what is not None]
     results: list[Any] = [None] * len(slots)
     waiting = [filled] if filled else []
     while waiting:
         places = waiting.pop()
         kept = [slots[place] if place in places else None for place in range(len(slots))]
-        done = result_once_seeded(partial(work, kept))
+        done = alone(partial(work, kept), seed, settings)
         if done is not None and len(done) == len(slots):
             for place in places:
                 results[place] = done[place]

@@ -5,6 +5,7 @@ connection, behind the lock: found, the call goes on; absent, the work is done o
 nobody can look, `UnknownEndError` says so.
 """
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -114,8 +115,9 @@ class LedgerEntry:
     spent_after: tuple[float, float]
 
     @classmethod
-    def of(cls, found: rows.Rows, first: rows.Row, last: rows.Row) -> Self:
-        """Return an entry from the first and the last row of a reservation."""
+    def of(cls, found: rows.Rows, first: rows.Row) -> Self:
+        """Return an entry from the row that reserves."""
+        last = found.last(first.reservation) or first
         purchase = found.read(rows.purchase_in, first.terms)
         intention = found.read(rows.Intention.decode, first.body)
         ended = found.read(rows.Closing.decode, last.terms) if last.kind == "close" else None
@@ -137,138 +139,6 @@ class LedgerEntry:
         )
 
 
-# --- an account that is open ---
-
-
-class _Book:
-    """The terms and the filter of an account, how far it was read, and the one way to read or write
-    its rows.
-
-    Attributes
-    ----------
-    after_commit : dict of str to callable
-        Called with the position and the hash of the last row after every transaction that wrote.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self.where, self.store = store.where, store
-        self.after_commit: dict[str, Callable[[int, str], object]] = {}
-        self._lasting = 0  # rows that are known to survive a power cut
-        with store.transaction(write=False) as transaction:
-            store.check(transaction, pages=False)
-            self.account = rows.account_in(transaction, self.where)
-            self.digest, self.filter = self.account.digest, self.account.filter()
-            # replaced whole, never changed in place: threads read it without a lock
-            self._seen = self._rows(transaction, None).seen
-
-    def _rows(self, transaction: rows.Transaction, known: rows.Progress | None) -> rows.Rows:
-        return rows.Rows(transaction, self.digest, self.filter, self.where, known)
-
-    @contextmanager
-    def reading(self) -> Iterator[rows.Rows]:
-        """Give a transaction that only reads, and the rows checked up to its state.
-
-        Raises
-        ------
-        LedgerError
-            If the account cannot be read or trusted.
-        """
-        known = self._seen  # taken before the transaction starts: never newer than what that sees
-        with self.store.transaction(write=False) as transaction:
-            found = self._rows(transaction, known)
-            self._seen = found.seen
-            yield found
-
-    @contextmanager
-    def writing(self, *, closes: int | None = None) -> Iterator[rows.Rows]:
-        """Give a transaction that may write, in which the space of a reservation that it closes is
-        free. At the end it is durable, or nothing is changed.
-
-        Raises
-        ------
-        BrokenOffError
-            If it broke off and nothing was stored.
-        UnknownEndError
-            If that cannot be looked up.
-        LedgerError
-            If the account cannot be read, trusted or, at the end, written.
-        """
-        known, found, began, ended = self._seen, None, 0, False
-        try:
-            with self.store.transaction(write=True, closes=closes) as transaction:
-                found = self._rows(transaction, known)
-                self._seen, began = found.seen, found.seen.position
-                yield found
-                found.check_end()
-                ended = True
-        except UnknownEndError:
-            if found is None or not ended or not self._is_stored(found.seen):
-                raise
-        written = found.seen
-        if written.position > began:  # a commit without writes makes nothing certain
-            self._lasting = written.position
-        self._seen = written
-        for work in list(self.after_commit.values()):
-            work(written.position, written.chain.hex())
-
-    def _is_stored(self, written: rows.Progress) -> bool:
-        """Return whether a transaction of unknown end is durable, False where nobody can look.
-
-        Behind the lock: what still works on that transaction has ended.
-
-        Raises
-        ------
-        BrokenOffError
-            If nothing was stored.
-        """
-        stored = None
-        try:
-            with self.store.transaction(write=True) as transaction:
-                # an account that went on from what was seen before
-                stored = self._rows(transaction, self._seen).has(written.position, written.chain)
-                if stored:
-                    transaction.confirm_earlier()
-        except LedgerError:
-            if stored is not False:  # else nothing is to be made certain of
-                return False
-        if not stored:
-            raise BrokenOffError(
-                f"{self.where} broke off while it was storing; check the disk, its free space and"
-                " its quota, or the server, and try again. Nothing was changed."
-            )
-        return True
-
-    def make_lasting(self, position: int) -> None:
-        """Make certain that the rows up to there survive a power cut, before an answer among them
-        is given out: who wrote them may have ended before the last write to the disk did.
-
-        Raises
-        ------
-        LedgerError
-            If nothing can be written.
-        """
-        if position > self._lasting:
-            with self.store.transaction(write=True) as transaction:
-                transaction.confirm_earlier()
-            self._lasting = max(position, self._lasting)
-
-    def check_admitted(self, purchase: rows.Purchase, totals: Totals) -> Totals:
-        """Return the sums with a purchase, or refuse it with `BudgetError`."""
-        events, price, rule = purchase.events, purchase.price, self.filter
-        after = totals.plus(rule.costs(events, price))
-        if rule.admits(totals, events, price):
-            return after
-        budget, spent, with_it = rule.budget, rule.spent(totals), rule.spent(after)
-        sums = " in Renyi divergences of one order, which is how it adds up," * bool(rule.order)
-        raise BudgetError(
-            f"A release at epsilon {price.epsilon:g}, delta {price.delta:g} does not fit the ledger"
-            f" of {rows.in_brief(self.account.dataset)!r}: of its budget ({budget.epsilon:g},"
-            f" {budget.delta:g}), ({spent[0]:g}, {spent[1]:g}) is spent, and with the release it"
-            f" would be{sums} ({with_it[0]:g}, {with_it[1]:g}); ask for a smaller release. Nothing"
-            " was spent."
-        )
-
-
 class AnswerPage:
     """The answers of one reservation, held against everyone else until the transaction ends where
     some may be added.
@@ -286,52 +156,41 @@ class AnswerPage:
 
     Attributes
     ----------
+    count : int
+        Number of answers given so far.
+    closed : bool
+        Whether the reservation is settled: stored answers are all that comes.
     furthest : int
         Position of the last row of which an answer was read.
     """
 
     def __init__(self, found: rows.Rows, reservation: int) -> None:
-        self._found: rows.Rows | None = found
-        self._reservation, self.furthest = reservation, 0
+        self._rows, self._reservation, self.furthest = found, reservation, 0
+        last = found.last(reservation)
+        self.closed = last is not None and last.kind == "close"
+        self.count = last.number - self.closed if last else 0
 
     def close(self) -> None:
         """Let go of the ledger.
 
         The transaction is over, and a row that was added now would be checked by nobody.
         """
-        self._found = None
-
-    @property
-    def _rows(self) -> rows.Rows:
-        if self._found is None:
-            raise LedgerError(
-                f"The answers of reservation {self._reservation} are no longer held; ask for them "
-                "again, and use them inside of the with."
-            )
-        return self._found
+        del self._rows
 
     def _read(self, found: Iterable[rows.Row]) -> list[tuple[bytes, bytes]]:
         read = [row for row in found if row.kind == "part"]
         self.furthest = max([self.furthest, *(row.position for row in read)])
         return [(row.key, row.body) for row in read]
 
-    @property
-    def count(self) -> int:
-        """Number of answers given so far."""
-        return self._rows.last_number(self._reservation)[0]
-
-    @property
-    def closed(self) -> bool:
-        """Whether the reservation is settled: stored answers are all that comes."""
-        return self._rows.last_number(self._reservation)[1]
-
     def find(self, questions: Iterable[bytes]) -> dict[bytes, bytes]:
         """Return the stored answers to those of `questions` that were asked before."""
         return dict(self._read(self._rows.answers(self._reservation, list(questions))))
 
-    def parts(self) -> list[tuple[bytes, bytes]]:
-        """Return every (question, answer), in the order in which they were answered."""
-        return self._read(self._rows.walk("number", 1, "AND reservation = ?", self._reservation))
+    def parts(self, after: int = 0) -> list[tuple[bytes, bytes]]:
+        """Return every (question, answer) after the first so many, in the order in which they were
+        answered."""
+        which = "AND reservation = ?"
+        return self._read(self._rows.walk("number", after + 1, which, self._reservation))
 
     def last(self) -> bytes | None:
         """Return the answer given last, None where there is none yet."""
@@ -346,6 +205,7 @@ class AnswerPage:
             rows.Row(0, "part", number, place, question, body=answer)
             for place, (question, answer) in enumerate(parts, first)
         )
+        self.count += len(parts)
 
     def commit(self, facts: Mapping[str, Any], used: tuple[Event, ...] | None = None) -> None:
         """Close the reservation with the answers that were given.
@@ -378,15 +238,14 @@ class Ledger:
     One SQLite file per private dataset, or one schema of a PostgreSQL database. Every operation
     runs in one transaction that is on the disk when the call returns, so all threads and processes
     of a machine share one account, and all machines that reach the database. The object itself is a
-    handle: a pickled one carries path and name only, never a password, and a copy is the same
+    handle: a pickled one carries path and terms only, never a password, and a copy is the same
     account.
 
     Parameters
     ----------
     path : path-like or DatabasePlace
         The file, kept on a local disk. A new one gets mode 0600. Or the URL of a database,
-        ``postgresql://USER@HOST:PORT/DATABASE?schema=NAME``, which needs `secretballot[postgres]`;
-        its role must own a ledger that is made, and may otherwise be a writer (`grant`).
+        ``postgresql://USER@HOST:PORT/DATABASE?schema=NAME``, which needs `secretballot[postgres]`.
     dataset : str
         Name of the private dataset; a file made for another one is refused.
     budget : PrivacyBudget, optional
@@ -457,9 +316,6 @@ class Ledger:
     ['committed']
     """
 
-    _place: Place | None
-    _opened: _Book | None  # a handle that was pickled is opened when it is used
-
     def __init__(
         self,
         path: str | os.PathLike[str] | DatabasePlace,
@@ -488,7 +344,7 @@ class Ledger:
                 store.create(account)
             except (BrokenOffError, UnknownEndError):  # one that is there by now is left
                 store.create(account)
-        self._hold(place, repeated(_Book)(store))
+        self._open(place, store)
         for name, value in {**given, "budget": budget or self.budget}.items():
             fixed = getattr(self, name)
             if value != fixed:
@@ -534,7 +390,7 @@ class Ledger:
         """
         ledger = cls.__new__(cls)
         place = _place_of(path)
-        ledger._hold(place, repeated(_Book)(_store_at(place)))
+        ledger._open(place, _store_at(place))
         return ledger
 
     @staticmethod
@@ -549,22 +405,6 @@ class Ledger:
             If the database cannot be asked.
         """
         return repeated(_store_at(_place_of(path)).exists)()
-
-    @staticmethod
-    def grant(path: str | os.PathLike[str] | DatabasePlace, role: str) -> None:
-        """Let a role of the database read a ledger and add rows, and nothing else.
-
-        Called by the role that owns the ledger. Programs that pay and answer then use the other
-        one, which cannot change or remove a row.
-
-        Raises
-        ------
-        LedgerError
-            If there is no such ledger or role, it is not this role's to grant, or the other one
-            could change rows anyway.
-        """
-        check_name("role", role)
-        _store_at(_place_of(path)).grant(role)
 
     # --- the account ---
 
@@ -587,39 +427,38 @@ class Ledger:
     @property
     def dataset(self) -> str:
         """Name of the private dataset."""
-        return self._dataset
+        return self._terms.dataset
 
     @property
     def account(self) -> str:
         """What identifies this account: the SHA-256 of its terms, in
         hexadecimal."""
-        return self._account
+        return self._terms.digest.hex()
 
     @property
     def budget(self) -> PrivacyBudget:
         """All that may ever be spent."""
-        return self._own_book.account.budget
+        return self._terms.budget
 
     @property
     def composition(self) -> str:
         """How releases add up: "basic" or "renyi"."""
-        return self._own_book.account.composition
+        return self._terms.composition
 
     @property
     def unit(self) -> str:
         """Whose data the total is a promise about: "record", "user" or "label"."""
-        return self._own_book.account.unit
+        return self._terms.unit
 
     @property
     def relation(self) -> str:
         """Relation that the total is a promise about: "add-remove" or "replace-one"."""
-        return self._own_book.account.relation
+        return self._terms.relation
 
     @property
     def guarantee(self) -> Guarantee:
         """Whose data it is about, and how neighbouring datasets differ."""
-        own = self._own_book.account
-        return Guarantee(unit=own.unit, relation=own.relation)
+        return Guarantee(unit=self._terms.unit, relation=self._terms.relation)
 
     def check_promise(self, unit: str, relation: str, *, by_teachers: bool = True) -> None:
         """Refuse a release about this unit and relation if it does not add to what the ledger
@@ -635,7 +474,7 @@ class Ledger:
         released = Guarantee(unit=unit, relation=relation)  # type: ignore[arg-type]
         if not released.adds_to(self.guarantee, by_teachers=by_teachers):
             raise LedgerError(
-                f"{self._own_book.where} adds up a promise about unit {self.unit!r} under"
+                f"{self._store.where} adds up a promise about unit {self.unit!r} under"
                 f" {self.relation!r}, and this release is about unit {unit!r} under"
                 f" {relation!r}, which does not add to that: together they would promise"
                 " neither, so release under the ledger's unit and relation. Nothing was spent."
@@ -658,7 +497,13 @@ class Ledger:
 
     def history(self) -> list[LedgerEntry]:
         """Return every reservation, oldest first."""
-        return self._read(lambda found: _entries(found, 1, found.seen.totals.grants))
+
+        def entries(found: rows.Rows) -> list[LedgerEntry]:
+            # each by its number: in a range, every answer of each would be looked at
+            numbers = range(1, found.seen.totals.grants + 1)
+            return [LedgerEntry.of(found, found.first(number)) for number in numbers]
+
+        return self._read(entries)
 
     def check(self) -> None:
         """Check every page of the file and every row of the account, from the first one on.
@@ -670,7 +515,7 @@ class Ledger:
         """
 
         def check_all(found: rows.Rows) -> None:
-            self._own_book.store.check(found.transaction, pages=True)
+            self._store.check(found.transaction, pages=True)
             found.check_all()
 
         self._read(check_all)
@@ -699,14 +544,14 @@ class Ledger:
 
         One of each name.
         """
-        self._own_book.after_commit[name] = work
+        self._after_commit[name] = work
 
     # --- buying ---
 
     def check_admits(self, events: Sequence[Event], price: PrivacyBudget) -> None:
         """Refuse events and a price that `reserve` would refuse now; nothing is spent."""
-        purchase, book = _certified(events, price), self._own_book
-        self._read(lambda found: book.check_admitted(purchase, found.seen.totals))
+        purchase = _certified(events, price)
+        self._read(lambda found: self._check_admitted(purchase, found.seen.totals))
 
     @repeated
     def reserve(
@@ -750,19 +595,19 @@ class Ledger:
             If the request is known already, or the ledger cannot be read or written; nothing may be
             drawn.
         """
-        purchase, book = _certified(events, price), self._own_book
+        purchase = _certified(events, price)
         intention = rows.Intention(purpose=purpose, terms=dict(terms or {}))
         check_name("request", request, longest=LONGEST_REQUEST)
         # the filter is asked and the row written in one transaction: two processes cannot both
         # spend the rest
-        with book.writing() as found:
+        with self._writing() as found:
             known = _entry_in(found, request)
             if known is not None:
                 raise LedgerError(
                     f"Request {request!r} is {known.state} already and stays spent; go on with the"
                     " same terms, or ask under another key, which is a new charge."
                 )
-            totals = book.check_admitted(purchase, found.seen.totals)
+            totals = self._check_admitted(purchase, found.seen.totals)
             number, key = totals.grants, request.encode()
             text, body = purchase.encode(), intention.encode().encode()
             found.add([rows.Row(0, "reserve", number, 0, key, text, body, rows.utc_now())], totals)
@@ -795,7 +640,7 @@ class Ledger:
             then leave.
         """
         with (
-            self._own_book.writing(closes=reservation if closes else None) as found,
+            self._writing(closes=reservation if closes else None) as found,
             closing(AnswerPage(found, reservation)) as page,
         ):
             if not 1 <= reservation <= found.seen.totals.grants:
@@ -803,12 +648,11 @@ class Ledger:
                     f"{found.where} has no reservation {reservation}; give a number from reserve."
                 )
             if page.closed:
-                state = _entries(found, reservation, reservation)[0].state
                 raise LedgerError(
-                    f"Reservation {reservation} is {state} already; a reservation is closed once."
+                    f"Reservation {reservation} is closed already; a reservation is closed once."
                 )
             yield page
-        self._own_book.make_lasting(page.furthest)
+        self._make_lasting(page.furthest)
 
     @contextmanager
     def reading(self, reservation: int) -> Iterator[AnswerPage]:
@@ -821,9 +665,9 @@ class Ledger:
             If the ledger cannot be read, or, at the first answer that another handle wrote, not be
             written; no answer may then leave.
         """
-        with self._own_book.reading() as found, closing(AnswerPage(found, reservation)) as page:
+        with self._reading() as found, closing(AnswerPage(found, reservation)) as page:
             yield page
-        self._own_book.make_lasting(page.furthest)
+        self._make_lasting(page.furthest)
 
     @repeated
     def forfeit(self, reservation: int, reason: str) -> None:
@@ -850,14 +694,9 @@ class Ledger:
 
     def __repr__(self) -> str:
         place = "in memory" if self._place is None else repr(_name_of(self._place))
-        try:
-            budget, spent = self.budget, self.spent()
-        except LedgerError:  # a repr is for looking, often at what is broken
-            return f"Ledger({place}, dataset={self._dataset!r}, unreadable)"
         return (
             f"Ledger({place}, dataset={self.dataset!r}, unit={self.unit!r},"
-            f" relation={self.relation!r}, budget=({budget.epsilon:g}, {budget.delta:g}),"
-            f" spent=({spent.epsilon:g}, {spent.delta:g}))"
+            f" relation={self.relation!r}, budget=({self.budget.epsilon:g}, {self.budget.delta:g}))"
         )
 
     def __copy__(self) -> Self:
@@ -872,34 +711,152 @@ class Ledger:
                 "A ledger in memory cannot be pickled, since a copy would be a second budget; give"
                 " a path instead."
             )
-        return {"path": str(self._place), "dataset": self.dataset, "account": self.account}
+        return {"path": str(self._place), "terms": self._terms.encode()}
 
     def __setstate__(self, state: dict[str, str]) -> None:
-        self._place, self._dataset = _place_of(state["path"]), state["dataset"]
-        self._account, self._opened = state["account"], None
+        self._hold(_place_of(state["path"]), rows.Account.decode(state["terms"]))
 
-    # --- inside ---
+    # --- transactions ---
+
+    def _hold(self, place: Place | None, terms: rows.Account) -> None:
+        """Become a handle on the account with these terms, which is opened when it is used."""
+        self._place, self._terms = place, terms
+        self._digest, self._filter = terms.digest, terms.filter()
+        # replaced whole, never changed in place: threads read it without a lock
+        self._seen: rows.Progress | None = None
+        self._lasting = 0  # rows that are known to survive a power cut
+        self._after_commit: dict[str, Callable[[int, str], object]] = {}
+
+    @repeated
+    def _open(self, place: Place | None, store: Store) -> None:
+        """Become a handle on the account that a store has."""
+        self._store = store
+        with store.transaction(write=False) as transaction:
+            self._hold(place, rows.account_in(transaction, store.where))
+            self._seen = self._rows(transaction, None).seen
+
+    @functools.cached_property
+    def _store(self) -> Store:
+        return _store_at(self._place)
+
+    def _rows(self, transaction: rows.Transaction, known: rows.Progress | None) -> rows.Rows:
+        where = self._store.where
+        if known is None:
+            self._store.check(transaction, pages=False)
+            if rows.account_in(transaction, where) != self._terms:
+                raise LedgerError(
+                    f"{where} is not the one this handle was made for; restore that one."
+                )
+        return rows.Rows(transaction, self._digest, self._filter, where, known)
 
     @repeated
     def _read(self, work: Callable[[rows.Rows], Result]) -> Result:
-        with self._own_book.reading() as found:
+        with self._reading() as found:
             return work(found)
 
-    def _hold(self, place: Place | None, book: _Book) -> None:
-        """Become a handle on an account that is open."""
-        self._place, self._dataset, self._account = place, book.account.dataset, book.digest.hex()
-        self._opened = book
+    @contextmanager
+    def _reading(self) -> Iterator[rows.Rows]:
+        """Give a transaction that only reads, and the rows checked up to its state.
 
-    @property
-    def _own_book(self) -> _Book:
-        if self._opened is None:
-            book = repeated(_Book)(_store_at(self._place))
-            if book.digest.hex() != self._account:
-                raise LedgerError(
-                    f"{book.where} is not the one this handle was made for; restore that one."
-                )
-            self._opened = book
-        return self._opened
+        Raises
+        ------
+        LedgerError
+            If the account cannot be read or trusted.
+        """
+        known = self._seen  # taken before the transaction starts: never newer than what that sees
+        with self._store.transaction(write=False) as transaction:
+            found = self._rows(transaction, known)
+            self._seen = found.seen
+            yield found
+
+    @contextmanager
+    def _writing(self, *, closes: int | None = None) -> Iterator[rows.Rows]:
+        """Give a transaction that may write, in which the space of a reservation that it closes is
+        free. At the end it is durable, or nothing is changed.
+
+        Raises
+        ------
+        BrokenOffError
+            If it broke off and nothing was stored.
+        UnknownEndError
+            If that cannot be looked up.
+        LedgerError
+            If the account cannot be read, trusted or, at the end, written.
+        """
+        known, found, began, ended = self._seen, None, 0, False
+        try:
+            with self._store.transaction(write=True, closes=closes) as transaction:
+                found = self._rows(transaction, known)
+                self._seen, began = found.seen, found.seen.position
+                yield found
+                found.check_end()
+                ended = True
+        except UnknownEndError:
+            if found is None or not ended or not self._is_stored(found.seen):
+                raise
+        written = found.seen
+        if written.position > began:  # a commit without writes makes nothing certain
+            self._lasting = written.position
+        self._seen = written
+        for work in list(self._after_commit.values()):
+            work(written.position, written.chain.hex())
+
+    def _is_stored(self, written: rows.Progress) -> bool:
+        """Return whether a transaction of unknown end is durable, False where nobody can look.
+
+        Behind the lock: what still works on that transaction has ended.
+
+        Raises
+        ------
+        BrokenOffError
+            If nothing was stored.
+        """
+        stored = None
+        try:
+            with self._store.transaction(write=True) as transaction:
+                # an account that went on from what was seen before
+                stored = self._rows(transaction, self._seen).has(written.position, written.chain)
+                if stored:
+                    transaction.confirm_earlier()
+        except LedgerError:
+            if stored is not False:  # else nothing is to be made certain of
+                return False
+        if not stored:
+            raise BrokenOffError(
+                f"{self._store.where} broke off while it was storing; check the disk, its free"
+                " space and its quota, or the server, and try again. Nothing was changed."
+            )
+        return True
+
+    def _make_lasting(self, position: int) -> None:
+        """Make certain that the rows up to there survive a power cut, before an answer among them
+        is given out: who wrote them may have ended before the last write to the disk did.
+
+        Raises
+        ------
+        LedgerError
+            If nothing can be written.
+        """
+        if position > self._lasting:
+            with self._store.transaction(write=True) as transaction:
+                transaction.confirm_earlier()
+            self._lasting = max(position, self._lasting)
+
+    def _check_admitted(self, purchase: rows.Purchase, totals: Totals) -> Totals:
+        """Return the sums with a purchase, or refuse it with `BudgetError`."""
+        events, price, rule = purchase.events, purchase.price, self._filter
+        after = totals.plus(rule.costs(events, price))
+        if rule.admits(totals, events, price):
+            return after
+        budget, spent, with_it = rule.budget, rule.spent(totals), rule.spent(after)
+        sums = " in Renyi divergences of one order, which is how it adds up," * bool(rule.order)
+        raise BudgetError(
+            f"A release at epsilon {price.epsilon:g}, delta {price.delta:g} does not fit the ledger"
+            f" of {rows.in_brief(self.dataset)!r}: of its budget ({budget.epsilon:g},"
+            f" {budget.delta:g}), ({spent[0]:g}, {spent[1]:g}) is spent, and with the release it"
+            f" would be{sums} ({with_it[0]:g}, {with_it[1]:g}); ask for a smaller release. Nothing"
+            " was spent."
+        )
 
 
 # --- places ---
@@ -971,13 +928,4 @@ def _certified(events: Sequence[Event], price: PrivacyBudget) -> rows.Purchase:
 def _entry_in(found: rows.Rows, request: str) -> LedgerEntry | None:
     """Return the entry of a request, None where there is none."""
     row = found.one("kind = 'reserve' AND key = ?", request.encode())
-    return None if row is None else _entries(found, row.reservation, row.reservation)[0]
-
-
-def _entries(found: rows.Rows, start: int, end: int) -> list[LedgerEntry]:
-    """Return the entries of the reservations with these numbers, which are there."""
-    return [
-        LedgerEntry.of(found, *pair)
-        for some in range(start, end + 1, rows.AT_ONCE)
-        for pair in found.ends(some, min(end, some + rows.AT_ONCE - 1))
-    ]
+    return None if row is None else LedgerEntry.of(found, row)

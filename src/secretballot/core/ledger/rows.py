@@ -20,7 +20,6 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Annotated, Any, NamedTuple, ParamSpec, Self, TypeVar
@@ -85,6 +84,26 @@ KEYS = (
     "CREATE UNIQUE INDEX entry_request ON entry (key) WHERE kind = 'reserve'",
     "CREATE UNIQUE INDEX entry_question ON entry (reservation, key) WHERE kind = 'part'",
 )
+#: Of a new row of `entry`: it leaves a gap, or comes after a closing. Whether it is asked before or
+#: after rows are added, keys refuse what has a place or a name that is taken.
+NOT_NEXT = """new.position > 1
+    AND (SELECT position FROM entry WHERE position = new.position - 1) IS NULL
+    OR new.number > 0 AND coalesce((
+        SELECT kind FROM entry WHERE reservation = new.reservation AND number = new.number - 1
+    ), 'close') = 'close'"""
+#: What a trigger before each other row refuses: a verb, a table, and a condition.
+GUARDS = (
+    (
+        "UPDATE",
+        "head",
+        """new.id <> old.id OR new.position <= old.position
+    OR new.position <> (SELECT max(position) FROM entry)
+    OR NOT EXISTS (SELECT 1 FROM entry WHERE position = new.position AND chain = new.chain)""",
+    ),
+    *(("INSERT", table, f"EXISTS (SELECT 1 FROM {table})") for table in ("account", "head")),
+    *(("UPDATE", table, "true") for table in ("account", "entry")),
+    *(("DELETE", table, "true") for table in ("account", "entry", "head")),
+)
 
 
 # --- what a ledger asks of the database under it ---
@@ -127,18 +146,11 @@ def in_brief(detail: object) -> str:
     return plain_line(str(detail), longest=160)
 
 
-def other_version(where: str, version: object) -> LedgerError:
-    """Return the refusal of an account that another version of the program made."""
-    return LedgerError(
-        f"{where} has format version {in_brief(version)} and this program reads version {VERSION};"
-        " use the version of secretballot that made it."
-    )
-
-
 def changed_tables(where: str) -> LedgerError:
     """Return the refusal of an account without the tables or guards that it was made with."""
     return LedgerError(
-        f"{where} has tables or triggers that were changed by hand; restore it from a copy."
+        f"{where} has tables or triggers that were changed by hand, or others beside them; restore"
+        " it from a copy, or name an empty place."
     )
 
 
@@ -154,24 +166,41 @@ class Transaction:
     ----------
     connection
         Of the driver, inside a transaction.
+    where : str
+    lock : str
+        What the first statement ends with, so that it waits for whoever writes.
+
+    Attributes
+    ----------
     head : (int, bytes) or None
         Position and SHA-256 of the last row when it began; None where that is gone.
+
+    Raises
+    ------
+    LedgerError
+        If the account is of another version.
     """
 
-    def __init__(self, connection: Any, head: Any) -> None:
-        self.connection, self.head = connection, head
+    def __init__(self, connection: Any, where: str, *, lock: str = "") -> None:
+        self.connection, self.head = connection, None
+        select = f"SELECT format, position, chain FROM account, head{lock}"
+        found = self.execute(select).fetchone()
+        if found is not None:
+            version, *head = found
+            if version != VERSION:
+                raise LedgerError(
+                    f"{where} has format version {in_brief(version)} and this program reads version"
+                    f" {VERSION}; use the version of secretballot that made it."
+                )
+            self.head = tuple(head)
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
         """Run one statement."""
         return self.connection.execute(statement, values)
 
-    def count(self) -> int:
-        """Return the number of rows."""
-        return int(self.execute("SELECT count(*) FROM entry").fetchone()[0])
-
-    def append(self, added: "Sequence[Row]") -> None:
-        """Add rows, each one place after the one before it, and move the head to the last."""
-        raise NotImplementedError
+    def insert(self, added: "Sequence[Row]") -> None:
+        """Add rows, each one place after the one before it."""
+        self.connection.executemany(INSERT, added)
 
     def claim_space(self, reservation: int, size: int) -> None:
         """Take space for an answer of `size` bytes to a reservation, where the database can."""
@@ -389,20 +418,19 @@ purchase_in = functools.lru_cache(maxsize=4096)(Purchase.decode)
 _UNREADABLE = (SecretBallotError, TypeError, ValueError, LookupError, RecursionError)
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(NamedTuple):
     """How far a reader has come: the last row, and the sums over all reservations up to it,
     whatever their states, less what closings gave back; the number of reservations is `grants`."""
 
     position: int
     chain: bytes
     totals: Totals
-    sums: str
 
-    def with_totals(self, totals: Totals) -> Self:
-        """Return the same with other sums."""
-        sums = f"{totals.grants} {totals.loss} {totals.failure}"
-        return replace(self, totals=totals, sums=sums)
+
+@functools.lru_cache(maxsize=64)  # all rows between two purchases have the same
+def _totals_in(sums: str) -> Totals:
+    grants, loss, failure = sums.split(" ")
+    return Totals(int(grants), Fraction(loss), Fraction(failure))
 
 
 # --- reading and writing ---
@@ -474,29 +502,16 @@ class Rows:
             which = f"reservation = ? AND kind = 'part' AND key IN ({marks})"
             yield from self.all(which, reservation, *block)
 
-    def last_number(self, reservation: int) -> tuple[int, bool]:
-        """Return the number of answers of a reservation, and whether it is closed."""
-        found = self.transaction.execute(
-            "SELECT number, kind FROM entry WHERE reservation = ? ORDER BY number DESC LIMIT 1",
-            (reservation,),
-        ).fetchone()
-        number, kind = found or (0, "reserve")
-        closed = kind == "close"
-        return number - closed, closed
+    def first(self, reservation: int) -> Row:
+        """Return the row of a reservation that reserves."""
+        row = self.one("reservation = ? AND number = 0", reservation)
+        if row is None:
+            raise self._forged(self.seen.position)
+        return row
 
-    def ends(self, start: int, end: int) -> list[tuple[Row, Row]]:
-        """Return the first and the last row of the reservations with these numbers."""
-        some = "reservation >= ? AND reservation <= ? AND number = 0"
-        last = (
-            "SELECT (SELECT l.position FROM entry l WHERE l.reservation = f.reservation"
-            f" ORDER BY l.number DESC LIMIT 1) FROM entry f WHERE {some}"
-        )
-        # listed, so that no planner reads the whole table for them
-        places = [place for (place,) in self.transaction.execute(last, (start, end)).fetchall()]
-        marks = ", ".join("?" * len(places)) or "0"
-        firsts = self.all(f"{some} ORDER BY reservation", start, end)
-        lasts = self.all(f"position IN ({marks}) ORDER BY reservation", *places)
-        return list(zip(firsts, lasts, strict=True))
+    def last(self, reservation: int) -> Row | None:
+        """Return the row of a reservation that came last, None where there is none."""
+        return self.one("reservation = ? ORDER BY number DESC", reservation)
 
     def has(self, position: int, chain: bytes) -> bool:
         """Return whether the row at a position has this SHA-256; that of no row is the
@@ -536,11 +551,12 @@ class Rows:
         self._follow(self._beginning(), {})
 
     def _beginning(self) -> Progress:
-        return Progress(0, self._digest, Totals(), "").with_totals(Totals())
+        return Progress(0, self._digest, Totals())
 
     def _start(self) -> Progress:
         """Return the progress from which a new reader follows the newest rows."""
-        head, count = self.transaction.head, self.transaction.count()
+        head = self.transaction.head
+        (count,) = self.transaction.execute("SELECT count(*) FROM entry").fetchone()
         if head is None or head[0] != count:
             raise self._lost()
         before = count - NEWEST
@@ -549,7 +565,7 @@ class Rows:
         row = self.one("position = ?", before)
         if row is None:
             raise self._forged(before)
-        return Progress(before, row.chain, self.sums_of(row), row.sums)
+        return Progress(before, row.chain, self.sums_of(row))
 
     def _follow(self, seen: Progress, ends: dict[int, int | None] | None = None) -> Progress:
         """Check every row after `seen` and return the new progress.
@@ -574,23 +590,21 @@ class Rows:
 
     def _next(self, seen: Progress, row: Row) -> Progress:
         """Return the progress after one row more, which has its link."""
-        known, after = 1 <= row.reservation <= seen.totals.grants, seen
+        known, least = 1 <= row.reservation <= seen.totals.grants, seen.totals
         if row.kind == "reserve":
             purchase = self.read(purchase_in, row.terms)
-            added = seen.totals.plus(self.rule.costs(purchase.events, purchase.price))
-            known, after = row.reservation == added.grants, seen.with_totals(added)
+            least = least.plus(self.rule.costs(purchase.events, purchase.price))
+            known = row.reservation == least.grants
         elif row.kind == "close" and known:
             used = self.read(Closing.decode, row.terms).used
             if used is not None:
-                after = seen.with_totals(self.after_closing(seen.totals, row.reservation, used))
-        totals = after.totals
-        if row.sums != after.sums:
-            # another version, or another machine's arithmetic, may have found it to cost more
-            totals = self.sums_of(row)
-            known = known and _cover(totals, after.totals)
-        if row.position != seen.position + 1 or not known:
+                least = self.after_closing(least, row.reservation, used)
+        totals = self.sums_of(row)
+        # another version, or another machine's arithmetic, may have found it to cost more
+        covered = totals == least or _cover(totals, least)
+        if row.position != seen.position + 1 or not known or not covered:
             raise self._forged(row.position)
-        return Progress(row.position, row.chain, totals, row.sums)
+        return Progress(row.position, row.chain, totals)
 
     def after_closing(self, totals: Totals, reservation: int, used: Sequence[Event]) -> Totals:
         """Return the sums where a reservation has turned out to be only what was used of it.
@@ -601,9 +615,7 @@ class Rows:
         thing, and give nothing back. What is taken back is what the row added, whatever this
         version would add for it.
         """
-        row = self.one("reservation = ? AND number = 0", reservation)
-        if row is None:
-            raise self._forged(self.seen.position)
+        row = self.first(reservation)
         before = self.one("position = ?", row.position - 1)
         earlier = self.sums_of(before) if before else Totals()
         reserved = self.sums_of(row).minus(earlier)
@@ -614,8 +626,7 @@ class Rows:
     def sums_of(self, row: Row) -> Totals:
         """Return what all reservations up to a row add up to."""
         try:
-            grants, loss, failure = row.sums.split(" ")
-            return Totals(int(grants), Fraction(loss), Fraction(failure))
+            return _totals_in(row.sums)
         except (AttributeError, ValueError, ZeroDivisionError):
             raise self._forged(row.position) from None
 
@@ -645,15 +656,19 @@ class Rows:
 
     def add(self, rows: Iterable[Row], totals: Totals | None = None) -> None:
         """Add rows after all that is there, with their places and, where they change, new sums."""
-        after = self.seen if totals is None else self.seen.with_totals(totals)
-        placed: list[Row] = []
-        chain = after.chain
-        for position, given in enumerate(rows, after.position + 1):
-            row = given._replace(position=position, sums=after.sums)
+        position, chain, before = self.seen
+        after = before if totals is None else totals
+        sums, placed = f"{after.grants} {after.loss} {after.failure}", list[Row]()
+        for given in rows:
+            position += 1
+            row = given._replace(position=position, sums=sums)
             chain = row.link(chain)
             placed.append(row._replace(chain=chain))
-        self.transaction.append(placed)
-        self.seen = replace(after, position=after.position + len(placed), chain=chain)
+        if placed:
+            self.transaction.insert(placed)
+            move = "UPDATE head SET position = ?, chain = ?"
+            self.transaction.execute(move, (position, chain))
+        self.seen = Progress(position, chain, after)
 
     def check_end(self) -> None:
         """Refuse to commit where the last row is another one than was added last.

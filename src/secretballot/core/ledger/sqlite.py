@@ -15,9 +15,8 @@ import sqlite3
 import stat
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,51 +26,27 @@ from secretballot.core.ledger import rows
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
 _SPARE = 1 << 14  # bytes for what a commit writes beside the answer: its row, the indices, the head
 _BALLAST = 1 << 16  # bytes whose pages a claim rewrites so that the journal grows once
-_FORSAKEN = timedelta(days=7)  # a claim this old belongs to a process that died before its answer
 _FEW_PAGES = 2000  # 8 MB: reading them takes some hundredths of a second
 
-_REFUSED = "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only: {} on {} is refused'); END"
-# INSERT OR REPLACE deletes without firing delete triggers, so a row may take no place that is taken
-_GUARDS = (
-    (
-        "INSERT",
-        "entry",
-        """new.position <> (SELECT coalesce(max(position), 0) + 1 FROM entry)
-    OR new.number <> (
-        SELECT coalesce(max(number) + 1, 0) FROM entry WHERE reservation = new.reservation
-    )
-    OR EXISTS (
-        SELECT 1 FROM entry
-        WHERE reservation = new.reservation AND number = new.number - 1 AND kind = 'close'
-    )
-    OR new.kind = 'part' AND EXISTS (
-        SELECT 1 FROM entry
-        WHERE kind = 'part' AND reservation = new.reservation AND key = new.key
-    )
-    OR new.kind = 'reserve' AND EXISTS (
-        SELECT 1 FROM entry WHERE kind = 'reserve' AND key = new.key
-    )""",
-    ),
-    (
-        "UPDATE",
-        "head",
-        """new.id <> old.id OR new.position <= old.position
-    OR new.position <> (SELECT max(position) FROM entry)
-    OR new.chain <> (SELECT chain FROM entry WHERE position = new.position)""",
-    ),
-    *(("INSERT", table, f"EXISTS (SELECT 1 FROM {table})") for table in ("account", "head")),
-    *(("UPDATE", table, "true") for table in ("account", "entry")),
-    *(("DELETE", table, "true") for table in ("account", "entry", "head")),
+_SAME_NAME = (
+    "position = new.position",
+    "reservation = new.reservation AND number = new.number",
+    "kind = 'reserve' AND new.kind = 'reserve' AND key = new.key",
+    "kind = 'part' AND new.kind = 'part' AND reservation = new.reservation AND key = new.key",
 )
 SCHEMA = (
     *(text.format(integer="INTEGER", bytes="BLOB") for text in rows.TABLES),
     *rows.KEYS,
     "CREATE TABLE space (reservation INTEGER PRIMARY KEY, filler BLOB NOT NULL)",
     *(
-        f"CREATE TRIGGER {table}_no_{verb} BEFORE {verb} ON {table}\nWHEN {when}\n"
-        + _REFUSED.format(verb, table)
-        for verb, table, when in _GUARDS
+        f"CREATE TRIGGER {table}_no_{verb} BEFORE {verb} ON {table}\nWHEN {refused}\n"
+        f"BEGIN SELECT RAISE(ABORT, 'a ledger is append-only: {verb} on {table} is refused'); END"
+        for verb, table, refused in (("INSERT", "entry", rows.NOT_NEXT), *rows.GUARDS)
     ),
+    # INSERT OR REPLACE deletes a row of the same name, for which no trigger is asked
+    "CREATE TRIGGER entry_no_REPLACE BEFORE INSERT ON entry\nWHEN "
+    + " OR ".join(f"EXISTS (SELECT 1 FROM entry WHERE {same})" for same in _SAME_NAME)
+    + "\nBEGIN SELECT RAISE(ABORT, 'a ledger is append-only: the name is taken'); END",
 )
 
 
@@ -209,43 +184,20 @@ class SqliteTransaction(rows.Transaction):
     ----------
     connection : sqlite3.Connection
         Inside a transaction.
+    where : str
     journal : Path or None
         Of the file.
     """
 
-    def __init__(self, connection: sqlite3.Connection, journal: Path | None, where: str) -> None:
-        super().__init__(connection, None)
+    def __init__(self, connection: sqlite3.Connection, where: str, journal: Path | None) -> None:
+        super().__init__(connection, where)
         self._journal = journal
-        if self._value("PRAGMA application_id") != rows.APPLICATION_ID:
-            raise LedgerError(
-                f"{where} is an SQLite file but no ledger; give the path of the ledger."
-            )
-        version = self._value("PRAGMA user_version")
-        if version != rows.VERSION:
-            raise rows.other_version(where, version)
-        self.head = connection.execute("SELECT position, chain FROM head").fetchone()
-
-    def _value(self, statement: str) -> Any:
-        return self.execute(statement).fetchone()[0]
-
-    def append(self, added: Sequence[rows.Row]) -> None:
-        """Add rows and move the head."""
-        self.connection.executemany(rows.INSERT, added)
-        if added:
-            last = added[-1]
-            self.execute("UPDATE head SET position = ?, chain = ?", (last.position, last.chain))
 
     def claim_space(self, reservation: int, size: int) -> None:
         """Take pages of the file for an answer, or fail with the purchase; in memory nothing is
         taken."""
         if self._journal is None:
             return
-        long_ago = (datetime.now(UTC) - _FORSAKEN).isoformat(timespec="microseconds")
-        self.execute(
-            "DELETE FROM space WHERE (SELECT at FROM entry WHERE number = 0"
-            " AND entry.reservation = space.reservation) < ?",
-            (long_ago,),
-        )
         self.execute("INSERT INTO space VALUES (?, zeroblob(?))", (reservation, size + _SPARE))
         if not self._journal.exists() or self._journal.stat().st_size < _BALLAST:
             # other bytes than before, as SQLite leaves pages alone that do not change
@@ -291,13 +243,6 @@ class SqliteStore:
         create_tables(connection, account)
         self._resting.put(connection, None)
 
-    def grant(self, role: str) -> None:
-        """Refuse: a file has no roles."""
-        raise LedgerError(
-            f"The ledger {self._path} is a file, whose rights are those of the file system; give"
-            " the URL of a PostgreSQL database."
-        )
-
     @contextmanager
     def transaction(self, *, write: bool, closes: int | None = None) -> Iterator[rows.Transaction]:
         """Begin a transaction.
@@ -311,7 +256,7 @@ class SqliteStore:
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             if write:
                 connection.execute("PRAGMA locking_mode = NORMAL")  # from the end of this one on
-            yield SqliteTransaction(connection, self._journal, self.where)
+            yield SqliteTransaction(connection, self.where, self._journal)
             try:
                 connection.execute("COMMIT")
             except sqlite3.Error as error:
@@ -390,18 +335,14 @@ def _give_room_back(connection: sqlite3.Connection, reservation: int) -> None:
 # --- errors in words ---
 
 _ERRORS = (sqlite3.Error, UnicodeDecodeError, OSError)
-_LOCKED = "is locked by another program; try again when that has finished"
+_FOREIGN = sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT
 _WORDS = {
-    sqlite3.SQLITE_BUSY: _LOCKED,
-    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_BUSY: "is locked by another program; try again when that has finished",
     sqlite3.SQLITE_READONLY: "cannot be written; give yourself the right on file and folder",
-    sqlite3.SQLITE_PERM: "may not be opened; give yourself read and write permission on it",
     sqlite3.SQLITE_CANTOPEN: "cannot be opened; check that you may read and write file and folder",
     sqlite3.SQLITE_FULL: "could not grow because the disk is full; free some space and try again",
     sqlite3.SQLITE_IOERR: "met a system error; check the disk, its free space and its quota",
-    sqlite3.SQLITE_TOOBIG: "cannot hold a value this large; release it in parts",
-    sqlite3.SQLITE_NOTADB: "is no ledger, or damaged; give the right path, or restore a copy",
-    sqlite3.SQLITE_CORRUPT: "is damaged; restore it from the newest copy",
+    **dict.fromkeys(_FOREIGN, "is no ledger, or damaged; give the right path, or restore a copy"),
 }
 
 

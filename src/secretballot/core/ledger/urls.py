@@ -65,8 +65,6 @@ class DatabasePlace:
         The passwords in it, which no message may have.
     name : str
         What messages call it: user, host, port, database and schema.
-    several_hosts : bool
-        Whether more than one server is named.
 
     Raises
     ------
@@ -86,10 +84,18 @@ class DatabasePlace:
         # where the host, the port or the database should, and would be shown
         if "@" in database or "/" in database or authority.count("@") > 1:
             raise _url_refusal("it has too many @ or /")
-        login, at, hosts = authority.rpartition("@")
+        login, at, address = authority.rpartition("@")
+        server = _HOST.fullmatch(address)
+        if server is None:
+            raise _url_refusal("its host or its port cannot be read")
         words = _words_of_query(query)
         user, colon, password = login.partition(":")
-        given = {"user": unquote(user), "dbname": unquote(database), **_words_of_hosts(hosts)}
+        given = {
+            "user": unquote(user),
+            "host": unquote(server[1].strip("[]")),
+            "port": server[2],
+            "dbname": unquote(database),
+        }
         if at and colon:
             given["password"] = unquote(password)
         self.schema = words.pop("schema", DEFAULT_SCHEMA)
@@ -97,24 +103,21 @@ class DatabasePlace:
             raise _url_refusal("its schema must be of a-z, 0-9 and _, and begin with no number")
         self.words = {name: value for name, value in given.items() if value} | words
         self.secrets = tuple(self.words[name] for name in sorted(_SECRET & self.words.keys()))
-        hosts_given = self.words.get("host", "") + self.words.get("hostaddr", "")
-        self.name, self.several_hosts = self._url_with(()), "," in hosts_given
+        self.name = self._url_with(())
 
     def __str__(self) -> str:
         return self._url_with(_KNOWN - {"user", "host", "port", "dbname"})
 
     def _url_with(self, parameters: Any) -> str:
         words = self.words
-        user, database = quote(words.get("user", "")), quote(words.get("dbname", ""))
-        hosts, ports = words.get("host", "").split(","), words.get("port", "").split(",")
-        ports = ports * len(hosts) if len(ports) == 1 else ports
-        named = ",".join(
-            _shown_host(host) + (f":{port}" if port else "")
-            for host, port in zip(hosts, ports, strict=False)
-        )
+        shown = {name: quote(words.get(name, ""), safe="") for name in ("user", "host", "dbname")}
+        if ":" in words.get("host", ""):
+            shown["host"] = f"[{words['host']}]"
+        login = f"{shown['user']}@" if shown["user"] else ""
+        port = f":{words['port']}" if "port" in words else ""
         query = {"schema": self.schema, **{n: words[n] for n in sorted(words) if n in parameters}}
         settings = "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
-        return f"postgresql://{user}{'@' if user else ''}{named}/{database}?{settings}"
+        return f"postgresql://{login}{shown['host']}{port}/{shown['dbname']}?{settings}"
 
     def __repr__(self) -> str:
         return f"DatabasePlace({str(self)!r})"
@@ -145,22 +148,6 @@ def _words_of_query(query: str) -> dict[str, str]:
             raise _url_refusal("it has one parameter twice")
         words[name] = unquote(value)
     return words
-
-
-def _words_of_hosts(hosts: str) -> dict[str, str]:
-    found = [_HOST.fullmatch(host) for host in hosts.split(",")]
-    names = [match[1] for match in found if match is not None]
-    ports = [match[2] or "" for match in found if match is not None]
-    if len(names) < len(found):
-        raise _url_refusal("its host or its port cannot be read")
-    hosts_plain = ",".join(unquote(name.strip("[]")) for name in names)
-    words = {"host": hosts_plain, "port": ",".join(ports)}
-    # of one server, or of none that is named, an empty word means the usual one
-    return words if len(names) > 1 else {name: value for name, value in words.items() if value}
-
-
-def _shown_host(host: str) -> str:
-    return f"[{host}]" if ":" in host else quote(host, safe="")
 
 
 def _url_refusal(why: str) -> ParameterError:

@@ -71,12 +71,6 @@ class PublicNumbers:
     n_records: int | None = None
     n_teachers: int | None = None
 
-    def __post_init__(self) -> None:
-        check_count("n_queries", self.n_queries)
-        check_probability("alpha", self.alpha)
-        if self.n_teachers is not None:
-            check_count("n_teachers", self.n_teachers)
-
 
 class Stability(Model):
     """Teachers of all records, asked by the sparse vector: the exact vote where it is stable.
@@ -183,24 +177,12 @@ class Agnostic(Stability):
         that of the printed one.
         """
         budget, m, n = numbers.budget, numbers.n_queries, numbers.n_records
-        if n is None or self.relabel_epsilon != 1:
+        if n is None or self.relabel_epsilon != 1 or not budget.epsilon <= _PRINTED_DIVISOR:
             raise ParameterError(
-                "calibration 'paper' is printed for replace-one and a relabel_epsilon of 1 alone."
-            )
-        if not budget.epsilon <= _PRINTED_DIVISOR:
-            raise ParameterError(
-                Parameter("epsilon"),
-                f" is {budget.epsilon:g}; calibration 'paper' samples epsilon / 56 of the records,"
-                " so it must be at most 56. Use 'tight'.",
+                "calibration 'paper' is printed for replace-one, a relabel_epsilon of 1 and an"
+                f" epsilon of at most {_PRINTED_DIVISOR} alone; use 'tight'."
             )
         printed = PrintedConstants.of(budget, n, m, numbers.alpha, self.beta)
-        if not printed.n_sampled:
-            raise ParameterError(
-                Parameter("n_records"),
-                f" is {n}, too few to sample epsilon / 56 ="
-                f" {budget.epsilon / _PRINTED_DIVISOR:.3g} of them; give more records or use"
-                " 'tight'.",
-            )
         unstable = self.max_abstentions or printed.max_abstentions
         event = Sampled(
             stream=bassily_noise(printed.inner, m, unstable),
@@ -309,7 +291,8 @@ def algorithm_of(given: Any) -> Stability:
         raise fault_of(error) from None
 
 
-class BudgetSplit(Model):
+@dataclass(frozen=True)
+class BudgetSplit:
     """What each part of a universal labeler may cost, so that both together cost the budget.
 
     Attributes
@@ -326,12 +309,12 @@ class BudgetSplit(Model):
         Where the split comes from.
     """
 
-    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
-    delta: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False, strict=True)]
-    first_epsilon: Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
-    endless_epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
-    first_questions: Annotated[int, Field(ge=0, le=10**12, strict=True)]
-    why: Annotated[str, Field(strict=True)]
+    epsilon: float
+    delta: float
+    first_epsilon: float
+    endless_epsilon: float
+    first_questions: int
+    why: str
 
     @classmethod
     def of(cls, total: PrivacyBudget, share: float, n_first: int, why: str) -> "BudgetSplit":
@@ -350,14 +333,7 @@ class BudgetSplit(Model):
                 Parameter("epsilon_share"),
                 f" is {share}, which leaves one part no epsilon; give one nearer to 0.5.",
             )
-        return cls(
-            epsilon=total.epsilon,
-            delta=total.delta,
-            first_epsilon=first,
-            endless_epsilon=endless,
-            first_questions=n_first,
-            why=why,
-        )
+        return cls(total.epsilon, total.delta, first, endless, n_first, why)
 
     @property
     def first(self) -> PrivacyBudget | None:
@@ -377,10 +353,8 @@ class BudgetSplit(Model):
 # --- tight sizes ---
 
 
-@functools.lru_cache(maxsize=64)
-def stream_for(budget: PrivacyBudget, max_abstentions: int) -> Stream:
-    """Return what `calibrate_stream` returns; a second or two the first time."""
-    return calibrate_stream(budget, max_abstentions)
+# a second or two each
+stream_for = functools.lru_cache(maxsize=64)(calibrate_stream)
 
 
 def abstentions_for(n_queries: int, error: float, beta: float, n_teachers: int) -> int:
@@ -504,13 +478,8 @@ def _refuse_few(n_records: int | None, taught: int | None, n_teachers: int) -> N
         raise ParameterError(
             Parameter("n_records"),
             f" is {n_records}, of which {taught} may be learnt from, fewer than {n_teachers}"
-            " teachers need; give more records, a larger epsilon, or a smaller ",
-            Parameter("n_queries"),
-            ", ",
-            Parameter("max_abstentions"),
-            " or ",
-            Parameter("n_teachers"),
-            ". Nothing was spent.",
+            " teachers need; give more records or a larger epsilon, or ask for less. Nothing was"
+            " spent.",
         )
 
 

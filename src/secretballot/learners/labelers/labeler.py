@@ -2,24 +2,22 @@
 time."""
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import joblib
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_name, check_path
-from secretballot.accounting import Sampled, Stream
+from secretballot._validation import check_name, check_probability
+from secretballot.accounting import PrivacyBudget, Sampled
 from secretballot.accounting.stream_recipes import check_answerable, stream_mechanism
 from secretballot.core.ledger import Ledger
-from secretballot.core.mechanisms import Mechanism, RelabelledSample
-from secretballot.exceptions import BudgetError, DataError, Parameter, ParameterError
+from secretballot.core.mechanisms import RelabelledSample
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.hypotheses import FiniteClass, HypothesisClass, hypotheses_by_name
 from secretballot.hypotheses.finite import check_answers
 from secretballot.hypotheses.points import check_points
@@ -38,10 +36,8 @@ from secretballot.learners.labelers.relabel import (
     sample_independently,
 )
 from secretballot.learners.labelers.universal import (
-    PrivateRecords,
     UniversalRelease,
     UniversalSession,
-    UniversalTerms,
     check_class_size,
     endless_request,
     first_request,
@@ -69,8 +65,6 @@ from secretballot.students import HypothesisStudent
 from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.executors import LOCAL, check_engine
 from secretballot.vault import make_vault
-
-Session = LabelingSession | UniversalSession
 
 _DUMMY_ROWS = 60
 _LONGEST_REQUEST = 180  # characters; both parts of a universal labeler have longer keys made of it
@@ -125,7 +119,7 @@ class Labeler(PayingLearner):
     Attributes
     ----------
     session_ : LabelingSession or UniversalSession
-        The reservation; there after `fit` or `reopen`.
+        The reservation; there after `fit`.
 
     Privacy
     -------
@@ -164,6 +158,7 @@ class Labeler(PayingLearner):
     """
 
     _takes = frozenset({"classes", "vault", "executor", "progress"})
+    _counted = ("n_queries", "n_teachers")
 
     algorithm: Any = "universal"
     hypotheses: str | HypothesisClass | None = None
@@ -193,16 +188,17 @@ class Labeler(PayingLearner):
 
         Parameters
         ----------
-        X : array of shape (n_records, n_features)
-            Private; of "stability" also a sparse matrix or frame.
+        X : array or frame of shape (n_records, n_features)
+            Private; of "stability" also a sparse matrix. The others take numbers alone.
         y : array of shape (n_records,)
             Private labels, each one of `classes`.
         classes : sequence of two values, of "stability" also of more
             Public; never inferred from the private labels.
         X_public : like X, of shape (n_points, n_features), optional
-            Public points. A few of them fix the types of the columns of frames. Of "universal" all
-            that will be queried, or many like them: then there is no first part, the second one has
-            all of epsilon, is drawn at once, and delta is not spent. The most accurate by far.
+            Public points. Of "stability" a few, which fix the types of the columns of frames. Of
+            "universal" all that will be queried, or many like them: then there is no first part,
+            the second one has all of epsilon, is drawn at once, and delta is not spent. The most
+            accurate by far.
         units : array of shape (n_records,), optional
             Ids, such as patient numbers: all records of one id are protected together. Of
             "stability" alone.
@@ -215,8 +211,7 @@ class Labeler(PayingLearner):
             Why, in a few words; public.
         vault : path, optional
             Secret folder. With one, and a ledger that is a file, the reservation outlives the
-            process: the same `fit`, or `reopen`, goes on with it. Until the switch of "universal"
-            it holds a copy of the private records, since the second part counts mistakes on them.
+            process: the same `fit` goes on with it.
         executor, progress
             As for `PATEClassifier`.
 
@@ -230,6 +225,11 @@ class Labeler(PayingLearner):
         # All that can be refused is refused before a sample is drawn: an error after it could tell
         # of the sample. The session pays, and comes last.
         algorithm = algorithm_of(self.algorithm)
+        if isinstance(algorithm, Agnostic):
+            X = check_points(X, None)
+            X_public = None if X_public is None else check_points(X_public, None)
+        request = algorithm.name if request is None else request
+        check_name("request", request, longest=_LONGEST_REQUEST)
         given = Given(
             X,
             y,
@@ -237,7 +237,7 @@ class Labeler(PayingLearner):
             classes,
             units=units,
             unit_name=unit_name,
-            request=_checked_request(algorithm, request),
+            request=request,
             purpose=purpose,
             vault=vault,
             executor=executor,
@@ -246,29 +246,11 @@ class Labeler(PayingLearner):
         task = self._prepared(given)
         if X_public is not None:
             task.refuse_points()
-        self.session_: Session
+        self.session_: LabelingSession | UniversalSession
         if isinstance(algorithm, Universal):
             self.session_ = self._universal_session(algorithm, task)
-            return self
-        plan, request = _plan(algorithm, self._numbers(task)), str(given.request)
-        refuse_beyond(task.account, task.budget, request)
-        if isinstance(algorithm, Agnostic):
-            self.session_ = self._sampled_session(plan, task, request)
-            return self
-        teachers = teachers_of_table(
-            task.table,
-            "logistic" if self.teacher is None else self.teacher,
-            task.points[:_DUMMY_ROWS],
-            task.target,
-            n_teachers=plan.n_teachers,
-            relation=self.relation,
-            vault=_made_folder(given.vault, request),
-            random_state=self.random_state or 0,
-            n_jobs=self.n_jobs,
-            engine=executor,
-            progress=progress,
-        )
-        self.session_ = plan.session(teachers, task, request)
+        else:
+            self.session_ = self._session(algorithm, self._numbers(task), task, request)
         return self
 
     def _declared(self, given: Given) -> Target:
@@ -286,47 +268,6 @@ class Labeler(PayingLearner):
     def _public_points(self, given: Given) -> Any:
         rows = as_matrix("X", given.X)  # which is no table on disk
         return dummy_rows(rows, _DUMMY_ROWS) if given.X_public is None else given.X_public
-
-    def reopen(self, vault: str | Path, *, request: str | None = None) -> Self:
-        """Go on after a restart with what a `fit` with this vault and this request reserved,
-        without the data.
-
-        Raises
-        ------
-        ParameterError
-            If "universal" has other settings than that fit.
-        DataError
-            If the vault holds no such reservation.
-        LedgerError
-            If the ledger is not where it was, or does not fit the vault.
-        """
-        algorithm = algorithm_of(self.algorithm)
-        request = _checked_request(algorithm, request)
-        check_path("vault", vault)
-        folder = reservation_folder(vault, request)
-        if not isinstance(algorithm, Universal):
-            self.session_ = LabelingSession.reopen(folder, request=request)
-            return self
-        kept = UniversalTerms.read(folder)
-        if kept is None:
-            raise DataError(f"The vault {vault} holds no universal labeler {request!r}; call fit.")
-        hypotheses = hypotheses_by_name(self.hypotheses, kept.n_features)
-        fixed = self._fixed(algorithm, hypotheses)
-        # Other hypotheses or another seed would find another function under the number that was
-        # drawn, so settings are compared before the ledger is opened.
-        if kept != kept.changed(**fixed):
-            given = ", ".join(f"{key}={value}" for key, value in fixed.items())
-            raise ParameterError(
-                f"{request!r} was begun with other settings; give the same: {given}."
-            )
-        ledger, first = Ledger.open_existing(kept.ledger), None
-        if kept.split.first is not None:
-            own = first_request(request)
-            first = LabelingSession.reopen(reservation_folder(vault, own), request=own)
-        self.session_ = UniversalSession(
-            kept, hypotheses, first, ledger, None, folder, request=request
-        )
-        return self
 
     @property
     def used(self) -> int:
@@ -365,7 +306,7 @@ class Labeler(PayingLearner):
         BudgetError
             If the point was never asked and the reservation is spent.
         """
-        return self._started.ask(x)
+        return self._started.ask(self._numeric(x))
 
     def ask_many(self, X: Any) -> SessionAnswers:
         """Return the answers to public points, of shape (n, n_features), while queries are left.
@@ -377,7 +318,7 @@ class Labeler(PayingLearner):
         BudgetError
             If none of them was asked before and the reservation is spent.
         """
-        return self._started.ask_many(X)
+        return self._started.ask_many(self._numeric(X))
 
     def released(self, X: Any) -> ReleasedLabels | UniversalRelease:
         """Return all answers so far, with the certificate of the reservation, as rows of `X`; of
@@ -393,10 +334,15 @@ class Labeler(PayingLearner):
         DataError
             If a point that was asked is not in `X`.
         """
-        return self._started.released(X)
+        return self._started.released(self._numeric(X))
+
+    def _numeric(self, points: Any) -> Any:
+        """Return points as hypotheses take them, numbers alone, where there are any."""
+        by_hypotheses = isinstance(algorithm_of(self.algorithm), Agnostic)
+        return np.asarray(points) if by_hypotheses else points
 
     @property
-    def _started(self) -> Session:
+    def _started(self) -> LabelingSession | UniversalSession:
         check_is_fitted(self, "session_")
         return self.session_
 
@@ -405,187 +351,159 @@ class Labeler(PayingLearner):
         return PublicNumbers(
             task.budget,
             _DEFAULT_QUERIES if self.n_queries is None else self.n_queries,
-            self.alpha,
+            check_probability("alpha", self.alpha),
             self.relation,
             task.table.n_records if self.relation == "replace-one" else None,
             self.n_teachers,
         )
 
-    # --- a relabelled sample ---
+    # --- answers by votes ---
 
-    def _sampled_session(
-        self, plan: "_Plan", task: Task, request: str, more: Sequence[str] = ()
+    def _session(
+        self,
+        algorithm: Stability,
+        numbers: PublicNumbers,
+        task: Task,
+        request: str,
+        more: Sequence[str] = (),
     ) -> LabelingSession:
-        """Return the session of teachers of a relabelled sample, drawn now or kept from the same
-        reservation; `more` is on its certificate."""
-        event, n_teachers, names = plan.event, plan.n_teachers, task.target.learnt
-        assert isinstance(event, Sampled)
-        points, labels = _numeric_records(task)
-        hypotheses = check_class(hypotheses_by_name(self.hypotheses, points.shape[1]))
-        teacher = self._checked_teacher(hypotheses, points)
-        # without a ledger that lasts a later reservation could not know of this one, and must not
-        # meet the same sample
-        place = _made_folder(task.given.vault, request) if task.account.durable else None
-        identity: tuple[str, ...] = ()
-        if place is not None:
-            settings = event.model_dump(mode="json"), plan.numbers.n_queries
-            numbers = json.dumps([*settings, n_teachers, self.random_state or 0, request])
-            identity = (*_part_digests(teacher, hypotheses, points, labels, names), numbers)
-        teachers = keep_teachers(
-            place,
-            lambda: self._train_on_sample(teacher, hypotheses, plan, task),
-            identity,
-            task.target.classes,
-            _declaration(event, request, more),
-            template_of(points),
-            self.random_state or 0,
+        """Return the session of teachers of all records, or of a relabelled sample of them, that
+        are trained now or kept from the same reservation; `more` is on its certificate."""
+        event, n_teachers = algorithm.terms(numbers)
+        if isinstance(event, Sampled):
+            mechanism: Any = RelabelledSample(stream=stream_mechanism(event.stream, n_teachers))
+        else:
+            mechanism = stream_mechanism(event, n_teachers)
+        check_answerable(mechanism, n_teachers)
+        refuse_beyond(task.account, numbers.budget, request)
+        if isinstance(event, Sampled):
+            # without a ledger that lasts a later reservation could not know of this one, and must
+            # not meet the same sample
+            place = _made_folder(task.given.vault, request) if task.account.durable else None
+            about = _declaration(event, request, more)
+            sizes = n_teachers, numbers.n_queries
+            teachers = self._teachers_of_sample(event, sizes, about, task, place)
+        else:
+            teachers = teachers_of_table(
+                task.table,
+                "logistic" if self.teacher is None else self.teacher,
+                task.points[:_DUMMY_ROWS],
+                task.target,
+                n_teachers=n_teachers,
+                relation=self.relation,
+                vault=_made_folder(task.given.vault, request),
+                random_state=self.random_state or 0,
+                n_jobs=self.n_jobs,
+                engine=task.given.executor,
+                progress=task.given.progress,
+            )
+        # paid last, so that nothing is spent where training failed
+        return LabelingSession(
+            teachers,
+            mechanism,
+            task.account,
+            numbers.budget,
+            n_queries=numbers.n_queries,
+            request=request,
+            purpose=task.given.purpose,
         )
-        return plan.session(teachers, task, request)
 
-    def _checked_teacher(self, hypotheses: HypothesisClass, points: FloatArray) -> Any:
-        """Return the learner to clone, after class and learner were tried on dummy points."""
-        dummies = dummy_rows(points, _DUMMY_ROWS)
+    def _teachers_of_sample(
+        self,
+        event: Sampled,
+        sizes: tuple[int, int],
+        about: dict[str, object],
+        task: Task,
+        place: Path | None,
+    ) -> TrainedTeachers:
+        """Return the teachers of a relabelled sample, once class and learner were tried on dummy
+        points; what was sampled is forgotten on return."""
+        points, truth, (n_teachers, _) = task.given.X, task.table.targets, sizes
+        hypotheses = check_class(hypotheses_by_name(self.hypotheses, points.shape[1]))
+        dummies, seed = dummy_rows(points, _DUMMY_ROWS), self.random_state or 0
         check_answers(hypotheses, dummies)
         hypotheses.erm(dummies, np.arange(_DUMMY_ROWS) % 2)
         learner = HypothesisStudent(hypotheses) if self.teacher is None else self.teacher
-        return check_teacher(learner, points, dummies, 2)
+        teacher = check_teacher(learner, points, dummies, 2)
 
-    def _train_on_sample(
-        self, teacher: Any, hypotheses: HypothesisClass, plan: "_Plan", task: Task
-    ) -> TeacherEnsemble:
-        """Sample, relabel, deal out, train; what was sampled is forgotten on return."""
-        event, n_teachers = plan.event, plan.n_teachers
-        assert isinstance(event, Sampled)
-        # Under replace-one the place in the random order of the sample decides on the shard; under
-        # add-remove a random number of the record itself does, drawn whether or not it is sampled,
-        # so that no other record has a say in either.
-        points, truth = _numeric_records(task)
-        n = len(points)
-        if self.relation == "replace-one":
-            rows = sample_in_random_order(event.out_of, event.sampled)
-            shards = assign_shards(len(rows), n_teachers, self.relation, None, None)
-        else:
-            rows = sample_independently(n, event.sampled, event.out_of)
-            shards = assign_shards(n, n_teachers, self.relation, None, None)[rows]
-        sample, labels = points[rows], truth[rows]
-        if len(rows):  # under add-remove a sample may be empty, and an error would tell
-            labels = relabel(sample, labels, hypotheses, relabel_epsilon=event.relabel_epsilon)
-        return TeacherEnsemble.fit(
-            teacher,
-            sample,
-            labels,
-            shards,
-            n_teachers=n_teachers,
-            n_classes=2,
-            n_jobs=self.n_jobs,
-            engine=task.given.executor,
-            random_state=self.random_state or 0,
-            progress=task.given.progress,
+        def train() -> TeacherEnsemble:
+            # Under replace-one the place in the random order of the sample decides on the shard;
+            # under add-remove a random number of the record itself does, drawn whether or not it is
+            # sampled, so that no other record has a say in either.
+            if self.relation == "replace-one":
+                rows = sample_in_random_order(event.out_of, event.sampled)
+                shards = assign_shards(len(rows), n_teachers, self.relation, None, None)
+            else:
+                rows = sample_independently(len(points), event.sampled, event.out_of)
+                shards = assign_shards(len(points), n_teachers, self.relation, None, None)[rows]
+            sample, labels = points[rows], truth[rows]
+            if len(rows):  # under add-remove a sample may be empty, and an error would tell
+                labels = relabel(sample, labels, hypotheses, relabel_epsilon=event.relabel_epsilon)
+            return TeacherEnsemble.fit(
+                teacher,
+                sample,
+                labels,
+                shards,
+                n_teachers=n_teachers,
+                n_classes=2,
+                n_jobs=self.n_jobs,
+                engine=task.given.executor,
+                random_state=seed,
+                progress=task.given.progress,
+            )
+
+        identity: tuple[str, ...] = ()
+        if place is not None:
+            numbers = json.dumps([event.model_dump(mode="json"), *sizes, seed, task.given.request])
+            parts = teacher, hypotheses, points, truth, task.target.learnt
+            identity = (*_part_digests(*parts), numbers)
+        return keep_teachers(
+            place, train, identity, task.target.classes, about, template_of(points)
         )
 
     # --- a hypothesis for ever ---
 
     def _universal_session(self, algorithm: Universal, task: Task) -> UniversalSession:
         """Reserve both parts, and begin the first."""
-        # Checks by public numbers come first, then the account, then what an earlier fit
-        # kept is compared; only then the first part trains and reserves.
-        points, labels = _numeric_records(task)
-        width = points.shape[1]
-        known = None if task.given.X_public is None else check_points(task.points, width)
-        hypotheses, numbers = hypotheses_by_name(self.hypotheses, width), self._numbers(task)
+        # Checks by public numbers come first, then the account; only then the first part trains and
+        # reserves.
+        points, known, request = task.given.X, task.given.X_public, str(task.given.request)
+        hypotheses = hypotheses_by_name(self.hypotheses, points.shape[1])
+        numbers = self._numbers(task)
         if known is None:
-            n_queries = self.n_queries
-            split, numbers = algorithm.split(numbers, hypotheses.vc_dimension, n_queries)
+            split, numbers = algorithm.split(numbers, hypotheses.vc_dimension, self.n_queries)
+            n_cover = split.first_questions
         else:
             split = BudgetSplit.of(task.budget, 1, 0, "all public points are known beforehand")
-        n_cover = split.first_questions if known is None else len(known)
-        check_class_size(
-            hypotheses, min(n_cover, algorithm.n_cover or n_cover), width, self.relation
-        )
+            n_cover = len(known)
+        n_cover = min(n_cover, algorithm.n_cover or n_cover)
+        check_class_size(hypotheses, n_cover, points.shape[1], self.relation)
         if isinstance(hypotheses, FiniteClass):
             # foreign members meet all records once: a machine that fails at one does so unpaid
             hypotheses.dichotomies(points)
-        ledger, request = task.account, str(task.given.request)
-        _refuse_room_for_one(ledger, split, request)
-        folder = None
-        if task.given.vault is not None and ledger.durable:
-            folder = reservation_folder(task.given.vault, request)
-        terms = UniversalTerms(
-            **self._fixed(algorithm, hypotheses),
-            classes=task.target.classes,
-            n_features=width,
-            split=split,
-            ledger=str(ledger.place),
-        )
-        if folder is not None:
-            terms.check_same(folder)
-        first = None
+        _refuse_room_for_one(task.account, split, request)
+        first, folder, [digest] = None, None, _part_digests(hypotheses)
         if known is None:
             beside = (
                 "This is the first part of a universal labeler, reserved together with a second"
                 f" one: {split}."
             )
-            own, plan = first_request(request), _plan(algorithm, numbers)
-            first = self._sampled_session(plan, task, own, [beside])
-        private: PrivateRecords | None = PrivateRecords(points, labels, None, None)
-        if folder is not None and private is not None:
-            # The records before the file that names the reservation: who finds it can go on.
-            drawn = ledger.entry(endless_request(request))
-            _made_folder(task.given.vault, request)
-            if drawn is None or not drawn.parts:
-                private.keep(folder)
-            terms.keep(folder)
-            private = None
+            first = self._session(algorithm, numbers, task, first_request(request), [beside])
+            if task.account.durable:
+                folder = _made_folder(task.given.vault, request)
         session = UniversalSession(
-            terms,
+            split,
             hypotheses,
             first,
-            ledger,
-            private,
-            folder,
-            request=request,
-            purpose=task.given.purpose,
+            task,
+            digest=digest,
+            n_cover=algorithm.n_cover,
+            random_state=self.random_state,
+            folder=folder,
         )
         if known is not None:
             session.draw_at_once(known)
         return session
-
-    def _fixed(self, algorithm: Universal, hypotheses: HypothesisClass) -> dict[str, Any]:
-        """Return what must be the same whenever the reservation is taken up."""
-        return {
-            "hypotheses": f"{hypotheses.name} {joblib.hash(hypotheses)}",
-            "relation": self.relation,
-            "n_cover": algorithm.n_cover,
-            "random_state": self.random_state or 0,
-        }
-
-
-class _Plan(NamedTuple):
-    """What a session asks teachers, from public numbers alone."""
-
-    numbers: PublicNumbers
-    event: Stream | Sampled
-    mechanism: Mechanism
-    n_teachers: int
-
-    def session(self, teachers: TrainedTeachers, task: Task, request: str) -> LabelingSession:
-        """Pay, so that nothing is spent where training failed."""
-        return LabelingSession(
-            teachers,
-            self.mechanism,
-            task.account,
-            self.numbers.budget,
-            n_queries=self.numbers.n_queries,
-            request=request,
-            purpose=task.given.purpose,
-        )
-
-
-def _numeric_records(task: Task) -> tuple[FloatArray, IntArray]:
-    """Return the private records as points that hypotheses take, shape (n, n_features), and their
-    labels, 0 and 1."""
-    [block] = task.table.one_of_each_unit(sys.maxsize)
-    return check_points(block.rows, None), block.targets
 
 
 def _made_folder(vault: str | Path | None, request: str) -> Path | None:
@@ -600,23 +518,6 @@ def _made_folder(vault: str | Path | None, request: str) -> Path | None:
     return make_vault(place)
 
 
-def _checked_request(algorithm: Stability, request: str | None) -> str:
-    found = algorithm.name if request is None else request
-    check_name("request", found, longest=_LONGEST_REQUEST)
-    return found
-
-
-def _plan(algorithm: Stability, numbers: PublicNumbers) -> _Plan:
-    event, n_teachers = algorithm.terms(numbers)
-    mechanism: Mechanism
-    if isinstance(event, Sampled):
-        mechanism = RelabelledSample(stream=stream_mechanism(event.stream, n_teachers))
-    else:
-        mechanism = stream_mechanism(event, n_teachers)
-    check_answerable(mechanism, n_teachers)
-    return _Plan(numbers, event, mechanism, n_teachers)
-
-
 def _refuse_room_for_one(ledger: Ledger, split: BudgetSplit, request: str) -> None:
     """Refuse two parts of which the ledger would take only the first, or whose prices it does not
     add up."""
@@ -625,16 +526,10 @@ def _refuse_room_for_one(ledger: Ledger, split: BudgetSplit, request: str) -> No
             f"The ledger composes by {ledger.composition!r}, which does not add two prices up; give"
             " one with the composition 'basic'. Nothing was spent."
         )
-    # What was reserved before needs no space any more.
-    if any(ledger.entry(key(request)) is not None for key in (first_request, endless_request)):
-        return
-    remaining, delta = ledger.remaining(), split.delta if split.first_epsilon else 0.0
-    if not (remaining.epsilon >= split.epsilon and remaining.delta >= delta):
-        raise BudgetError(
-            f"Both parts cost epsilon {split.epsilon:g}, delta {delta:g}, and the ledger of"
-            f" {ledger.dataset!r} has ({remaining.epsilon:g}, {remaining.delta:g}) left; ask for"
-            " less. Nothing was spent."
-        )
+    # what was reserved before needs no space any more
+    if all(ledger.entry(key(request)) is None for key in (first_request, endless_request)):
+        delta = split.delta if split.first_epsilon else 0.0
+        refuse_beyond(ledger, PrivacyBudget(split.epsilon, delta), request)
 
 
 def _declaration(event: Sampled, request: str, more: Sequence[str]) -> dict[str, object]:
@@ -676,12 +571,12 @@ def _part_digests(*parts: Any) -> list[str]:
     Raises
     ------
     DataError
-        If one cannot be pickled, so that a vault would not know it again.
+        If one cannot be pickled, so that a later fit would not know it again.
     """
     try:
         return [str(joblib.hash(part)) for part in parts]
     except Exception:  # pickling runs code of the learner, which may raise anything
         raise DataError(
-            "The teacher or the hypotheses cannot be pickled, so they cannot be kept in a vault;"
-            " leave the vault out, or use others. Nothing was spent."
+            "The teacher or the hypotheses cannot be pickled, so that a later fit would not know"
+            " them again; use others. Nothing was spent."
         ) from None

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_count, check_positive
+from secretballot._validation import check_positive
 from secretballot.core.exponential import least_quotient
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.releasing import noise_source
@@ -120,17 +120,7 @@ def sample_in_random_order(n_records: int, n_sampled: int) -> IntArray:
     The order matters: rows are dealt to teachers by their place in it. A sample in the order of the
     table would move many records to other teachers when one of them is exchanged for one further
     up, and nothing would be amplified.
-
-    Raises
-    ------
-    ParameterError
-        If a number is below 1, or more are drawn than there are.
     """
-    if not check_count("n_sampled", n_sampled) <= check_count("n_records", n_records):
-        raise ParameterError(
-            Parameter("n_sampled"),
-            f" is {n_sampled} of {n_records} records; it must be at most all of them.",
-        )
     while True:
         keys = _random_words(n_records)
         order = np.argsort(keys)
@@ -143,16 +133,7 @@ def sample_in_random_order(n_records: int, n_sampled: int) -> IntArray:
 def sample_independently(n_records: int, sampled: int, out_of: int) -> IntArray:
     """Return the rows taken, each by itself with probability sampled / out_of (less 2^-64 at most),
     in their order.
-
-    Raises
-    ------
-    ParameterError
-        If a number is below 1, or the probability above 1.
     """
-    if not check_count("sampled", sampled) <= check_count("out_of", out_of):
-        raise ParameterError(
-            Parameter("sampled"), f" is {sampled} out of {out_of}; it must be at most all of them."
-        )
     if sampled == out_of:
         return np.arange(n_records, dtype=np.int64)
     # a lower rate costs less, so rounding down keeps the price

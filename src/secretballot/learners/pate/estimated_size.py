@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +16,14 @@ from secretballot.accounting import (
 from secretballot.accounting.error_level import quantile_slack
 from secretballot.accounting.recipes import Terms, check_useful
 from secretballot.accounting.stream_recipes import largest_distance
+from secretballot.core import releasing
 from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
-from secretballot.core.mechanisms import Mechanism, teachers_of
+from secretballot.core.mechanisms import teachers_of
 from secretballot.core.private import Votes
 from secretballot.core.releasing import Released
 from secretballot.core.types import VoteShape
-from secretballot.exceptions import Argument, Parameter, ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.pate.mechanisms import (
     MAX_UNSTABLE,
     OF_CLASSES,
@@ -37,16 +39,14 @@ from secretballot.releasing import estimate_stability
 # Share of the pool that may be less stable than the released number says. Gaussian voting is
 # planned for the typical point. The sparse vector pays only where nearly all points are stable, so
 # that is what is asked about.
-FRACTIONS = dict.fromkeys(("auto", "labels", "counts", "vote-table", "laplace"), 0.5)
-FRACTIONS["sparse-vector"] = 0.1
+SPARSE = "sparse-vector"
+FRACTIONS = dict.fromkeys(("auto", "labels", "vote-table", "laplace"), 0.5) | {SPARSE: 0.1}
 BETA = 0.05  # failure probability of what is read off the number
 
 
 @dataclass(frozen=True)
 class EstimatedSize:
     """What a fit does with an estimate: pay, read it, set up the mechanism with what is left.
-
-    Made by `of_fit`.
 
     Attributes
     ----------
@@ -55,8 +55,7 @@ class EstimatedSize:
     budget : PrivacyBudget
         For the estimate and the answers together.
     mechanism : str
-        One of `FRACTIONS`.
-    release : {"labels", "counts"}
+        One of `FRACTIONS`; of labels.
     pool : VoteShape
         Of the votes on all public points that may be asked.
 
@@ -76,38 +75,7 @@ class EstimatedSize:
     epsilon: float
     budget: PrivacyBudget
     mechanism: str
-    release: str
     pool: VoteShape
-
-    @classmethod
-    def of_fit(
-        cls, model: Any, pool: VoteShape, ledger: Ledger, request: str | None
-    ) -> "EstimatedSize":
-        """Return what a `PATEClassifier` does with an estimate, before it spends or trains.
-
-        Parameters
-        ----------
-        model, pool
-            As for `of_settings`.
-        ledger : Ledger
-            What is to pay.
-        request : str or None
-            Key of the fit.
-
-        Raises
-        ------
-        ParameterError
-            As for `of_settings`.
-        BudgetError
-            If the ledger would pay for the estimate and not for the answers.
-        """
-        estimated = cls.of_settings(model, pool)
-        need = estimated.budget
-        # an estimate that was paid for before is not paid for again
-        if request is not None and ledger.entry(cls.request_of(request)) is not None:
-            need = estimated.rest
-        refuse_beyond(ledger, need, request)
-        return estimated
 
     @classmethod
     def of_settings(cls, model: Any, pool: VoteShape) -> "EstimatedSize":
@@ -122,32 +90,28 @@ class EstimatedSize:
         Raises
         ------
         ParameterError
-            If the estimate would leave nothing, or the mechanism needs none, or even the smallest
+            If the estimate would leave nothing, or sets nothing that is open, or even the smallest
             mechanism that may come of it answers nothing.
         """
-        # Refusals of settings come first, then what the estimate could show, then the ledger, which
-        # must pay for both: an estimate without answers is money thrown away.
-        what, price, budget = Parameter("n_queries"), model.estimate_epsilon, model._budget
-        sets = " pays for an estimate that sets how much is asked, and "
-        if isinstance(model.mechanism, Mechanism):
-            raise ParameterError(what, sets, "a mechanism is given; leave out one of the two.")
-        name, own = named("mechanism", model.mechanism, OF_CLASSES)
-        set_already = [one for one in ("max_abstentions", "max_answers") if one in own]
-        if set_already or name not in FRACTIONS:
-            by = Parameter(set_already[0]) if set_already else f"the {name} mechanism"
-            raise ParameterError(what, sets, by, " sets it, too; leave out one of the two.")
-        counts = gives_counts(model.mechanism, counts=model._counts)
-        if counts and not model.in_rounds:
-            all_of_them = "noisy counts of all public points are released; leave it out, or use "
-            raise ParameterError(what, sets, all_of_them, Argument("mechanism", "labels"), ".")
+        asked, price, budget = model.mechanism, model.estimate_epsilon, model._budget
+        by_name = isinstance(asked, str)
+        name, own = named("mechanism", asked, OF_CLASSES) if by_name else ("", {})
+        counts = by_name and gives_counts(asked, counts=model._counts)
+        if counts or name not in FRACTIONS or "max_abstentions" in own or model.in_rounds:
+            raise ParameterError(
+                Parameter("n_queries"),
+                " pays for an estimate of how many labels are asked, or how many abstentions are"
+                f" reserved; give the name of a mechanism of labels ({', '.join(FRACTIONS)}) with"
+                " nothing that sets it, too, and no strategy; or leave the estimate out.",
+            )
         if not price < budget.epsilon:
             raise ParameterError(
-                what,
+                Parameter("n_queries"),
                 f" pays {price:g} of epsilon {budget.epsilon:g} for an estimate; leave something"
                 " for answers.",
             )
-        estimated = cls(price, budget, name, "counts" if counts else "labels", pool)
-        smallest = estimated.smallest()
+        estimated = cls(price, budget, name, pool)
+        smallest = estimated.terms(1)
         check_useful(smallest.mechanism, smallest.shape)
         estimated.check_reach()
         return estimated
@@ -183,34 +147,47 @@ class EstimatedSize:
         """Return the key of the estimate in the ledger, under which it is not paid for twice."""
         return f"{request}/estimate"
 
-    def pay(self, counts: Votes, ledger: Ledger, request: str | None) -> Released:
-        """Release the estimate from the votes on the whole pool.
+    def pay(self, votes: Callable[[], Votes], ledger: Ledger, request: str | None) -> Released:
+        """Release the estimate, or return what was released.
+
+        Parameters
+        ----------
+        votes : callable
+            Makes the votes on the whole pool, where nothing was released before.
+        ledger : Ledger
+        request : str or None
+            Key of the fit.
 
         Raises
         ------
         ParameterError, BudgetError, LedgerError
-            As for `secretballot.estimate_stability`.
+            As for `secretballot.estimate_stability`; also if the ledger would pay for the estimate
+            and not for the answers: an estimate without answers is money thrown away.
         """
-        return estimate_stability(
-            counts,
-            ledger,
-            fraction=FRACTIONS[self.mechanism],
-            epsilon=self.epsilon,
-            request=None if request is None else self.request_of(request),
-            purpose="how stable the votes on the public pool are, to set how much is asked",
-        )
+        key = None if request is None else self.request_of(request)
+        begun = key is not None and ledger.entry(key) is not None
+        refuse_beyond(ledger, self.rest if begun else self.budget, request)
+        paid, fraction = releasing.stored(ledger, str(key)) if begun else None, self._fraction
+        if paid is None:
+            why = "how stable the votes on the public pool are, to set how much is asked"
+            terms: dict[str, Any] = {"fraction": fraction, "epsilon": self.epsilon}
+            return estimate_stability(votes(), ledger, **terms, request=key, purpose=why)
+        made = getattr(paid.mechanism, "fraction", None), paid.budget.epsilon, paid.shape
+        if made != (fraction, self.epsilon, self.pool):
+            raise ParameterError(
+                "The request was begun with other terms (",
+                Parameter("n_queries"),
+                "); go on with the same, or ask under another key. Nothing was spent.",
+            )
+        return paid
 
-    def smallest(self) -> Terms:
-        """Return the smallest terms that may come of it: one query, or one abstention."""
-        return self._terms_of_size(1)
+    @property
+    def _fraction(self) -> float:
+        return FRACTIONS[self.mechanism]
 
     def without_number(self) -> Terms:
         """Return the terms that a number leads to that shows nothing."""
-        return self._terms_of_size(self._size_without_number)
-
-    def terms_by(self, estimate: Released) -> Terms:
-        """Return the terms that the released number leads to, for the rest of the budget."""
-        return self._terms_of_size(self.size_by(estimate.values.item()))
+        return self.terms(self._size_without_number)
 
     def size_by(self, released: int) -> int:
         """Return the number of queries, or of abstentions, that a released number leads to.
@@ -227,7 +204,7 @@ class EstimatedSize:
         )  # beyond a unanimous vote there is only noise
         if size >= 1:
             return size
-        stream = self.mechanism == "sparse-vector"
+        stream = self.mechanism == SPARSE
         instead = "one abstention is reserved" if stream else "a margin of 0.6 K is assumed"
         warnings.warn(
             f"The estimate of the stability is {released} votes of {teachers_of(self.pool)}"
@@ -240,11 +217,11 @@ class EstimatedSize:
 
     @property
     def _size_without_number(self) -> int:
-        stream = self.mechanism == "sparse-vector"
+        stream = self.mechanism == SPARSE
         return 1 if stream else choose_label_queries(self.rest, self.pool, noise=self._noise)
 
     def _size_shown_by(self, seen: int) -> int:
-        if self.mechanism == "sparse-vector":
+        if self.mechanism == SPARSE:
             return self._abstentions_shown_by(seen)
         distance = seen - self._noise_slack
         if distance < 1:
@@ -263,7 +240,7 @@ class EstimatedSize:
         return max(0, math.ceil(-scale * math.log(BETA * (1 + math.exp(-1 / scale)))) - 1)
 
     def _abstentions_shown_by(self, seen: int) -> int:
-        enough = math.floor(FRACTIONS[self.mechanism] * self.pool.n_queries) + 1
+        enough = math.floor(self._fraction * self.pool.n_queries) + 1
 
         def holds(unstable: int) -> bool:
             try:
@@ -275,9 +252,10 @@ class EstimatedSize:
 
         return last_that_holds(holds, min(MAX_UNSTABLE, enough))
 
-    def _terms_of_size(self, size: int) -> Terms:
-        if self.mechanism == "sparse-vector":
-            # here the size is a number of abstentions, elsewhere one of queries
+    def terms(self, size: int) -> Terms:
+        """Return the terms of so many queries or, of a sparse vector, of so many abstentions, for
+        the rest of the budget."""
+        if self.mechanism == SPARSE:
             stream = sparse_vector(self.rest, self.pool.n_queries, max_abstentions=size)
             return Terms(stream, self.pool, self.rest)
-        return noisy_terms(self._noise, self.rest, self.pool.first(size), self.release)
+        return noisy_terms(self._noise, self.rest, self.pool.first(size), "labels")

@@ -4,6 +4,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,10 +23,8 @@ from secretballot._validation import (
 from secretballot.accounting import PrivacyBudget, check_useful, teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
-from secretballot.core.ledger import LedgerEntry
-from secretballot.core.mechanisms import Mechanism, mechanism_in
+from secretballot.core.mechanisms import Mechanism
 from secretballot.core.private import Votes
-from secretballot.core.releasing import Released
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.pate.estimated_size import EstimatedSize
@@ -36,8 +35,8 @@ from secretballot.learners.pate.mechanisms import (
 )
 from secretballot.learners.pate.rounds import (
     AskableRows,
+    QueryRounds,
     ask_in_rounds,
-    begin_query_run,
 )
 from secretballot.learners.training.inputs import random_rows
 from secretballot.learners.training.learner import (
@@ -50,10 +49,10 @@ from secretballot.learners.training.learner import (
 )
 from secretballot.learners.training.point_digests import points_digest, question_digests
 from secretballot.learners.training.session import certified_labels
-from secretballot.learners.training.shards import forget_records, learner_identity
+from secretballot.learners.training.shards import forget_records
 from secretballot.learners.training.targets import Target
-from secretballot.learners.training.trained import keep_teachers, template_of
-from secretballot.learners.training.trial_fit import named_teacher, problem_of_fit, reads_sparse
+from secretballot.learners.training.trained import teachers_of_table
+from secretballot.learners.training.trial_fit import named_teacher, problem_of_fit
 from secretballot.queries import InRounds, QueryStrategy, rounds_of
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.releasing import ASKED, release_labels, release_table
@@ -66,7 +65,6 @@ from secretballot.students import (
 )
 from secretballot.students.table_students import default_regressor
 from secretballot.students.trial import Teaching, try_student
-from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.executors import LOCAL, check_engine
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.tables import label_ballots, number_ballots
@@ -496,82 +494,50 @@ class PATEClassifier(ClassLearner, PATELearner):
         return super()._release(task)
 
     def _asked_by_estimate(self, task: Task) -> Any:
-        """Return what was released, of a size that was paid for and drawn before."""
-        pool, request, asked = self._pool(task), task.given.request, task.askable
-        known = None if request is None else task.account.entry(request)
-        if known is not None and known.state == "committed":
-            # what the estimate set is in the ledger, and trains nothing
-            terms, choices = self._terms_by_estimate(known, pool)
-            return self._release_at_once(task, terms, choices=choices)
-        estimated = EstimatedSize.of_fit(self, pool, task.account, request)
-        counts = self._votes_on(task, asked, estimated.smallest())
-        choice = estimated.pay(counts, task.account, request)
+        """Return what was released, of a size that is paid for and drawn before."""
+        estimated, asked = EstimatedSize.of_settings(self, self._pool(task)), task.askable
+        # not cast where both numbers and labels are stored
+        votes = cache(lambda: self._votes_on(task, asked, estimated.terms(1)))
+        choice = estimated.pay(votes, task.account, task.given.request)
         return self._release_at_once(
             task,
-            estimated.terms_by(choice),
-            lambda rows: counts.take(np.searchsorted(asked, rows)),
+            estimated.terms(estimated.size_by(choice.values.item())),
+            lambda rows: votes().take(np.searchsorted(asked, rows)),
             [choice_fields(choice)],
         )
 
-    def _terms_by_estimate(
-        self, known: LedgerEntry, pool: VoteShape
-    ) -> tuple[Terms, list[dict[str, Any]]]:
-        """Return the terms of a release whose size an estimate has set, and what its certificate
-        says of that.
-
-        Raises
-        ------
-        ParameterError
-            If it had none, or another price.
-        """
-        mechanism = mechanism_in(known.terms["mechanism"]) if known.terms else None
-        public = dict(known.terms.get("public", {}))
-        choices = public.pop(ASKED, {}).get("choices", [])
-        budget, price = self._budget, PrivacyBudget(known.epsilon, known.delta)
-        paid = sum([choice["epsilon"] for choice in choices], start=known.epsilon)
-        if (
-            mechanism is None
-            or [choice["epsilon"] for choice in choices] != [self.estimate_epsilon]
-            # what is left beside an estimate is rounded down
-            or not np.allclose((paid, known.delta), (budget.epsilon, budget.delta), 1e-9, 0)
-        ):
-            raise ParameterError(
-                "The request was begun with other terms (",
-                Parameter("n_queries"),
-                " or the price); go on with the same, or ask under another key. Nothing was spent.",
-            )
-        shape = pool.first(known.terms["shape"]["n_queries"])
-        return Terms(mechanism, shape, price, public), choices
-
-    def _pool(self, task: Task, n_points: int | None = None) -> VoteShape:
-        """Return the shape of the votes on so many points, all that may be asked by default."""
-        n = len(task.askable) if n_points is None else n_points
-        return teacher_shape(n, len(task.target.classes), self.n_teachers, task.guarantee)
+    def _pool(self, task: Task) -> VoteShape:
+        """Return the shape of the votes on all points that may be asked."""
+        sizes = len(task.askable), len(task.target.classes), self.n_teachers
+        return teacher_shape(*sizes, task.guarantee)
 
     def _cast_votes(self, task: Task, teacher: Any, points: Any, terms: Terms) -> Votes:
         if task.target.labels:
             return super()._cast_votes(task, teacher, points, terms)
-        teachers, classes = self._train_teachers(task, teacher), task.target.learnt
-        counts = teachers.vote_counts(points, classes=classes, guarantee=task.guarantee)
-        if task.given.vault is not None:
-            forget_records(Path(task.given.vault))
-        return counts
-
-    def _train_teachers(self, task: Task, teacher: Any) -> TeacherEnsemble:
-        given, n_classes = task.given, len(task.target.classes)
-        return task.table.teachers(
+        vault, classes = task.given.vault, task.target.learnt
+        teachers = task.table.teachers(
             teacher,
             self.n_teachers,
             task.guarantee.relation,
-            None if given.vault is None else make_vault(given.vault),
+            None if vault is None else make_vault(vault),
             self.random_state,
-            n_classes=n_classes,
-            n_jobs=self.n_jobs,
-            engine=given.executor,
-            send_shards=given.send_shards,
-            progress=given.progress,
-            sparse=reads_sparse(teacher, task.points, n_classes),
+            n_classes=len(classes),
+            **self._training(task),
         )
+        counts = teachers.vote_counts(points, classes=classes, guarantee=task.guarantee)
+        if vault is not None:
+            forget_records(Path(vault))
+        return counts
+
+    def _training(self, task: Task) -> dict[str, Any]:
+        """Return where and how teachers are trained."""
+        given = task.given
+        return {
+            "n_jobs": self.n_jobs,
+            "engine": given.executor,
+            "send_shards": given.send_shards,
+            "progress": given.progress,
+        }
 
     def _taught(self, points: Any) -> Any:
         if isinstance(self.released_, ReleasedTable):
@@ -603,19 +569,14 @@ class PATEClassifier(ClassLearner, PATELearner):
         # gone.
         plan, asked, made = done.about.get("plan"), done.public.get(ASKED, {}), done.shape
         rows = np.array(done.about.get("rows") or (), dtype=np.int64)
-        paid = [choice["epsilon"] for choice in asked.get("choices", ())]
-        strategy, budget = json.loads(json.dumps(rounds.chosen.describe())), task.budget
+        strategy = json.loads(json.dumps(rounds.chosen.describe()))
         if (
             plan is not None
             and isinstance(made, VoteShape)
             and plan["strategy"] == strategy
             and (made.guarantee, made.n_teachers) == (task.guarantee, self.n_teachers)
             and asked.get("classes") == task.target.learnt
-            and paid == ([] if self.estimate_epsilon is None else [self.estimate_epsilon])
-            # what is left beside an estimate is rounded down, so the sum may be less than the
-            # budget by a hair
-            and np.isclose(done.budget.epsilon + sum(paid), budget.epsilon, 1e-9, 0)
-            and done.budget.delta == budget.delta
+            and done.budget == task.budget
             and rows.max(initial=0) < n_rows(task.points)
             and question_digests(take_rows(task.points, rows)) == list(done.questions)
         ):
@@ -629,54 +590,38 @@ class PATEClassifier(ClassLearner, PATELearner):
         )
 
     def _new_rounds(self, task: Task, rounds: InRounds) -> ReleasedLabels:
-        # A first proposal is made by the smallest mechanism that may come of it before anything is
-        # trained or paid: a strategy that cannot work says so for nothing.
+        # A first proposal is made before anything is trained or paid: a strategy that cannot work
+        # says so for nothing.
         task.refuse_points()
-        learner = task.table.checked_teacher(self.teacher, task.points, task.target)
+        given, seed = task.given, self.random_state or 0
         askable = AskableRows.of(task.points, task.askable)
-        n_askable, classes = len(askable.rows), task.target.classes
-        pool, choices = self._pool(task, n_askable), list[Released]()
-        estimated = None
-        if self.estimate_epsilon is None:
-            terms = self.planned_terms(task.target, n_askable, task.guarantee)
-        else:
-            estimated = EstimatedSize.of_fit(self, pool, task.account, task.given.request)
-            terms = estimated.smallest()
-        n_queries, seed = terms.shape.n_queries, self.random_state or 0
+        terms = self.planned_terms(task.target, len(askable.rows), task.guarantee)
+        n_queries = terms.shape.n_queries
         self._try_student(task, task.points, terms, n_queries)
-        begun = begin_query_run(rounds, askable, classes, n_queries, seed)
-        # A reservation goes on with the same teachers or not at all: the identity is all that they
-        # depend on, so that other data or settings are refused.
-        sizes = self.n_teachers, task.target.learnt, task.guarantee.relation, seed
-        teachers = keep_teachers(
-            None if task.given.vault is None else make_vault(task.given.vault),
-            lambda: self._train_teachers(task, learner),
-            (learner_identity(learner), *task.table.identity, *sizes),
-            classes,
-            task.declaration,
-            template_of(task.points),
-            seed,
+        begun = QueryRounds(rounds, askable, task.target.classes, n_queries, seed, given.progress)
+        # a reservation goes on with the same teachers or not at all
+        teachers = teachers_of_table(
+            task.table,
+            self.teacher,
+            task.points,
+            task.target,
+            n_teachers=self.n_teachers,
+            relation=task.guarantee.relation,
+            vault=given.vault,
+            random_state=seed,
+            **self._training(task),
         )
-        # those that were found in the vault, too
-        teachers.ensemble.sparse = reads_sparse(learner, task.points, pool.n_classes)
-        if estimated is not None:
-            counts = teachers.vote(take_rows(task.points, askable.rows))
-            choices = [estimated.pay(counts, task.account, task.given.request)]
-            terms = estimated.terms_by(choices[0])
-            begun = begin_query_run(rounds, askable, classes, terms.shape.n_queries, seed)
         asked = ask_in_rounds(
+            begun,
             terms,
             lambda rows: teachers.vote(take_rows(task.points, rows)),
             task.account,
-            askable,
-            begun,
+            classes=task.target.classes,
             student=self._student,
             random_state=self.random_state,
-            progress=task.given.progress,
             teachers=teachers.serial,
             vault=teachers.vault if task.account.durable else None,
-            choices=choices,
-            **task.named | {"request": task.given.request or uuid.uuid4().hex},
+            **task.named | {"request": given.request or uuid.uuid4().hex},
         )
         self.explanation_ = asked.explanation
         return asked.released

@@ -34,7 +34,7 @@ from secretballot.core.mechanisms import (
     teachers_of,
 )
 from secretballot.core.types import Guarantee, VoteShape
-from secretballot.exceptions import Argument, Parameter, ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.report.certificate.methods import LABEL_VOTES, NUMBER_VOTES
 from secretballot.teachers.votes import checked_positions, label_shape
 
@@ -124,7 +124,6 @@ def choose_terms(
             )
     if isinstance(asked, Mechanism):
         return Terms(asked, pool.first(n_queries or pool.n_queries), budget, public)
-    _check_delta(budget, name)
     noise = noise_of(name)
     if n_queries is None and in_rounds and name not in THRESHOLDS:
         n_queries = choose_label_queries(budget, pool, noise=noise)
@@ -206,19 +205,6 @@ def _confident(
     return confident_labels(budget, shape, threshold=threshold, max_answers=answers), n_queries
 
 
-def _check_delta(budget: PrivacyBudget, mechanism: str) -> None:
-    """Refuse a delta of 0 where the noise has none to give, and name the noise that has."""
-    if mechanism != PURE and not budget.delta > 0:
-        gaussian = mechanism in ("auto", "gaussian", *RELEASES)
-        noise = "Gaussian noise" if gaussian else f"{mechanism} voting"
-        raise ParameterError(
-            Parameter("delta"),
-            f" is 0, and {noise} needs more, such as 1e-6; for a delta of 0 use ",
-            Argument("mechanism", PURE),
-            ".",
-        )
-
-
 def choose_teachers(budget: PrivacyBudget, n_records: int, n_features: int) -> int:
     """Return a number of teachers K from the budget, the stated number of records, the columns.
 
@@ -249,7 +235,6 @@ def choose_label_queries(
     "gaussian", "laplace" or "vote-table".
     """
     assumed = STABLE_MARGIN * teachers_of(pool) if margin is None else margin
-    _check_delta(budget, noise)
     if noise == "gaussian":
         trial = min(TRIAL_QUERIES, pool.n_queries)
         sigma = noisy_votes(budget, pool.first(trial)).scale

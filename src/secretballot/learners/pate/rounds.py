@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from secretballot._typing import IntArray
+from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import check_count, check_instance
 from secretballot.accounting import PrivacyBudget
 from secretballot.accounting.recipes import Terms
@@ -30,8 +30,8 @@ from secretballot.learners.pate.mechanisms import choose_terms
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.session import (
-    LabelAnswers,
     LabelStream,
+    SessionAnswers,
     certified_labels,
     plan_of,
 )
@@ -41,12 +41,15 @@ from secretballot.queries import (
     PublicPool,
     QueryStrategy,
     default_round_size,
+    rounds_of,
 )
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import check_paid_by
 from secretballot.students import fit_student
 from secretballot.students.confirmed import StudentInRounds
 from secretballot.teachers.rows import n_rows, take_rows
+
+_MARGIN = InRounds()
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,102 +121,9 @@ class QueryRun:
     explanation: dict[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
-class BegunQueryRun:
-    """A run of queries with its first proposal, and nothing paid yet.
-
-    Attributes
-    ----------
-    strategy : QueryStrategy
-    pool : PublicPool
-    selector : CheckedSelector
-    first : ndarray of int64
-        The first proposal, as rows of the pool.
-    round_size : int
-        Queries per round.
-    """
-
-    strategy: QueryStrategy
-    pool: PublicPool
-    selector: CheckedSelector
-    first: IntArray
-    round_size: int
-
-    def plan_of(self, n_queries: int) -> dict[str, Any]:
-        """Return what the certificate says of a run that asks so many queries, all it may, in
-        rounds of this size."""
-        full, rest = divmod(n_queries, self.round_size)
-        rounds = [self.round_size] * full + [rest] * (rest > 0)
-        return plan_of(n_queries, rounds, self.strategy.describe(), "none")
-
-    def run(
-        self,
-        ask: Callable[[IntArray], LabelAnswers],
-        *,
-        n_teachers: int,
-        sigma: float | None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> tuple[ReleasedLabels, list[int]]:
-        """Ask what the strategy proposes until it, the points or the answers come to an end.
-
-        Parameters
-        ----------
-        ask : callable
-            Proposed rows of the pool, shape (k,), to their answers.
-        n_teachers, sigma
-            As for `ReleasedLabels`.
-        progress : callable, optional
-            Called with (rows answered, rows wanted).
-
-        Returns
-        -------
-        tuple of ReleasedLabels and list of int
-            All answers as rows of the pool, without a certificate, and how many each round got.
-        """
-        order, labels, counts, rounds = list[int](), list[int](), list[Any](), list[int]()
-        planned, proposed = self.pool.n_queries, self.first
-        while True:
-            try:
-                answers = ask(proposed)
-            except BudgetError:
-                # what has answers already has come to its end, which is no error
-                if not order:
-                    raise
-                break
-            given = answers.given
-            rounds.append(int(given.sum()))
-            order += proposed[given].tolist()
-            labels += answers.labels[given].tolist()
-            if answers.noisy_counts is not None:
-                counts += answers.noisy_counts[given].tolist()
-            if progress is not None:
-                progress(len(order), planned)
-            # fewer answers than questions: nothing is left
-            if not given.all() or len(order) >= planned:
-                break
-            self.selector.receive(self._so_far(order, labels, counts, n_teachers, sigma))
-            proposed = self.selector.propose(min(self.round_size, planned - len(order)))
-            if not len(proposed):
-                break
-        return self._so_far(order, labels, counts, n_teachers, sigma), rounds
-
-    def _so_far(
-        self,
-        order: list[int],
-        labels: list[int],
-        counts: list[Any],
-        n_teachers: int,
-        sigma: float | None,
-    ) -> ReleasedLabels:
-        noisy_counts = None if sigma is None else np.array(counts, dtype=np.int64)
-        queries, found = np.array(order, dtype=np.int64), np.array(labels, dtype=np.int64)
-        return ReleasedLabels(queries, found, self.pool.classes, n_teachers, sigma, noisy_counts)
-
-
-def begin_query_run(
-    rounds: InRounds, askable: AskableRows, classes: Sequence[Any], n_queries: int, seed: int | None
-) -> BegunQueryRun:
-    """Begin a run; a strategy that cannot work on the pool says so here, before anything is spent.
+class QueryRounds:
+    """Rounds of queries with their first proposal, and nothing paid yet: a strategy that cannot
+    work on the pool says so here.
 
     Parameters
     ----------
@@ -224,52 +134,133 @@ def begin_query_run(
         Answers wanted.
     seed : int or None
         Public, of the strategy; None is 0.
+    progress : callable, optional
+        Called with (rows answered, rows wanted).
+
+    Attributes
+    ----------
+    askable : AskableRows
+    n_queries : int
+    selector : CheckedSelector
 
     Raises
     ------
     ParameterError, DataError
         If it cannot; also if more queries are asked than the pool has points.
     """
-    # Asked for its first proposal now: later, an empty one would end a run that was paid for.
-    strategy, n_points = rounds.chosen, len(askable.rows)
-    pool = PublicPool(askable.points(np.arange(n_points)), tuple(classes), n_queries, seed or 0)
-    if n_queries > n_points:
-        raise ParameterError(
-            Parameter("n_queries"),
-            f" is {n_queries}, more than the {n_points} distinct public points; ask for"
-            " fewer, or give more public points.",
-        )
-    selector = CheckedSelector(strategy, pool)
-    try:
-        named = isinstance(json.loads(json.dumps(strategy.describe()))["name"], str)
-    except (TypeError, ValueError, KeyError):
-        named = False
-    if not named:
-        raise ParameterError(
-            f"{type(strategy).__name__}.describe must return a dict of JSON values with a name, for"
-            " the certificate. Nothing was spent."
-        )
-    size = rounds.round_size
-    size = check_count("round_size", default_round_size(n_queries) if size is None else size)
-    first = selector.propose(min(size, n_queries))
-    if not len(first):
-        raise ParameterError(
-            f"The strategy {type(strategy).__name__} has nothing to ask of these {n_points}"
-            " points; give other points or another strategy. Nothing was spent."
-        )
-    return BegunQueryRun(strategy, pool, selector, first, size)
+
+    def __init__(
+        self,
+        rounds: InRounds,
+        askable: AskableRows,
+        classes: Sequence[Any],
+        n_queries: int,
+        seed: int | None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        strategy, n_points = rounds.chosen, len(askable.rows)
+        if n_queries > n_points:
+            raise ParameterError(
+                Parameter("n_queries"),
+                f" is {n_queries}, more than the {n_points} distinct public points; ask for"
+                " fewer, or give more public points.",
+            )
+        points = askable.points(np.arange(n_points))
+        pool = PublicPool(points, tuple(classes), n_queries, seed or 0)
+        self.askable, self.n_queries, self._classes = askable, n_queries, pool.classes
+        self._places: dict[Any, int] = {name: place for place, name in enumerate(pool.classes)}
+        self._places[None] = -1
+        self.selector, self._strategy = CheckedSelector(strategy, pool), strategy
+        try:
+            named = isinstance(json.loads(json.dumps(strategy.describe()))["name"], str)
+        except (TypeError, ValueError, KeyError):
+            named = False
+        if not named:
+            raise ParameterError(
+                f"{type(strategy).__name__}.describe must return a dict of JSON values with a name,"
+                " for the certificate. Nothing was spent."
+            )
+        size = default_round_size(n_queries) if rounds.round_size is None else rounds.round_size
+        self._round_size = check_count("round_size", size)
+        # asked for now: later, an empty one would end a run that was paid for
+        self._first = self.selector.propose(min(self._round_size, n_queries))
+        if not len(self._first):
+            raise ParameterError(
+                f"The strategy {type(strategy).__name__} has nothing to ask of these {n_points}"
+                " points; give other points or another strategy. Nothing was spent."
+            )
+        self._progress = progress
+
+    def plan(self, rounds: Sequence[int] | None = None, left: str = "none") -> dict[str, Any]:
+        """Return what the certificate says of these rounds, by default of a run that asks all that
+        it may; `left` is what becomes of unused queries."""
+        if rounds is None:
+            full, rest = divmod(self.n_queries, self._round_size)
+            rounds = [self._round_size] * full + [rest] * (rest > 0)
+        return plan_of(self.n_queries, rounds, self._strategy.describe(), left)
+
+    def run(
+        self, ask: Callable[[IntArray], SessionAnswers], *, n_teachers: int, sigma: float | None
+    ) -> tuple[ReleasedLabels, list[int]]:
+        """Ask what the strategy proposes until it, the points or the answers come to an end.
+
+        Parameters
+        ----------
+        ask : callable
+            Proposed places among the askable rows, shape (k,), to their answers.
+        n_teachers, sigma
+            As for `ReleasedLabels`.
+
+        Returns
+        -------
+        tuple of ReleasedLabels and list of int
+            All answers by their places, without a certificate, and how many each round got.
+        """
+        parts, proposed = list[tuple[IntArray, SessionAnswers]](), self._first
+        while len(proposed):
+            try:
+                answers = ask(proposed)
+            except BudgetError:
+                # what has answers already has come to its end, which is no error
+                if not parts:
+                    raise
+                break
+            parts.append((proposed, answers))
+            so_far = self._released(parts, n_teachers, sigma)
+            left = self.n_queries - len(so_far.queries)
+            if self._progress is not None:
+                self._progress(len(so_far.queries), self.n_queries)
+            # fewer answers than questions: nothing is left
+            if not answers.given.all() or left <= 0:
+                break
+            self.selector.receive(so_far)
+            proposed = self.selector.propose(min(self._round_size, left))
+        return so_far, [int(answers.given.sum()) for _, answers in parts]
+
+    def places(self, labels: ObjectArray) -> IntArray:
+        """Return class values, of shape (n,), as places among the classes, -1 for None."""
+        return np.array([self._places[label] for label in labels], dtype=np.int64)
+
+    def _released(
+        self, parts: Sequence[tuple[IntArray, SessionAnswers]], n_teachers: int, sigma: float | None
+    ) -> ReleasedLabels:
+        queries = np.concatenate([places[found.given] for places, found in parts])
+        labels = self.places(np.concatenate([found.labels[found.given] for _, found in parts]))
+        counts = None
+        if sigma is not None:
+            given = [found.noisy_counts[found.given] for _, found in parts]  # type: ignore[index]
+            counts = np.concatenate(given)
+        return ReleasedLabels(queries, labels, self._classes, n_teachers, sigma, counts)
 
 
 def ask_in_rounds(
+    begun: QueryRounds,
     terms: Terms,
     votes: Callable[[IntArray], Votes],
     ledger: Ledger,
-    askable: AskableRows,
-    begun: BegunQueryRun,
     *,
     student: Any = None,
     random_state: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
     **about: Any,
 ) -> QueryRun:
     """Reserve all queries, and ask what the strategy proposes until it, the points or the
@@ -280,21 +271,17 @@ def ask_in_rounds(
 
     Parameters
     ----------
+    begun : QueryRounds
     terms : Terms
     votes : callable
         Rows of the public pool, shape (k,), to the votes on them; secret, asked for what is new
         alone.
     ledger : Ledger
-    askable : AskableRows
-    begun : BegunQueryRun
-        From `begin_query_run`, on the pool of `askable`.
     student : classifier, optional
         What interactive voting contradicts; a LogisticRegression by default. It learns from the
         answers of each round and predicts the points of the next.
     random_state : int, optional
         Of the student.
-    progress : callable, optional
-        Called with (queries answered, queries reserved).
     **about
         As for `LabelStream`.
 
@@ -304,74 +291,51 @@ def ask_in_rounds(
     predict is post-processing of what was paid for.
     Source : Liu et al. 2021, Algorithm 4, with one labelling service (differences 5).
     """
-    planned, confidence, classes = terms.shape.n_queries, terms.confidence, begun.pool.classes
-    stream = LabelStream(
-        terms.mechanism,
-        terms.shape,
-        ledger,
-        terms.budget,
-        classes=classes,
-        confidence=confidence,
-        plan=begun.plan_of(planned),
-        **about,
-    )
+    stream, askable = LabelStream(terms, votes, ledger, plan=begun.plan(), **about), begun.askable
     contradicted = None
-    if confidence is not None:
+    if terms.confidence is not None:
         learner = LogisticRegression(max_iter=1000) if student is None else student
         contradicted = StudentInRounds(
             lambda so_far: fit_student(learner, askable.X, so_far, random_state=random_state),
             askable.X,
-            classes,
+            stream.classes,
             teachers_of(terms.shape),
-            confidence,
+            terms.confidence,
         )
     before, drawn = stream.used, list[int]()
 
-    def ask(proposed: IntArray) -> LabelAnswers:
+    def ask(proposed: IntArray) -> SessionAnswers:
         used, rows = stream.used, askable.rows[proposed]
         predictions = None if contradicted is None else contradicted.predictions(rows)
         questions = [askable.questions[place] for place in proposed]
-        found = stream.answer(lambda new: votes(rows[new]), questions, predictions)
+        found = stream.answer(rows, questions, predictions)
         if contradicted is not None and predictions is not None:
             given = found.given
-            contradicted.tell(rows[given], found.labels[given], predictions[given])
+            contradicted.tell(rows[given], begun.places(found.labels[given]), predictions[given])
         drawn.append(stream.used - used)
         return found
 
-    teachers = terms.shape.n_teachers or 0
-    run, rounds = begun.run(ask, n_teachers=teachers, sigma=stream.sigma, progress=progress)
-    done = stream.stream.released()
+    run, rounds = begun.run(ask, n_teachers=terms.shape.n_teachers or 0, sigma=stream.sigma)
+    done = stream._stream.released()
     if done.questions != tuple(askable.questions[place] for place in run.queries):
         # what an earlier run of another strategy asked counts as one round before
         rounds = [before, *drawn]
-    left = _state_of_unused(stream)
-    plan = plan_of(planned, [size for size in rounds if size], begun.strategy.describe(), left)
+    plan = begun.plan([size for size in rounds if size], stream.state_of_unused)
     row_of = dict(zip(askable.questions, askable.rows.tolist(), strict=True))
     released = certified_labels(done, row_of, plan, by_value=askable.by_value)
-    if left != "kept" and not stream.closed:
+    if plan["left"] != "kept" and not stream.closed:
         # who asks again finds all of it in the ledger
         about_end = {"plan": plan, "rows": released.queries.tolist()}
-        stream.stream.close(len(done.values), about_end)
+        stream._stream.close(len(done.values), about_end)
     return QueryRun(released, plan["rounds"], begun.selector.explain())
-
-
-def _state_of_unused(stream: LabelStream) -> str:
-    """Return what becomes of unused questions: a reservation stays open unless it is spent, returns
-    its rest or cannot be resumed."""
-    if stream.used == stream.planned:
-        return "none"
-    if stream.stream.returns:
-        return "returned"
-    return "kept" if stream.resumable and stream.left else "forfeited"
 
 
 def ask_actively(
     session: Any,
     X_public: Any,
-    strategy: QueryStrategy | None = None,
+    strategy: str | QueryStrategy | InRounds = _MARGIN,
     *,
     n_queries: int | None = None,
-    round_size: int | None = None,
     random_state: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> QueryRun:
@@ -387,13 +351,12 @@ def ask_actively(
     session : LabelingSession or RemoteSession
     X_public : array, sparse matrix or frame of shape (n_public, n_features)
         Public points.
-    strategy : QueryStrategy, optional
-        How to choose: see `secretballot.queries`. `MarginSampling` by default.
+    strategy : str, QueryStrategy or InRounds
+        How to choose, as for `PATEClassifier`, such as "entropy:round_size=20"; by margin by
+        default.
     n_queries : int, optional
         Points to ask, those that were asked before among them; by default as many as the session
         has left, or all.
-    round_size : int, optional
-        Queries per round; a twentieth of all by default.
     random_state : int, optional
         Public seed of the strategy; None is 0.
     progress : callable, optional
@@ -428,7 +391,7 @@ def ask_actively(
     >>> ledger = sb.Ledger.in_memory(dataset="example", budget=budget)
     >>> labels = sb.accounting.noisy_votes(budget, teachers.shape(20))
     >>> session = sb.LabelingSession(teachers, labels, ledger, budget, n_queries=20)
-    >>> run = sb.ask_actively(session, X_public, round_size=10)
+    >>> run = sb.ask_actively(session, X_public, "margin:round_size=10")
     >>> run.rounds, session.left
     ([10, 10], 0)
     >>> from sklearn.linear_model import LogisticRegression
@@ -441,39 +404,43 @@ def ask_actively(
         if n_queries is None
         else check_count("n_queries", n_queries)
     )
-    asking = InRounds(strategy, round_size)
-    begun = begin_query_run(asking, askable, session.classes, wanted, random_state)
-    index: dict[Any, int] = {name: place for place, name in enumerate(session.classes)}
-    index[None] = -1
+    rounds = _in_rounds(strategy)
+    begun = QueryRounds(rounds, askable, session.classes, wanted, random_state, progress)
 
-    def ask(proposed: IntArray) -> LabelAnswers:
-        found = session.ask_many(askable.points(proposed))
-        labels = np.array([index[label] for label in found.labels], dtype=np.int64)
-        return LabelAnswers(labels, found.noisy_counts, found.given, found.left)
+    def ask(proposed: IntArray) -> SessionAnswers:
+        found: SessionAnswers = session.ask_many(askable.points(proposed))
+        return found
 
-    teachers, sigma = session.n_teachers, session.sigma
-    run, rounds = begun.run(ask, n_teachers=teachers, sigma=sigma, progress=progress)
+    run, sizes = begun.run(ask, n_teachers=session.n_teachers, sigma=session.sigma)
     released = replace(run, queries=askable.rows[run.queries])
-    return QueryRun(
-        _with_session_certificate(session, released, askable.X),
-        [size for size in rounds if size],
-        begun.selector.explain(),
-    )
-
-
-def _with_session_certificate(
-    session: Any, released: ReleasedLabels, X_public: Any
-) -> ReleasedLabels:
-    """Return the same answers with the certificate of the session, where these are all of them."""
     try:
-        whole = session.released(X_public)
+        whole = session.released(askable.X)
+        same = all(
+            np.array_equal(getattr(whole, name), getattr(released, name))
+            for name in ("queries", "labels")
+        )
     # others have asked other points, or the pool is larger than a service takes at once
     except (DataError, ServiceError):
-        return released
-    same = np.array_equal(whole.queries, released.queries) and np.array_equal(
-        whole.labels, released.labels
-    )
-    return whole if same else released
+        same = False
+    explained = begun.selector.explain()
+    return QueryRun(whole if same else released, [size for size in sizes if size], explained)
+
+
+def _in_rounds(strategy: str | QueryStrategy | InRounds) -> InRounds:
+    """Return how a strategy asks in rounds.
+
+    Raises
+    ------
+    ParameterError
+        If it is none, or asks at once.
+    """
+    rounds = rounds_of(strategy)
+    if rounds is None:
+        raise ParameterError(
+            Parameter("strategy"),
+            " is 'passive', which asks at once; give a QueryStrategy, or another name.",
+        )
+    return rounds
 
 
 def label_actively(
@@ -482,11 +449,9 @@ def label_actively(
     mechanism: Mechanism,
     ledger: Ledger,
     budget: PrivacyBudget,
-    strategy: QueryStrategy,
+    strategy: str | QueryStrategy | InRounds,
     *,
     n_queries: int | None = None,
-    confidence: float | None = None,
-    round_size: int | None = None,
     request: str | None = None,
     vault: str | Path | None = None,
     purpose: str = "",
@@ -508,20 +473,19 @@ def label_actively(
         Account of the private dataset.
     budget : PrivacyBudget
         What all queries cost.
-    strategy : QueryStrategy
+    strategy : str, QueryStrategy or InRounds
+        How to choose, as for `PATEClassifier`. With `ConfidentLabels` a confidence of `InRounds`
+        makes them contradict a student.
     n_queries : int, optional
         Most queries that are asked; all rows by default.
-    confidence : float, optional
-        Of `ConfidentLabels` that contradict a student, as `InRounds` has it.
-    round_size, progress
-        As for `InRounds` and `PATEClassifier`; progress gets (queries answered, queries
-        reserved).
     request, vault : optional
         With both an interrupted run goes on where it was; the votes must then be the same.
     purpose, declaration
         As for `secretballot.release`.
     random_state : int, optional
         Public seed of the strategy; None is 0.
+    progress : callable, optional
+        Called with (queries answered, queries reserved).
     student : scikit-learn classifier, default a LogisticRegression
         What interactive voting contradicts; fitted to the answers before each round.
 
@@ -545,7 +509,7 @@ def label_actively(
     # The strategy makes its first proposal before the stream reserves anything.
     check_paid_by(mechanism, ledger, budget)
     check_instance("counts", counts, Votes, hint="give Votes, as votes_of_counts makes them")
-    made = counts.shape.guarantee
+    made, rounds = counts.shape.guarantee, _in_rounds(strategy)
     if declaration is None and made != Guarantee(unit="record", relation="add-remove"):
         declaration = {"unit": made.unit, "relation": made.relation}
     X_public = as_matrix("X_public", X_public)
@@ -555,27 +519,17 @@ def label_actively(
             f" has {n_rows(X_public)} rows and there are votes on {counts.shape.n_queries}; give"
             " the points that the teachers voted on.",
         )
-    askable = AskableRows.of(X_public, by_value=False)
-    asking = InRounds(strategy, round_size)
-    terms = choose_terms(
-        mechanism,
-        budget,
-        counts.shape,
-        n_queries=n_queries,
-        confidence=confidence,
-        in_rounds=True,
-    )
-    n_asked = terms.shape.n_queries
-    begun = begin_query_run(asking, askable, counts.classes, n_asked, random_state)
+    how: dict[str, Any] = {"confidence": rounds.confidence, "in_rounds": True}
+    terms = choose_terms(mechanism, budget, counts.shape, n_queries=n_queries, **how)
+    askable, n_asked = AskableRows.of(X_public, by_value=False), terms.shape.n_queries
     return ask_in_rounds(
+        QueryRounds(rounds, askable, counts.classes, n_asked, random_state, progress),
         terms,
         counts.take,
         ledger,
-        askable,
-        begun,
+        classes=counts.classes,
         student=student,
         random_state=random_state,
-        progress=progress,
         request=uuid.uuid4().hex if request is None else request,
         vault=None if vault is None else Path(vault),
         purpose=purpose,

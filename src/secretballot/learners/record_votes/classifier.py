@@ -47,7 +47,7 @@ def default_votes(n_points: int) -> int:
     """Return for how many of `n_points` public points a record votes unless set otherwise.
 
     More votes of a record are more noise and still more knowledge, as long as their points are near
-    to it: one in a hundred points measured best on a table (decision 0022).
+    to it: one in a hundred points measured best on a table.
     """
     return max(1, min(_FEW_VOTES, n_points // _FEW_IN), n_points // _ONE_IN)
 
@@ -228,8 +228,7 @@ def public_basis(basis: Any, X_public: Any) -> Any:
     Raises
     ------
     ParameterError
-        If it gives no integers, or maps a row differently when others are around it; or if it
-        says so of which rows are covered.
+        If it gives no integers, or maps a row differently when others are around it.
     """
     if basis is not None and (isinstance(basis, type) or not hasattr(basis, "integers")):
         raise ParameterError(
@@ -258,17 +257,6 @@ def public_basis(basis: Any, X_public: Any) -> Any:
             f"The basis {type(fitted).__name__} maps a public point to other integers when others"
             " are around it; integers(X) must map every row by itself."
         )
-    if expected_uncovered(fitted) is not None:
-        whole = result_of(lambda: np.asarray(fitted.covered(points)))
-        if (
-            whole is None
-            or whole.dtype != np.bool_
-            or not np.array_equal(covered_rows(fitted, points), whole)
-        ):
-            raise ParameterError(
-                f"The basis {type(fitted).__name__} does not say of every public point by itself"
-                " whether it is covered; covered(X) must return an array of bools of shape (rows,)."
-            )
     return fitted
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -10,12 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils import check_array, column_or_1d
+from sklearn.exceptions import DataConversionWarning
 
 from secretballot._naming import name_columns
 from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import name_part, shown, shown_kind
-from secretballot.data.frames import as_arrow, dictionary_of, frame_of_arrow
+from secretballot.data.frames import as_arrow, frame_of_arrow
 from secretballot.data.stored import StoredTable
 from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -24,10 +25,8 @@ from secretballot.learners.training.typed_cells import (
     are_numbers,
     array_as,
     column_as,
-    is_dictionary,
     table_of_rows,
 )
-from secretballot.teachers.rows import take_rows
 
 ROWS_NAMED = 5
 
@@ -51,8 +50,6 @@ def as_matrix(name: str, X: Any) -> Any:
         If it is missing, empty, not two-dimensional, or of a kind that holds neither numbers nor
         strings.
     """
-    # scikit-learn's check comes last: what it would refuse in sentences that may quote cells, or
-    # would convert as a whole, is found out before.
     if X is None:
         raise DataError(
             name_part(name), " is missing; give an array or a frame of shape (rows, features)."
@@ -68,43 +65,32 @@ def as_matrix(name: str, X: Any) -> Any:
         return _checked_frame(name, X)
     if isinstance(X, list | tuple):
         X = _array_of_lists(name, X)
-    elif not (isinstance(X, np.ndarray) or sparse.issparse(X) or hasattr(X, "__array__")):
-        raise DataError(
-            name_part(name),
-            f" is {shown_kind(X)}; expected a 2D array or frame. Reshape your data.",
-        )
     if isinstance(X, np.ma.MaskedArray):
         raise DataError(name_part(name), " is a masked array; fill or drop what is masked.")
-    kind = getattr(getattr(X, "dtype", None), "kind", "")
+    # what converts it may quote values, or compare them
+    table: Any = X if sparse.issparse(X) else result_of(partial(np.asarray, X))
+    shape: tuple[int, ...] = getattr(table, "shape", ())
+    kind = getattr(table, "dtype", np.dtype("V")).kind
     if kind == "c":
         raise DataError(
             name_part(name), " has complex values. Complex data not supported: give real numbers."
         )
-    if kind in ("M", "m", "V"):
+    if kind in ("M", "m", "V") and shape:
         raise DataError(
             name_part(name),
-            f" is an array of {X.dtype.name[:40]}; give numbers or strings, or a frame.",
+            f" is an array of {table.dtype.name[:40]}; give numbers or strings, or a frame.",
         )
-    shape = getattr(X, "shape", None)
-    if shape is not None and len(shape) == 2 and 0 in shape:
+    if len(shape) == 2 and 0 in shape:
         what = "feature" if shape[1] == 0 else "sample"
         raise DataError(
             name_part(name),
             f" has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; give some.",
         )
-    matrix = None
-    # scikit-learn's own sentence may quote values, hence no raise inside an except. Early SciPy
-    # compares the cells of a matrix of diagonals with 0, which not every decimal number allows.
-    with contextlib.suppress(ValueError, TypeError, ArithmeticError):
-        matrix = check_array(
-            _with_plain_sums(X),
-            accept_sparse="csr",
-            dtype=None,
-            ensure_all_finite=False,
-            input_name=name,
-        )
-    if matrix is None:
-        found = f"has shape {shape}" if shape is not None else f"is {shown_kind(X)}"
+    matrix = table
+    if sparse.issparse(X):
+        matrix = result_of(lambda: _with_plain_sums(X).tocsr())
+    if len(shape) != 2 or matrix is None:
+        found = f"has shape {shape}" if shape else f"is {shown_kind(X)}"
         raise DataError(
             name_part(name), f" {found}; expected a 2D array or frame. Reshape your data."
         )
@@ -116,12 +102,7 @@ def _pandas_frame(name: str, table: Any) -> pd.DataFrame:
     cell."""
     arrow = result_of(partial(as_arrow, table))
     if arrow is not None:
-        frame = frame_of_arrow(arrow, name)
-        for place, column in enumerate(arrow.columns):
-            categories = dictionary_of(column)
-            if categories is not None:
-                frame.isetitem(place, pd.Categorical(frame.iloc[:, place], categories=categories))
-        return frame
+        return frame_of_arrow(arrow, name)
     found = result_of(lambda: table.to_pandas())
     if not isinstance(found, pd.DataFrame):
         raise DataError(
@@ -146,22 +127,6 @@ def _checked_frame(name: str, frame: Any) -> Any:
             f" has a column name twice (column number {places}, counted from 0); name each by"
             " itself.",
         )
-    return _with_categories(frame)
-
-
-def _with_categories(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame in which Arrow's dictionaries are categories, which, unlike those, are part of
-    a column's type.
-
-    A part of such a column has the dictionary of all rows, and what is made categories of it has
-    them all.
-    """
-    coded = [place for place, kind in enumerate(frame.dtypes) if is_dictionary(kind)]
-    frame = frame.copy(deep=False) if coded else frame
-    for place in coded:
-        column = frame.iloc[:, place]
-        categories = dictionary_of(column.array.__arrow_array__())
-        frame.isetitem(place, pd.Categorical(column.astype(object), categories=categories))
     return frame
 
 
@@ -184,14 +149,8 @@ def _array_of_lists(name: str, rows: Sequence[Any]) -> NDArray[Any]:
 def _with_plain_sums(X: Any) -> Any:
     """Return a sparse matrix whose cells are sums with doubles in it: one large integer
     elsewhere widens the sums."""
-    if sparse.issparse(X):
-        matrix: Any = X
-        return (
-            matrix
-            if matrix.format in ("csr", "csc") or matrix.dtype.kind == "O"
-            else matrix.astype(np.float64)
-        )
-    return X
+    plain = X.format in ("csr", "csc") or X.dtype.kind == "O"
+    return X if plain else X.astype(np.float64)
 
 
 def with_public_types(X: Any, X_public: Any, *, known: str = "X_public") -> Any:
@@ -380,80 +339,42 @@ def _not_among(names: Sequence[Any], others: Sequence[Any]) -> list[Any]:
     return [name for name in names if name not in known]
 
 
-def unfit_values(name: str, X: Any, X_public: Any) -> tuple[str, IntArray] | None:
-    """Return a sentence on missing or infinite values and their columns, None without any.
-
-    Parameters
-    ----------
-    name : str
-        What the caller calls the private data.
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-    X_public : like X, of shape (n_public, n_features)
-
-    Returns
-    -------
-    tuple of str and ndarray of int64, shape (k,), or None
-    """
-    for matrix_name, matrix in ((name, X), (f"{name}_public", X_public)):
-        rows, columns = _unfit_places(matrix)
-        if len(rows):
-            sentence = (
-                f"{matrix_name} has {len(rows)} rows with missing or infinite values (the first:"
-                f" {_first_rows(rows)})"
-            )
-            return sentence, columns
-    return None
-
-
-def refuse_unfit(name: str, X: Any, *, takes_missing: bool) -> None:
-    """Refuse public points with missing or infinite values, which get the fixed rule's answer.
+def refuse_unfit(name: str, X: Any, taken: Sequence[int]) -> None:
+    """Refuse rows with missing or infinite values, which teachers do not take.
 
     Parameters
     ----------
     name : str
         What the caller calls them.
     X : array, sparse matrix or frame of shape (n, n_features)
-    takes_missing : bool
-        Whether the teachers take missing values.
+    taken : sequence of int
+        Columns in which teachers take missing values.
 
     Raises
     ------
     DataError
         Saying how many rows, and which first.
     """
-    rows, _ = _unfit_places(X)
-    if takes_missing and len(rows):
-        # Missing values are fine then; what is left to refuse is infinite.
-        part: Any = take_rows(X, rows)
-        if hasattr(part, "iloc"):
-            part = part.select_dtypes("number").to_numpy(dtype=np.float64)
-        elif hasattr(part, "toarray"):
-            part = part.toarray()
-        rows = rows[np.isinf(part).any(axis=1)]
-    if len(rows):
+    unfit = np.empty(0, dtype=np.int64)
+    if sparse.issparse(X):
+        table: Any = X
+        rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+        unfit = np.unique(rows[~np.isfinite(table.data)])
+    elif hasattr(X, "iloc"):
+        missing = np.array(X.isna())
+        missing[:, taken] = False
+        unfit = np.flatnonzero(missing.any(axis=1))
+    elif X.dtype.kind == "f":
+        bad = ~np.isfinite(X)
+        bad[:, taken] = np.isinf(X[:, taken])
+        unfit = np.flatnonzero(bad.any(axis=1))
+    if len(unfit):
         raise DataError(
             name_part(name),
-            f" has {len(rows)} rows with missing or infinite values (the first:"
-            f" {_first_rows(rows)}), which the teachers do not take; fill them, or put an imputer"
+            f" has {len(unfit)} rows with missing or infinite values (the first:"
+            f" {_first_rows(unfit)}), which the teachers do not take; fill them, or put an imputer"
             " before the teacher.",
         )
-
-
-def _unfit_places(X: Any) -> tuple[IntArray, IntArray]:
-    """Return rows and columns with missing or infinite values."""
-    none = np.empty(0, dtype=np.int64)
-    if hasattr(X, "iloc"):
-        bad = X.isna().to_numpy()
-    elif sparse.issparse(X):
-        matrix: Any = X
-        rows = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
-        wrong = ~np.isfinite(matrix.data)
-        return np.unique(rows[wrong]), np.unique(matrix.indices[wrong]).astype(np.int64)
-    elif X.dtype.kind != "f":
-        return none, none
-    else:
-        bad = ~np.isfinite(X)
-    return np.flatnonzero(bad.any(axis=1)), np.flatnonzero(bad.any(axis=0))
 
 
 def _first_rows(rows: IntArray) -> str:
@@ -519,19 +440,11 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> Int
         If there is more than one column, the length does not fit, or a label is not one of the
         classes: the message says how many and where.
     """
-    if y is None:
-        raise DataError(
-            "The learner requires y to be passed, but the target y is None; give the private"
-            " labels."
-        )
     # Labels are private: every message says how many and in which rows, never which value.
-    labels, places_of_cells = _label_cells(y)
-    if len(places_of_cells) != rows:
-        raise DataError(
-            Parameter("y"),
-            f" has {len(places_of_cells)} labels; it must have one label for each of the {rows}"
-            " rows of X.",
-        )
+    labels, places_of_cells = private_cells(y, rows)
+    if len(getattr(y, "shape", ())) == 2:
+        text = "A column-vector y was passed when a 1d array was expected."
+        warnings.warn(text, DataConversionWarning, stacklevel=2)
     if all(isinstance(label, float) for label in labels) and _are_continuous(labels):
         raise DataError(
             "Unknown label type: continuous. The learner needs classes; turn the numbers in y into"
@@ -549,30 +462,47 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> Int
     return index
 
 
-def _label_cells(y: Any) -> tuple[list[Any], IntArray]:
-    """Return labels, each as it was given, and the place of that of each record among them: numpy
-    would find one type for all of a list. Numbers of one type are looked at once each.
+def private_cells(y: Any, n_records: int) -> tuple[list[Any], IntArray]:
+    """Return private targets, each as it was given, and the place of that of each record among
+    them: numpy would find one type for all of a list. Numbers of one type are there once each.
+
+    Parameters
+    ----------
+    y : sequence, of shape (n_records,) or (n_records, 1)
+    n_records : int
 
     Raises
     ------
     DataError
-        If they are no single column.
+        If they are none, no single column, or not one for each record.
     """
-    if isinstance(y, list | tuple):
-        return list(y), np.arange(len(y))
-    column = None
-    # their messages may quote labels, hence no raise inside
-    with contextlib.suppress(ValueError, TypeError):
-        column = column_or_1d(y, warn=True)
-    if column is None:
-        found = f"has {len(y.shape)} dimensions" if hasattr(y, "shape") else f"is {shown_kind(y)}"
-        raise DataError(f"y {found}; give the private labels as one column.")
-    if column.dtype.kind in "biuf":
+    if y is None:
+        raise DataError(
+            "The learner requires y to be passed, but the target y is None; give the private"
+            " targets."
+        )
+    column = y if isinstance(y, list | tuple) else _as_column(y)
+    if len(column) != n_records:
+        raise DataError(
+            Parameter("y"),
+            f" has {len(column)} targets; it must have one for each of the {n_records} rows of X.",
+        )
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         values, places = np.unique(column, return_inverse=True)
-        return list(values.tolist()), places
-    if column.dtype.kind in "Mm":
+        return values.tolist(), places
+    if isinstance(column, np.ndarray) and column.dtype.kind in "Mm":
         column = pd.Series(column).astype(object)  # numpy's own would be plain integers
-    return list(column.tolist()), np.arange(len(column))
+    cells = column.tolist() if hasattr(column, "tolist") else column
+    return list(cells), np.arange(len(cells))
+
+
+def _as_column(y: Any) -> Any:
+    table = y if hasattr(y, "shape") else result_of(partial(np.asarray, y))
+    shape: tuple[int, ...] = getattr(table, "shape", ())
+    if not (len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)):
+        found = f"has {len(shape)} dimensions" if shape else f"is {shown_kind(y)}"
+        raise DataError(f"y {found}; give the private targets as one column.")
+    return np.asarray(table).ravel()
 
 
 def _are_continuous(labels: Sequence[float]) -> bool:

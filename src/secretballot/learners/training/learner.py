@@ -68,15 +68,12 @@ class Given:
 _PACKAGE, _SKLEARN = "secretballot.", "sklearn."
 _STEPS = ("sklearn.pipeline", "sklearn.compose")
 _NO_FITS = ("sklearn.base", "sklearn.utils")
-_IN_PIPELINE = (
-    "This fit is a part of a pipeline, and no price covers what its other parts learn from private"
-    " records. Put them inside the teacher, or fit them to public points and freeze them; they must"
-    " change X_public too."
-)
-_IN_SEARCH = (
-    "scikit-learn fits this learner, as in a cross-validation, a search or an ensemble. Every such"
-    " fit spends a budget of its own, which no certificate adds up. Give all fits one ledger=, or"
-    " choose settings on public or synthetic data, or by hold_out and choose_candidate."
+_INSIDE = (
+    "scikit-learn calls this fit. In a pipeline no price covers what other steps learn from private"
+    " records: put them inside the teacher, or fit them to public points and freeze them; they must"
+    " change X_public too. In a cross-validation, a search or an ensemble every fit spends a budget"
+    " of its own, which no certificate adds up: give all fits one ledger=, or choose settings on"
+    " public or synthetic data, or by hold_out and choose_candidate."
 )
 
 #: What every fit takes.
@@ -494,6 +491,12 @@ class ClassLearner(ClassifierMixin, Learner):  # type: ignore[misc]
         whole[:, known] = shares
         return whole
 
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of `predict_proba`, -inf where a probability is 0."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
 
 # scikit-learn ships no types
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -532,13 +535,8 @@ def warn_inside_sklearn(*, alone: bool) -> None:
     while frame is not None:
         modules.append(str(frame.f_globals.get("__name__", "")))
         frame = frame.f_back  # type: ignore[assignment]  # None at the end
-    if any(name.startswith(_STEPS) for name in modules):
-        text = _IN_PIPELINE
-    elif alone and any(
-        name.startswith(_SKLEARN) and not name.startswith(_NO_FITS) for name in modules
-    ):
-        text = _IN_SEARCH
-    else:
-        return
-    own = (place for place, name in enumerate(modules, 2) if not name.startswith(_PACKAGE))
-    warnings.warn(text, UnpricedFitWarning, stacklevel=next(own))
+    sklearn = [name for name in modules if name.startswith(_SKLEARN)]
+    odd = any(name.startswith(_STEPS) for name in sklearn)
+    if odd or (alone and any(not name.startswith(_NO_FITS) for name in sklearn)):
+        own = (place for place, name in enumerate(modules, 2) if not name.startswith(_PACKAGE))
+        warnings.warn(_INSIDE, UnpricedFitWarning, stacklevel=next(own))

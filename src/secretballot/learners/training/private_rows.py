@@ -23,7 +23,7 @@ from secretballot.exceptions import DataError
 from secretballot.foreign_code import result_of
 from secretballot.learners.training.inputs import n_columns
 from secretballot.teachers.records import unit_numbers
-from secretballot.teachers.rows import n_rows
+from secretballot.teachers.rows import block_bounds, n_rows, row_block
 
 Hashes = NDArray[np.uint64]
 
@@ -47,7 +47,7 @@ STOPS = 0.5
 OF_PUBLIC = 2
 FEWEST = 20  # public cells; fewer are examples of what a column holds
 
-_BLOCK = 1 << 15  # rows hashed at once
+_BLOCK_CELLS = 1 << 20  # cells hashed at once
 _HALF, _THIRD = np.uint64(32), np.uint64(29)
 _MIXER = np.uint64(0xBF58476D1CE4E5B9)  # of splitmix64
 
@@ -179,17 +179,12 @@ def refuse_private_points(X: Any, X_public: Any, *, same: bool = False, units: A
         If public points are private records, more of them than chance explains.
     """
     if X_public is not None and _are_records(X, X_public, same=same, units=units):
-        raise private_points()
-
-
-def private_points() -> DataError:
-    """Return the refusal of public points that are private records."""
-    return DataError(
-        "X_public holds private records, more of them than chance explains, and public points are"
-        " published; give points that are known to everybody, and X with all its equal rows, or,"
-        " if the features are public and the labels alone private, give public_features=True and no"
-        " X_public. Nothing was spent."
-    )
+        raise DataError(
+            "X_public holds private records, more of them than chance explains, and public points"
+            " are published; give points that are known to everybody, and X with all its equal"
+            " rows, or, if the features are public and the labels alone private, give"
+            " public_features=True and no X_public. Nothing was spent."
+        )
 
 
 def _are_records(X: Any, X_public: Any, *, same: bool, units: Any) -> bool:
@@ -279,35 +274,24 @@ def _column_multipliers(n: int) -> Hashes:
 
 
 def _row_hashes(X: Any) -> Hashes:
-    multipliers = _column_multipliers(n_columns(X))
-    if sparse.issparse(X):
-        matrix: Any = X
-        return _mixed_bits(_sparse_sums(matrix.tocsr(), multipliers))
-    if hasattr(X, "iloc"):
-        columns = [X.iloc[:, place] for place in range(n_columns(X))]
-    elif X.dtype.kind in "biuf":
-        return _mixed_bits(_dense_sums(X, multipliers))
-    else:
-        columns = [pd.Series(X[:, place], dtype=object) for place in range(n_columns(X))]
-    sums = np.zeros(n_rows(X), dtype=np.uint64)
-    for column, multiplier in zip(columns, multipliers, strict=True):
+    size = max(1, _BLOCK_CELLS // n_columns(X))
+    blocks = [row_block(X, start, stop) for start, stop in block_bounds(n_rows(X), size)]
+    return np.concatenate([_none(), *map(_block_hashes, blocks)])
+
+
+def _block_hashes(rows: Any) -> Hashes:
+    multipliers = _column_multipliers(n_columns(rows))
+    if sparse.issparse(rows):
+        matrix: Any = rows
+        rows = matrix.toarray()
+    if not hasattr(rows, "iloc") and rows.dtype.kind in "biuf":
+        return _mixed_bits(_mixed_bits(_float_bits(rows.astype(np.float64))) @ multipliers)
+    sums = np.zeros(n_rows(rows), dtype=np.uint64)
+    for place, multiplier in enumerate(multipliers):
+        named = hasattr(rows, "iloc")
+        column = rows.iloc[:, place] if named else pd.Series(rows[:, place], dtype=object)
         sums += _mixed_bits(_cell_hashes(column)) * multiplier
     return _mixed_bits(sums)
-
-
-def _dense_sums(X: Any, multipliers: Hashes) -> Hashes:
-    sums = np.empty(len(X), dtype=np.uint64)
-    for start in range(0, len(X), _BLOCK):
-        part = _mixed_bits(_float_bits(np.asarray(X[start : start + _BLOCK], dtype=np.float64)))
-        sums[start : start + _BLOCK] = part @ multipliers
-    return sums
-
-
-def _sparse_sums(X: Any, multipliers: Hashes) -> Hashes:
-    cells = _mixed_bits(_float_bits(X.data.astype(np.float64))) * multipliers[X.indices]
-    ends = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(cells, dtype=np.uint64)])
-    sums: Hashes = ends[X.indptr[1:]] - ends[X.indptr[:-1]]  # which wraps around, as sums do
-    return sums
 
 
 def _cell_hashes(column: Any) -> Hashes:

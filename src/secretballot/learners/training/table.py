@@ -206,19 +206,18 @@ class Table(Private):
         """Return one teacher for every shard; `training` as for `TeacherEnsemble.fit`."""
         # The fingerprint ties kept teachers to these very shards: a fit that is taken up again with
         # other data or settings finds none of them.
-        training.pop("send_shards", None)  # what is in memory is sent in any case
         shards = assign_shards(self.n_records, n_teachers, relation, self._units, vault)
-        known = None
+        kept = None
         if vault is not None:
-            known = fingerprint(teacher, self._X, self._targets, shards, random_state)
+            digest = fingerprint(teacher, self._X, self._targets, shards, random_state)
+            kept = vault, digest
         return TeacherEnsemble.fit(
             teacher,
             self._X,
             self._targets,
             shards,
             n_teachers=n_teachers,
-            vault=vault,
-            fingerprint=known,
+            kept=kept,
             random_state=random_state or 0,
             **training,
         )
@@ -276,19 +275,20 @@ class TableOnDisk(Table):
         **training: Any,
     ) -> TeacherEnsemble:
         # shards hold private records: where no vault keeps them they go after the training
-        kept: Any = nullcontext(vault)
+        place: Any = nullcontext(vault)
         if vault is None:
-            kept = TemporaryDirectory(dir=self._table.vault, prefix=SHARDS)
-        with kept as folder:
+            place = TemporaryDirectory(dir=self._table.vault, prefix=SHARDS)
+        with place as folder:
             dealt = assign_stored_shards(self._table, n_teachers, relation, Path(folder))
             # shards have the form of the points: both are asked of the same teachers
-            shards = replace(dealt, sparse=self._sparse_points or training["sparse"])
-            known = None if vault is None else fingerprint(teacher, shards.serial, random_state)
+            shards = replace(dealt, sparse=self._sparse_points)
+            kept = None
+            if vault is not None:
+                kept = vault, fingerprint(teacher, shards.serial, random_state)
             return TeacherEnsemble.of_shards(
                 teacher,
                 shards,
-                vault=vault,
-                fingerprint=known,
+                kept=kept,
                 random_state=random_state or 0,
                 **training,
             )

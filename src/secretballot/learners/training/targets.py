@@ -13,7 +13,7 @@ import numpy as np
 from secretballot._typing import FloatArray, IntArray
 from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import result_of
-from secretballot.learners.training.inputs import class_indices, declared_classes
+from secretballot.learners.training.inputs import class_indices, declared_classes, private_cells
 from secretballot.teachers.votes import checked_labels, checked_range
 
 #: What a truth value becomes beside a text.
@@ -96,25 +96,15 @@ class Target:
         """
         if self.classes:
             return class_indices(y, self.classes, n_records)
-        if y is None:
-            raise DataError(
-                "The learner requires y to be passed, but the target y is None; give the private"
-                " targets."
-            )
-        if self.labels:
+        if self.labels and y is not None:
             if hasattr(y, "iloc") and [*map(str, getattr(y, "columns", ()))] != [*self.labels]:
                 raise DataError("The columns of y are not the labels; give them in the same order.")
             columns = _columns_of(y, len(self.labels))
             return np.column_stack([class_indices(one, [0, 1], n_records) for one in columns])
-        cells = _cells_of(y)
-        if len(cells) != n_records:
-            raise DataError(
-                Parameter("y"),
-                f" has {len(cells)} targets; it must have one for each of the {n_records} rows"
-                " of X.",
-            )
+        cells, places = private_cells(y, n_records)
         assert self.bounds is not None
-        return np.clip(np.array(list(map(number_of, cells)), dtype=np.float64), *self.bounds)
+        numbers = np.array(list(map(number_of, cells)), dtype=np.float64)
+        return np.clip(numbers[places], *self.bounds)
 
 
 def number_of(cell: Any) -> float:
@@ -164,32 +154,6 @@ def _columns_of(y: Any, n_columns: int) -> list[Any]:
     if hasattr(y, "toarray"):
         y = y.toarray()
     return [y.iloc[:, k] if hasattr(y, "iloc") else y[:, k] for k in range(n_columns)]
-
-
-def _cells_of(y: Any) -> list[Any]:
-    """Return private targets, of shape (n_records,) or (n_records, 1), one by one, each as it was
-    given.
-
-    Raises
-    ------
-    DataError
-        If they are no single column.
-    """
-    if isinstance(y, list | tuple):
-        return list(y)
-    shape = getattr(y, "shape", None)
-    if shape is None or not (len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)):
-        raise DataError(
-            Parameter("y"), " is no single column; give one private target for each row of X."
-        )
-    if hasattr(y, "iloc"):
-        column = y.iloc[:, 0] if len(shape) == 2 else y
-        return list(column.tolist())
-    column = np.asarray(y).ravel()
-    if column.dtype.kind in "Mm":
-        return [None] * len(column)  # numpy's own would be plain integers
-    cells: list[Any] = column.tolist()
-    return cells
 
 
 def labels_at(y: Any, rows: IntArray, n_records: int) -> Any:

@@ -6,19 +6,17 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Any
 
 import joblib
 import numpy as np
-import pandas as pd
-from pydantic import Field
 from scipy import sparse
 
-from secretballot._json_files import LARGEST_JSON
+from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._validation import RELATIONS, check_choice, check_count
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.private import Votes
-from secretballot.core.types import Count, Model, Sample, VoteShape
+from secretballot.core.types import Sample, VoteShape
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.training.inputs import (
     as_matrix,
@@ -42,42 +40,6 @@ _TRAINED = "the teachers' data"  # in messages to those who ask later, and have 
 FILE = "teachers.json"
 
 
-class _Kept(Model):
-    """What a vault keeps of teachers, beside these themselves."""
-
-    serial: str
-    fingerprint: str
-    takes_missing: bool
-    n_teachers: Count
-    random_state: Annotated[int, Field(ge=0)]
-    classes: Annotated[tuple[str | int | float | bool, ...], Field(min_length=2)]
-    declaration: dict[str, Any]
-    template: dict[str, Any]
-
-    @classmethod
-    def read(cls, content: bytes, vault: Path) -> Self:
-        """Return what a file of a vault says.
-
-        Raises
-        ------
-        DataError
-            If it is damaged.
-        """
-        try:
-            kept = cls.model_validate_json(content, strict=True)
-            guarantee_of(kept.declaration["unit"], kept.declaration["relation"])
-            template_from_json(kept.template)
-            if len(set(kept.classes)) == len(kept.classes):
-                return kept
-        except MemoryError:
-            raise  # the machine failed, and nothing is damaged
-        except Exception:  # numpy and pandas parse the names of types, and raise anything
-            pass
-        raise DataError(
-            f"{vault / FILE} is damaged; put the vault back as it was. Nothing was spent."
-        )
-
-
 @dataclass(frozen=True, repr=False, eq=False)
 class TrainedTeachers:
     """Teachers with all that must be known to ask them; made by `train_teachers`.
@@ -92,8 +54,8 @@ class TrainedTeachers:
         Unit and relation that the shards were made for.
     template : frame, array or matrix without rows
         The columns and types that the teachers take; public.
-    takes_missing : bool
-        Whether they take missing values.
+    missing_taken : list of int
+        Columns in which they take missing values.
     serial : str
         Names these teachers and no others; drawn at random, never computed from data.
     vault : Path or None
@@ -112,7 +74,7 @@ class TrainedTeachers:
     classes: tuple[Any, ...]
     declaration: Mapping[str, object]
     template: Any
-    takes_missing: bool = False
+    missing_taken: Sequence[int] = ()
     serial: str = ""
     vault: Path | None = None
 
@@ -136,24 +98,17 @@ class TrainedTeachers:
             raise DataError(
                 f"The vault {place} holds no teachers; give the vault that they were trained into."
             )
-        kept = _Kept.read(content, place)
+        serial, _ = _names_in(content, place)
         forget_records(place)  # a crash may have come between keeping the teachers and this
-        ensemble = TeacherEnsemble.kept(
-            place,
-            kept.serial,
-            n_teachers=kept.n_teachers,
-            n_classes=len(kept.classes),
-            random_state=kept.random_state,
-        )
-        if ensemble is None:
+        found = TeacherEnsemble.kept(place, serial)
+        if found is None:
             raise DataError(
                 f"The teachers in the vault {place} are damaged or were kept under other versions"
                 " of Python, numpy or scikit-learn; put both back as they were, or begin in"
                 " another vault. Nothing was spent."
             )
-        template = template_from_json(kept.template)
-        declared, missing = kept.declaration, kept.takes_missing
-        return cls(ensemble, kept.classes, declared, template, missing, kept.serial, place)
+        ensemble, public = found
+        return cls(ensemble, **public, serial=serial, vault=place)
 
     def points(self, X: Any) -> Any:
         """Return public points, of shape (n, n_features), with the types that the teachers take.
@@ -166,7 +121,7 @@ class TrainedTeachers:
         points = as_matrix("X", X)
         check_same_columns(points, self.template, known=_TRAINED)
         points = with_public_types(points, self.template, known=_TRAINED)
-        refuse_unfit("X", points, takes_missing=self.takes_missing)
+        refuse_unfit("X", points, self.missing_taken)
         return points
 
     def vote(self, points: Any, *, request: str | None = None) -> Votes:
@@ -349,9 +304,7 @@ def teachers_of_table(
         target.classes,
         {"unit": table.unit, "unit_column": table.unit_name, "relation": relation},
         template_of(example),
-        random_state,
-        takes_missing=len(columns_with_missing_taken(learner, example, len(names)))
-        == n_columns(example),
+        columns_with_missing_taken(learner, example, len(names)),
     )
 
 
@@ -362,9 +315,7 @@ def keep_teachers(
     classes: tuple[Any, ...],
     declaration: Mapping[str, object],
     template: Any,
-    random_state: int,
-    *,
-    takes_missing: bool = False,
+    missing_taken: Sequence[int] = (),
 ) -> TrainedTeachers:
     """Return the teachers kept in the vault, or trained now and kept; without a vault, trained.
 
@@ -378,71 +329,58 @@ def keep_teachers(
         Trains the teachers.
     identity : tuple
         All that they depend on, private data included; its digest stays in the vault.
-    classes, declaration, template, random_state, takes_missing
+    classes, declaration, template, missing_taken
         As for `TrainedTeachers`.
 
     Raises
     ------
     DataError
-        If the vault belongs to other data or settings, or was kept by other library versions; or if
-        classes or columns cannot be kept.
+        If the vault belongs to other data or settings, or was kept by other library versions.
     """
     serial = entropy_bytes(16).hex()
-    if vault is None:
-        return TrainedTeachers(fit(), classes, declaration, template, takes_missing, serial)
-    digest = str(joblib.hash(identity, hash_name="sha1"))
-    about = {
-        "classes": list(classes),
+    public = {
+        "classes": classes,
         "declaration": dict(declaration),
-        "random_state": random_state,
-        "takes_missing": takes_missing,
+        "template": template,
+        "missing_taken": missing_taken,
     }
-    about |= {"template": _template_to_keep(about, template), "fingerprint": digest}
+    if vault is None:
+        return TrainedTeachers(fit(), **public, serial=serial)
+    digest = str(joblib.hash(identity, hash_name="sha1"))
     content, ensemble = read_secret(vault / FILE, largest=LARGEST_JSON), None
     if content is None:
         # The teachers are kept before the file that names them: a crash between the two leaves
         # teachers that nobody finds, and never a name without teachers.
         ensemble = fit()
-        ensemble.keep(vault, serial)
-        about |= {"serial": serial, "n_teachers": ensemble.n_teachers}
-        content = keep_secret(vault / FILE, json.dumps(about).encode())
-    kept = _Kept.read(content, vault)
-    if kept.fingerprint != digest:
+        ensemble.keep(vault, serial, public)
+        names = {"serial": serial, "fingerprint": digest}
+        content = keep_secret(vault / FILE, json.dumps(names).encode())
+    kept, of_identity = _names_in(content, vault)
+    if of_identity != digest:
         raise DataError(
             f"The vault {vault} belongs to other data, or to other settings of the teachers; give"
             " another vault, or the data and settings it was begun with. Nothing was spent."
         )
-    if ensemble is None or kept.serial != about["serial"]:
+    if ensemble is None or kept != serial:
         return TrainedTeachers.load(vault)  # kept before, or just now by another process
     forget_records(vault)
-    return TrainedTeachers(ensemble, classes, declaration, template, takes_missing, serial, vault)
+    return TrainedTeachers(ensemble, **public, serial=serial, vault=vault)
 
 
-def _template_to_keep(about: Mapping[str, Any], template: Any) -> dict[str, Any]:
-    """Return the template as JSON, if it and all that is kept of the teachers read back alike.
+def _names_in(content: bytes, vault: Path) -> tuple[str, str]:
+    """Return the serial of the teachers of a vault, and the digest of all that they depend on.
 
     Raises
     ------
     DataError
-        If they do not.
+        If the file is damaged.
     """
-    try:
-        columns = template_to_json(template)
-        read = json.loads(json.dumps([about, columns]))
-        same = repr(read[0]) == repr(dict(about)) and same_template(
-            template_from_json(read[1]), template
-        )
-    except (TypeError, ValueError):
-        same = False
-    if not same:
+    names = json_fields(content, {"serial": str, "fingerprint": str})
+    if names is None:
         raise DataError(
-            "The classes, or the names or categories of the columns, cannot be kept in a vault; use"
-            " strings and plain numbers for them. Nothing was spent."
+            f"{vault / FILE} is damaged; put the vault back as it was. Nothing was spent."
         )
-    return columns
-
-
-# --- columns and types without any row, as JSON, so that reading runs no code ---
+    return names["serial"], names["fingerprint"]
 
 
 def template_of(X_public: Any) -> Any:
@@ -453,54 +391,3 @@ def template_of(X_public: Any) -> Any:
         table: Any = X_public
         return table[:0]
     return np.empty((0, n_columns(X_public)), dtype=X_public.dtype)
-
-
-def template_to_json(template: Any) -> dict[str, Any]:
-    """Return the template as JSON values."""
-    if hasattr(template, "iloc"):
-        return {
-            "kind": "frame",
-            "columns": [_column_to_json(name, template[name].dtype) for name in template.columns],
-        }
-    kind = "sparse" if sparse.issparse(template) else "array"
-    return {"kind": kind, "dtype": template.dtype.str, "columns": n_columns(template)}
-
-
-def _column_to_json(name: Any, kind: Any) -> list[Any]:
-    # The name of a categorical type does not say its categories.
-    if isinstance(kind, pd.CategoricalDtype):
-        return [name, "category", [kind.categories.tolist(), bool(kind.ordered)]]
-    return [name, str(kind), None]
-
-
-def template_from_json(document: dict[str, Any]) -> Any:
-    """Return the template that `template_to_json` described."""
-    if document["kind"] == "frame":
-        return pd.DataFrame(
-            {
-                name: pd.Series(dtype=_dtype_from_json(kind, more))
-                for name, kind, more in document["columns"]
-            }
-        )
-    shape = (0, document["columns"])
-    if document["kind"] == "sparse":
-        return sparse.csr_matrix(np.empty(shape, dtype=np.dtype(document["dtype"])))
-    return np.empty(shape, dtype=np.dtype(document["dtype"]))
-
-
-def same_template(one: Any, other: Any) -> bool:
-    """Return whether two templates have the same columns and types."""
-    if hasattr(one, "iloc") and hasattr(other, "iloc"):
-        return list(one.columns) == list(other.columns) and list(one.dtypes) == list(other.dtypes)
-    kinds = [(hasattr(table, "iloc"), sparse.issparse(table)) for table in (one, other)]
-    return (
-        kinds[0] == kinds[1]
-        and bool(one.dtype == other.dtype)
-        and n_columns(one) == n_columns(other)
-    )
-
-
-def _dtype_from_json(kind: str, categories: Any) -> Any:
-    if categories is None:
-        return pd.api.types.pandas_dtype(kind)
-    return pd.CategoricalDtype(categories[0], ordered=categories[1])

@@ -12,25 +12,19 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils import get_tags
 
 from secretballot._seeded import own_global_states, with_own_seeds
-from secretballot._typing import IntArray
 from secretballot._validation import shown
-from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.learners.training.inputs import n_columns, unfit_values
+from secretballot.exceptions import Parameter, ParameterError
+from secretballot.learners.training.inputs import n_columns, refuse_unfit
 from secretballot.named_learners import refused_setting, teacher_by_name
 from secretballot.students import NumberedClassesClassifier
-from secretballot.teachers.rows import as_csr, n_rows, take_rows
+from secretballot.teachers.rows import n_rows, take_rows
 
 ROWS = 60
-#: A table of fewer columns is no trouble as it is.
-_WIDE = 1000
-#: A sparse matrix takes less of everything where at most this share of the entries is filled.
-_MOST_FILLED = 0.1
-_PROBES = 100  # fits, at most, to find the columns in which missing values are taken
 
 
 def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
@@ -56,12 +50,8 @@ def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
     learner = tried_teacher(named_teacher(teacher, n_classes), X_public, n_classes)
     # before it is known whether any are missing
     taken = columns_with_missing_taken(learner, X_public, n_classes)
-    bad = unfit_values("X", X, X_public)
-    if bad is not None and not np.isin(bad[1], taken).all():
-        raise DataError(
-            f"{bad[0]}, which the teacher does not take; fill them, or put an imputer before the"
-            " teacher."
-        )
+    refuse_unfit("X", X, taken)
+    refuse_unfit("X_public", X_public, taken)
     return learner
 
 
@@ -95,6 +85,7 @@ def tried_teacher(teacher: Any, X_public: Any, n_classes: int) -> Any:
     ParameterError
         If it cannot be fitted or does not predict one of the labels for every point.
     """
+    # what is no learner, records in its place say, would be quoted by what refuses to clone it
     if isinstance(teacher, type) or not all(hasattr(teacher, name) for name in ("fit", "predict")):
         raise ParameterError(
             Parameter("teacher"),
@@ -115,76 +106,32 @@ def tried_teacher(teacher: Any, X_public: Any, n_classes: int) -> Any:
     return numbered if helps else teacher
 
 
-def columns_with_missing_taken(teacher: Any, X_public: Any, n_classes: int) -> IntArray:
+def columns_with_missing_taken(teacher: Any, X_public: Any, n_classes: int) -> list[int]:
     """Return the columns in which the teacher takes missing values, by trial fits.
 
-    All columns are tried together; where that fails, their halves, and so on, up to a hundred fits.
-    What was found is then tried together once more.
+    All columns are tried together; where that fails those of numbers, then the others: a pipeline
+    may impute one kind alone.
 
     Returns
     -------
-    ndarray of int64, shape (k,), ascending
+    list of int
         Empty for sparse points.
     """
-    # Bisection, since a pipeline may impute some columns and pass others on; the number of fits is
-    # bounded, because a learner may take none of a thousand columns.
     points = _trial_points(X_public, n_classes)
     if sparse.issparse(points):
-        return np.empty(0, dtype=np.int64)
-    waiting, found, probes = [np.arange(n_columns(points))], [], 0
-    while waiting and probes < _PROBES:
-        columns, probes = waiting.pop(), probes + 1
-        if problem_of_fit(teacher, _with_missing(points, columns), n_classes) is None:
-            found.append(columns)
-        elif len(columns) > 1:
-            waiting += np.array_split(columns, 2)
-    if not found:
-        return np.empty(0, dtype=np.int64)
-    taken = np.sort(np.concatenate(found))
-    if len(found) == 1:
-        return taken
-    # Columns that are taken one by one need not be taken together.
-    problem = problem_of_fit(teacher, _with_missing(points, taken), n_classes)
-    return taken if problem is None else np.empty(0, dtype=np.int64)
+        return []
+    numbers = [True] * n_columns(points)
+    if hasattr(points, "iloc"):
+        numbers = [pd.api.types.is_numeric_dtype(kind) for kind in points.dtypes]
+    kinds = range(len(numbers)), np.flatnonzero(numbers), np.flatnonzero(~np.array(numbers))
+    for columns in map(list, kinds):
+        missing = _with_missing(points, columns)
+        if columns and problem_of_fit(teacher, missing, n_classes) is None:
+            return columns
+    return []
 
 
-def reads_sparse(teacher: Any, X_public: Any, n_classes: int) -> bool:
-    """Return whether teachers are to get their shards and points as sparse matrices.
-
-    That is where the public points are a wide array of mostly zeros, and the teacher says by
-    scikit-learn's tag that it takes sparse matrices, and does so in a trial. A teacher that takes
-    missing values must take them there, too: private rows may have some, and no shard is to be lost
-    by its form.
-
-    Parameters
-    ----------
-    teacher : classifier
-        As `tried_teacher` returned it.
-    X_public : array, sparse matrix or frame of shape (n_public, n_features)
-    n_classes : int
-
-    Privacy
-    -------
-    A function of public points and settings: whatever private rows hold, they are handed on in the
-    same form.
-    """
-    if not isinstance(X_public, np.ndarray) or X_public.ndim != 2 or X_public.dtype.kind != "f":
-        return False
-    if X_public.shape[1] < _WIDE or np.count_nonzero(X_public) > _MOST_FILLED * X_public.size:
-        return False
-    try:
-        tagged = get_tags(teacher).input_tags.sparse
-    except Exception:  # learners of other libraries need have no tags
-        return False
-    points = _trial_points(X_public, n_classes)
-    if not tagged or problem_of_fit(teacher, as_csr(points), n_classes) is not None:
-        return False
-    taken = columns_with_missing_taken(teacher, X_public, n_classes)
-    missing = as_csr(_with_missing(points, taken))
-    return not taken.size or problem_of_fit(teacher, missing, n_classes) is None
-
-
-def _with_missing(points: Any, columns: IntArray) -> Any:
+def _with_missing(points: Any, columns: list[int]) -> Any:
     """Return points in which every seventh value of the given columns is missing."""
     missing = np.zeros(points.shape, dtype=bool)
     missing[::7, columns] = True

@@ -21,6 +21,7 @@ from secretballot._intervals import plain_interval
 from secretballot._typing import FloatArray, ObjectArray
 
 _ARRAY_KINDS = "biufOUST"
+_PUBLIC_KINDS = "biufOUT"
 _EXACT_BELOW = 2.0**53
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 _PLAIN = (
@@ -90,7 +91,7 @@ def array_as(X: Any, kind: np.dtype[Any]) -> Any:
     """
     if (
         X.dtype.kind not in (_ARRAY_KINDS if isinstance(X, np.ndarray) else "biuf")
-        or kind.kind not in _ARRAY_KINDS
+        or kind.kind not in _PUBLIC_KINDS
     ):
         return None  # of dates and lengths of time, the unit follows from all cells
     if kind.kind in "biuf":
@@ -111,17 +112,16 @@ def array_as(X: Any, kind: np.dtype[Any]) -> Any:
     objects = _value_or_none(lambda: X.astype(object))
     if objects is None or not are_plain(objects):
         return None
-    return _value_or_none(lambda: _as_texts(objects, kind)) if kind.kind in "US" else objects
+    return _value_or_none(lambda: _as_texts(objects)) if kind.kind == "U" else objects
 
 
-def _as_texts(cells: ObjectArray, kind: np.dtype[Any]) -> ObjectArray:
-    """Return cells as the texts, or bytes, that numpy makes of each in an array of such a type.
+def _as_texts(cells: ObjectArray) -> ObjectArray:
+    """Return cells as the texts that numpy makes of each in an array of texts.
 
     One cell that is neither text nor number keeps numpy from it for all others.
     """
-    texts = [_cell_text(cell) for cell in cells.ravel().tolist()]
     table = np.empty(cells.size, dtype=object)
-    table[:] = [text.encode() for text in texts] if kind.kind == "S" else texts
+    table[:] = [_cell_text(cell) for cell in cells.ravel().tolist()]
     return table.reshape(cells.shape)
 
 
@@ -183,14 +183,9 @@ def _column_as(column: "pd.Series[Any]", kind: Any) -> Any:
             [None if _is_missing(cell) else str(cell) for cell in _canonical_objects(column)],
             dtype=kind,
         )
-    if pd.api.types.is_datetime64_any_dtype(kind):
-        return _times_in_unit(
-            column, kind, pd.api.types.is_datetime64_any_dtype(own), pd.Timestamp, datetime.date
-        )
-    if pd.api.types.is_timedelta64_dtype(kind):
-        return _times_in_unit(
-            column, kind, pd.api.types.is_timedelta64_dtype(own), pd.Timedelta, datetime.timedelta
-        )
+    for is_time in (pd.api.types.is_datetime64_any_dtype, pd.api.types.is_timedelta64_dtype):
+        if is_time(kind):  # in the public unit
+            return column.astype(kind).array if is_time(own) else None
     return column.array if own == kind and _is_flat(kind) else None
 
 
@@ -209,22 +204,14 @@ def _holds_numbers(kind: Any) -> bool:
     return pd.api.types.is_numeric_dtype(kind) or isinstance(kind, pd.SparseDtype)
 
 
-def is_dictionary(kind: Any) -> bool:
-    """Return whether a column is one of Arrow's that holds places in a dictionary."""
-    if not isinstance(kind, pd.ArrowDtype):
-        return False
-    from pyarrow import types
-
-    return bool(types.is_dictionary(kind.pyarrow_dtype))
-
-
 def _is_flat(kind: Any) -> bool:
     """Return whether cells hold nothing but themselves: no dictionary of all rows."""
     if not isinstance(kind, pd.ArrowDtype):
         return True
     from pyarrow import types
 
-    return not (is_dictionary(kind) or types.is_nested(kind.pyarrow_dtype))
+    kind = kind.pyarrow_dtype
+    return not (types.is_dictionary(kind) or types.is_nested(kind))
 
 
 def _is_real(kind: Any) -> bool:
@@ -312,23 +299,3 @@ def _public_categories(
     places = {category: place for place, category in enumerate(known)}
     codes = np.array([places.get(cell, -1) for cell in cells], dtype=np.int64)
     return pd.Categorical.from_codes(codes, dtype=kind)
-
-
-def _times_in_unit(
-    column: "pd.Series[Any]", kind: Any, alike: bool, moment: Any, cell_kind: type
-) -> Any:
-    """Return points or lengths of time in the public unit, None where a cell is neither."""
-    if alike:
-        return column.astype(kind).array
-    cells = (
-        np.asarray(column, dtype=object).tolist()
-        if pd.api.types.is_object_dtype(column.dtype)
-        else [""]
-    )
-    if not all(_is_missing(cell) or isinstance(cell, cell_kind) for cell in cells):
-        return None
-    return (
-        pd.Series([pd.NaT if _is_missing(cell) else moment(cell) for cell in cells])
-        .astype(kind)
-        .array
-    )

@@ -23,40 +23,6 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class RareForecast:
-    """How well record moments would find the rarest class, tried on a stand-in.
-
-    Attributes
-    ----------
-    place : int
-        Index of that class.
-    balanced_accuracy : Estimate
-        Mean of the recalls of all classes, at the task's epsilon; a constant has one over the
-        number of classes.
-    recall : Estimate
-        Share of new points of that class that the student finds.
-    frontier : tuple of (float, Estimate, Estimate)
-        Both at other epsilons, in rising order.
-    n_private, n_scored : int
-        Rows of that class that represented private records, and on which recall was measured.
-
-    Examples
-    --------
-    >>> half = sb.planning.Estimate(0.5, 0.4, 0.6)
-    >>> found = sb.planning.RareForecast(1, half, half, ((1.0, half, half),), 80, 20)
-    >>> found.recall.low
-    0.4
-    """
-
-    place: int
-    balanced_accuracy: Estimate
-    recall: Estimate
-    frontier: tuple[tuple[float, Estimate, Estimate], ...]
-    n_private: int
-    n_scored: int
-
-
-@dataclass(frozen=True)
 class MomentsForecast:
     """What record moments would reach, tried on a stand-in.
 
@@ -68,9 +34,6 @@ class MomentsForecast:
         The same at other epsilons, in rising order.
     n_private, n_pool : int
         Rows of the stand-in that represented private records and for public points.
-    rare : RareForecast or None
-        How well a rare class would be found, where the task says how frequent classes are or what
-        decisions count them for.
     rare_share : float or None
         Share of the rarest class of the stand-in, where it is so small that accuracy is no figure.
 
@@ -85,5 +48,4 @@ class MomentsForecast:
     frontier: tuple[tuple[float, Estimate], ...]
     n_private: int
     n_pool: int
-    rare: RareForecast | None = None
     rare_share: float | None = None

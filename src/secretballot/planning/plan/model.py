@@ -1,29 +1,26 @@
 """A plan as data: the task, what is recommended, what to expect, and what else was evaluated."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from secretballot._validation import (
     check_choice,
     check_count,
-    check_finite,
     name_part,
     shown,
 )
 from secretballot.accounting import PrivacyBudget
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.estimates import Estimate, MomentsForecast
 
 FORMAT = "secretballot/plan"
 VERSION = 1
 STREAMS = ("sparse-vector", "abstention-table")  # that stop at the T-th abstention
 TABLE = "vote-table"
-INTERACTIVE = "interactive"  # that contradicts a student which learns between rounds
-THRESHOLDS = ("confident", INTERACTIVE)  # that have a threshold and a number of answers
-PLANNED = ("gaussian", TABLE, "laplace", *STREAMS, *THRESHOLDS)  # mechanisms that are forecast
-BALANCED = "balanced"
+CONFIDENT = "confident"  # that has a threshold and a number of answers
+PLANNED = ("gaussian", TABLE, "laplace", *STREAMS, CONFIDENT)  # mechanisms that are forecast
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,6 @@ class Task:
             # as a file has them, in which all names are texts
             weights = {str(name): weight for name, weight in self.class_weight.items()}
             object.__setattr__(self, "class_weight", weights)
-        _check_weights(self.class_weight, self.n_classes)
         if self.mechanism is not None:
             check_choice("mechanism", self.mechanism, PLANNED)
 
@@ -100,23 +96,6 @@ class Task:
         return PrivacyBudget(epsilon=self.epsilon, delta=self.delta)
 
 
-def _check_weights(weight: object, n_classes: int) -> None:
-    """Refuse what is neither "balanced", a positive number for each class, nor None."""
-    if weight is None or weight == BALANCED:
-        return
-    if not isinstance(weight, Mapping) or len(weight) != n_classes:
-        raise ParameterError(
-            Parameter("class_weight"),
-            f" is {shown(weight)}; it must be {BALANCED!r}, or a positive number for each of the"
-            f" {n_classes} classes.",
-        )
-    for value in weight.values():
-        if not check_finite("class_weight", value) > 0:
-            raise ParameterError(
-                Parameter("class_weight"), f" has {shown(value)}; all are above 0."
-            )
-
-
 @dataclass(frozen=True)
 class Setting:
     """What can be chosen before the private data are touched.
@@ -126,8 +105,7 @@ class Setting:
     n_teachers : int
         K.
     mechanism : str
-        "gaussian", "vote-table", "laplace", "sparse-vector", "abstention-table", "confident" or
-        "interactive".
+        "gaussian", "vote-table", "laplace", "sparse-vector", "abstention-table" or "confident".
     release : str
         "labels" or "counts".
     n_queries : int
@@ -135,9 +113,9 @@ class Setting:
     max_abstentions : int or None
         T of a sparse vector or a table, None for all other voting.
     strategy : str
-        "passive", or the name of a query strategy that asks in rounds, as interactive voting does.
+        "passive", or the name of a query strategy that asks in rounds.
     threshold, max_answers : int or None
-        Of confident and interactive voting, None for all other.
+        Of confident voting, None for all other.
 
     Examples
     --------
@@ -279,13 +257,11 @@ class Plan:
     Attributes
     ----------
     task : Task
-    source : str
-        What the forecast rests on: "stand-in", "curve" or "guess".
     assumptions : tuple of str
         What was taken to be so, in sentences.
     recommended : Candidate or None
-        The best setting of votes; None where the task is about rare classes, which record moments
-        alone are planned for.
+        The best setting of votes; None where there is none that beats a constant, and where the
+        task is about rare classes, which record moments alone are planned for.
     evaluated : tuple of Candidate
         All that were evaluated, best first; the recommended one among them.
     constant_accuracy : float
@@ -301,11 +277,6 @@ class Plan:
     classes : tuple of (str or int), or None
         The classes by name, for the run to come; None where only their number is known.
 
-    Raises
-    ------
-    ParameterError
-        If the task has a weight for a name that is none of the classes.
-
     Examples
     --------
     `secretballot.plan` makes plans; here is one by hand.
@@ -315,13 +286,12 @@ class Plan:
     >>> setting = sb.planning.Setting(250, "gaussian", "labels", n_queries=500)
     >>> best = sb.planning.Candidate(setting, noise=40.0, expected=expected)
     >>> task = sb.planning.Task(20_000, 1000, n_classes=2, epsilon=1.0, delta=1e-6)
-    >>> plan = sb.Plan(task, "curve", (), best, (best,), 0.5, (), (), seed=0)
+    >>> plan = sb.Plan(task, (), best, (best,), 0.5, (), (), seed=0)
     >>> plan.settings()["n_teachers"]
     250
     """
 
     task: Task
-    source: str
     assumptions: tuple[str, ...]
     recommended: Candidate | None
     evaluated: tuple[Candidate, ...]
@@ -331,10 +301,6 @@ class Plan:
     seed: int
     moments: MomentsForecast | None = None
     classes: tuple[str | int, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if self.classes is not None:
-            _check_weighted_names(self.task.class_weight, self.classes)
 
     @property
     def votes(self) -> Candidate:
@@ -347,9 +313,9 @@ class Plan:
         """
         if self.recommended is None:
             raise ParameterError(
-                "the plan says how frequent classes are or what decisions count them for, which"
-                " record moments alone take, so it has no setting of votes; take moments"
-                " (RecordMomentsClassifier, learn --method moments), or plan without."
+                "the plan has no setting of votes, which take no weights of classes or cannot do"
+                " the task; take record moments (RecordMomentsClassifier, learn --method"
+                " record-moments), or plan for another task."
             )
         return self.recommended
 
@@ -357,33 +323,20 @@ class Plan:
     def method(self) -> str:
         """The recommended method of `secretballot learn`: "record-moments" or "pate".
 
-        Moments, which have nothing to set, unless votes are better beyond the ranges, or are what
-        was asked about: by a number of teachers, a mechanism or a learning curve.
+        Moments, which have nothing to set, unless votes are better beyond the ranges, or are all
+        that was planned.
         """
-        if self.recommended is None:
-            return "record-moments"
-        if self.moments is None:
-            no_moments = self.source != "guess" or self.votes_alone
-            return "pate" if no_moments else "record-moments"
+        if self.recommended is None or self.moments is None:
+            return "record-moments" if self.recommended is None else "pate"
         theirs = self.recommended.expected.student_accuracy
         return "pate" if theirs.low > self.moments.student_accuracy.high else "record-moments"
 
     @property
-    def teachers_given(self) -> bool:
-        """Whether the number of teachers was given beforehand, by silos or votes that exist."""
-        return len({one.setting.n_teachers for one in self.evaluated}) == 1
-
-    @property
-    def votes_alone(self) -> bool:
-        """Whether votes were asked about: by the number of teachers or the mechanism."""
-        return self.task.mechanism is not None or self.teachers_given
-
-    @property
-    def student_accuracy(self) -> Estimate | None:
-        """What the student of the recommended method should reach; None where it is not known."""
+    def student_accuracy(self) -> Estimate:
+        """What the student of the recommended method should reach."""
         if self.moments is not None and self.method == "record-moments":
             return self.moments.student_accuracy
-        return None if self.method == "record-moments" else self.votes.expected.student_accuracy
+        return self.votes.expected.student_accuracy
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
@@ -426,32 +379,11 @@ class Plan:
         found: dict[str, Any] = {
             "n_public": self.task.n_public,
             "n_classes": self.task.n_classes,
+            "student_accuracy": self.student_accuracy,
         }
-        if self.method == "record-moments":
-            tried = self.moments
-            if tried is not None:
-                found["student_accuracy"] = tried.student_accuracy
-            if tried is not None and tried.rare is not None:
-                found |= {
-                    "balanced_accuracy": tried.rare.balanced_accuracy,
-                    "recall": tried.rare.recall,
-                    "rare_class": tried.rare.place,
-                }
-        else:
-            expected = self.votes.expected
-            found |= {"answered": expected.answered, "student_accuracy": expected.student_accuracy}
+        if self.method == "pate":
+            found["answered"] = self.votes.expected.answered
         return {
             name: [one.value, one.low, one.high] if isinstance(one, Estimate) else one
             for name, one in found.items()
         }
-
-
-def _check_weighted_names(weight: object, classes: Sequence[object]) -> None:
-    """Refuse weights of names that are no classes."""
-    names = {str(name) for name in classes}
-    for name in weight if isinstance(weight, Mapping) else ():
-        if str(name) not in names:
-            raise ParameterError(
-                Parameter("class_weight"),
-                f" names {shown(name)}, which is none of the classes.",
-            )

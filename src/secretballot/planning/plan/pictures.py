@@ -6,7 +6,7 @@ from typing import Any
 from secretballot.planning.plan.estimates import Estimate
 from secretballot.planning.plan.model import Plan
 from secretballot.report.extras import require_extra
-from secretballot.report.pictures.style import BLUE, GREY, INK, ORANGE, Picture, grid
+from secretballot.report.pictures import BLUE, GREY, INK, ORANGE, Picture, grid
 from secretballot.report.wording import number_text
 
 _LEAST_SPAN = 8.0  # factor between the ends of the axis of epsilon, so that there are ticks on it
@@ -15,22 +15,12 @@ Series = tuple[str, Sequence[tuple[float, Estimate]]]
 
 
 def draw_plan_pictures(plan: Plan) -> dict[str, Picture]:
-    """Return the picture of a plan by its name, ``frontier``; none where nothing was forecast.
+    """Return the picture of a plan by its name, ``frontier``.
 
     Parameters
     ----------
     plan : Plan
     """
-    rare = None if plan.moments is None else plan.moments.rare
-    if rare is not None:
-        balanced = [(epsilon, estimate) for epsilon, estimate, _ in rare.frontier]
-        recalls = [(epsilon, estimate) for epsilon, _, estimate in rare.frontier]
-        both = [("balanced accuracy", balanced), ("recall of the rarest class", recalls)]
-        constant = ("balanced accuracy of a constant", 1 / plan.task.n_classes)
-        here = ("this plan", rare.balanced_accuracy.value)
-        return {"frontier": _drawn(plan, both, constant, here, ())}
-    if plan.recommended is None:
-        return {}
     useful = [
         (point.epsilon, point.candidate.expected.student_accuracy)
         for point in plan.frontier
@@ -38,14 +28,11 @@ def draw_plan_pictures(plan: Plan) -> dict[str, Picture]:
     ]
     # a mark where nothing useful can be had: a gap in the line would look like a missing run
     useless = [point.epsilon for point in plan.frontier if point.candidate is None]
-    series: list[Series] = [("student of votes", useful)]
+    series: list[Series] = [("student of votes", useful)] if useful else []
     if plan.moments is not None:
         series.append(("student of moments", plan.moments.frontier))
     constant = ("most frequent class alone", plan.constant_accuracy)
-    # moments that could not be forecast have no place here: the mark is that of the votes
-    here = ("votes of this plan", plan.recommended.expected.student_accuracy.value)
-    if plan.student_accuracy is not None:
-        here = ("this plan", plan.student_accuracy.value)
+    here = ("this plan", plan.student_accuracy.value)
     return {"frontier": _drawn(plan, series, constant, here, useless)}
 
 

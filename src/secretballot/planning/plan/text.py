@@ -8,10 +8,7 @@ from importlib.resources import files
 
 import jinja2
 
-from secretballot.exceptions import Parameter
 from secretballot.planning.plan.model import (
-    BALANCED,
-    INTERACTIVE,
     STREAMS,
     TABLE,
     Candidate,
@@ -27,16 +24,10 @@ WIDTH = 100  # characters of a line
 INDENT = 13  # of what a line says, behind its label
 WORTH_SAYING = 0.005  # half a point of accuracy
 MOST_RIVALS = 4
-SOURCES = {
-    "stand-in": "simulated on the labelled public table",
-    "curve": "computed from the learning curve",
-    "guess": "computed from a guess of how teachers learn (--like or --curve would say it)",
-}
 _RECIPES = {
     "sparse-vector": "sparse vector",
     "abstention-table": "table of abstentions",
     "confident": "confident labels",
-    INTERACTIVE: "interactive labels",
     TABLE: "labels by a vote table",
 }
 
@@ -141,49 +132,24 @@ def _points_text(share: float) -> str:
 
 
 def _source_text(plan: Plan) -> str:
-    text, tried, task = SOURCES[plan.source], plan.moments, plan.task
+    text, tried, task = "simulated on the labelled public table", plan.moments, plan.task
     if tried is not None:
         text += f": {tried.n_private:,} of its rows as private records"
         text += f" and {tried.n_pool:,} as public points"
         # a stand-in may have fewer rows than the task
         if tried.n_pool < task.n_public or tried.n_private < task.n_records:
             text += ", extrapolated by a line through these and half of them"
-        if tried.rare is not None:
-            name, rows = _name_of(plan, tried.rare.place), tried.rare.n_private
-            text += f"; {name} has {count_text(rows, 'row')} among them, and recall was measured"
-            text += f" on {tried.rare.n_scored:,} others"
     if plan.evaluated:
         text += f"; {count_text(len(plan.evaluated), 'setting')} of votes evaluated"
     return text
 
 
-def no_figure_parts(share: float, n_classes: int) -> tuple[str | Parameter, ...]:
-    """Return the sentence about a stand-in with a class of this small share, parameters named."""
-    return (
-        f"The rarest class of the stand-in has {100 * share:.2g} % of the rows, so a model that"
-        " never names it loses no more accuracy than that; plan for its recall with ",
-        Parameter("class_weight"),
-        " (balanced).",
-    )
-
-
-def _rare_hint(share: float, n_classes: int) -> str:
-    return "".join(map(str, no_figure_parts(share, n_classes)))
-
-
-def _stated_text(task: Task) -> str:
-    """Return what a task says of classes."""
-    if isinstance(task.class_weight, Mapping):
-        weights = ", ".join(f"{name} {value:g}" for name, value in task.class_weight.items())
-        return f"decisions count classes by weight: {weights}"
-    if task.class_weight == BALANCED:
-        return "decisions count classes as if they were equally frequent"
-    return "decisions count classes as they are"
-
-
-def _name_of(plan: Plan, place: int) -> str:
-    """Return how a sentence calls a class."""
-    return f"class {place + 1 if plan.classes is None else repr(str(plan.classes[place]))}"
+def _weights_text(task: Task) -> str:
+    """Return what decisions count classes for, as the command line takes it."""
+    weight = task.class_weight
+    if not isinstance(weight, Mapping):
+        return str(weight)
+    return ",".join(f"{name}:{value:g}" for name, value in weight.items())
 
 
 @functools.cache
@@ -202,13 +168,11 @@ def _template() -> jinja2.Template:
     environment.globals |= {
         "gain": _gain_text,
         "losses": losses,
-        "name_of": _name_of,
         "noise": _noise_text,
         "others": _others,
-        "rare_hint": _rare_hint,
         "setting": _setting_text,
         "source": _source_text,
-        "stated": _stated_text,
+        "weights": _weights_text,
     }
     source = files("secretballot.planning.plan").joinpath("plan.txt.j2")
     return environment.from_string(source.read_text("utf-8"))

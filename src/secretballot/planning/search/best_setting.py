@@ -8,7 +8,6 @@ from dataclasses import replace
 from secretballot._validation import check_count
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.planning.plan.model import (
-    INTERACTIVE,
     TABLE,
     Candidate,
     FrontierPoint,
@@ -18,7 +17,7 @@ from secretballot.planning.plan.model import (
     Task,
 )
 from secretballot.planning.search.evaluation import Evaluation, Spread, best_of
-from secretballot.planning.simulation.votes import VoteModel
+from secretballot.planning.simulation.stand_in import StandInModel
 
 Progress = Callable[[int, int], None]
 
@@ -27,8 +26,6 @@ FINALISTS = 8
 WINNERS = 3
 QUICK_WINNERS = 2  # at other budgets and sizes
 FEW_TEACHERS = 10  # fewer would hardly be recommended anyhow
-MOST_EPSILON = 64.0  # beyond, hardly a promise is left
-MOST_RECORDS = 2.0**14  # times those of the task
 BEYOND_NOISE = 0.005  # by which a student must beat the constant
 # and by so much of the range of single runs: about two standard errors of the mean of four folds
 SURELY = 0.6
@@ -40,7 +37,7 @@ class ImpossibleTaskError(ParameterError):
 
 def make_plan(
     task: Task,
-    model: VoteModel,
+    model: StandInModel,
     *,
     n_teachers: int | None = None,
     seed: int = 0,
@@ -55,7 +52,7 @@ def make_plan(
     Parameters
     ----------
     task : Task
-    model : VoteModel
+    model : StandInModel
         What is known of the task.
     n_teachers : int, optional
         K, where it is given already.
@@ -67,8 +64,8 @@ def make_plan(
     Raises
     ------
     ParameterError
-        If nothing can be recommended: no setting leads to a student that beats a constant one; the
-        message says what would do. Also if the numbers do not fit the model.
+        If nothing can be recommended: no setting leads to a student that beats a constant one.
+        Also if the numbers do not fit the model.
 
     Privacy
     -------
@@ -85,14 +82,17 @@ def make_plan(
     evaluation = Evaluation(task, model, n_teachers)
     evaluated, spread = _evaluated_candidates(evaluation, step)
     if spread is None or not _beats_constant(evaluated[0], model.constant_accuracy):
-        raise ImpossibleTaskError(_impossible_sentence(evaluation))
+        raise ImpossibleTaskError(
+            f"epsilon {task.epsilon:g} with {task.n_records} records and {task.n_public} public"
+            " points leads by votes to no student that beats the most frequent class, which is"
+            f" right on {model.constant_accuracy:.1%}; take more of them, or another method."
+        )
     # other budgets and sizes come last: each of their searches begins with the recommended setting
     recommended = evaluated[0]
     frontier = _frontier_points(evaluation, recommended, spread, step)
     improvements = _improvements_of(evaluation, recommended, spread, frontier, step)
     return Plan(
         task=task,
-        source=model.source,
         assumptions=(*model.assumptions, *_left_out_sentences(evaluation)),
         recommended=recommended,
         evaluated=tuple(sorted(evaluated, key=lambda one: -one.expected.student_accuracy.value)),
@@ -103,8 +103,8 @@ def make_plan(
     )
 
 
-def _refuse_unfit_task(task: Task, model: VoteModel, n_teachers: int | None) -> None:
-    _refuse_unfit_mechanism(task, model)
+def _refuse_unfit_task(task: Task, model: StandInModel, n_teachers: int | None) -> None:
+    _refuse_unfit_mechanism(task)
     # what is known covers shards of some sizes alone
     least, most = model.teacher_range(task.n_records)
     if n_teachers is not None and not least <= check_count("n_teachers", n_teachers) <= most:
@@ -115,17 +115,9 @@ def _refuse_unfit_task(task: Task, model: VoteModel, n_teachers: int | None) -> 
         )
 
 
-def _refuse_unfit_mechanism(task: Task, model: VoteModel) -> None:
-    """Refuse a mechanism that the task cannot have, or that nothing is known about."""
+def _refuse_unfit_mechanism(task: Task) -> None:
+    """Refuse a mechanism that the task cannot have."""
     only = task.mechanism
-    if only == INTERACTIVE and model.source != "stand-in":
-        raise ParameterError(
-            Parameter("mechanism"),
-            " is 'interactive', and without a labelled table the quality of the student is unknown"
-            " that it contradicts; give one with ",
-            Parameter("like"),
-            ".",
-        )
     # a promise without delta has Laplace noise alone
     if only not in (None, "laplace") and not task.delta > 0:
         raise ParameterError(
@@ -144,21 +136,15 @@ def _refuse_unfit_mechanism(task: Task, model: VoteModel) -> None:
 def _left_out_sentences(evaluation: Evaluation) -> tuple[str, ...]:
     """Return what was left out because too little is known, in sentences."""
     task, least = evaluation.task, min(evaluation.teachers)
-    left_out: tuple[str, ...] = ()
     if evaluation.given is None and least >= FEW_TEACHERS:
-        left_out = (
+        return (
             f"Fewer than {least} teachers were not evaluated: too little is known to tell of more"
             f" than {task.n_records // least} records each.",
         )
-    if evaluation.model.source != "stand-in" and task.mechanism is None:
-        left_out += (
-            "Asking in rounds was not evaluated: without a labelled table nobody knows how good a"
-            " student is between rounds.",
-        )
-    return left_out
+    return ()
 
 
-def _half_of_folds(model: VoteModel) -> int:
+def _half_of_folds(model: StandInModel) -> int:
     return max(min(2, model.n_folds), (model.n_folds + 1) // 2)
 
 
@@ -183,14 +169,14 @@ def _evaluated_candidates(
     beside = evaluation.tables(best_settings) if evaluation.task.mechanism is None else []
     winners = evaluation.tried([*best_settings, *beside], model.n_folds)
     # chosen among the winners alone: a mean over fewer folds may be high by luck
-    best, spread = best_of(winners), Spread.of(winners, model.folds_average_out)
+    best, spread = best_of(winners), Spread.of(winners)
     others = [one for one in winners if one is not best] + middle[WINNERS:]
     step()
     return [evaluation.candidate(one, spread) for one in (best, *others)], spread
 
 
 def _quick_search(
-    evaluation: Evaluation, warm: Sequence[Setting], spread: Spread | None = None
+    evaluation: Evaluation, warm: Sequence[Setting], spread: Spread
 ) -> Candidate | None:
     """Return the best candidate of a shorter search that begins with settings known to be good.
 
@@ -202,9 +188,7 @@ def _quick_search(
         return None
     first = evaluation.tried(settings, 1)[:QUICK_WINNERS]
     tried = evaluation.tried([one.setting for one in first], evaluation.model.n_folds)
-    return evaluation.candidate(
-        best_of(tried), spread or Spread.of(tried, evaluation.model.folds_average_out)
-    )
+    return evaluation.candidate(best_of(tried), spread)
 
 
 def _beats_constant(candidate: Candidate | None, constant: float) -> bool:
@@ -267,53 +251,3 @@ def _improvements_of(
         Improvement(words, one.expected.student_accuracy) for words, one in found if one is not None
     ]
     return tuple(sorted(judged, key=lambda one: -one.student_accuracy.value))
-
-
-def _impossible_sentence(evaluation: Evaluation) -> str:
-    """Return the sentence for an impossible task, with the numbers that would do."""
-    task, constant = evaluation.task, evaluation.model.constant_accuracy
-    # each number alone: two at once would need a search of a plane, and give no single advice
-    most = MOST_EPSILON / task.epsilon
-    epsilon = _least_factor(
-        evaluation, lambda factor: replace(task, epsilon=factor * task.epsilon), most
-    )
-    more = _least_factor(
-        evaluation, lambda factor: replace(task, n_records=math.ceil(factor * task.n_records))
-    )
-    ways = [] if epsilon is None else [f"an epsilon of about {epsilon * task.epsilon:.2g}"]
-    ways += [] if more is None else [f"about {float(f'{more * task.n_records:.2g}'):,.0f} records"]
-    fix = (
-        f"{' or '.join(ways)} would do"
-        if ways
-        else "no larger epsilon or number of records alone would do"
-    )
-    return (
-        f"epsilon {task.epsilon:g} with {task.n_records} records and {task.n_public} public points"
-        " leads to no student that beats the most frequent class, which is right on"
-        f" {constant:.1%}; {fix}."
-    )
-
-
-def _least_factor(
-    evaluation: Evaluation, changed: Callable[[float], Task], most: float = MOST_RECORDS
-) -> float | None:
-    """Return about the least factor at which a changed task is possible, None beyond `most`."""
-
-    def possible(factor: float) -> bool:
-        return _beats_constant(
-            _quick_search(evaluation.changed(changed(factor)), []),
-            evaluation.model.constant_accuracy,
-        )
-
-    # every question is a search that takes seconds: find the magnitude in steps of four, then
-    # halve the interval, in logarithms, down to a factor of 1.4
-    doubling = 1
-    while 2.0**doubling <= most and not possible(2.0**doubling):
-        doubling += 2
-    if 2.0**doubling > most:
-        return None
-    low, high = doubling - 2.0, float(doubling)
-    while high - low > 0.5:
-        middle = (low + high) / 2
-        low, high = (low, middle) if possible(2.0**middle) else (middle, high)
-    return float(2.0**high)

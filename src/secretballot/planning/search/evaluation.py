@@ -10,7 +10,7 @@ import numpy as np
 from secretballot._typing import FloatArray
 from secretballot.accounting.recipes import Terms
 from secretballot.planning.plan.estimates import Estimate
-from secretballot.planning.plan.model import INTERACTIVE, TABLE, Candidate, Expected, Setting, Task
+from secretballot.planning.plan.model import TABLE, Candidate, Expected, Setting, Task
 from secretballot.planning.search.settings import (
     ACTIVE,
     settings_of,
@@ -20,7 +20,8 @@ from secretballot.planning.search.settings import (
     terms_of,
 )
 from secretballot.planning.simulation.forecast import Forecast, forecast
-from secretballot.planning.simulation.votes import RunOutcome, VoteModel
+from secretballot.planning.simulation.simulated_run import RunOutcome
+from secretballot.planning.simulation.stand_in import StandInModel
 
 # How many right labels bring a student half of its way is unknown before it is tried, so settings
 # are ranked for students that learn from few, from some and from many.
@@ -56,17 +57,17 @@ class Evaluation:
     Parameters
     ----------
     task : Task
-    model : VoteModel
+    model : StandInModel
     n_teachers : int or None
         K where it is given, None where it is to be chosen.
     """
 
-    def __init__(self, task: Task, model: VoteModel, n_teachers: int | None = None) -> None:
+    def __init__(self, task: Task, model: StandInModel, n_teachers: int | None = None) -> None:
         self.task, self.model, self.given = task, model, n_teachers
         self._terms = functools.cache(functools.partial(terms_of, task))
         self.outcome = functools.cache(self._simulated)
 
-    def changed(self, task: Task, model: VoteModel | None = None) -> "Evaluation":
+    def changed(self, task: Task, model: StandInModel | None = None) -> "Evaluation":
         """Return the evaluation of a changed task."""
         return Evaluation(task, self.model if model is None else model, self.given)
 
@@ -85,13 +86,7 @@ class Evaluation:
         return teacher_counts(least, most, self.task.n_records)
 
     def rough(self, setting: Setting) -> Forecast:
-        """Return the forecast of a setting from one fold's votes.
-
-        Of interactive voting, whose student is not known, that of as many labels under noise.
-        """
-        if setting.mechanism == INTERACTIVE:
-            answers = setting.max_answers or 1
-            setting = Setting(setting.n_teachers, "gaussian", "labels", answers)
+        """Return the forecast of a setting from one fold's votes."""
         sample = self.model.votes(setting.n_teachers, self.task.n_records, 0)
         return forecast(sample, self.terms(setting))
 
@@ -223,25 +218,22 @@ class Spread:
         What each fold adds to every setting's accuracy.
     run : float
         Variance of one run beside it.
-    average_out : bool
-        Whether the mean over folds is surer than each.
     """
 
     folds: FloatArray
     run: float
-    average_out: bool
 
     @classmethod
-    def of(cls, tried: Sequence[Tried], average_out: bool) -> "Spread":
+    def of(cls, tried: Sequence[Tried]) -> "Spread":
         """Return the spread of settings that were tried on the same folds."""
         found = np.array([one.each("student") for one in tried])
         n_settings, n_folds = found.shape
         if n_settings < 2 or n_folds < 2:  # the two cannot be distinguished
-            return cls(np.zeros(n_folds), _variance(found.ravel()), average_out)
+            return cls(np.zeros(n_folds), _variance(found.ravel()))
         folds = found.mean(axis=0) - found.mean()
         beside = found - folds - found.mean(axis=1)[:, None]
         run = float(np.sum(beside**2)) / ((n_settings - 1) * (n_folds - 1))
-        return cls(folds, run, average_out)
+        return cls(folds, run)
 
     def estimate(self, accuracies: FloatArray) -> Estimate:
         """Return the mean of a setting's students, and the range of nine further runs of ten.
@@ -256,7 +248,7 @@ class Spread:
         # that average out are a spread of the mean alone
         return _clipped_estimate(
             accuracies - self.folds[:n],
-            self.run * (1 + 1 / n) + fold / (len(self.folds) if self.average_out else 1),
+            self.run * (1 + 1 / n) + fold / len(self.folds),
         )
 
 

@@ -20,7 +20,7 @@ from secretballot.accounting import (
 )
 from secretballot.accounting.calibration import MANY_LABELS, noise_share
 from secretballot.accounting.recipes import Terms, deviation, table_deviation
-from secretballot.accounting.stream_recipes import CONFIDENCE, THRESHOLD_SHARE, stream_mechanism
+from secretballot.accounting.stream_recipes import THRESHOLD_SHARE, stream_mechanism
 from secretballot.core.class_games import class_block
 from secretballot.core.events import Stream, TableStream
 from secretballot.core.mechanisms import (
@@ -31,7 +31,7 @@ from secretballot.core.mechanisms import (
     TableLabels,
 )
 from secretballot.exceptions import ParameterError
-from secretballot.planning.plan.model import INTERACTIVE, STREAMS, TABLE, THRESHOLDS, Setting, Task
+from secretballot.planning.plan.model import CONFIDENT, STREAMS, TABLE, Setting, Task
 
 ACTIVE = "margin"  # how points are asked in rounds
 TEACHER_STEP = 2.0  # between neighbouring numbers of teachers
@@ -42,8 +42,6 @@ LEAST_QUERIES = 5  # labels for each class
 CONFIDENT_SHARE = 0.8  # of the teachers: the threshold of confident voting
 ASKED_PER_ANSWER = 3
 LEAST_ASKED = 1.5  # where fewer may be asked for each answer, a refusal only wastes the answer
-CORRECTING_SHARE = 0.25  # of the teachers: the threshold of interactive voting
-ASKED_PER_CORRECTION = 2
 STOPS = (1, 10, 100)  # abstentions of a stream
 HALF = 0.5  # of the unanimous votes should be answered, or a stream is no choice
 USUALLY_ANSWERED = 0.9  # chance at which a candidate's margin is stated
@@ -78,16 +76,14 @@ def settings_of(task: Task, n_teachers: int, *, thorough: bool = True) -> Iterat
     for, else all that answer every query and, where it should be thorough, those that refuse some.
     """
     only = task.mechanism
-    if only == INTERACTIVE:
-        yield from _threshold_settings(task, n_teachers, INTERACTIVE)
-    elif only == TABLE:
+    if only == TABLE:
         noisy = _noisy_settings(task, n_teachers)
         yield from (one for setting in noisy if (one := table_setting(setting, task)) is not None)
     else:
         found = [*_noisy_settings(task, n_teachers)]
         if thorough or only is not None:
             found += _stream_settings(task, n_teachers)
-            found += _threshold_settings(task, n_teachers, "confident")
+            found += _confident_settings(task, n_teachers)
         yield from (one for one in found if only in (None, one.mechanism))
 
 
@@ -111,29 +107,16 @@ def _noisy_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
             yield Setting(n_teachers, "gaussian" if gaussian else "laplace", release, size)
 
 
-def _threshold_settings(task: Task, n_teachers: int, name: str) -> Iterator[Setting]:
-    """Yield confident or interactive voting with few to many answers; none without a delta, or
-    where hardly anything could be refused or chosen."""
+def _confident_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
+    """Yield confident voting with few to many answers; none without a delta, or where hardly
+    anything could be refused."""
     # Gaussian noise needs a delta
-    if not task.delta > 0:
-        return
-    interactive = name == INTERACTIVE
-    share = CORRECTING_SHARE if interactive else CONFIDENT_SHARE
-    labels = _label_counts(task)
-    for answers in labels if interactive else labels[::2]:
+    for answers in _label_counts(task)[::2] if task.delta > 0 else ():
         queries = min(task.n_public, ASKED_PER_ANSWER * answers)
-        if interactive:
-            queries = ASKED_PER_CORRECTION * answers
-        if queries < task.n_public if interactive else queries >= LEAST_ASKED * answers:
-            yield Setting(
-                n_teachers,
-                name,
-                "labels",
-                queries,
-                strategy=ACTIVE if interactive else "passive",
-                threshold=max(1, round(share * n_teachers)),
-                max_answers=answers,
-            )
+        if queries >= LEAST_ASKED * answers:
+            threshold = max(1, round(CONFIDENT_SHARE * n_teachers))
+            plain = Setting(n_teachers, CONFIDENT, "labels", queries)
+            yield replace(plain, threshold=threshold, max_answers=answers)
 
 
 def _stream_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
@@ -187,11 +170,8 @@ def terms_of(task: Task, setting: Setting) -> Terms | None:
         return Terms(
             noisy_votes(budget, shape, release=setting.release, noise="laplace"), shape, budget
         )
-    if setting.mechanism in THRESHOLDS:
-        public: dict[str, Any] = {"method": "votes"}
-        if setting.mechanism == INTERACTIVE:
-            public["confidence"] = CONFIDENCE
-        return Terms(_confident(task, setting), shape, budget, public)
+    if setting.mechanism == CONFIDENT:
+        return Terms(_confident(task, setting), shape, budget)
     if setting.mechanism == TABLE:
         return Terms(table_labels(budget, shape, exact=False), shape, budget)
     counts = setting.release == "counts"
@@ -200,7 +180,7 @@ def terms_of(task: Task, setting: Setting) -> Terms | None:
 
 
 def _confident(task: Task, setting: Setting) -> ConfidentLabels:
-    """Return confident or interactive voting with noise that is right to some per cent."""
+    """Return confident voting with noise that is right to some per cent."""
     answers = setting.max_answers or 1
     shifts, share = (1 if task.n_classes == 2 else 2) * answers, THRESHOLD_SHARE
     # answers about a threshold, and labels, tell less than their counts

@@ -11,8 +11,8 @@ import numpy as np
 from secretballot._typing import FloatArray, IntArray
 from secretballot.accounting.recipes import Terms
 from secretballot.core.mechanisms import State, plurality
+from secretballot.planning.simulation.more_teachers import VoteSample
 from secretballot.planning.simulation.seeded_noise import SeededNoise
-from secretballot.planning.simulation.votes import VoteSample
 from secretballot.released import labels_in
 
 COUNTS = 20_000  # that are noised for a forecast where every query is answered by itself
@@ -47,8 +47,6 @@ class Forecast:
 
 def forecast(sample: VoteSample, terms: Terms, seed: int = 0) -> Forecast:
     """Return what a mechanism makes of votes like these, asked about points among them at random.
-
-    Interactive voting is forecast without the student that it contradicts.
 
     Parameters
     ----------

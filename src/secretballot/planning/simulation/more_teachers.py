@@ -1,5 +1,7 @@
 """From the counted votes of some teachers to votes of any number of teachers of the same kind."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
@@ -15,6 +17,25 @@ _LEAST_PART, _MOST_PART = 1e-3, 1 - 1e-3
 _LARGEST_SCORE = 6.0
 _STEEPEST = 8.0  # how much more, or less, shares may be drawn apart than they were counted
 _FEWEST_POINTS = 10  # of a class whose shares are drawn together or apart
+
+
+@dataclass(frozen=True, eq=False)
+class VoteSample:
+    """Simulated votes of K teachers of one shard size on points like the public ones; no secret.
+
+    Attributes
+    ----------
+    n_teachers : int
+        K.
+    counts : ndarray of int64, shape (n_points, n_classes)
+        Votes; every row sums to K.
+    truth : ndarray of int64, shape (n_points,)
+        Index of the true class of each point, the label that a record there would carry.
+    """
+
+    n_teachers: int
+    counts: IntArray
+    truth: IntArray
 
 
 def drawn_votes(n_teachers: int, counted: ShardVotes, rng: np.random.Generator) -> IntArray:

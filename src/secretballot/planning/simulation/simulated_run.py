@@ -1,6 +1,6 @@
 """One simulated run of a setting: ask, answer by the real mechanism, fit a student, score it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,36 @@ from secretballot.core.mechanisms import State
 from secretballot.foreign_code import isolated, one_thread
 from secretballot.planning.plan.model import Setting
 from secretballot.planning.simulation.forecast import queries_at_random, vote_accuracy
+from secretballot.planning.simulation.more_teachers import VoteSample
 from secretballot.planning.simulation.seeded_noise import SeededNoise
-from secretballot.planning.simulation.votes import RunOutcome, VoteSample
 from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.students import default_student, fit_student
-from secretballot.students.confirmed import StudentInRounds, predicted_votes
 from secretballot.teachers.rows import take_rows
 
 ROUNDS = 20  # of a strategy, as with real votes
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What came of one simulated run.
+
+    Attributes
+    ----------
+    student : float
+        Accuracy of the student on new points.
+    vote : float
+        Share of points whose exact plurality is the true class.
+    labels : float
+        Share of the answers that are the true class; 0 where there are none.
+    answered : float
+        Queries that got an answer.
+    """
+
+    student: float
+    vote: float
+    labels: float
+    answered: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,15 +91,12 @@ class SimulatedRun:
         # a learner without a seed of its own draws from the global generators, which are seeded
         # here
         with one_thread(), isolated(seed % 2**32, sklearn.get_config()):
-            in_rounds = self._student_in_rounds(public, setting, terms, seed)
-            if setting.strategy == "passive":
-                released = self._asked_at_random(public, setting, terms, noise, rng)
-            else:
-                released = self._asked_in_rounds(public, setting, terms, noise, rng, in_rounds)
-            taught = released
-            if in_rounds is not None:  # what was confirmed teaches too, as with real votes
-                taught = replace(released, labels=in_rounds.labels)
-            fitted = self._fitted_student(public, taught, seed)
+            passive = setting.strategy == "passive"
+            asked = self._asked_at_random if passive else self._asked_in_rounds
+            released = asked(public, setting, terms, noise, rng)
+            student = default_student(released) if self.student is None else self.student
+            points = take_rows(self.points, public)
+            fitted = fit_student(student, points, released, random_state=seed % 2**32)
             student_accuracy = float(
                 np.mean(np.asarray(fitted.predict(self.X_test)) == self.y_test)
             )
@@ -89,27 +107,6 @@ class SimulatedRun:
             vote_accuracy(self.sample),
             float(right[given].mean()) if given.any() else 0.0,
             float(given.sum()),
-        )
-
-    def _fitted_student(self, public: IntArray, released: ReleasedLabels, seed: int) -> Any:
-        """Return the student of these labels, which sees the whole public pool."""
-        student = default_student(released) if self.student is None else self.student
-        return fit_student(
-            student, take_rows(self.points, public), released, random_state=seed % 2**32
-        )
-
-    def _student_in_rounds(
-        self, public: IntArray, setting: Setting, terms: Terms, seed: int
-    ) -> StudentInRounds | None:
-        """Return the student that interactive voting contradicts; None without a confidence."""
-        if terms.confidence is None:
-            return None
-        return StudentInRounds(
-            lambda so_far: self._fitted_student(public, so_far, seed),
-            take_rows(self.points, public),
-            range(self.sample.counts.shape[1]),
-            setting.n_teachers,
-            terms.confidence,
         )
 
     def _asked_at_random(
@@ -133,13 +130,9 @@ class SimulatedRun:
         terms: Terms,
         noise: Any,
         rng: np.random.Generator,
-        student: StudentInRounds | None,
     ) -> ReleasedLabels:
-        """Answer what a strategy asks, in rounds; every distinct point is asked once.
-
-        A student learns from each round and predicts the points of the next, for interactive
-        voting.
-        """
+        """Answer what a strategy asks, in rounds, by a mechanism that answers everything; every
+        distinct point is asked once."""
         places = distinct_rows(take_rows(self.points, public))
         # rounds as in a real run: what a strategy asks next depends on what was answered so far
         strategy = strategy_by_name(setting.strategy)
@@ -152,28 +145,16 @@ class SimulatedRun:
         )
         selector = CheckedSelector(strategy, pool)
         shape, mechanism = terms.shape, terms.mechanism
-        # a stream may stop before its first answer, so there may be nothing to join
         asked = np.empty(0, dtype=np.int64)
         given = np.empty((0, mechanism.answer_shape(shape)[1]), dtype=np.int64)
-        state, stops_at = State(), mechanism.stops_at
-        size, left = max(1, setting.n_queries // ROUNDS), setting.n_queries
-        while left and (stops_at is None or state.used < stops_at):
-            proposed = selector.propose(min(size, left))
+        size = max(1, setting.n_queries // ROUNDS)
+        while len(asked) < setting.n_queries:
+            proposed = selector.propose(min(size, setting.n_queries - len(asked)))
             if not len(proposed):
                 break
-            rows = places[proposed]
-            votes = self.sample.counts[public[rows]].astype(np.int64)
-            against = np.zeros_like(votes)
-            if student is not None:
-                predictions = student.predictions(rows)
-                against = predicted_votes(predictions, votes.shape, setting.n_teachers)
-            drawn, state = mechanism.draw(shape, (votes, against), noise, state)
-            reached = len(drawn)
-            asked = np.concatenate([asked, proposed[:reached]])
-            given = np.concatenate([given, drawn])
-            if student is not None:
-                student.tell(rows[:reached], drawn[:, 0], predictions[:reached])
-            left -= reached
+            votes = self.sample.counts[public[places[proposed]]].astype(np.int64)
+            drawn, _ = mechanism.draw(shape, (votes, np.zeros_like(votes)), noise, State())
+            asked, given = np.concatenate([asked, proposed]), np.concatenate([given, drawn])
             selector.receive(self._as_released(asked, given, terms))
         return self._as_released(places[asked], given, terms)
 

@@ -12,10 +12,13 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot.accounting.recipes import Terms
 from secretballot.planning.plan.model import Setting
-from secretballot.planning.simulation.more_teachers import drawn_votes
+from secretballot.planning.simulation.more_teachers import VoteSample, drawn_votes
 from secretballot.planning.simulation.shard_votes import ShardVotes, Stock, out_of_shard_votes
-from secretballot.planning.simulation.simulated_run import SimulatedRun, distinct_rows
-from secretballot.planning.simulation.votes import RunOutcome, VoteModel, VoteSample
+from secretballot.planning.simulation.simulated_run import (
+    RunOutcome,
+    SimulatedRun,
+    distinct_rows,
+)
 from secretballot.teachers.rows import as_table, take_rows
 from secretballot.teachers.training import Recipe
 
@@ -32,13 +35,14 @@ CACHE_BYTES = 2**26
 LEAST_KEPT = 16  # shard sizes and folds, however large their votes are
 
 
-class StandInModel(VoteModel):
+class StandInModel:
     """Votes and students, measured on labelled rows that may be shown to anyone.
 
     In every fold a quarter of the rows is kept for scoring. From the rest, shards of n / K rows are
     drawn, teachers learn from them with the learner of the real run, and at each row the votes of
     those teachers are counted that did not learn from it. These rows with their votes stand for the
-    public points.
+    public points. Folds are as like each other as two runs of the real thing, so that the spread
+    over them says how sure a forecast is.
 
     Parameters
     ----------
@@ -60,9 +64,14 @@ class StandInModel(VoteModel):
     ------
     ParameterError
         If the teacher is no classifier.
-    """
 
-    source = "stand-in"
+    Attributes
+    ----------
+    constant_accuracy : float
+        Accuracy of always saying the most frequent class.
+    assumptions : tuple of str
+        What is taken to be so, in sentences.
+    """
 
     def __init__(
         self,

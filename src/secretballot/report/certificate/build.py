@@ -106,11 +106,6 @@ def describe_released(
         As in `secretballot.report.certificate.labels_file.labels_blocks`.
     n_teachers : int
         Number of teachers that voted; 0 where one chosen model gave the labels.
-
-    Raises
-    ------
-    DataError
-        If shapes or class indices do not fit.
     """
     described: dict[str, Any] = {
         "queries": len(queries),

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,15 +54,12 @@ def certificate_in(content: bytes) -> dict[str, Any]:
     """
     if len(content) > _MAX_BYTES:
         raise CertificateError(f"The certificate has more than {_MAX_BYTES // 10**6} MB.")
-    try:
+    document = None
+    with suppress(ValueError, RecursionError):
         document = json.loads(content.decode("utf-8"), object_pairs_hook=_without_repeated_names)
-    except (ValueError, RecursionError):
-        raise CertificateError(
-            "The file is not JSON; give the certificate.json of a release."
-        ) from None
     if not isinstance(document, dict):
         raise CertificateError(
-            "The file holds no JSON object; give the certificate.json of a release."
+            "The file is not JSON, or no JSON object; give the certificate.json of a release."
         )
     return document
 
@@ -87,12 +85,12 @@ def check_format(document: Mapping[str, Any]) -> str:
             f"The format is not {FORMAT}; give the certificate.json of a release."
         )
     version = document.get("version")
-    if isinstance(version, bool) or not isinstance(version, int) or version != VERSION:
+    if type(version) is not int or version != VERSION:
         raise CertificateError(
             f"The certificate has version {shown(version)} and this program reads version"
             f" {VERSION}; use the version of secretballot that wrote it."
         )
-    _refuse_other_than_json(document, "certificate", 0)
+    _refuse_other_than_json(dict(document), "certificate", 0)
     return f"{FORMAT}, version {version}."
 
 
@@ -100,25 +98,28 @@ def _refuse_other_than_json(value: object, place: str, depth: int) -> None:
     # first, so that no document exhausts the stack
     if depth > _MAX_DEPTH:
         raise CertificateError(f"The certificate is nested more than {_MAX_DEPTH} deep.")
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if not isinstance(key, str):
-                raise CertificateError(f"A field name in {place} is not a string.")
-            _refuse_other_than_json(
-                item, f"{place}.{key[:_MAX_KEY_SHOWN]}" if depth < 3 else place, depth + 1
-            )
-    elif isinstance(value, list):
-        for item in value:
-            _refuse_other_than_json(item, place, depth + 1)
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise CertificateError(f"{place} is {value}; numbers must be finite.")
-    elif isinstance(value, int) and not abs(value) <= LARGEST_INTEGER:
-        raise CertificateError(f"{place} is an integer beyond 2^53.")
-    elif isinstance(value, str) and len(value) > (
-        _MAX_TABLE if place.endswith(".weights") else _MAX_TEXT
-    ):
+    match value:
+        case dict():
+            for key, item in value.items():
+                inner = f"{place}.{key[:_MAX_KEY_SHOWN]}" if depth < 3 else place
+                _refuse_other_than_json(item, inner, depth + 1)
+            return
+        case list():
+            for item in value:
+                _refuse_other_than_json(item, place, depth + 1)
+            return
+        case None | bool():
+            fits = True
+        case int():
+            fits = abs(value) <= LARGEST_INTEGER
+        case float():
+            fits = math.isfinite(value)
+        case str():
+            fits = len(value) <= (_MAX_TABLE if place.endswith(".weights") else _MAX_TEXT)
+        case _:
+            fits = False
+    if not fits:
         raise CertificateError(
-            f"{place} has a string of {len(value)} characters; at most {_MAX_TEXT} are read."
+            f"{place} is {shown(value)}; numbers must be finite, integers at most 2^53, texts of at"
+            f" most {_MAX_TEXT} characters, and nothing is read but what JSON has."
         )
-    elif not (value is None or isinstance(value, str | bool | int | float)):
-        raise CertificateError(f"{place} is a {type(value).__name__}, which JSON does not have.")

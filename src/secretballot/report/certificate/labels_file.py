@@ -6,16 +6,14 @@ import io
 import json
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot.exceptions import DataError, Parameter
+from secretballot.exceptions import DataError
 
 ABSTAINED = -1
-_BLOCK_ROWS = 1 << 16
+_BLOCK_ROWS = 1 << 12
 _FIXED_COLUMNS = 3  # query, label, abstained
 
 
@@ -36,51 +34,6 @@ def quoted_if_needed(text: str) -> str:
     if any(mark in text for mark in ',"\r\n') or text != text.strip():
         return '"' + text.replace('"', '""') + '"'
     return text
-
-
-def labels_header(classes: Sequence[object], noisy_counts: IntArray | None) -> list[str]:
-    """Return the column names of ``labels.csv``; counts of two classes have one column.
-
-    Parameters
-    ----------
-    classes : sequence
-    noisy_counts : int array of shape (l,) or (l, C), or None
-    """
-    columns = ["query", "label", "abstained"]
-    if noisy_counts is None:
-        return columns
-    counted = classes[1:] if noisy_counts.ndim == 1 else classes
-    return columns + [f"noisy_count[{class_text(value)}]" for value in counted]
-
-
-def _refuse_unfit_shapes(
-    queries: IntArray, labels: IntArray, classes: Sequence[object], noisy_counts: IntArray | None
-) -> None:
-    if queries.ndim != 1 or labels.shape != queries.shape:
-        raise DataError(
-            Parameter("queries"),
-            f" has shape {queries.shape} and labels {labels.shape}; both must be one-dimensional"
-            " and of the same length.",
-        )
-    if labels.size and not (labels.min() >= ABSTAINED and labels.max() < len(classes)):
-        raise DataError(
-            Parameter("labels"),
-            f" must be class indices from -1 (abstained) to {len(classes) - 1}.",
-        )
-    if noisy_counts is not None:
-        # of two classes the second one's counts alone may be released
-        allowed = [(len(queries), len(classes))] + ([(len(queries),)] if len(classes) == 2 else [])
-        if noisy_counts.shape not in allowed:
-            raise DataError(
-                Parameter("noisy_counts"),
-                f" has shape {noisy_counts.shape}; it must be {allowed[-1]}.",
-            )
-
-
-def _joined_counts(counts: IntArray) -> list[Any]:
-    """Return the counts of each row as CSV writes them."""
-    rows = counts.tolist()
-    return rows if counts.ndim == 1 else [",".join(map(str, row)) for row in rows]
 
 
 def labels_blocks(
@@ -104,30 +57,28 @@ def labels_blocks(
         Class values, by index.
     noisy_counts : int array of shape (l,) or (l, C), optional
         Released noisy counts, in votes.
-
-    Raises
-    ------
-    DataError
-        If shapes or class indices do not fit.
     """
     queries, labels = np.asarray(queries), np.asarray(labels)
     noisy_counts = None if noisy_counts is None else np.asarray(noisy_counts)
-    _refuse_unfit_shapes(queries, labels, classes, noisy_counts)
-    header = ",".join(quoted_if_needed(column) for column in labels_header(classes, noisy_counts))
-    yield f"{header}\n".encode("utf-8", "surrogatepass")
+    header = ["query", "label", "abstained"]
+    if noisy_counts is not None:
+        # counts of two classes may have one column, of the second
+        counted = classes[1:] if noisy_counts.ndim == 1 else classes
+        header += [f"noisy_count[{class_text(value)}]" for value in counted]
+    yield f"{','.join(map(quoted_if_needed, header))}\n".encode("utf-8", "surrogatepass")
     # Index -1 picks the last entry: the abstention.
     endings = [f",{quoted_if_needed(class_text(value))},false" for value in classes] + [",,true"]
-    # in blocks: a release may have millions of rows, and their strings take much more memory
+    ending = np.array(endings, dtype=object)
+    columns = [] if noisy_counts is None else list(np.atleast_2d(noisy_counts.T))
+    line = "%d%s" + ",%d" * len(columns) + "\n"
+    # in blocks: a release may have millions of rows, and their strings take much more memory; a
+    # block is written at once, since a session of 10^5 answers is digested with every new one
     for start in range(0, len(queries), _BLOCK_ROWS):
         rows = slice(start, start + _BLOCK_ROWS)
-        lines = [
-            f"{q}{endings[y]}"
-            for q, y in zip(queries[rows].tolist(), labels[rows].tolist(), strict=True)
-        ]
-        if noisy_counts is not None:
-            counts = _joined_counts(noisy_counts[rows])
-            lines = [f"{line},{count}" for line, count in zip(lines, counts, strict=True)]
-        yield ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")
+        numbers = [column[rows].astype(object) for column in (queries, *columns)]
+        cells = np.column_stack([numbers[0], ending[labels[rows]], *numbers[1:]])
+        text = line * len(cells) % tuple(cells.ravel().tolist())
+        yield text.encode("utf-8", "surrogatepass")
 
 
 def labels_digest(
@@ -142,11 +93,6 @@ def labels_digest(
     ----------
     queries, labels, classes, noisy_counts
         As in `labels_blocks`.
-
-    Raises
-    ------
-    DataError
-        If shapes or class indices do not fit.
     """
     digest = hashlib.sha256()
     for block in labels_blocks(queries, labels, classes, noisy_counts):
@@ -154,24 +100,9 @@ def labels_digest(
     return digest.hexdigest()
 
 
-@dataclass(frozen=True, eq=False)
-class LabelsTable:
-    """What a ``labels.csv`` says.
-
-    Attributes
-    ----------
-    queries, labels : ndarray of int64, shape (l,)
-        Rows of the public pool, and class indices, -1 where abstained.
-    noisy_counts : ndarray of int64, shape (l,) or (l, C), or None
-        In votes; None where the file has no columns of counts.
-    """
-
-    queries: IntArray
-    labels: IntArray
-    noisy_counts: IntArray | None
-
-
-def read_labels(content: bytes, classes: Sequence[object], count_columns: int) -> LabelsTable:
+def read_labels(
+    content: bytes, classes: Sequence[object], count_columns: int
+) -> tuple[IntArray, IntArray, IntArray | None]:
     """Read a ``labels.csv`` that is, byte by byte, what `labels_blocks` writes.
 
     It is read, written again by the writer's rules, and compared: no other way to spell a cell, a
@@ -187,15 +118,21 @@ def read_labels(content: bytes, classes: Sequence[object], count_columns: int) -
     count_columns : int
         Columns of noisy counts: 0, 1 (two classes), or one for each class.
 
+    Returns
+    -------
+    queries, labels : ndarray of int64, shape (l,)
+        Rows of the public pool, and class indices, -1 where abstained.
+    noisy_counts : ndarray of int64, shape (l,) or (l, C), or None
+        In votes; None where the file has no columns of counts.
+
     Raises
     ------
     DataError
         If it is another file.
     """
-    table = LabelsTable(*_parsed_cells(content, classes, count_columns))
-    blocks = labels_blocks(table.queries, table.labels, classes, table.noisy_counts)
+    queries, labels, noisy_counts = _parsed_cells(content, classes, count_columns)
     start = 0
-    for block in blocks:
+    for block in labels_blocks(queries, labels, classes, noisy_counts):
         if content[start : start + len(block)] != block:
             raise DataError(
                 f"labels.csv is not as a release writes it, in or after byte {start}; {_ADVICE}."
@@ -203,7 +140,7 @@ def read_labels(content: bytes, classes: Sequence[object], count_columns: int) -
         start += len(block)
     if start < len(content):
         raise DataError(f"labels.csv goes on after its last row; {_ADVICE}.")
-    return table
+    return queries, labels, noisy_counts
 
 
 _ADVICE = "give the labels.csv of the release"

@@ -3,7 +3,7 @@ released values must say of each other."""
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, TypeAdapter
@@ -354,26 +354,6 @@ SETTINGS: TypeAdapter[Any] = TypeAdapter(
         Field(discriminator="method"),
     ]
 )
-
-
-def has_table(certificate: Mapping[str, Any]) -> bool:
-    """Return whether teachers voted for sets of labels, or for numbers."""
-    return certificate["public"]["method"] in TABLES
-
-
-def has_moments(certificate: Mapping[str, Any]) -> bool:
-    """Return whether the release is that of noisy sums over records, without teachers."""
-    return certificate["public"]["method"] in SUMS
-
-
-def is_by_record(certificate: Mapping[str, Any]) -> bool:
-    """Return whether the release is one of votes that records cast for themselves."""
-    return bool(certificate["public"]["method"] == RECORD_VOTES)
-
-
-def is_chosen(certificate: Mapping[str, Any]) -> bool:
-    """Return whether the release is a choice among candidates, without teachers."""
-    return bool(certificate["public"]["method"] == EXPONENTIAL)
 
 
 def bound_of(shape: SumShape) -> int:

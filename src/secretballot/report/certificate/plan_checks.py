@@ -57,13 +57,10 @@ def check_plan(certificate: Certificate) -> str:
         raise CertificateError(
             f"{used} queries were used of a plan of {planned}; that is too many."
         )
-    if used != released.queries:
+    if not used == released.queries == in_rounds:
         raise CertificateError(
-            f"The plan says that {used} queries were used; {released.queries} were released."
-        )
-    if in_rounds != used:
-        raise CertificateError(
-            f"The rounds hold {in_rounds} queries together; the plan says that {used} were used."
+            f"The plan says that {used} queries were used; its rounds hold {in_rounds}, and"
+            f" {released.queries} were released."
         )
     if (plan.left == "none") != (used == planned):
         raise CertificateError(

@@ -1,41 +1,59 @@
-"""The folder of a release as a stranger gives it: the files of its certificate, nothing else."""
+"""The folder of a release as a stranger gives it: the files of its certificate, nothing else.
+
+Nothing that was not paid for is in ``labels.csv`` or ``answers.csv``.
+"""
 
 import os
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from secretballot._typing import IntArray
+from secretballot._validation import FARTHEST, MOST_ROWS
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.methods import TABLES, WITHOUT_CLASSES
-from secretballot.report.certificate.models import CERTIFICATE_FILE, Certificate
-from secretballot.report.certificate.regular_files import named, regular_digest
-from secretballot.report.certificate.released_rows import ANSWERS_FILE
+from secretballot.report.certificate.labels_file import (
+    ABSTAINED,
+    class_text,
+    quoted_if_needed,
+    read_labels,
+)
+from secretballot.report.certificate.methods import (
+    LABEL_VOTES,
+    LARGEST_COUNT,
+    RECORD_VOTES,
+    TABLES,
+    WITHOUT_CLASSES,
+    noise_of_counts,
+)
+from secretballot.report.certificate.models import (
+    CERTIFICATE_FILE,
+    Certificate,
+    certificate_of_json,
+)
+from secretballot.report.certificate.regular_files import named, read_regular, regular_digest
 from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE_FILE
+from secretballot.report.certificate.terms import Terms, stated
 from secretballot.report.wording import count_text
 
-LABELS_FILE = "labels.csv"
+LABELS_FILE, ANSWERS_FILE = "labels.csv", "answers.csv"
 README_FILE = "README.txt"  # of every release
 _MAX_FILES = 1000
+MAX_BYTES = 250 * 10**6  # of one that is read
 MAX_TOTAL = 2 * 10**9  # bytes of all files together: what is read and digested in a few seconds
 
 # The files that a release may consist of, with how each begins where it has a beginning of its own.
-_BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {
-    LABELS_FILE: (b"query,label,abstained",),
-    ANSWERS_FILE: (b"query,",),
-    README_FILE: (b"",),
-    "model-card.md": (b"# Model card",),
-    "schema.json": (b"{",),
-    "queries.json": (b"{",),
-    "student.onnx": (b"\x08",),
-    "report.html": (b"<!doctype html>",),
+BEGINNINGS: Mapping[str, bytes] = {
+    LABELS_FILE: b"query,label,abstained",
+    ANSWERS_FILE: b"query,",
+    README_FILE: b"",
+    "model-card.md": b"# Model card",
+    "schema.json": b"{",
+    "student.onnx": b"\x08",
+    "report.html": b"<!doctype html>",
 }
-_PICTURE = re.compile(r"queries-[a-z]{1,20}\.(svg|png)")
-_PICTURES = {"svg": (b"<?xml", b"<svg"), "png": (b"\x89PNG",)}
-
-
-def is_release_file(name: str) -> bool:
-    """Return whether a release may have a file of this name beside its certificate."""
-    return name in _BEGINNINGS or _PICTURE.fullmatch(name) is not None
 
 
 def values_file(method: str) -> str | None:
@@ -75,7 +93,7 @@ def check_files(certificate: Certificate, folder: Path) -> str:
             raise CertificateError(
                 f"{name} is not the file that was released: its size or SHA-256 is another."
             )
-        if not beginning.lower().startswith(tuple(start.lower() for start in _beginnings_of(name))):
+        if not beginning.lower().startswith(BEGINNINGS[name].lower()):
             raise CertificateError(f"{name} is no file of its kind: it does not begin like one.")
     # which the certificate cannot list, being what is signed: no other content fits in
     if os.path.lexists(folder / SIGNATURE_FILE):
@@ -92,41 +110,184 @@ def check_files(certificate: Certificate, folder: Path) -> str:
 
 def _names_in(folder: Path) -> set[str]:
     """Return the names of everything in a folder, hidden things and folders included."""
-    found: set[str] = set()
     try:
         with os.scandir(folder) as entries:
-            for entry in entries:
-                found.add(entry.name)
-                if len(found) > _MAX_FILES:
-                    raise CertificateError(
-                        f"The folder holds more than {_MAX_FILES} files; a release has a few."
-                    )
+            found = {entry.name for entry in islice(entries, _MAX_FILES + 1)}
     except OSError as error:
         raise CertificateError(
             f"{named(folder)} cannot be read: {error.strerror or error}."
         ) from None
+    if len(found) > _MAX_FILES:
+        raise CertificateError(
+            f"The folder holds more than {_MAX_FILES} files; a release has a few."
+        )
     return found - {CERTIFICATE_FILE, SIGNATURE_FILE}
 
 
 def _check_names(listed: set[str], found: set[str], values: str | None) -> None:
-    other = {LABELS_FILE, ANSWERS_FILE} - {values}
-    strange = sorted(name for name in listed if not is_release_file(name) or name in other)
-    if strange:
+    allowed = BEGINNINGS.keys() - ({LABELS_FILE, ANSWERS_FILE} - {values})
+    for names, problem in (
+        (listed - allowed, "The certificate lists {}, which is no file of a release."),
+        (set(filter(None, [values])) - listed, "The certificate lists no {}."),
+        (found - listed, "The folder holds {}, which the certificate does not list; take it out."),
+        (listed - found, "The folder lacks {}, which the certificate lists."),
+    ):
+        if names:
+            raise CertificateError(problem.format(named(min(names))))
+
+
+def check_rows(certificate: Certificate, terms: Terms, path: Path) -> str:
+    """Return a sentence once every row of ``labels.csv`` is one that the certificate speaks of.
+
+    Parameters
+    ----------
+    certificate : Certificate
+    terms : Terms
+        Of the certificate, checked before.
+    path : path
+        Of the file.
+
+    Raises
+    ------
+    CertificateError
+        Naming the first contradiction.
+    DataError
+        If the file cannot be read or is not as a release writes it.
+    """
+    released = certificate.released
+    content = read_regular(path, MAX_BYTES)
+    queries, labels, counts = read_labels(content, released.classes, released.count_columns)
+    # an unfit number of rows is named before their values: it is the plainest contradiction
+    answered = labels != ABSTAINED
+    found = len(queries), int(np.count_nonzero(answered))
+    if found != (released.queries, released.answered):
         raise CertificateError(
-            f"The certificate lists {named(strange[0])}, which is no file of a release."
+            f"labels.csv holds {found[0]} queries, {found[1]} answered; the certificate says"
+            f" {released.queries} and {released.answered}."
         )
-    if values is not None and values not in listed:
-        raise CertificateError(f"The certificate lists no {values}.")
-    if found - listed:
-        name = named(min(found - listed))
+    inside = not queries.size or (queries.min() >= 0 and queries.max() < MOST_ROWS)
+    if not inside or len(np.unique(queries)) < len(queries):
         raise CertificateError(
-            f"The folder holds {name}, which the certificate does not list; take it out."
+            f"labels.csv names a query twice, or a row of the public pool below 0 or beyond"
+            f" {MOST_ROWS - 1}; each query was paid for once."
         )
-    if listed - found:
+    _check_stop(answered, terms.most_abstentions)
+    if counts is not None:
+        _check_counts(labels, counts, *_reach(certificate, terms))
+    return f"labels.csv holds {found[0]} queries, {found[1]} answered, as they were paid for."
+
+
+def most_bytes(document: Mapping[str, Any]) -> int:
+    """Return how many bytes ``labels.csv`` has at most, by a checked certificate; 0 where a release
+    has another file."""
+    certificate = certificate_of_json(document)
+    released = certificate.released
+    cells = [quoted_if_needed(class_text(value)) for value in released.classes]
+    widths = (len(cell.encode("utf-8", "surrogatepass")) for cell in cells)
+    line = len(str(MOST_ROWS)) + max(widths, default=0)
+    line += len(",,false\n")
+    if released.count_columns:
+        most, far = _reach(certificate, Terms(certificate))
+        line += released.count_columns * (len(str(int(most + far))) + len(",-"))
+    return int(line * released.queries)
+
+
+def _check_stop(answered: "np.ndarray[Any, np.dtype[np.bool_]]", most: int | None) -> None:
+    """Refuse an answer after the last abstention that was paid for; rows after it have none."""
+    abstained = np.flatnonzero(~answered)
+    if most is None:
+        return
+    if not most:
+        if len(abstained):
+            raise CertificateError("labels.csv has abstentions, and the mechanism never abstains.")
+    elif len(abstained) >= most and answered[abstained[most - 1] :].any():
         raise CertificateError(
-            f"The folder lacks {named(min(listed - found))}, which the certificate lists."
+            f"labels.csv has answers after abstention {most}, where the stream stopped; they were"
+            " not paid for."
         )
 
 
-def _beginnings_of(name: str) -> tuple[bytes, ...]:
-    return _BEGINNINGS.get(name) or _PICTURES[name.rpartition(".")[2]]
+def _reach(certificate: Certificate, terms: Terms) -> tuple[int, float]:
+    """Return the largest count that was cast, and how far noise moves one."""
+    by_record = certificate.public["method"] == RECORD_VOTES
+    most = LARGEST_COUNT if by_record else certificate.released.n_teachers
+    return most, FARTHEST * (noise_of_counts(terms.mechanism) + 1)
+
+
+def _check_counts(labels: IntArray, counts: IntArray, most: int, far: float) -> None:
+    """Refuse counts that noise cannot reach, and labels that do not follow from the counts."""
+    if counts.size and not (counts.min() >= -far and counts.max() <= most + far):
+        raise CertificateError(
+            "labels.csv holds a count that noise of the stated size does not reach."
+        )
+    # The rules of `majority` and `plurality`: at least half of two classes, the lowest of several
+    # that tie.
+    read_off = (2 * counts >= most).astype(np.int64) if counts.ndim == 1 else counts.argmax(axis=1)
+    if not np.array_equal(read_off, labels):
+        raise CertificateError("labels.csv holds a label that is not the one its counts give.")
+
+
+def answers_bytes(certificate: Mapping[str, Any]) -> bytes:
+    """Return the bytes of ``answers.csv`` (UTF-8, lines end in a line feed).
+
+    Of numbers: ``query``, the row of the public pool, and ``value``, the released number in its own
+    unit. Of labels: ``query``, and for each label 1 or 0; where noisy counts were released, also
+    these, as ``noisy_count[...]`` of a label, or of a set of labels joined by ``+``.
+
+    Parameters
+    ----------
+    certificate : mapping
+        Of a table, that verifies.
+    """
+    terms = stated(certificate)
+    of_labels = terms["method"] == LABEL_VOTES
+    lines = _lines_of_labels(terms) if of_labels else _lines_of_numbers(terms)
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
+
+
+def check_answers(certificate: Certificate, terms: Terms, path: Path) -> str:
+    """Return a sentence once ``answers.csv`` holds the answers of the certificate, and nothing
+    else.
+
+    Raises
+    ------
+    CertificateError
+        If it holds anything else.
+    DataError
+        If it cannot be read.
+    """
+    # before so many sets are listed as a stranger's labels have
+    terms.drawable(certificate)
+    if read_regular(path, MAX_BYTES) != answers_bytes(certificate.model_dump(exclude_unset=True)):
+        raise CertificateError(f"{ANSWERS_FILE} does not hold the answers of the certificate.")
+    answers = count_text(len(certificate.released.rows), "answer")
+    return f"{ANSWERS_FILE} holds the {answers} of the certificate, as paid for."
+
+
+def _lines_of_numbers(terms: Mapping[str, Any]) -> Iterator[str]:
+    low, high = terms["bounds"]
+    step = (high - low) / (terms["n_classes"] - 1)
+    # a sum of all votes is released for a mean, and a position of the grid of a quantile
+    parts = terms["n_teachers"] if "rank" not in terms else 1
+    yield "query,value"
+    for row, (answer,) in zip(terms["rows"], terms["values"], strict=True):
+        yield f"{row},{low + answer / parts * step!r}"
+
+
+def _lines_of_labels(terms: Mapping[str, Any]) -> Iterator[str]:
+    names, counted = list(terms["labels"]), terms["release"] == "counts"
+    in_sets = counted and terms["ballot"] == "sets"
+    places = range(len(names))
+    sets = [[k for k in places if number >> k & 1] for number in range(2 ** len(names) * in_sets)]
+    columns = ["+".join(names[k] for k in one) for one in sets] if in_sets else names
+    header = ["query", *names, *(f"noisy_count[{name}]" for name in columns if counted)]
+    yield ",".join(map(quoted_if_needed, header))
+    for row, answer in zip(terms["rows"], terms["values"], strict=True):
+        votes = answer
+        if in_sets:
+            votes = [
+                sum(answer[number] for number, one in enumerate(sets) if k in one) for k in places
+            ]
+        # at least half of the teachers, as the students read them
+        given = [int(2 * one >= terms["n_teachers"]) for one in votes] if counted else answer
+        yield ",".join(map(str, [row, *given, *(answer if counted else ())]))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
+from secretballot.exceptions import CertificateError, Parameter, ParameterError
 from secretballot.report.certificate.fields import certificate_bytes, certificate_in
 from secretballot.report.certificate.models import CERTIFICATE_FILE
 from secretballot.report.certificate.regular_files import named, read_regular
@@ -70,22 +70,14 @@ def fingerprint(public: Any) -> str:
 
 
 def key_file(path: Path) -> bytes:
-    """Return the content of a key file.
+    """Return the content of a key file, to which a link may lead.
 
     Raises
     ------
     DataError
         If it cannot be read.
     """
-    if not path.is_file():
-        raise DataError(f"There is no key file {named(path)}; check the path.")
-    problem = ""
-    try:
-        with path.open("rb") as file:
-            return file.read(_LONGEST_KEY)
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-    raise DataError(f"The key file {named(path)} cannot be read: {problem}.")
+    return read_regular(path.resolve(), _LONGEST_KEY)
 
 
 def read_public_key(path: Path) -> Any:

@@ -205,14 +205,13 @@ def check_integers(values: Sequence[Sequence[int]] | None, n_rows: int, drawn: D
     CertificateError
         If they are not.
     """
-    if values is None or len(values) != n_rows:
-        raise CertificateError(f"The released values are not {n_rows} lists.")
-    if not all(len(row) == drawn.columns for row in values):
-        raise CertificateError(f"A list of released values has not {drawn.columns} integers.")
     low, high = max(drawn.low, -LARGEST), min(drawn.high, LARGEST)
-    if not all(low <= one <= high for row in values for one in row):
+    rows = values or ()
+    fits = len(rows) == n_rows and all(len(row) == drawn.columns for row in rows)
+    if not fits or not all(low <= one <= high for row in rows for one in row):
         raise CertificateError(
-            "A released value is no integer that the mechanism could have drawn."
+            f"The released values are not {n_rows} lists of {drawn.columns} integers that the"
+            " mechanism could have drawn."
         )
 
 

@@ -39,12 +39,14 @@ from secretballot.report.certificate.plan_checks import (
     total_price,
 )
 from secretballot.report.certificate.release_files import (
+    ANSWERS_FILE,
     LABELS_FILE,
     README_FILE,
+    check_answers,
     check_files,
+    check_rows,
     values_file,
 )
-from secretballot.report.certificate.released_rows import ANSWERS_FILE, check_answers, check_rows
 from secretballot.report.certificate.signature import (
     SIGNATURE_BYTES,
     SIGNATURE_FILE,

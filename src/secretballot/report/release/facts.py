@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._rows import take_rows
-from secretballot._typing import AnyArray, FloatArray
-from secretballot.exceptions import DataError
+from secretballot._typing import FloatArray
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.coverage import Coverage, coverage_by_votes, coverage_on
 from secretballot.report.certificate.methods import (
@@ -20,9 +18,8 @@ from secretballot.report.certificate.methods import (
 )
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.terms import stated
-from secretballot.report.wording import at_most_text, percent_text, power_bound, shown
+from secretballot.report.wording import at_most_text, shown
 
-_FALSE_ALARMS = (0.001, 0.01, 0.05)
 _MOST_POINTS = 10_000  # where there are more, every so many-th is tried
 _KINDS = {
     EXPONENTIAL: "choice",
@@ -36,7 +33,7 @@ _VERBS = ("", "learn", "label")
 
 
 class Facts:
-    """Numbers and names of a release, and of its student on public points.
+    """Numbers and names of a release.
 
     Attributes
     ----------
@@ -53,10 +50,8 @@ class Facts:
         Whether noisy counts are released beside labels, with noise of `sigma`.
     """
 
-    def __init__(
-        self, released: ReleasedLabels | ReleasedSums, student: Any = None, X_public: Any = None
-    ) -> None:
-        self._released, self._student, self._points = released, student, X_public
+    def __init__(self, released: ReleasedLabels | ReleasedSums) -> None:
+        self._released = released
         self.certificate, self.terms = released.certificate, stated(released.certificate)
         self.kind = _KINDS.get(self.terms["method"], "votes")
         self.target = "number" if "bounds" in self.terms else "labels"
@@ -85,56 +80,6 @@ class Facts:
         return [(name, shown(words)) for name, words in said.items()]
 
     @property
-    def near(self) -> tuple[int, int] | None:
-        """How many answers are within one standard deviation of another one, and of how many; None
-        where no counts tell."""
-        released, terms = self._released, self.terms
-        if isinstance(released, ReleasedSums):
-            # a set's own count is not read against half of the teachers
-            if terms.get("ballot") != "labels" or terms["release"] != "counts":
-                return None
-            close = np.abs(np.array(terms["values"]) - terms["n_teachers"] / 2) <= terms["sigma"]
-            return int(close.sum()), close.size
-        counts = released.noisy_counts
-        if counts is None or not len(counts):
-            return None
-        if released.n_classes == 2 and not released.by_record:
-            of_second = counts if counts.ndim == 1 else counts[:, 1]
-            close = np.abs(of_second - released.n_teachers / 2) <= self.sigma
-        else:
-            # the difference of two noisy counts carries both noises
-            ordered = np.sort(counts, axis=1)
-            close = ordered[:, -1] - ordered[:, -2] <= np.sqrt(2) * self.sigma
-        return int(close.sum()), len(counts)
-
-    @property
-    def agreement(self) -> tuple[int, int] | None:
-        """At how many answered points the student says what was released, and of how many."""
-        released = self._released
-        if isinstance(released, ReleasedSums) or not released.answered.any():
-            return None
-        answered = np.flatnonzero(released.answered)
-        answered = answered[:: -(-len(answered) // _MOST_POINTS)]
-        said = self._said_at(released.queries[answered])
-        wanted = [released.classes[index] for index in released.labels[answered]]
-        if said is None or len(said) != len(wanted):
-            return None
-        pairs = zip(said.astype(object), wanted, strict=True)
-        return sum(bool(one == other) for one, other in pairs), len(wanted)
-
-    @property
-    def apart(self) -> float | None:
-        """Root mean squared distance of the student's numbers from the released ones."""
-        table = self._released
-        if not isinstance(table, ReleasedTable) or self.kind != "numbers":
-            return None
-        said = self._said_at(table.rows)
-        if said is None or said.shape != (len(table.rows),) or said.dtype.kind not in "fiu":
-            return None
-        distance = float(np.sqrt(np.mean((said - table.values[:, 0]) ** 2)))
-        return distance if math.isfinite(distance) else None
-
-    @property
     def deviation(self) -> float | None:
         """Standard deviation of the noise on one released mean, in the unit of the target."""
         terms = self.terms
@@ -153,11 +98,6 @@ class Facts:
             return None
         return coverage_by_votes(self.terms, released.noisy_counts)
 
-    def _said_at(self, rows: Any) -> AnyArray | None:
-        if self._student is None or self._points is None:
-            return None
-        return answers_of_student(self._student, take_rows(self._points, rows))
-
     @property
     def warning(self) -> str:
         """What to say aloud of public points that miss a part of the records; else nothing."""
@@ -168,67 +108,23 @@ class Facts:
         """By how much odds change, at most; a larger exponent would overflow."""
         return at_most_text(math.exp(min(self.epsilon, 700.0)))
 
-    @property
-    def tests(self) -> list[tuple[str, str]]:
-        """How often a test is right at most, beside how often it is wrong."""
-        return [
-            (
-                percent_text(100 * alarm),
-                percent_text(100 * power_bound(self.epsilon, self.delta, alarm)),
-            )
-            for alarm in _FALSE_ALARMS
-        ]
 
+def answers_to_draw(student: Any, X_public: Any, target: str) -> FloatArray | None:
+    """Return what a student says of at most ten thousand public points: probabilities of classes,
+    which labels there are, or numbers; None where there is nothing to draw.
 
-def answers_of_student(student: Any, points: Any, method: str = "predict") -> AnyArray | None:
-    """Return what a student says of public points, None where it says nothing.
-
-    It may be anybody's: a sentence or a picture less is no reason to lose a release. What memory
-    there is, is no property of the student.
+    It may be anybody's: a picture less is no reason to lose a release. What memory there is, is no
+    property of the student.
     """
+    # every so many-th, without randomness
+    step = max(1, math.ceil(X_public.shape[0] / _MOST_POINTS))
+    points = X_public.iloc[::step] if hasattr(X_public, "iloc") else X_public[::step]
     try:
-        return np.asarray(getattr(student, method)(points))
+        said = student.predict_proba(points) if target == "class" else student.predict(points)
+        found = np.asarray(said, dtype=np.float64)
     except MemoryError:
         raise
     except Exception:
         return None
-
-
-def some_points(X_public: Any) -> Any:
-    """Return at most ten thousand public points: every so many-th, without randomness."""
-    step = max(1, math.ceil(X_public.shape[0] / _MOST_POINTS))
-    return X_public.iloc[::step] if hasattr(X_public, "iloc") else X_public[::step]
-
-
-def student_confidence(student: Any, X_public: Any) -> FloatArray:
-    """Return the student's highest class probability on at most ten thousand public points.
-
-    Raises
-    ------
-    DataError
-        If the student gives no probabilities.
-    """
-    shares = answers_of_student(student, some_points(X_public), "predict_proba")
-    if shares is None or shares.ndim != 2 or not shares.size or shares.dtype.kind != "f":
-        raise DataError(f"{type(student).__name__} gives labels without probabilities.")
-    confidence: FloatArray = shares.max(axis=1).astype(np.float64)
-    if not np.isfinite(confidence).all():
-        raise DataError(f"{type(student).__name__} gave probabilities that are no numbers.")
-    return confidence
-
-
-def name_of_learner(student: Any) -> str:
-    """Return the name of what learnt; one that numbers the classes for it is left out."""
-    match type(student).__name__:
-        case "NumberedClassesClassifier":
-            return type(student.classifier_).__name__
-        case "NumberStudent":
-            return _last_name(student.regressor)
-        case "LabelsStudent":
-            return " and ".join(dict.fromkeys(map(_last_name, student.students)))
-    return type(student).__name__
-
-
-def _last_name(learner: Any) -> str:
-    """Return the name of a learner, of a pipeline that of its last step."""
-    return type(learner.steps[-1][1] if hasattr(learner, "steps") else learner).__name__
+    fits = found.ndim == (1 if target == "number" else 2) and found.size
+    return found if fits and np.isfinite(found).all() else None

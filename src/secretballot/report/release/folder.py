@@ -8,47 +8,56 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from secretballot._typing import AnyArray
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.build import with_about, with_files
-from secretballot.report.certificate.labels_file import class_text, labels_blocks
+from secretballot.report.certificate.labels_file import labels_blocks
 from secretballot.report.certificate.models import CERTIFICATE_FILE
-from secretballot.report.certificate.released_rows import ANSWERS_FILE, answers_bytes
+from secretballot.report.certificate.release_files import (
+    ANSWERS_FILE,
+    LABELS_FILE,
+    README_FILE,
+    answers_bytes,
+)
 from secretballot.report.extras import MissingExtraError
-from secretballot.report.metrics import Metrics
+from secretballot.report.metrics import Metrics, TableMetrics
 from secretballot.report.release.facts import Facts
 from secretballot.report.release.page import render_page
-from secretballot.report.release.usage import (
-    ONNX_OF_MATRIX,
-    ONNX_OF_RAW_COLUMNS,
-    Usage,
-    complete_schema,
-)
-from secretballot.report.release.words import text_of
-from secretballot.report.rounds.pictures import QUERY_TITLES, draw_query_pictures
-from secretballot.report.rounds.story import QueryStory
+from secretballot.report.release.words import template, text_of
 from secretballot.report.student.export import student_bytes
 from secretballot.report.student.raw_columns import RawRows
-from secretballot.report.table_metrics import TableMetrics
 
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 # of an object, in somebody's error message: it depends on the memory
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+#: What the list of files says of a student that encodes raw columns itself, and of one that does
+#: not.
+ONNX_OF_RAW_COLUMNS = "the student model, for any language: raw columns in, answers out"
+ONNX_OF_MATRIX = "the student model, for any language: the points of the release in"
+
+_PACKAGE = (
+    "import pandas as pd",
+    "import secretballot as sb",
+    "student = sb.load_student('student.onnx')",
+    "student.predict(pd.read_csv('../new.csv'))",
+)
 ONNX_FILE = "student.onnx"
 CARD_FILE = "model-card.md"
-CARD_WORDS = "what the student is, reads and is good for, and how to use it"
-_NOT_WANTED = "left out at the wish of whoever made the release."
+REPORT_FILE = "report.html"
+SCHEMA_FORMAT = "secretballot/schema"  # of `data.Schema`
 
 
-@dataclass(frozen=True)
+@dataclass
 class WrittenFiles:
     """What was written into the folder of a release.
 
@@ -62,23 +71,160 @@ class WrittenFiles:
         As it is in the folder, with the digest of every other file.
     """
 
-    files: dict[str, str]
-    left_out: dict[str, str]
-    certificate: dict[str, Any]
+    files: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    certificate: dict[str, Any] = field(default_factory=dict)
+
+    def write(self, path: Path, words: str, content: bytes) -> None:
+        """Write a file, and keep what it is."""
+        path.write_bytes(content)
+        self.files[path.name] = words
+
+    def attempt(self, path: Path, words: str, make: Callable[[], bytes]) -> None:
+        """Write a file that may be left out for a stated reason."""
+        # trouble with the disk is no such reason: it must end the whole release
+        try:
+            content = make()
+        except (MissingExtraError, DataError) as error:
+            self.left_out[path.name] = _ADDRESS.sub("0x...", str(error))
+        else:
+            self.write(path, words, content)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseJob:
+    """Everything that the files of a release follow from.
+
+    Attributes
+    ----------
+    released : ReleasedLabels or ReleasedSums
+        What was released, with its certificate; also a ReleasedTable.
+    student : str, ChosenHypothesis, estimator or None
+        By name, unfitted, or fitted, when it is written as it is. "auto" is the one that measured
+        best: of sums over records the model itself, whose weights are on the certificate.
+    X_public : array, sparse matrix or frame of shape (n, n_features), or None
+        Public points.
+    schema : mapping or None
+        Public description of the columns, as JSON values.
+    abstentions : str
+        What a student of labels makes of unanswered points.
+    seed : int
+        Of the student; public.
+    without : tuple of {"report", "student"}
+        Parts that are not wanted.
+    raw_rows : RawRows or None
+        Public rows before and after the encoding of the schema, to check a file that encodes them
+        itself.
+    test : tuple of array and ndarray, or None
+        Public labelled points and the class of each, as an index; without classes the number of
+        each, or its labels as 0 and 1: the student's metrics on them are published.
+    about : mapping
+        The curator's words on the release, as the field of the certificate has them.
+    """
+
+    released: ReleasedLabels | ReleasedSums
+    student: Any = None
+    X_public: Any = None
+    schema: Mapping[str, Any] | None = None
+    abstentions: str = "drop"
+    seed: int = 0
+    without: tuple[str, ...] = ()
+    raw_rows: RawRows | None = None
+    test: tuple[Any, AnyArray] | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> ReleasedLabels:
+        """The released labels.
+
+        Raises
+        ------
+        DataError
+            If a table, or sums alone, were released in their place.
+        """
+        if not isinstance(self.released, ReleasedLabels):
+            raise DataError(
+                "No labels of one class each were released, and this needs them; of record moments"
+                " publish the model itself, as the student auto."
+            )
+        return self.released
+
+    def canonical(self) -> "ReleaseJob":
+        """Return the same job in the one form that its values have: plain lists, rows in order.
+
+        The order in which an array lies in memory can change the last digit of a sum.
+        """
+        released = type(self.released).from_json(json.loads(json.dumps(self.released.to_json())))
+        return replace(self, released=released, X_public=_canonical_points(self.X_public))
+
+
+def _canonical_points(X: Any) -> Any:
+    """Return public points with rows one after the other, sparse ones sorted, without doubles."""
+    if hasattr(X, "tocsr"):
+        matrix = X.tocsr().copy()
+        matrix.sum_duplicates()
+        matrix.sort_indices()
+        return matrix
+    return np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What there is to use, and how.
+
+    Attributes
+    ----------
+    command_line : str or None
+        A command for this program.
+    package : tuple of str
+        Lines of Python, with this package.
+    runtime_alone : tuple of str
+        Lines of Python, with onnxruntime alone.
+    of_matrix : bool
+        Whether the student reads the points of the release, and no table.
+    """
+
+    command_line: str | None = None
+    package: tuple[str, ...] = ()
+    runtime_alone: tuple[str, ...] = ()
+    of_matrix: bool = False
+
+    @classmethod
+    def of_files(cls, files: Mapping[str, str], schema: Mapping[str, Any] | None) -> "Usage":
+        """Return what can be done with these files.
+
+        Parameters
+        ----------
+        files : mapping
+            Name of each file, with what it is.
+        schema : mapping or None
+            Complete.
+        """
+        if "student.onnx" not in files:
+            return cls()
+        # the command encodes the table, whatever the file reads
+        command = "secretballot predict . ../new.csv --out ../predictions.csv"
+        if schema is None or files["student.onnx"] != ONNX_OF_RAW_COLUMNS:
+            return cls(None if schema is None else command, _PACKAGE[1:3], of_matrix=True)
+        columns = schema["columns"]
+        if any(one.get("encoding") == "hashed" for one in columns.values()):
+            return cls(command)
+        # lines for vectors, lengths of time and decimal commas only where there are any
+        code = template("reader.py.j2").render(
+            lengths=[name for name, one in columns.items() if one["kind"] == "duration"],
+            commas=[name for name, one in columns.items() if one.get("decimal") == ","],
+            vectors=any(one["kind"] == "vector" for one in columns.values()),
+        )
+        return cls(command, _PACKAGE, tuple(code.splitlines()))
 
 
 def write_files(
     folder: Path,
-    released: ReleasedLabels | ReleasedSums,
+    job: ReleaseJob,
     *,
     student: Any = None,
-    X_public: Any = None,
-    schema: Mapping[str, Any] | None = None,
-    story: QueryStory | None = None,
-    without: Collection[str] = (),
-    raw_rows: RawRows | None = None,
+    curve: Sequence[float | None] = (),
     metrics: Metrics | TableMetrics | None = None,
-    about: Mapping[str, str] | None = None,
 ) -> WrittenFiles:
     """Write all that may be published of a release into an empty folder.
 
@@ -89,28 +235,16 @@ def write_files(
     ----------
     folder : Path
         Empty.
-    released : ReleasedLabels or ReleasedSums
-        What was released, with its certificate; it is the only way in for anything that was
-        private. Sums, and the model that follows from them, are on the certificate alone.
+    job : ReleaseJob
+        What was released, with its certificate, is the only way in for anything that was private.
+        Sums, and the model that follows from them, are on the certificate alone.
     student : fitted classifier, or student of tables, optional
         Trained on released values and public points.
-    X_public : array, sparse matrix or frame of shape (n, n_features), optional
-        Public points: for the picture of the student's confidence, and to check the
-        student's file.
-    schema : mapping, optional
-        Public description of the columns, as JSON values; written as ``schema.json``.
-    story : QueryStory, optional
-        How the queries were chosen; written as ``queries.json`` and drawn, on the page and as
-        files.
-    without : collection of {"report", "student"}
-        Parts that nobody wants: the page and the pictures, the files of the student.
-    raw_rows : RawRows, optional
-        Public rows before and after the encoding of the schema, by which the student's file, which
-        reads raw columns where the schema is complete, is checked.
+    curve : sequence of float or None
+        Of a release in rounds, for each round the share of the public pool on which its student
+        agrees with the final one.
     metrics : Metrics or TableMetrics, optional
         Of the student on public labelled points; shown on the page and in the model card.
-    about : mapping, optional
-        The curator's words on the release.
 
     Raises
     ------
@@ -122,106 +256,75 @@ def write_files(
         If the disk fails.
     """
     # what is written about the release is part of its certificate, hence of every page
-    released = replace(released, certificate=with_about(released.certificate, about or {}))
-    written = _Writer(folder)
+    released = job.released
+    released = replace(released, certificate=with_about(released.certificate, job.about))
+    schema, X_public, without = job.schema, job.X_public, job.without
+    written = WrittenFiles()
     # An order that matters twice: the README names what was written before it, and the certificate,
     # which binds all the others, comes last, so that a folder which was cut short has none and
     # nobody can take it for a release.
     if isinstance(released, ReleasedTable):
         content = answers_bytes(released.certificate)
-        written.write(ANSWERS_FILE, "the released answers, one line for each query", content)
+        words = "the released answers, one line for each query"
+        written.write(folder / ANSWERS_FILE, words, content)
     elif isinstance(released, ReleasedLabels):
-        _write_labels(written, released)
+        _write_labels(folder / LABELS_FILE, released)
+        written.files[LABELS_FILE] = "the released labels, one line for each query"
     written.files[CERTIFICATE_FILE] = (
         "guarantee, price and digests; secretballot verify . checks it"
     )
     if schema is not None:
-        written.write(
-            "schema.json",
-            "the public columns and categories that the student reads",
-            _json_bytes(schema),
-        )
-    if story is not None and isinstance(released, ReleasedLabels):
-        _write_story(written, released, story, pictures="report" not in without)
-    columns = complete_schema(schema)
-    if student is not None and "student" in without:
-        written.left_out[ONNX_FILE] = _NOT_WANTED
-    elif student is not None:
+        words = "the public columns and categories that the student reads"
+        written.write(folder / "schema.json", words, _json_bytes(schema))
+    # of any other description of the columns nobody knows how they are encoded
+    columns = None if schema is None or schema.get("format") != SCHEMA_FORMAT else schema
+    written.left_out |= {
+        name: "left out at the wish of whoever made the release."
+        for name, part in ((ONNX_FILE, "student"), (REPORT_FILE, "report"))
+        if part in without and (part == "report" or student is not None)
+    }
+    if student is not None and ONNX_FILE not in written.left_out:
         raw = columns is not None and getattr(student, "reads_a_table", True)
         written.attempt(
-            ONNX_FILE,
+            folder / ONNX_FILE,
             ONNX_OF_RAW_COLUMNS if raw else ONNX_OF_MATRIX,
-            partial(student_bytes, student, schema=columns, rows=raw_rows, X_public=X_public),
+            lambda: student_bytes(student, schema=columns, rows=job.raw_rows, X_public=X_public),
         )
-    readme = {"README.txt": "what may be done with these files, and how"}
-    if "report" in without:
-        written.left_out["report.html"] = _NOT_WANTED
-    else:
-        card_line = {CARD_FILE: CARD_WORDS} if ONNX_FILE in written.files else {}
-        page_lists = {**written.files, **card_line, **readme}
-
-        def page() -> bytes:
-            return render_page(
-                released,
-                student=student,
-                X_public=X_public,
-                files_written=page_lists,
-                story=story,
-                schema=schema,
-                metrics=metrics,
-            ).encode()
-
-        written.attempt("report.html", "the report, for people", page)
-    usage = Usage.of_files(written.files, columns)
-    facts = Facts(released)
-    given = {"f": facts, "c": facts.certificate, "usage": usage}
-    if ONNX_FILE in written.files:
-        described = None if columns is None else columns["columns"]
-        card = text_of(
-            "model-card.md.j2",
-            **given,
-            columns=described,
-            kinds={column["kind"] for column in (described or {}).values()},
+    later = {CARD_FILE: "what the student is, reads and is good for, and how to use it"}
+    later = later if ONNX_FILE in written.files else {}
+    later[README_FILE] = "what may be done with these files, and how"
+    if REPORT_FILE not in written.left_out:
+        page = partial(
+            render_page,
+            released,
+            student=student,
+            X_public=X_public,
+            files_written=written.files | later,
+            curve=curve,
+            schema=schema,
             metrics=metrics,
         )
-        written.write(CARD_FILE, CARD_WORDS, card.encode())
-    listed = {**written.files, **readme}
-    text = text_of(
-        "readme.txt.j2",
-        **given,
-        files=listed,
-        width=max(map(len, listed)),
-        left_out=written.left_out,
-        formula_like=_formula_like(released),
-    )
-    written.write("README.txt", readme["README.txt"], text.encode())
-    certificate = with_files(released.certificate, _digests_of_files(folder))
-    (folder / CERTIFICATE_FILE).write_bytes(_json_bytes(certificate))
-    _date_files(folder, certificate["issued"])
-    return WrittenFiles(written.files, written.left_out, certificate)
-
-
-class _Writer:
-    """Writes files into a folder and keeps the list of them."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.files: dict[str, str] = {}
-        self.left_out: dict[str, str] = {}
-
-    def write(self, name: str, words: str, content: bytes) -> None:
-        (self.folder / name).write_bytes(content)
-        self.files[name] = words
-
-    def attempt(self, name: str, words: str, make: Callable[[], bytes]) -> None:
-        """Write a file that may be left out for a stated reason."""
-        # trouble with the disk is no such reason: it must end the whole release
-        try:
-            content = make()
-        except (MissingExtraError, DataError) as error:
-            self.left_out[name] = _ADDRESS.sub("0x...", str(error))
-        else:
-            self.write(name, words, content)
+        written.attempt(folder / REPORT_FILE, "the report, for people", lambda: page().encode())
+    facts, listed = Facts(released), written.files | later
+    described = (columns or {}).get("columns")
+    given = {
+        "f": facts,
+        "c": facts.certificate,
+        "usage": Usage.of_files(written.files, columns),
+        "columns": described,
+        "kinds": {column["kind"] for column in (described or {}).values()},
+        "metrics": metrics,
+        "files": listed,
+        "width": max(map(len, listed)),
+        "left_out": written.left_out,
+    }
+    for name, words in later.items():
+        text = text_of("readme.txt.j2" if name == README_FILE else "model-card.md.j2", **given)
+        written.write(folder / name, words, text.encode())
+    written.certificate = with_files(released.certificate, _digests_of_files(folder))
+    (folder / CERTIFICATE_FILE).write_bytes(_json_bytes(written.certificate))
+    _date_files(folder, written.certificate["issued"])
+    return written
 
 
 def _date_files(folder: Path, issued: str) -> None:
@@ -244,11 +347,11 @@ def _digests_of_files(folder: Path) -> dict[str, dict[str, object]]:
     return found
 
 
-def _write_labels(written: _Writer, released: ReleasedLabels) -> None:
+def _write_labels(path: Path, released: ReleasedLabels) -> None:
     """Write labels.csv; refuse a certificate that speaks of other labels."""
     # digested while it is written: what is compared with the certificate is what is on disk
     digest = hashlib.sha256()
-    with (written.folder / "labels.csv").open("wb") as file:
+    with path.open("wb") as file:
         for block in labels_blocks(
             released.queries, released.labels, released.classes, released.noisy_counts
         ):
@@ -259,25 +362,6 @@ def _write_labels(written: _Writer, released: ReleasedLabels) -> None:
         raise CertificateError(
             "The certificate is not the one of these released labels; take both from one release."
         )
-    written.files["labels.csv"] = "the released labels, one line for each query"
-
-
-def _write_story(
-    written: _Writer, released: ReleasedLabels, story: QueryStory, *, pictures: bool
-) -> None:
-    """Write the story, and its pictures for papers and slides where they are wanted."""
-    content = json.dumps(story.to_json(), separators=(",", ":"), allow_nan=False) + "\n"
-    written.write(
-        "queries.json",
-        "which public points were asked, round by round, and where they lie",
-        content.encode(),
-    )
-    if not pictures:
-        return
-    for name, picture in draw_query_pictures(story, released).items():
-        words = f"picture: {QUERY_TITLES[name][0].lower()}{QUERY_TITLES[name][1:]}"
-        written.attempt(f"queries-{name}.svg", f"{words} (to scale and print)", picture.svg)
-        written.attempt(f"queries-{name}.png", f"{words} (for slides)", picture.png)
 
 
 def _json_bytes(value: Mapping[str, Any]) -> bytes:
@@ -285,22 +369,3 @@ def _json_bytes(value: Mapping[str, Any]) -> bytes:
     with suppress(TypeError, ValueError):
         return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
     raise DataError("schema holds a value that JSON cannot carry; use strings, numbers and lists.")
-
-
-def _formula_like(released: ReleasedLabels | ReleasedSums) -> list[str]:
-    """Return the classes, or names of labels, that a spreadsheet might take for a formula."""
-    names: Sequence[object] = ()
-    if isinstance(released, ReleasedLabels):
-        names = released.classes
-    elif isinstance(released, ReleasedTable):
-        names = released.certificate["public"].get("labels", ())
-    texts = [class_text(value) for value in names]
-    return [text for text in texts if text.startswith(_FORMULA_STARTS) and not _is_number(text)]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

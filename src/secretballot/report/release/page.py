@@ -1,6 +1,6 @@
 """The report: one page that a data-protection officer can read, made of released values alone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,38 +8,24 @@ from markupsafe import Markup
 
 from secretballot._typing import FloatArray
 from secretballot.bases import TableBasis
-from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable, labels_of_table
 from secretballot.report.certificate.standing import UNSEEN_TEACHERS
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.metrics import Metrics
-from secretballot.report.pictures.charts import (
+from secretballot.report.metrics import Metrics, TableMetrics
+from secretballot.report.pictures import (
     draw_budget,
     draw_columns,
     draw_confidence,
+    draw_curve,
     draw_moments,
     draw_numbers,
     draw_shares,
     draw_votes,
     released_sizes,
 )
-from secretballot.report.release.facts import (
-    Facts,
-    answers_of_student,
-    name_of_learner,
-    some_points,
-    student_confidence,
-)
+from secretballot.report.release.facts import Facts, answers_to_draw
 from secretballot.report.release.words import say, template
-from secretballot.report.rounds.pictures import (
-    MOST_ASKED,
-    MOST_BACKGROUND,
-    QUERY_TITLES,
-    draw_query_pictures,
-)
-from secretballot.report.rounds.story import QueryStory
 from secretballot.report.student.raw_columns import encoded_width
-from secretballot.report.table_metrics import TableMetrics
 
 
 def render_page(
@@ -48,7 +34,7 @@ def render_page(
     student: Any = None,
     X_public: Any = None,
     files_written: Mapping[str, str] | None = None,
-    story: QueryStory | None = None,
+    curve: Sequence[float | None] = (),
     schema: Mapping[str, Any] | None = None,
     metrics: Metrics | TableMetrics | None = None,
 ) -> str:
@@ -56,7 +42,7 @@ def render_page(
 
     Parameters
     ----------
-    released : ReleasedLabels or ReleasedSums
+    released : ReleasedLabels, ReleasedTable or ReleasedSums
         What was released, with its certificate.
     student : fitted classifier, or student of tables, optional
         Trained on it.
@@ -64,8 +50,9 @@ def render_page(
         Public points on which the student's confidence is drawn.
     files_written : mapping, optional
         Name of each file beside the page, with what it is.
-    story : QueryStory, optional
-        How the queries were chosen; its pictures get a section of their own.
+    curve : sequence of float or None
+        Of a release in rounds, for each round the share of the public pool on which its student
+        agrees with the final one.
     schema : mapping, optional
         Public description of the columns, as JSON values: for their names in pictures.
     metrics : Metrics or TableMetrics, optional
@@ -75,16 +62,8 @@ def render_page(
     ------
     MissingExtraError
         If matplotlib is not installed.
-    ParameterError
-        If something else than what was released is given.
     """
-    if not isinstance(released, ReleasedLabels | ReleasedSums):
-        raise ParameterError(
-            Parameter("released"),
-            f" is a {type(released).__name__}; a page is made from ReleasedLabels, a ReleasedTable"
-            " or ReleasedSums.",
-        )
-    facts = Facts(released, student, X_public)
+    facts = Facts(released)
     pictures = {"budget": draw_budget(facts.certificate)}
     captions = {"budget": say("budget", facts.certificate), "votes": say("votes", facts)}
     if isinstance(released, ReleasedLabels | ReleasedTable):
@@ -95,24 +74,15 @@ def render_page(
         captions["moments"] = say("moments", released_sizes(facts.terms))
         _draw_columns(pictures, student, X_public, schema)
         captions["columns"] = say("columns", facts)
-    queries = []
-    if story is not None and isinstance(released, ReleasedLabels):
-        silent = int((~released.answered).sum())
-        words = {
-            "map": say("map", story, silent, MOST_ASKED, MOST_BACKGROUND),
-            "curve": say("curve"),
-        }
-        queries = [
-            (name, QUERY_TITLES[name], Markup(picture.inline()), words[name])
-            for name, picture in draw_query_pictures(story, released).items()
-        ]
+    if any(share is not None for share in curve):
+        pictures["curve"] = draw_curve(facts.certificate["plan"]["rounds"], curve)
+        captions["curve"] = say("curve")
     return template("page.html.j2").render(
         f=facts,
         # the pictures are the package's own SVG: the template must not escape them
         pictures={name: Markup(svg) for name, svg in pictures.items()},
         captions=captions,
-        queries=queries,
-        student=None if student is None else name_of_learner(student),
+        student=None if student is None else type(student).__name__,
         metrics=metrics,
         unseen=UNSEEN_TEACHERS,
         verification=verify_certificate(facts.certificate),
@@ -134,36 +104,25 @@ def _draw_student(
     pictures: dict[str, str], captions: dict[str, str], facts: Facts, student: Any, X_public: Any
 ) -> None:
     """Draw what the student says of public points, or say why there is no picture."""
-    if student is None:
-        captions["confidence"] = "No student was trained in this run."
-        return
-    if X_public is None:
+    if student is None or X_public is None:
         captions["confidence"] = "No public points were given to draw it on."
+        if student is None:
+            captions["confidence"] = "No student was trained in this run."
+        return
+    said, name = answers_to_draw(student, X_public, facts.target), "confidence"
+    if said is None:
+        captions[name] = f"{type(student).__name__} gave nothing that could be drawn."
         return
     # our own student of noisy counts predicts votes; any other predicts the class itself
-    of_votes, n_tried = hasattr(student, "predict_shares"), 0
-    if facts.target != "class":
-        said = answers_of_student(student, some_points(X_public))
-        dimensions = 2 if facts.target == "labels" else 1
-        if said is None or said.ndim != dimensions or not np.isfinite(said.astype(float)).all():
-            captions["confidence"] = "The student gave no answers to draw."
-            return
-        n_tried = len(said)
-        if facts.target == "labels":
-            picture = draw_shares("confidence", facts.terms["labels"], said.mean(axis=0))
-        else:
-            bounds = facts.terms["bounds"]
-            picture = draw_numbers("confidence", said, bounds, "predicted number")
+    of_votes = hasattr(student, "predict_shares")
+    if facts.target == "labels":
+        pictures[name] = draw_shares(name, facts.terms["labels"], said.mean(axis=0))
+    elif facts.target == "number":
+        pictures[name] = draw_numbers(name, said, facts.terms["bounds"], "predicted number")
     else:
-        try:
-            confidence = student_confidence(student, X_public)
-        except DataError as error:
-            captions["confidence"] = str(error)
-            return
-        n_tried = len(confidence)
-        picture = draw_confidence(confidence, len(facts.classes), of_votes=of_votes)
-    pictures["confidence"] = picture
-    captions["confidence"] = say("confidence", facts, n_tried, of_votes)
+        highest = said.max(axis=1)
+        pictures[name] = draw_confidence(highest, len(facts.classes), of_votes=of_votes)
+    captions[name] = say("confidence", facts, len(said), of_votes)
 
 
 def _draw_columns(

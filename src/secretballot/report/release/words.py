@@ -31,7 +31,6 @@ from secretballot.report.wording import (
 
 _WIDTH = 96  # characters of a line of README.txt
 _MOST_NAMES = 12  # of labels, in a sentence
-_LONGEST_OUTCOME = 200  # characters
 _HERE = files("secretballot.report.release")
 
 
@@ -49,11 +48,6 @@ def _moment(issued: str) -> str:
     """Return a time as people write it; anything unusual as it is."""
     day, _, time = issued.partition("T")
     return f"{day} {time[:5]} UTC" if time.endswith("+00:00") else shown(issued)
-
-
-def _outcome(value: object) -> str:
-    text = value_text(value)
-    return text if len(text) <= _LONGEST_OUTCOME else text[: _LONGEST_OUTCOME - 1] + "…"
 
 
 def _fill(text: str, indent: str = "") -> str:
@@ -93,23 +87,15 @@ def _parameters() -> dict[str, dict[str, list[str]]]:
     return tomllib.loads(_HERE.joinpath("parameters.toml").read_text("utf-8"))
 
 
-# of every kind: what has another place on the page, is long, or follows from the rest
-_NOT_SHOWN = {"kind", "method", "noise", "guarantee", "moved", "spare_rows", "sample", "rows"}
-_LONG = {"scales", "sigmas", "squared_sensitivity", "values", "weights"}
-
-
 def parameters_of(facts: Facts) -> list[tuple[str, str]]:
-    """Return the parameters of the mechanism, and what each is in words."""
-    names, found = _parameters().get(facts.kind, _parameters()["votes"]), []
-    for key, value in facts.terms.items():
-        of_table = facts.kind in ("labels", "numbers") and key not in names
-        long = isinstance(value, str) and key == "weights"
-        hidden = key in _NOT_SHOWN or (facts.kind == "sums" and key in _LONG)
-        if value is None or of_table or long or hidden:
-            continue
-        name, *unit = names.get(key, [key.replace("_", " ")])
-        found.append((shown(name), " ".join([_parameter(key, value), *unit])))
-    return found
+    """Return the parameters of the mechanism that `parameters.toml` has words for."""
+    words, terms = _parameters().get(facts.kind, _parameters()["votes"]), facts.terms
+    return [
+        (name, " ".join([_parameter(key, terms[key]), *unit]))
+        for key, (name, *unit) in words.items()
+        # a table of abstentions has up to thousands of weights, written as one text
+        if terms.get(key) is not None and not (key == "weights" and isinstance(terms[key], str))
+    ]
 
 
 def _environment(*, of_page: bool) -> jinja2.Environment:
@@ -135,7 +121,7 @@ def _environment(*, of_page: bool) -> jinja2.Environment:
         "code": lambda text: shown(text).replace("`", "'").replace("|", "\\|"),
         "fill": _fill,
         "moment": _moment,
-        "value": _outcome,
+        "value": value_text,
         "event_text": _event_text,
     }
     environment.globals |= {

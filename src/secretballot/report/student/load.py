@@ -6,9 +6,7 @@ students alone, without loops, files beside or operators of others, and sizes ar
 
 import json
 import math
-import os
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +24,7 @@ from secretballot._times import duration_seconds
 from secretballot._typing import FloatArray
 from secretballot._validation import plain_line
 from secretballot.exceptions import DataError
+from secretballot.report.certificate.regular_files import read_regular
 
 LARGEST_FILE = 500 * 10**6  # bytes
 _MOST_NODES = 100_000
@@ -78,24 +77,13 @@ def load_student(path: str | Path) -> "OnnxStudent":
     >>> student.predict(pd.read_csv("new.csv"))  # doctest: +SKIP
     array(['no', 'yes'], dtype='<U3')
     """
+    place = Path(path)
     try:
-        return OnnxStudent(_read_bounded(Path(path)))
-    except OSError as error:
-        problem = f"{path} cannot be read: {error.strerror or error}."
+        # a link may lead to it, as in a cache of files
+        return OnnxStudent(read_regular(place.resolve(), LARGEST_FILE))
     except DataError as error:
-        problem = f"{path} is no student: {error}."
-    raise DataError(plain_line(problem))
-
-
-def _read_bounded(path: Path) -> bytes:
-    """Return the content of a regular file within the bound."""
-    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-        about = os.fstat(file.fileno())
-        if not stat.S_ISREG(about.st_mode):
-            raise DataError("it is no regular file")
-        if about.st_size > LARGEST_FILE:
-            raise DataError("it is too large")
-        return file.read(LARGEST_FILE)
+        problem = f"{path} is no student: {error}"
+    raise DataError(plain_line(problem.rstrip(".") + "."))
 
 
 def _has_probabilities(student: Any) -> bool:

@@ -4,30 +4,28 @@ A converter would compute in single precision, in which distances and ties lose 
 asked for learners that are not named here.
 """
 
-import copy
 import warnings
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from onnx import numpy_helper
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
 )
+from sklearn.ensemble._forest import BaseForest
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 
 from secretballot._seeded import own_global_states
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot.bases.forest import NO_SPLIT, Forest
 from secretballot.bases.integer_model import (
     CONSTANT,
     EXPONENTIALS,
@@ -45,20 +43,6 @@ from secretballot.bases.integer_model import (
 from secretballot.exceptions import DataError
 from secretballot.report.student.bases_graph import Points, add_basis, add_cells, squared_distances
 from secretballot.report.student.graph import OPSETS, Value
-from secretballot.report.student.trees import (
-    Tree,
-    add_trees,
-    forest_trees,
-    grown_tree,
-    histogram_tree,
-)
-
-_FORESTS = (
-    RandomForestClassifier,
-    ExtraTreesClassifier,
-    RandomForestRegressor,
-    ExtraTreesRegressor,
-)
 
 
 @dataclass(frozen=True)
@@ -234,12 +218,13 @@ def _most_probable(shares: Value) -> Said:
 
 def _noisy_counts(student: Any, points: Value) -> Said:
     """Add a model of vote shares: linear in the columns, or in a kernel of landmarks."""
-    features = (points - student.mean_) / student.scale_
+    model = student.model_
+    features = (points - model.standardiser.mean) / model.standardiser.scale
     weights = np.asarray(student.coef_)
-    if len(student.landmarks_):
-        distances = squared_distances(features, np.asarray(student.landmarks_)).at_least(0.0)
-        features = (distances * (-1 / (2 * float(student.length_) ** 2))).exp()
-        weights = student.root_ @ weights
+    if len(model.landmarks):
+        distances = squared_distances(features, np.asarray(model.landmarks)).at_least(0.0)
+        features = (distances * (-1 / (2 * float(model.length) ** 2))).exp()
+        weights = model.root @ weights
     return _vote_shares(features @ weights + student.intercept_, student)
 
 
@@ -257,15 +242,16 @@ def _vote_shares(shares: Value, student: Any) -> Said:
 
 def _graph_counts(student: Any, points: Value) -> Said:
     """Add vote shares at the nearest points of the pool's graph."""
-    k = min(student.n_neighbors, len(student.pool_))
-    squares, places = _nearest(points, student.pool_, k)
+    pool = student.graph_
+    k = min(pool.n_neighbors, len(pool.pool))
+    squares, places = _nearest(points, pool.pool, k)
     middle = squares.columns([k // 2]).root()
-    reach = (middle > 0.0).where(middle, [[student.reach_.min()]])
-    exponents = squares / (reach * places.rows_of(student.reach_))
+    reach = (middle > 0.0).where(middle, [[pool.reach.min()]])
+    exponents = squares / (reach * places.rows_of(pool.reach))
     weights = (-exponents - (-exponents).highest()).exp()
     weights /= weights.sums()
     # of the modes one needs what they add up to at each point alone
-    modes = student.modes_ / np.maximum(1.0 - student.frequencies_, 0.1)
+    modes = pool.modes / np.maximum(1.0 - pool.frequencies, 0.1)
     values = places.rows_of(modes @ student.coef_) * weights.with_axis(2)
     return _vote_shares(values.sums(keep=False) + student.intercept_, student)
 
@@ -352,9 +338,8 @@ def _shares_of_learner(student: Any, points: Value) -> Value | None:
     if isinstance(student, KNeighborsClassifier):
         each = np.eye(len(student.classes_))[np.asarray(student._y).ravel()]
         return _mean_of_nearest(student, points, each)
-    if isinstance(student, HistGradientBoostingClassifier | GradientBoostingClassifier):
-        boosted = _raw_boosted if hasattr(student, "_predictors") else _raw_gradient
-        raw = boosted(student, points)
+    if isinstance(student, HistGradientBoostingClassifier):
+        raw = _raw_boosted(student, points)
         if len(student.classes_) > 2:
             return raw.softmax()
         second = points.graph.add("Sigmoid", raw)
@@ -363,15 +348,17 @@ def _shares_of_learner(student: Any, points: Value) -> Value | None:
     return None if trees is None else _mean_of_trees(trees, points)
 
 
-def _trees_of(student: Any) -> list[Tree] | None:
+def _trees_of(student: Any) -> "list[Tree] | None":
     if isinstance(student, BaseDecisionTree):
         return [grown_tree(student)]
     return (
-        [grown_tree(one) for one in student.estimators_] if isinstance(student, _FORESTS) else None
+        [grown_tree(one) for one in student.estimators_]
+        if isinstance(student, BaseForest)
+        else None
     )
 
 
-def _mean_of_trees(trees: list[Tree], points: Value) -> Value:
+def _mean_of_trees(trees: "list[Tree]", points: Value) -> Value:
     return add_trees(points, trees, single=True).sums(keep=False) / float(len(trees))
 
 
@@ -387,22 +374,6 @@ def _raw_boosted(student: Any, points: Value) -> Value:
     ]
     sums = add_trees(points, trees, single=False).sums(keep=False)
     return sums + np.reshape(student._baseline_prediction, (1, width))
-
-
-def _raw_gradient(student: Any, points: Value) -> Value:
-    """Return the same of gradient boosting of grown trees."""
-    if student.loss != "log_loss" or not (
-        student.init_ == "zero" or isinstance(student.init_, DummyClassifier)
-    ):
-        raise DataError("gradient boosting converts with log_loss and the usual start alone")
-    width, trees = student.estimators_.shape[1], []
-    for place, estimator in enumerate(student.estimators_.T.ravel()):
-        tree, values = grown_tree(estimator), np.zeros((estimator.tree_.node_count, width))
-        values[:, place // len(student.estimators_)] = student.learning_rate * tree.values[:, 0]
-        trees.append(replace(tree, values=values))
-    nothing = np.zeros((1, student.n_features_in_), dtype=np.float32)
-    start: FloatArray = student._raw_predict_init(nothing)
-    return add_trees(points, trees, single=True).sums(keep=False) + start
 
 
 def _transformed(steps: Any, points: Value) -> Value:
@@ -439,7 +410,7 @@ def _skl2onnx(learner: Any) -> Any:
         with own_global_states(0), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the converter, about its own future
             return to_onnx(
-                _of_scikit_learn(learner),
+                learner,
                 initial_types=[("X", DoubleTensorType([None, learner.n_features_in_]))],
                 options={"zipmap": False} if hasattr(learner, "predict_proba") else None,
                 target_opset=OPSETS,
@@ -456,11 +427,146 @@ def one_line(error: Exception) -> str:
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
-def _of_scikit_learn(learner: Any) -> Any:
-    """Return a learner as one of the class of scikit-learn that its own class is made from, which
-    alone the converter knows; whether it predicts so is checked."""
-    kinds = type(learner).__mro__
-    known = [kind for kind in kinds if kind.__module__.startswith("sklearn.")]
-    found = copy.copy(learner)
-    found.__class__ = (known or kinds)[0]
-    return found
+# --- trees: which leaf of each a row ends in, then its values. They answer with the number of a
+# leaf, since what ONNX sums itself it sums in single precision. ---
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """One tree.
+
+    Attributes
+    ----------
+    feature, left, right : ndarray of int64, shape (n_nodes,)
+        A row goes left if the feature is at most the threshold.
+    threshold : ndarray of float64, shape (n_nodes,)
+    missing_left : ndarray of bool, shape (n_nodes,)
+        Where a missing feature goes.
+    leaf : ndarray of bool, shape (n_nodes,)
+    values : ndarray of float64, shape (n_nodes, n_outputs)
+    equal : ndarray of bool, shape (n_nodes,), optional
+        Where a row goes left only if the feature is the threshold.
+    """
+
+    feature: IntArray
+    threshold: FloatArray
+    left: IntArray
+    right: IntArray
+    missing_left: BoolArray
+    leaf: BoolArray
+    values: FloatArray
+    equal: BoolArray | None = None
+
+
+def forest_trees(forest: Forest) -> list[Tree]:
+    """Return the trees that smooth a model of moments, without what no row reaches."""
+    return [_plain_tree(*parts) for parts in zip(*forest.splits, forest.values, strict=True)]
+
+
+def _plain_tree(
+    places: IntArray, thresholds: IntArray, levels: BoolArray, values: IntArray
+) -> Tree:
+    """Return a tree of full depth by its nodes; one that is no split leaves all to its left."""
+    nodes, first_leaf = [0], len(places)
+    left: list[int] = []
+    for node in nodes:  # which grows
+        while node < first_leaf and thresholds[node] == NO_SPLIT:
+            node = 2 * node + 1
+        nodes[len(left)] = node
+        left.append(len(nodes) if node < first_leaf else 0)
+        nodes += [2 * node + 1, 2 * node + 2] if node < first_leaf else []
+    found = np.array(nodes)
+    leaf = found >= first_leaf
+    inner = np.where(leaf, 0, found)
+    return Tree(
+        places[inner],
+        thresholds[inner].astype(np.float64),
+        np.array(left),
+        np.array(left) + 1,
+        np.zeros_like(leaf),
+        leaf,
+        values[np.where(leaf, found - first_leaf, 0)].astype(np.float64),
+        levels[inner] & ~leaf,
+    )
+
+
+def grown_tree(estimator: Any) -> Tree:
+    """Return a fitted DecisionTree or ExtraTree; its points are to be rounded to single
+    precision."""
+    tree = estimator.tree_
+    values = tree.value[:, 0, :]
+    if hasattr(estimator, "classes_"):
+        values = values / values.sum(axis=1, keepdims=True)
+    leaf = tree.children_left == -1
+    missing = np.asarray(getattr(tree, "missing_go_to_left", np.zeros(len(leaf))), dtype=bool)
+    return Tree(
+        tree.feature, tree.threshold, tree.children_left, tree.children_right, missing, leaf, values
+    )
+
+
+def histogram_tree(predictor: Any, place: int, n_outputs: int) -> Tree:
+    """Return a tree of a fitted HistGradientBoosting estimator, that adds to one of its outputs.
+
+    Raises
+    ------
+    DataError
+        If it splits by categories.
+    """
+    nodes = predictor.nodes
+    if nodes["is_categorical"].any():
+        raise DataError("boosted trees that split by categories have no ONNX form")
+    values = np.zeros((len(nodes), n_outputs))
+    values[:, place] = nodes["value"]
+    left, right = nodes["left"].astype(np.int64), nodes["right"].astype(np.int64)
+    return Tree(
+        nodes["feature_idx"].astype(np.int64),
+        nodes["num_threshold"],
+        left,
+        right,
+        nodes["missing_go_to_left"].astype(bool),
+        nodes["is_leaf"].astype(bool),
+        values,
+    )
+
+
+def add_trees(points: Value, trees: Sequence[Tree], *, single: bool) -> Value:
+    """Add trees, and return their values, of shape (n, n_trees, n_outputs).
+
+    Parameters
+    ----------
+    points : Value
+        Doubles of shape (n, n_features).
+    trees : sequence of Tree
+    single : bool
+        Whether points are first rounded to single precision.
+    """
+    sizes = [len(tree.leaf) for tree in trees]
+    owners = np.repeat(np.arange(len(trees)), sizes)
+    numbers = np.concatenate([np.arange(size) for size in sizes])
+    leaf = np.concatenate([tree.leaf for tree in trees])
+    equal = np.concatenate(
+        [np.zeros_like(tree.leaf) if tree.equal is None else tree.equal for tree in trees]
+    )
+
+    def inner(name: str, kind: Any = np.int64) -> Any:
+        return np.where(leaf, 0, np.concatenate([getattr(t, name) for t in trees])).astype(kind)
+
+    leaves = points.graph.add(
+        "TreeEnsembleRegressor",
+        points.in_single() if single else points,
+        n_targets=len(trees),
+        nodes_treeids=owners.tolist(),
+        nodes_nodeids=numbers.tolist(),
+        nodes_featureids=inner("feature").tolist(),
+        nodes_modes=np.where(leaf, "LEAF", np.where(equal, "BRANCH_EQ", "BRANCH_LEQ")).tolist(),
+        nodes_truenodeids=inner("left").tolist(),
+        nodes_falsenodeids=inner("right").tolist(),
+        nodes_missing_value_tracks_true=inner("missing_left").tolist(),
+        nodes_values_as_tensor=numpy_helper.from_array(inner("threshold", np.float64)),
+        target_treeids=owners[leaf].tolist(),
+        target_nodeids=numbers[leaf].tolist(),
+        target_ids=owners[leaf].tolist(),
+        # a leaf answers with its place among the nodes of all trees
+        target_weights_as_tensor=numpy_helper.from_array(np.flatnonzero(leaf).astype(np.float64)),
+    )
+    return leaves.as_integers().rows_of(np.concatenate([tree.values for tree in trees]))

@@ -1,0 +1,745 @@
+"""The semi-private learner, and the private choice among candidates: one of a class that public
+points make finite, or of a list, by all records, with its certificate."""
+
+import math
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from secretballot._seeded import own_global_states
+from secretballot._typing import BoolArray, IntArray
+from secretballot._validation import check_probability
+from secretballot.core.exponential import least_quotient
+from secretballot.core.ledger import Ledger
+from secretballot.core.private import Scores
+from secretballot.core.releasing import Released
+from secretballot.data.stored import StoredTable
+from secretballot.exceptions import CertificateError, Parameter, ParameterError
+from secretballot.foreign_code import each_alone, is_exact, isolated, one_thread
+from secretballot.hypotheses import (
+    Dichotomies,
+    FiniteClass,
+    HypothesisClass,
+    hypotheses_by_name,
+)
+from secretballot.hypotheses.intervals import IntervalDichotomies
+from secretballot.learners.training.inputs import (
+    class_indices,
+    example_rows,
+    n_columns,
+    object_array,
+    random_rows,
+    refuse_more_classes,
+)
+from secretballot.learners.training.learner import ClassLearner, Given, Task
+from secretballot.learners.training.point_digests import doubles_digest
+from secretballot.learners.training.targets import Target
+from secretballot.released import ReleasedLabels
+from secretballot.releasing import (
+    account_terms,
+    check_ledger,
+    check_one_account,
+    choose_by_scores,
+)
+from secretballot.report.certificate.build import (
+    account_fields,
+    certificate_digest,
+    certificate_of,
+    choice_fields,
+    describe_released,
+)
+from secretballot.report.certificate.standing import with_choices_named
+from secretballot.report.certificate.verify import verify_certificate
+from secretballot.students import HypothesisStudent
+from secretballot.teachers.records import right_units
+from secretballot.teachers.rows import n_rows, take_rows
+from secretballot.teachers.votes import guarantee_of
+
+SAMPLE_ROWS = 40
+INDEPENDENT = (
+    "The candidates depend on the held-out records by nothing that was not paid for, and each"
+    " predicts a row from that row alone."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenCandidate:
+    """The outcome of `choose_candidate`; public.
+
+    Attributes
+    ----------
+    candidate : classifier
+        The chosen one.
+    index : int
+        Its place among the candidates.
+    name : str
+    choice : Released
+        What was drawn, and its price.
+    released : ReleasedLabels
+        What the candidate was learnt from, if it says so (``released_``), with the choice, and the
+        releases behind the others, on its certificate; else what the choice itself releases.
+    """
+
+    candidate: Any
+    index: int
+    name: str
+    choice: Released
+    released: ReleasedLabels
+
+
+def draw_candidate(names: Sequence[str], models: Sequence[Any], task: Task) -> Released:
+    """Choose among candidates by private records, once each is tried on public rows.
+
+    Parameters
+    ----------
+    names, models : sequence
+        As `names_and_models` returns them.
+    task : Task
+
+    Raises
+    ------
+    ParameterError, BudgetError, LedgerError
+        As for `choose_candidate`.
+    """
+    few, classes = min(SAMPLE_ROWS, n_rows(task.points)), task.target.learnt
+    example = take_rows(task.points, np.arange(few))
+    for name, model in zip(names, models, strict=True):
+        _refuse_unfit_candidate(name, model, example, classes)
+
+    def scores() -> Scores:
+        right = np.zeros(len(models), dtype=np.int64)
+        with task.table.parts() as parts:
+            for block in (load() for load in parts()):  # all records of a unit are in one of them
+                truth = object_array(classes)[block.targets]
+                right += _candidate_scores(models, block.rows, truth, block.units)
+        return Scores.of_candidates(right, task.guarantee)
+
+    why = f"which of {len(models)} candidates is right most often"
+    return choose_by_scores(
+        scores,
+        len(models),
+        task.account,
+        epsilon=task.budget.epsilon,
+        names=names,
+        classes=classes,
+        beside=_listed_beside(models),
+        request=task.given.request,
+        purpose=task.given.purpose or why,
+        declaration={**task.declaration, "assumptions": [INDEPENDENT]},
+    )
+
+
+def certified(
+    own: ReleasedLabels, choice: Released, models: Sequence[Any], index: int
+) -> ReleasedLabels:
+    """Return what a choice releases, with all that its candidates cost on the certificate.
+
+    A release that was looked at for the choice costs as much as the one that was chosen: which one
+    is published depends on all of them. If the chosen candidate was learnt from a release
+    (``released_``), that one's labels are returned as they are, and the choice is among the choices
+    of its certificate, whose digest is a new one.
+
+    Parameters
+    ----------
+    own : ReleasedLabels
+        The choice itself, as `chosen_release` makes it.
+    choice : Released
+    models : sequence
+        The candidates.
+    index : int
+        Place of the chosen one.
+
+    Raises
+    ------
+    CertificateError
+        If the certificate would not verify.
+    """
+    others = _releases_behind(models)
+    released, choices = others.pop(index, own), [choice]
+    if released is own:
+        if not others:
+            return own
+        choices = []
+    # the lines of the certificate that say how settings came about are put right, and the digest
+    # comes last
+    document, rejected = released.certificate, list(others.values())
+    entries = _choice_entries(document, choices, rejected)
+    accounts = [document["composition"], *(account_fields(one.account) for one in choices)]
+    accounts += [one.certificate["composition"] for one in rejected]
+    spents = [account["spent_after"] for account in accounts]
+    spent = {key: max(one[key] for one in spents) for key in ("epsilon", "delta")}
+    lines = list(document["assumptions"])
+    if entries:
+        lines = with_choices_named(lines)
+    if choices and INDEPENDENT not in lines:
+        lines.append(INDEPENDENT)
+    changed = document | {
+        "composition": document["composition"] | {"spent_after": spent},
+        "assumptions": lines,
+    }
+    changed |= {"choices": entries} if entries else {}
+    changed["digest"] = certificate_digest(changed)
+    verification = verify_certificate(changed)
+    if not verification.ok:
+        raise CertificateError(
+            f"No certificate can be written for this: {verification.failures[0].detail}"
+        )
+    return replace(released, certificate=changed)
+
+
+def chosen_release(
+    choice: Released,
+    labels: IntArray,
+    rows: IntArray,
+    classes: Sequence[Any],
+    *,
+    about: Mapping[str, Any],
+    unit_column: str | None,
+) -> ReleasedLabels:
+    """Return the choice as a release; the chosen model's labels of public points cost nothing more.
+
+    Parameters
+    ----------
+    choice : Released
+        A choice by scores, drawn and paid for.
+    labels : ndarray of int64, shape (l,)
+        Class of each public point, by the chosen model, as an index into `classes`.
+    rows : ndarray of int64, shape (l,)
+        Rows of the public points.
+    classes : sequence
+    about : mapping
+        What the candidates are, as JSON values; for the certificate.
+    unit_column : str or None
+
+    Privacy
+    -------
+    Unit, relation, price : those of the choice. Labels of public points by a model that depends on
+        nothing else private are post-processing.
+    """
+    made = choice.shape.guarantee
+    document = certificate_of(
+        choice,
+        describe_released(rows, labels, classes, 0) | {"values": choice.values.tolist()},
+        follows=about,
+        declaration={
+            "unit": made.unit,
+            "unit_column": unit_column,
+            "relation": made.relation,
+        },
+    )
+    return ReleasedLabels(rows, labels, tuple(classes), 0, certificate=document)
+
+
+def refuse_other_accounts(models: Sequence[Any], task: Task) -> None:
+    """Refuse candidates that say they were learnt from releases of another account, or of another
+    unit or relation: one certificate could not name them all.
+
+    Raises
+    ------
+    ParameterError
+        Nothing was spent.
+    """
+    terms, behind = account_terms(task.account), _releases_behind(models).values()
+    parts = [("The choice", terms, task.guarantee)]
+    for document in (one.certificate for one in behind):
+        made = guarantee_of(document["unit"], document["relation"])
+        parts.append(("A candidate's release", document["composition"], made))
+    # whichever is chosen, the others and the choice add to what its certificate says
+    for _, _, made in parts[len(behind) == len(models) :]:
+        check_one_account(parts, terms, made)
+
+
+def _releases_behind(models: Sequence[Any]) -> dict[int, ReleasedLabels]:
+    """Return what the candidates say they were learnt from, by their places."""
+    found = enumerate(getattr(model, "released_", None) for model in models)
+    return {place: one for place, one in found if isinstance(one, ReleasedLabels)}
+
+
+def _choice_entries(
+    document: dict[str, Any], choices: Sequence[Released], rejected: Sequence[ReleasedLabels]
+) -> list[dict[str, Any]]:
+    """Return everything that the release was chosen by, each reservation once."""
+    found = [*document.get("choices", ()), *map(choice_fields, choices)]
+    for other in rejected:
+        found += [_as_choice(other), *other.certificate.get("choices", ())]
+    entries: dict[int, dict[str, Any]] = {}
+    for entry in found:
+        entries.setdefault(entry["reservation"], entry)
+    # the release's own reservation is on its certificate already
+    entries.pop(document["composition"]["reservation"], None)
+    return list(entries.values())
+
+
+def _listed_beside(models: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return what the certificate of a choice lists besides: the releases behind the candidates
+    that are not chosen."""
+    behind = list(_releases_behind(models).values())
+    if len(behind) == len(models):  # one of them is chosen
+        behind.remove(min(behind, key=lambda one: len(one.queries)))
+    return _choice_entries({"composition": {"reservation": 0}}, (), behind)
+
+
+def _as_choice(other: ReleasedLabels) -> dict[str, Any]:
+    certificate = other.certificate
+    return {
+        "purpose": "a release that was compared and not chosen",
+        **{name: certificate[name] for name in ("mechanism", "shape", "events")},
+        "public": {"method": certificate["public"]["method"]},
+        "epsilon": certificate["epsilon"],
+        "delta": certificate["delta"],
+        "labels_sha256": certificate["released"]["labels_sha256"],
+        "reservation": certificate["composition"]["reservation"],
+    }
+
+
+def names_and_models(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
+    """Return names, which `choose_by_scores` wants distinct, and classifiers."""
+    given = list(candidates)
+    pairs = [one if isinstance(one, tuple) and len(one) == 2 else ("", one) for one in given]
+    names = [name or f"{type(model).__name__} {place}" for place, (name, model) in enumerate(pairs)]
+    if len(pairs) < 2:
+        raise ParameterError(
+            Parameter("candidates"),
+            f" has {len(pairs)} classifiers; give two or more to choose from.",
+        )
+    for name, (_, model) in zip(names, pairs, strict=True):
+        if not hasattr(model, "predict"):
+            raise ParameterError(
+                f"The candidate {name!r} is a {type(model).__name__}; give a fitted classifier."
+            )
+    return names, [model for _, model in pairs]
+
+
+def _refuse_unfit_candidate(name: str, model: Any, points: Any, values: Sequence[Any]) -> None:
+    """Refuse a candidate that cannot predict public points, or predicts one otherwise in other
+    company.
+
+    Raises
+    ------
+    ParameterError
+        The points are public, so it may say what went wrong.
+    """
+    # Once on all points together and once on each alone: a candidate whose answer depends on the
+    # company would let one record change the answers to all.
+    every = np.arange(n_rows(points))
+    try:
+        with own_global_states(0):
+            warnings.simplefilter("ignore")
+            together, alone = (
+                [np.asarray(model.predict(take_rows(points, rows))).ravel() for rows in parts]
+                for parts in ([every], every[:, None])
+            )
+    except (Exception, SystemExit) as error:
+        raise ParameterError(
+            f"The candidate {name!r} cannot predict the public points ({type(error).__name__}:"
+            f" {error}); fix it, or give X_public like its training data."
+        ) from None
+    known = [any(one == value for value in values) for one in together[0].tolist()]
+    if len(known) != len(every) or not all(known):
+        raise ParameterError(
+            f"The candidate {name!r} does not predict one of the classes for every public point."
+        )
+    if together[0].tolist() != np.concatenate(alone).tolist():
+        raise ParameterError(
+            f"The candidate {name!r} predicts a public point otherwise alone than among others; one"
+            " private record could change its answers to all, so give a classifier that predicts"
+            " row by row."
+        )
+
+
+def _candidate_scores(models: Sequence[Any], X: Any, truth: NDArray[Any], units: Any) -> IntArray:
+    """Return on how many units each candidate is right."""
+    groups = _rows_of_units(units, n_rows(X))
+    right = np.column_stack([_right_records(model, X, truth, groups) for model in models])
+    return right_units(right, units)
+
+
+def _rows_of_units(units: Any, n_records: int) -> list[IntArray]:
+    """Return the rows of every unit, which are one after the other."""
+    every = np.arange(n_records)
+    if units is None:
+        return list(every[:, None])
+    return np.split(every, np.flatnonzero(np.diff(units)) + 1)
+
+
+def _right_records(
+    model: Any, X: Any, truth: NDArray[Any], groups: Sequence[IntArray]
+) -> BoolArray:
+    """Return on which records a candidate is right, shape (n_records,); private. Every unit is
+    asked by itself."""
+    right = np.zeros(len(truth), dtype=np.bool_)
+    settings = sklearn.get_config()
+
+    def agreement(rows: IntArray) -> BoolArray:
+        with isolated(0, settings):
+            return _where_equal(model.predict(take_rows(X, rows)), truth[rows])
+
+    # Each unit in a call of its own: what a candidate remembers of one, or fails on, must not
+    # change its answers to another.
+    with one_thread():
+        for rows, found in zip(groups, each_alone(agreement, groups), strict=True):
+            right[rows] = False if found is None else found
+    return right
+
+
+def _where_equal(predicted: Any, truth: NDArray[Any]) -> BoolArray:
+    """Return where a prediction is the true class; nowhere if it is not one value for each row."""
+    found = np.asarray(predicted)
+    if found.shape not in ((len(truth),), (len(truth), 1)):
+        return np.zeros(len(truth), dtype=np.bool_)
+    return np.array(
+        [bool(a == b) for a, b in zip(found.ravel().tolist(), truth.tolist(), strict=True)],
+        dtype=np.bool_,
+    )
+
+
+# scikit-learn ships no types
+@dataclass(eq=False, repr=False)
+class SemiPrivateClassifier(ClassLearner):
+    """Choose a classifier by its mistakes on all private records, from a class made finite.
+
+    The labellings that the class gives to the public points are its candidates, each by one
+    representative that follows from these points alone; a private choice draws one by the
+    mistakes on the private records. No record is held back and none is cut off into a shard, so for
+    small classes this is the most accurate learner there is here.
+
+    Parameters
+    ----------
+    hypotheses : str, HypothesisClass, or list of classifiers or of (name, classifier)
+        A class distinguishes two classes: "stumps" (on all columns, the default), "thresholds",
+        "intervals", or one of `secretballot.hypotheses`. A list has two or more fitted classifiers:
+        made from public data, or learnt from releases that are in the same ledger. Any number of
+        classes.
+    epsilon : float
+        Price of a fit; its delta is 0.
+    n_cover : int, optional
+        How many public points make the class finite, chosen at random with `random_state`; by
+        default all. Points cost accuracy where they are few and time where they are many, never
+        privacy (`public_points_needed`).
+    relation : {"add-remove", "replace-one"}, default "add-remove"
+        Relation that the promise is about.
+    ledger : Ledger, optional
+        Account of the private dataset. Without one the fit keeps an account of its own, in memory:
+        then adding up several fits on the same data is up to you.
+    random_state : int, optional
+        Public seed of the choice of public points; None is 0. Never of the noise.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    student_ : the chosen classifier, to be published
+    hypothesis_ : Hypothesis
+        What was chosen of a class of hypotheses; says 1 for ``classes_[1]``.
+    choice_ : Released
+        The draw.
+    released_ : ReleasedLabels
+        What was released, as the labels that the chosen one gives to the public points.
+    certificate_ : dict
+        What may be shown to a stranger.
+    n_candidates_ : int
+        How many there were to choose from; public.
+    n_features_in_ : int
+
+    Privacy
+    -------
+    Unit : one record, or all records of one id where `units` is given.
+    Relation : add or remove one unit: all numbers of mistakes rise, scale 1 / epsilon. Or replace
+        one record in place: some rise and some fall, scale 2 / epsilon.
+    Sensitivity : 1 mistake for each candidate. Of the records of an id, a class of hypotheses
+        counts one (`one_record_each`); for a list the id counts once, by the majority of its
+        records.
+    Price : (`epsilon`, 0), composed in `ledger` with everything else released from the same data.
+    Source : Nandi and Bassily 2020, Algorithm 7 (Alon, Bassily, Moran 2019); differences 8:
+    mistakes are counted, never
+        divided by a private number of records, and representatives never looked up with private
+        data.
+    Rounding : upward; the draw is exact, in integers.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).uniform(size=(2000, 1))
+    >>> model = sb.SemiPrivateClassifier("thresholds", epsilon=1.0)
+    >>> model = model.fit(
+    ...     X, (X[:, 0] > 0.5).astype(int), X_public=np.linspace(0, 1, 21)[:, None], classes=[0, 1])
+    >>> model.predict([[0.0], [1.0]]).tolist(), model.n_candidates_, model.certificate_["epsilon"]
+    ([0, 1], 42, 1.0)
+    """
+
+    #: A choice needs none.
+    delta: ClassVar[float] = 0.0  # type: ignore[misc]
+    _counted = ("n_cover",)
+
+    hypotheses: str | HypothesisClass | Sequence[Any] = "stumps"
+    _: KW_ONLY
+    n_cover: int | None = None
+
+    @property
+    def _listed(self) -> bool:
+        return isinstance(self.hypotheses, list | tuple)
+
+    def _declared(self, given: Given) -> Target:
+        target = super()._declared(given)
+        if not self._listed:
+            self._refuse_unfit_class(given, target)
+        return target
+
+    def _public_points(self, given: Given) -> Any:
+        if self._listed and given.X_public is None:
+            return example_rows(given.X, None, SAMPLE_ROWS)
+        return given.X_public
+
+    def _refuse_unfit_class(self, given: Given, target: Target) -> None:
+        """Refuse what a class of hypotheses does not take."""
+        if isinstance(given.X, StoredTable):
+            raise ParameterError(
+                Parameter("X"),
+                " is a stored table, on which fitted classifiers alone are compared; give a list of"
+                " them as hypotheses, or a table in memory.",
+            )
+        if isinstance(hypotheses_by_name(self.hypotheses, 1), FiniteClass):
+            raise ParameterError(
+                Parameter("hypotheses"), " is a FiniteClass; give the list of its estimators."
+            )
+        refuse_more_classes(target.classes)
+
+    def _release(self, task: Task) -> ReleasedLabels:
+        if task.given.X_public is not None:
+            task.refuse_points()
+        return self._chosen_candidate(task) if self._listed else self._chosen_hypothesis(task)
+
+    def _taught(self, points: Any) -> Any:
+        student = self.student_
+        if isinstance(student, HypothesisStudent) and hasattr(self, "feature_names_in_"):
+            student.feature_names_in_ = self.feature_names_in_
+        return student
+
+    def _chosen_hypothesis(self, task: Task) -> ReleasedLabels:
+        """Draw one labelling of the public points, and take its representative."""
+        # Candidates follow from public points alone; private records only count mistakes. So the
+        # number that is drawn names the same function to everybody who has these points.
+        names, table, width = task.target.learnt, task.table, n_columns(task.points)
+        hypotheses = hypotheses_by_name(self.hypotheses, width)
+        rows = random_rows(n_rows(task.points), self.n_cover, self.random_state)
+        dichotomies = hypotheses.dichotomies(take_rows(task.points, rows))
+        points = np.asarray(take_rows(task.points, rows))
+
+        def scores() -> Scores:
+            [block] = table.one_of_each_unit(sys.maxsize)
+            records = np.asarray(block.rows)
+            return private_scores(dichotomies, records, block.targets, table.unit, self.relation)
+
+        why = f"which of {len(dichotomies)} {hypotheses.name} makes the fewest mistakes"
+        choice = choose_by_scores(
+            scores,
+            len(dichotomies),
+            task.account,
+            epsilon=task.budget.epsilon,
+            classes=names,
+            about={
+                "hypotheses": hypotheses.name,
+                "n_public": len(rows),
+                "points_sha256": doubles_digest(points),
+            },
+            **task.named | {"purpose": task.given.purpose or why},
+        )
+        self.hypothesis_ = dichotomies.hypothesis(choice.values.item())
+        self.student_ = HypothesisStudent.of(self.hypothesis_, hypotheses, names, width)
+        self.choice_, self.n_candidates_ = choice, len(dichotomies)
+        return chosen_release(
+            choice,
+            self.hypothesis_.predict(points),
+            rows,
+            names,
+            about={"hypothesis": self.hypothesis_.describe()},
+            unit_column=table.unit_name,
+        )
+
+    def _chosen_candidate(self, task: Task) -> ReleasedLabels:
+        """Draw one fitted classifier."""
+        assert isinstance(self.hypotheses, list | tuple)
+        names, models = names_and_models(self.hypotheses)
+        refuse_other_accounts(models, task)
+        choice, classes = draw_candidate(names, models, task), task.target.learnt
+        index = choice.values.item()
+        chosen = models[index]
+        rows = labels = np.empty(0, dtype=np.int64)
+        if task.given.X_public is not None:
+            rows = random_rows(n_rows(task.points), self.n_cover, self.random_state)
+            labels = class_indices(chosen.predict(take_rows(task.points, rows)), classes, len(rows))
+        about = {"chosen": names[index], "model": type(chosen).__name__}
+        own = chosen_release(
+            choice, labels, rows, classes, about=about, unit_column=task.table.unit_name
+        )
+        self.student_ = getattr(chosen, "student_", chosen)
+        self.choice_, self.n_candidates_ = choice, len(models)
+        return certified(own, choice, models, index)
+
+    def score_loss(self, beta: float) -> float:
+        """Return how many more mistakes than the best candidate the chosen one makes, at most, but
+        for `beta`.
+
+        Parameters
+        ----------
+        beta : float
+            Failure probability of the statement, over the draw.
+
+        Returns
+        -------
+        float
+            scale * log(n_candidates_ / beta), in private units; public, as it follows from public
+            numbers.
+        """
+        check_is_fitted(self, "choice_")
+        moved = 1 if self.relation == "add-remove" else 2
+        # each candidate that falls short by more is drawn less often than beta / n_candidates
+        chances = self.n_candidates_ / check_probability("beta", beta)
+        return least_quotient(moved, self._budget.epsilon) * math.log(chances)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self._listed
+        return tags
+
+
+def choose_candidate(
+    candidates: Sequence[Any],
+    X: Any,
+    y: Any,
+    *,
+    classes: Sequence[Any] | None,
+    epsilon: float,
+    ledger: Ledger,
+    X_public: Any = None,
+    units: Any = None,
+    unit_name: str | None = None,
+    relation: str = "add-remove",
+    request: str | None = None,
+    purpose: str = "",
+) -> ChosenCandidate:
+    """Choose the candidate that is right most often on private records, or nearly so.
+
+    It is drawn by permute-and-flip in an account of basic composition, else by the exponential
+    mechanism.
+
+    Parameters
+    ----------
+    candidates : sequence of classifiers, or of (name, classifier)
+        Two or more, fitted. They may not depend on these records except through releases from the
+        same ledger: see `hold_out`. What one was learnt from it says as ``released_``; set it where
+        several students learnt from one release.
+    X : array, sparse matrix or frame of shape (n_records, n_features)
+        Private, held out.
+    y : array of shape (n_records,)
+        Private labels, each one of `classes`.
+    classes : sequence of two or more values
+        Public; never inferred from the private labels.
+    epsilon : float
+        Price; pure, delta is 0.
+    ledger : Ledger
+        Account of the private dataset, the one that the candidates were paid from.
+    X_public : like X, of shape (n, n_features), optional
+        Public points, which the chosen one labels. On a few of them the candidates are tried before
+        they meet private records; they fix the types of the columns. Needed for frames; numeric
+        arrays are tried on dummy rows without.
+    units : array of shape (n_records,), optional
+        Ids: a unit counts once for a candidate that is right on more than half of its records.
+    unit_name : str, optional
+        What the ids are, for the certificate.
+    relation : {"add-remove", "replace-one"}
+        Relation that the promise is about.
+    request : str, optional
+        Key in the ledger: the same choice under the same key is the stored one and costs nothing.
+    purpose : str
+        Why, in a few words; public.
+
+    Returns
+    -------
+    ChosenCandidate
+
+    Raises
+    ------
+    ParameterError, DataError
+        If something does not fit, or a candidate cannot predict public points; nothing was spent.
+    BudgetError, LedgerError
+        As for `secretballot.release`.
+
+    Privacy
+    -------
+    Unit : one record, or all records of one id where `units` is given.
+    Relation : as declared.
+    Sensitivity : 1 for every candidate. The records of every unit are predicted in a call of their
+        own, so that nothing a candidate does with one unit, an exception included, changes its
+        answers to another. A unit that a candidate fails on, or answers with anything but classes,
+        counts as wrong for it.
+    Price : (epsilon, 0), composed in `ledger` with everything else. That teachers and choice see
+        different records is not made use of: the ledger adds up.
+    Source : McSherry and Talwar 2007, Theorem 6; McKenna and Sheldon 2020, arXiv:2010.12603;
+        differences 8 and 10.
+    Rounding : upward.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> X, y = np.zeros((100, 1)), np.array([0, 1] * 50)
+    >>> always = [DummyClassifier(strategy="constant", constant=label) for label in (0, 1)]
+    >>> models = [model.fit(X, y) for model in always]
+    >>> ledger = sb.Ledger.in_memory(dataset="example", budget=sb.PrivacyBudget(1.0, 1e-6))
+    >>> chosen = sb.choose_candidate(models, X, y, classes=[0, 1], epsilon=0.5, ledger=ledger)
+    >>> chosen.index in (0, 1), ledger.spent().epsilon
+    (True, 0.5)
+    """
+    given = list(candidates)
+    names, models = names_and_models(given)
+    check_ledger(ledger)
+    chooser = SemiPrivateClassifier(given, epsilon=epsilon, relation=relation, ledger=ledger)
+    more = {"units": units, "unit_name": unit_name, "request": request, "purpose": purpose}
+    chooser.fit_labels(X, y, X_public=X_public, classes=classes, **more)
+    index = chooser.choice_.values.item()
+    return ChosenCandidate(models[index], index, names[index], chooser.choice_, chooser.released_)
+
+
+def private_scores(
+    dichotomies: Dichotomies, X: Any, y: IntArray, unit: str, relation: str
+) -> Scores:
+    """Return the mistakes of every representative on private records, counted below 0; of intervals
+    by their ends.
+
+    Parameters
+    ----------
+    dichotomies : Dichotomies
+        Of public points.
+    X : array of shape (n, n_features)
+        Private records, one for each unit.
+    y : ndarray of 0 and 1, shape (n,)
+    unit : {"record", "user"}
+    relation : {"add-remove", "replace-one"}
+
+    Raises
+    ------
+    ParameterError, DataError
+        If there are too many labellings, or records do not fit; no value is named.
+
+    Privacy
+    -------
+    Unit, sensitivity : one record makes at most one mistake under each representative, none of
+        which depends on it.
+    What the hypotheses do to the global states of the process while they see records is undone.
+    """
+    if isinstance(dichotomies, IntervalDichotomies):
+        _, starts, ends = dichotomies.prefix_mistakes_on(X, y)
+        return Scores.of_ranges(starts, ends, guarantee_of(unit, relation))
+    with isolated(0, sklearn.get_config()):
+        mistakes = (
+            dichotomies.errors_on(X, y)
+            if is_exact(dichotomies)
+            else Dichotomies.errors_on(dichotomies, X, y)  # which asks record by record
+        )
+    return Scores.of_candidates(-mistakes, guarantee_of(unit, relation))

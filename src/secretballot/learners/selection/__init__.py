@@ -1,1 +1,0 @@
-"""The semi-private learner and the private selection among candidates."""

@@ -1,0 +1,466 @@
+"""Pictures of a release, of released values only, as SVG for the inside of a page; and what all
+pictures share: style, colours, and the ways from painted axes to a page or a file.
+
+Colours are those of Okabe and Ito, which colour-blind readers distinguish; nothing is shown by
+colour alone. Text stays text, so that a page can search, scale and read it aloud.
+"""
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO, StringIO
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from secretballot._typing import FloatArray
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.labels_file import class_text
+from secretballot.report.extras import require_extra
+from secretballot.report.wording import number_text, shown
+
+BLUE, ORANGE, GREY, SLATE, PALE, INK = (
+    "#0072B2",
+    "#D55E00",
+    "#8A8F98",
+    "#C3C9D1",
+    "#E6E8EB",
+    "#1B1F24",
+)
+_WIDTH = 5.0  # inches; 360 units of SVG, about the width of a telephone
+_DOTS_PER_INCH = 200
+_LONGEST_NAME = 16
+_MOST_BARS = 12
+_NAMED_SHARE = 22  # percent of the bar that a name and a number need
+_BINS = 32
+_SMALLEST = 0.01  # on the axis of moments; a number that came out as 0 is drawn there
+_STAGE_COLOURS = (BLUE, ORANGE, INK)
+#: What a release is of all that its account counts as spent.
+_NAMES_OF_SUMS = {"basic": "this", "renyi": "so far"}
+_STYLE = {
+    "svg.fonttype": "none",
+    "font.family": ["DejaVu Sans"],
+    "font.size": 10.5,
+    "text.color": INK,
+    "text.parse_math": False,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "axes.unicode_minus": False,
+    "hatch.linewidth": 0.7,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.major.width": 0.8,
+    "ytick.major.width": 0.8,
+    "figure.constrained_layout.use": True,
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture, painted anew for every way it is shown.
+
+    Attributes
+    ----------
+    name : str
+        Keeps its ids apart from those of other pictures on a page.
+    height : float
+        In inches; all are five inches wide.
+    paint : callable
+        Paints on the axes it is given.
+    """
+
+    name: str
+    height: float
+    paint: Callable[[Any], None]
+
+    def inline(self) -> str:
+        """Return the svg element for the inside of a page."""
+        return _svg_element(self._svg_text(), self.name)
+
+    def svg(self) -> bytes:
+        """Return an SVG file."""
+        text = self.inline().replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+        return text.replace(' aria-hidden="true"', ' role="img"', 1).encode()
+
+    def png(self) -> bytes:
+        """Return a PNG file."""
+        content = BytesIO()
+        self._save_figure(content, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
+        return content.getvalue()
+
+    def _svg_text(self) -> str:
+        text = StringIO()
+        self._save_figure(
+            text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        )
+        return text.getvalue()
+
+    def _save_figure(self, target: Any, **settings: Any) -> None:
+        matplotlib = require_extra("matplotlib", "report")
+        figures = require_extra("matplotlib.figure", "report")
+        with matplotlib.rc_context(_STYLE | {"svg.hashsalt": self.name}), warnings.catch_warnings():
+            # a font without some character of a class name; the reader's browser has one
+            warnings.simplefilter("ignore")
+            figure = figures.Figure(figsize=(_WIDTH, self.height))
+            self.paint(figure.add_subplot())
+            # places are found once; left to the file's writer, all is drawn twice for them
+            figure.get_layout_engine().execute(figure)
+            figure.set_layout_engine("none")
+            figure.savefig(target, **settings)
+
+
+def _svg_element(svg: str, name: str) -> str:
+    """Return the svg element alone: no document type, no metadata, ids with `name` in front."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(
+        r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*?-->", "", svg, flags=re.DOTALL
+    )
+    head, body = svg.split(">", 1)
+    box = re.search(r'viewBox="[^"]*"', head)
+    body = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", body).replace("xlink:href", "href")
+    return f'<svg {box[0] if box else ""} aria-hidden="true" stroke-linejoin="round">{body.strip()}'
+
+
+def bars_picture(
+    name: str, rows: Sequence[tuple[str, float]], words: str, *, percent: bool = False
+) -> str:
+    """Draw a horizontal bar for each name and amount, from above downwards.
+
+    Parameters
+    ----------
+    name : str
+        Of the picture.
+    rows : sequence
+    words : str
+        What the amounts are.
+    percent : bool
+        Whether they are shares in percent; else they are whole numbers.
+    """
+    amounts = [amount for _, amount in rows]
+    # columns that work against each other may have negative shares, and others more than 100
+    least, most = min(0.0, *amounts), max(1.0, *amounts)
+
+    def paint(axes: Any) -> None:
+        places = range(len(rows) - 1, -1, -1)
+        axes.barh(places, amounts, 0.62, color=BLUE)
+        for place, amount in zip(places, amounts, strict=True):
+            text = f"{amount:.1f} %" if percent else f"{amount:,.0f}"
+            beside, offset = (max(amount, 0), place), "offset points"
+            axes.annotate(text, beside, xytext=(4, 0), textcoords=offset, va="center")
+        axes.set_yticks(places, [name for name, _ in rows])
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        axes.axvline(0, color=GREY, linewidth=0.8)
+        grid(axes, "x")
+        axes.set_xlim(1.1 * least, 1.22 * most)
+        integer_ticks(axes.xaxis)
+        axes.set_xticks([tick for tick in axes.get_xticks() if least <= tick <= most])
+        axes.set_xlabel(words)
+
+    return Picture(name, 0.8 + 0.3 * len(rows), paint).inline()
+
+
+def _histogram(
+    name: str,
+    values: Any,
+    edges: Any,
+    marks: Iterable[float],
+    words: str,
+    label: str,
+    *,
+    weights: Any = None,
+    band: Sequence[float] = (),
+) -> str:
+    """Draw how often values are, with lines at some marks, and a pale band."""
+    ends = [edges[0], edges[-1], *band]
+
+    def paint(axes: Any) -> None:
+        if band:
+            axes.axvspan(*band, color=PALE, linewidth=0)
+        axes.hist(values, edges, weights=weights, color=BLUE, edgecolor="white", linewidth=0.5)
+        for mark in marks:
+            axes.axvline(mark, color=INK, linewidth=1.2, linestyle="--")
+        axes.set_xlim(min(ends), max(ends))
+        axes.set_xlabel(words)
+        axes.set_ylabel(label)
+        grid(axes, "y")
+        integer_ticks(axes.yaxis)
+
+    return Picture(name, 2.9, paint).inline()
+
+
+def grid(axes: Any, axis: str) -> None:
+    """Draw pale lines across one or both axes."""
+    axes.grid(axis=axis, color=PALE, linewidth=0.8)
+    axes.tick_params(length=3)
+
+
+def short_name(value: object) -> str:
+    """Return a class value as a string that fits beside a bar."""
+    text = shown(class_text(value))
+    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
+
+
+def integer_ticks(axis: Any) -> None:
+    """Put ticks of an axis on integers only."""
+    axis.set_major_locator(
+        require_extra("matplotlib.ticker", "report").MaxNLocator(5, integer=True)
+    )
+
+
+def draw_budget(certificate: Mapping[str, Any]) -> str:
+    """Draw how much of the dataset's budget is spent: before, by this release, and what is left.
+
+    Parameters
+    ----------
+    certificate : mapping
+        Certificate of the release.
+    """
+    composition = certificate["composition"]
+    budget, spent = composition["budget"], composition["spent_after"]
+    kinds = [key for key in ("delta", "epsilon") if budget[key] > 0]
+    plain_sum = composition["kind"] == "basic"
+
+    def paint(axes: Any) -> None:
+        for row, key in enumerate(kinds):
+            # a Renyi filter prices all releases together: there is no part of this one alone
+            own = min(certificate[key], spent[key]) if plain_sum else spent[key]
+            left = max(0.0, budget[key] - spent[key])
+            parts = (
+                ("earlier", spent[key] - own, SLATE, INK),
+                (_NAMES_OF_SUMS[composition["kind"]], own, BLUE, "white"),
+                ("left", left, "white", INK),
+            )
+            _draw_stacked_bar(axes, row, [(*part, 100 * part[1] / budget[key]) for part in parts])
+        axes.set_yticks(range(len(kinds)), kinds)
+        axes.set_xlim(0, 100)
+        axes.set_xlabel("share of the dataset's budget (%)")
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+
+    return Picture("budget", 0.75 + 0.5 * len(kinds), paint).inline()
+
+
+def _draw_stacked_bar(axes: Any, row: int, parts: list[tuple[str, float, str, str, float]]) -> None:
+    """Draw one bar of parts (name, amount, colour, ink, percent), named where there is space."""
+    start = 0.0
+    for name, amount, colour, ink, share in parts:
+        if share > 0:
+            axes.barh(
+                row, share, left=start, height=0.62, color=colour, edgecolor=INK, linewidth=0.8
+            )
+        if share >= _NAMED_SHARE:
+            words = f"{name} {number_text(float(f'{amount:.3g}'))}"
+            axes.text(start + share / 2, row, words, ha="center", va="center", color=ink)
+        start += share
+
+
+def draw_votes(released: ReleasedLabels) -> str:
+    """Draw what was released: noisy counts against the threshold, or how many of each label.
+
+    Parameters
+    ----------
+    released : ReleasedLabels
+        What was released.
+    """
+    counts, noise = released.noisy_counts, float(released.sigma or 0)
+    if counts is None or not len(counts):
+        return _draw_labels(released)
+    if released.n_classes == 2 and not released.by_record:
+        values: Any = counts if counts.ndim == 1 else counts[:, 1]
+        middle = released.n_teachers / 2
+        second = short_name(released.classes[1])
+        words = f"noisy votes for {second}, of {released.n_teachers:,} teachers"
+    else:
+        ordered = np.sort(counts, axis=1)
+        values, middle = ordered[:, -1] - ordered[:, -2], 0.0
+        noise *= np.sqrt(2)  # the difference of two noisy counts carries both
+        words = "noisy lead of the winning class (votes)"
+    width = max(1.0, np.ptp(values) / _BINS)
+    # an edge lies on the threshold, so that no bar holds both labels
+    first, last = (np.floor((end - middle) / width) for end in (values.min(), values.max()))
+    edges = middle + width * np.arange(first, last + 2)
+
+    # within one standard deviation of the threshold noise may have decided
+    band = (middle - noise if middle else 0.0, middle + noise)
+    return _histogram("votes", values, edges, [middle], words, "queries", band=band)
+
+
+def _draw_labels(released: ReleasedLabels) -> str:
+    counts = np.bincount(released.labels[released.answered], minlength=released.n_classes)
+    rows = _largest(released.classes, counts, "other classes")
+    by_model = released.n_teachers == 0  # which leaves no point without an answer
+    if not by_model:
+        rows.append(("no answer", float(len(released.queries) - counts.sum())))
+    words = f"{'public points' if by_model else 'queries'} with this released label"
+    return bars_picture("votes", rows, words)
+
+
+def _largest(names: Sequence[Any], amounts: Any, rest: str = "") -> list[tuple[str, float]]:
+    """Return names and amounts; of more than fit in a picture the largest ones first, and the
+    others added up where they have a name."""
+    order = np.arange(len(amounts))
+    if len(order) > _MOST_BARS:
+        order = np.argsort(-amounts, kind="stable")
+    found = [(short_name(names[k]), float(amounts[k])) for k in order[:_MOST_BARS]]
+    others = order[_MOST_BARS:]
+    if rest and len(others):
+        found.append((f"{len(others)} {rest}", float(amounts[others].sum())))
+    return found
+
+
+def draw_confidence(confidence: FloatArray, n_classes: int, *, of_votes: bool = False) -> str:
+    """Draw how sure the student is on public points.
+
+    Parameters
+    ----------
+    confidence : array of shape (n,)
+        Highest class probability of each point.
+    n_classes : int
+        Number of classes C; a guess has probability 1 / C.
+    of_votes : bool
+        Whether the probabilities are expected shares of the teachers.
+    """
+    middle = float(np.median(confidence))
+    weights = np.full(len(confidence), 100 / len(confidence))
+    # the axis begins at a guess: no highest probability can be lower
+    edges = np.linspace(1 / n_classes, 1.0, 26)
+    words = "the student's highest class probability"
+    if of_votes:
+        words = "share of teachers expected behind the label"
+
+    values = np.clip(confidence, edges[0], 1.0)
+    label = "public points (%)"
+    return _histogram("confidence", values, edges, [middle], words, label, weights=weights)
+
+
+def released_sizes(terms: Mapping[str, Any]) -> list[FloatArray]:
+    """Return, for each stage, the sizes of the released numbers over their noise, largest first.
+
+    What counts records is left out: arrays of shape (n_coordinates,).
+    """
+    n_marks = len(terms["marks"])
+    stages = [np.array(one[: len(one) - n_marks], dtype=np.float64) for one in terms["values"]]
+    return [np.sort(np.abs(one))[::-1] / terms["sigma"] for one in stages]
+
+
+def draw_moments(terms: Mapping[str, Any]) -> str:
+    """Draw the released numbers of every stage by size, beside what noise alone would give.
+
+    Parameters
+    ----------
+    terms : mapping
+        What `stated` returns of a certificate of noisy sums.
+    """
+    sizes = released_sizes(terms)
+    n = len(sizes[0])
+    places = np.arange(1, n + 1)
+    # the middle of the r-th largest of n, for a normal distribution
+    alone = -ndtri((places - 0.5) / n / 2)
+
+    def paint(axes: Any) -> None:
+        axes.axhspan(_SMALLEST, 1.0, color=PALE, linewidth=0)
+        # a number that came out as 0 has no place on an axis of logarithms
+        axes.plot(places, np.maximum(alone, _SMALLEST), color=GREY, linestyle="--", linewidth=1.4)
+        for number, size in enumerate(sizes):
+            axes.plot(
+                places,
+                np.maximum(size, _SMALLEST),
+                color=_STAGE_COLOURS[number % len(_STAGE_COLOURS)],
+                linewidth=2.0 if number == 0 else 1.6,
+                linestyle=("-", "-.", ":")[number // len(_STAGE_COLOURS) % 3],
+                marker="o" if n <= 60 else "",
+                markersize=2.5,
+            )
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: number_text(value))
+        axes.set_ylim(_SMALLEST * 3, 2 * max(float(size[0]) for size in sizes) + 4)
+        axes.set_xlim(0, n + 1)
+        words = [f"stage {number + 1}" for number in range(len(sizes))]
+        axes.legend(
+            axes.lines, ["noise alone", *words], frameon=False, loc="upper right", fontsize=9.5
+        )
+        axes.set_xlabel("released numbers, largest first")
+        axes.set_ylabel("size, in standard\ndeviations of the noise")
+        grid(axes, "y")
+
+    return Picture("moments", 2.9, paint).inline()
+
+
+def draw_columns(names: Sequence[str], shares: FloatArray) -> str:
+    """Draw which share of what the model says comes from each column, the largest first.
+
+    Parameters
+    ----------
+    names : sequence of str
+    shares : array of shape (n_columns,)
+        Together 1.
+    """
+    order = np.argsort(-shares, kind="stable")
+    rows = _largest([names[place] for place in order], 100 * shares[order], "others")
+    return bars_picture("columns", rows, "share of what the model says (%)", percent=True)
+
+
+def draw_numbers(name: str, values: FloatArray, bounds: Sequence[float], words: str) -> str:
+    """Draw how numbers are spread between public bounds, and beyond.
+
+    Parameters
+    ----------
+    name : str
+        Of the picture.
+    values : array of shape (n,)
+    bounds : two floats
+    words : str
+        What the numbers are.
+    """
+
+    ends = min(bounds[0], values.min()), max(bounds[1], values.max())
+    return _histogram(name, values, np.linspace(*ends, _BINS + 1), bounds, words, "public points")
+
+
+def draw_shares(name: str, labels: Sequence[str], shares: FloatArray) -> str:
+    """Draw at which share of public points each label is given.
+
+    Parameters
+    ----------
+    name : str
+        Of the picture.
+    labels : sequence of str
+    shares : array of shape (n_labels,)
+        Of many labels the most frequent are drawn.
+    """
+    rows = _largest(labels, 100 * shares)
+    return bars_picture(name, rows, "public points with this label (%)", percent=True)
+
+
+def draw_curve(rounds: Sequence[int], curve: Sequence[float | None]) -> str:
+    """Draw agreement with the final student against queries, for the rounds that have one; it is
+    computed from public points and released labels, and is no accuracy.
+
+    Parameters
+    ----------
+    rounds : sequence of int
+        Queries of each.
+    curve : sequence of float or None
+        Share of the public pool, of one round at least.
+    """
+    known = [share is not None for share in curve]
+    totals, shares = np.cumsum(rounds), [100 * share for share in curve if share is not None]
+
+    def paint(axes: Any) -> None:
+        axes.plot(totals[known], shares, color=BLUE, linewidth=1.4, marker="o", clip_on=False)
+        axes.set_xlim(0, 1.04 * float(totals[-1]))
+        # from at most 90 %, so that small changes do not look like large ones
+        axes.set_ylim(min(90.0, 10 * np.floor(min(shares) / 10)), 100)
+        axes.set_xlabel("queries released")
+        axes.set_ylabel("agreement with the\nfinal student (% of the pool)")
+        integer_ticks(axes.xaxis)
+        grid(axes, "both")
+
+    return Picture("curve", 2.9, paint).inline()

@@ -1,1 +1,0 @@
-"""Pictures of released values, and the style that all pictures share."""

@@ -1,1 +1,0 @@
-"""Pictures and captions of what was asked, round by round."""
