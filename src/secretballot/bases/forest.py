@@ -141,15 +141,15 @@ def _gains(left: BoolArray, targets: IntArray, ends: IntArray) -> IntArray:
 
     Points are in the order of their nodes, which end at `ends[1:]`.
     """
-    left = left.astype(np.int64)
-    n_left = _sums(np.ones(len(left), dtype=np.int64), left, ends)
+    sides, each = left.astype(np.int64), np.ones((len(left), 1), dtype=np.int64)
+    n_left = _sums(each[:, 0], sides, ends)
     sizes = np.diff(ends)[:, None]
     n_right = sizes - n_left
     of_left, of_right = np.zeros((2, *n_left.shape), dtype=np.int64)
     for target in targets.T:
-        on_left = _sums(target, left, ends)
+        on_left = _sums(target, sides, ends)
         of_left += on_left**2
-        of_right += (_sums(target, np.ones((len(left), 1), dtype=np.int64), ends) - on_left) ** 2
+        of_right += (_sums(target, each, ends) - on_left) ** 2
     explained = 1 + of_left // np.maximum(n_left, 1) + of_right // np.maximum(n_right, 1)
     fits = (n_left >= LEAST_POINTS) & (n_right >= LEAST_POINTS)
     return np.where(fits, explained, 0)

@@ -93,8 +93,12 @@ class Link:
         """Return the logits of the frequencies of classes or labels, shape (n_columns,)."""
         logs: FloatArray = np.log(frequencies)
         if self.model_of is IntegerLabels:
-            return logs - np.log1p(-frequencies)
-        return logs - logs.mean() if self.competes else logs[1:] - logs[0]
+            logs -= np.log1p(-frequencies)
+        elif self.competes:
+            logs -= logs.mean()
+        else:
+            logs = logs[1:] - logs[0]
+        return logs
 
     def slopes(self, predicted: FloatArray) -> FloatArray:
         """Return the derivative of each prediction, over the linear function, in its shape."""

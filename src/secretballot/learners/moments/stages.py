@@ -343,10 +343,11 @@ class MomentStages:
         (n_labels,), as released counts tell."""
         n = len(self.target.classes) or len(self.target.labels)
         found: FloatArray = np.maximum(sums[0][:n] / self._count_weight, LEAST_COUNT)
-        if self.target.classes:
-            return found / found.sum()
-        n_records = max(self.counted(sums[:1])[1] if self.marks else 0.0, 2 * LEAST_COUNT)
-        return np.minimum(found, n_records - LEAST_COUNT) / n_records
+        n_records = float(found.sum())
+        if self.target.labels:
+            n_records = max(self.counted(sums[:1])[1], 2 * LEAST_COUNT)
+            found = np.minimum(found, n_records - LEAST_COUNT)
+        return found / n_records
 
     def counted(self, sums: Sequence[IntArray]) -> tuple[Coverage, float]:
         """Return how far the public points cover the records, and how many there are, as the marks
