@@ -592,8 +592,9 @@ def check_moments(document: dict[str, Any]) -> None:
     require(0 < stages <= 100, "There are no stages, or too many.")
     require(len(set(sigmas[-stages:])) == 1, "The noise of the stages differs.")
     of_labels = document["unit"] == "label"
-    # of classes a sum that counts them, for a fiftieth of the price, comes before the stages
-    counts = public["method"] == "record-moments" and not of_labels and "start" not in public
+    # but of a number a sum that counts, for a fiftieth of the price, comes before the stages
+    number = public["method"] == "record-moments-of-a-number"
+    counts = not (number or of_labels or "start" in public)
     require(len(sigmas) - stages == int(counts), "The sums are not one for each stage.")
     share = not counts or math.isclose(sigmas[0], math.sqrt(49 / stages) * sigmas[-1])
     require(share, "The noise of the counts is not that of their share of the price.")

@@ -1,6 +1,7 @@
 """Stages whose scales and trees follow from the sums before: as private as any, and made again."""
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import (
     LARGEST_COORDINATE,
     PROBABILITY_UNIT,
+    IntegerLabels,
     IntegerModel,
     Smoothed,
 )
@@ -66,6 +68,19 @@ def of(rows: list[tuple[int, ...]], persons: list[int] | None = None) -> Records
     table = np.array(rows, dtype=np.int64).reshape(-1, 4)
     ids = None if persons is None else np.array(persons, dtype=np.int64)
     return records_of(table[:, :3], table[:, 3], ids)
+
+
+def test_a_record_adds_one_bounded_vector_to_the_counts_of_labels() -> None:
+    weight = math.isqrt(BOUND**2 // 3)
+    model = IntegerLabels(np.zeros((2, 3), dtype=np.int64))
+    asked = Residuals(model, 1, BOUND, count_weight=weight)
+    # -1 is a label that is missing, and the largest none that is read
+    for labels in itertools.product((-1, 0, PROBABILITY_UNIT, 2**40), repeat=3):
+        rows = np.array([[2**40, -3]]), np.array([labels]), np.empty((1, 0), dtype=np.int64)
+        total = sum_of(Records(*rows), asked)
+        assert total[:3].tolist() == [weight * (one > 0) for one in labels]
+        assert not total[3:].any()
+        assert total @ total <= BOUND**2
 
 
 def test_the_second_stage_asks_something_else_by_what_the_first_released() -> None:
@@ -166,10 +181,7 @@ def test_what_a_stage_asks_follows_from_the_sums_and_the_pool_alone() -> None:
     counts = np.zeros(one.shape.coordinates, dtype=np.int64)
     counts[:2] = one.mark_weight * 15_000, one.mark_weight * 9000
     sums = [counts]
-    for _ in range(2):
-        total = rng.integers(-(10**8), 10**8, one.shape.coordinates)
-        total[-2:] = one.mark_weight * 3000, 0
-        sums.append(total)
+    for _ in range(3):
         asked, other = one.asked_after(sums), again.asked_after(sums)
         assert np.array_equal(asked.scales, other.scales)
         assert np.array_equal(asked.model.predictions(one.pool), other.model.predictions(one.pool))
@@ -180,7 +192,9 @@ def test_what_a_stage_asks_follows_from_the_sums_and_the_pool_alone() -> None:
         assert np.quantile(scaled, 1 - CLIPPED) == pytest.approx(cut, rel=0.01)
         assert asked.bound == one.bound
         assert (asked.scales != SCALE_UNIT).any()
-    assert one.asked_after([counts]).scales.tolist() == [SCALE_UNIT] * one.n_coordinates
+        total = rng.integers(-(10**8), 10**8, one.shape.coordinates)
+        total[-2:] = one.mark_weight * 3000, 0
+        sums.append(total)
 
 
 def test_the_last_weights_correct_what_trees_smoothed_and_are_no_model_by_themselves() -> None:

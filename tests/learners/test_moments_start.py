@@ -20,6 +20,7 @@ from secretballot.exceptions import ParameterError
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.training.point_digests import points_digest
+from secretballot.students.moment_fit import _Meant
 from secretballot.students.moment_links import classes_link
 from sessions import in_rounds, of_fit, sparse
 from tiny_sums import records_of, sum_of
@@ -301,10 +302,12 @@ def test_a_start_is_believed_unless_the_first_sums_clearly_speak_against_it() ->
     for part in (1.0, 0.0, -1.0):
         said = replace(fit, weights=part * fit.weights).predicted
         target, each = points.T @ said / len(points), np.ones(points.shape[1])
-        told = fit._believed_start(target, noise=1e-8 * each, n_records=1e6)
+        whole = np.ones((1, 1))
+        told = fit._believed_start(_Meant(target, 1e-8 * each, whole), n_records=1e6)
         kept.append(float(told.sum() / fit.weights.sum()))
         # where noise drowns the sums they speak against nothing
-        assert (fit._believed_start(target, noise=1e2 * each, n_records=1e6) == fit.weights).all()
+        drowned = _Meant(target, 1e2 * each, whole)
+        assert (fit._believed_start(drowned, n_records=1e6) == fit.weights).all()
     assert kept[0] == pytest.approx(1.0)
     assert kept[1] <= 0.5
     assert kept[2] == 0.0

@@ -189,3 +189,25 @@ def test_a_line_is_penalised_least_squares_with_the_second_moments_of_the_pool()
         w = np.linalg.solve(second + np.diag(penalty), moments)
         changes = (phi @ w) ** 2
     assert np.allclose(found, w, atol=1e-4 * np.abs(w).max())
+
+
+@pytest.mark.parametrize("link", [classes_link(2), labels_link(1), classes_link(4)])
+def test_a_shortened_moment_is_told_from_what_is_predicted(link: Link) -> None:
+    rng = np.random.default_rng(0)
+    k = link.n_columns
+    whole = rng.dirichlet(np.ones(max(2, k)), (2, 50))
+    before, now = whole[..., -k:]
+    lengths = rng.uniform(0.5, 3, 50)
+    for bound in (0.3, 1.0, 1e9):
+        counts, known = link.answers(before, lengths, bound)
+        # of more classes what is shortened answers to small changes alone
+        for shares in [whole[0]] if k > 1 and bound < 1e9 else whole:
+            moment = np.zeros(before.shape)
+            for place, share in enumerate(shares.T):
+                missed = np.eye(max(2, k))[place, -k:] - before
+                longest = lengths * np.linalg.norm(missed, axis=1)
+                moment += (share * np.minimum(1, bound / longest))[:, None] * missed
+            assert counts * shares[:, -k:] - known == pytest.approx(moment, abs=1e-9)
+        assert (counts > 0).all()
+        assert (counts <= 1).all()
+    assert link.answers(now, lengths, 1e9)[0] == pytest.approx(1)

@@ -6,9 +6,10 @@ trees in any process, on any machine and with any version of the libraries.
 
 import hashlib
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from secretballot._typing import BoolArray, IntArray
 
@@ -140,24 +141,26 @@ def _gains(left: BoolArray, targets: IntArray, ends: IntArray) -> IntArray:
 
     Points are in the order of their nodes, which end at `ends[1:]`.
     """
-    n_left = _sums(left.astype(np.int64), ends)
+    sides, each = left.astype(np.int64), np.ones((len(left), 1), dtype=np.int64)
+    n_left = _sums(each[:, 0], sides, ends)
     sizes = np.diff(ends)[:, None]
     n_right = sizes - n_left
     of_left, of_right = np.zeros((2, *n_left.shape), dtype=np.int64)
     for target in targets.T:
-        on_left = _sums(left * target[:, None], ends)
+        on_left = _sums(target, sides, ends)
         of_left += on_left**2
-        of_right += (_sums(target[:, None], ends) - on_left) ** 2
+        of_right += (_sums(target, each, ends) - on_left) ** 2
     explained = 1 + of_left // np.maximum(n_left, 1) + of_right // np.maximum(n_right, 1)
     fits = (n_left >= LEAST_POINTS) & (n_right >= LEAST_POINTS)
     return np.where(fits, explained, 0)
 
 
-def _sums(numbers: IntArray, ends: IntArray) -> IntArray:
-    """Return sums of consecutive rows, of shape (n_nodes, width)."""
-    before = np.zeros((len(numbers) + 1, numbers.shape[1]), dtype=np.int64)
-    np.cumsum(numbers, axis=0, out=before[1:])
-    return np.diff(before[ends], axis=0)
+def _sums(factors: IntArray, numbers: IntArray, ends: IntArray) -> IntArray:
+    """Return sums of consecutive rows, each times its factor, of shape (n_nodes, width)."""
+    places = np.arange(len(factors))
+    nodes: Any = sparse.csr_array((factors, places, ends), shape=(len(ends) - 1, len(factors)))
+    sums: IntArray = nodes @ numbers
+    return sums
 
 
 def _means(targets: IntArray, leaf: IntArray, parents: IntArray) -> IntArray:

@@ -121,12 +121,15 @@ class Moments(Method):
         """Return what a run on tables of these sizes would release, at which noise."""
         self.needs_delta()
         price, n_stages = self.price, RecordMomentsClassifier().n_stages
-        counts_first = self.kind == "class"
+        counts_first = self.kind != "number"
         # a record that is replaced moves a sum twice as far as one that comes or goes
         moved = 2 if self.spec.budget.relation == "replace-one" else 1
         left = 1 - COUNTS_SHARE if counts_first else 1
         sigma = moved * math.sqrt(n_stages / left) / gaussian_mu(price.epsilon, price.delta)
-        return self.quoted(sigma, sizes, {"n_stages": n_stages, "counts_first": counts_first})
+        terms: dict[str, Any] = {"n_stages": n_stages, "counts_first": counts_first}
+        if self.kind == "labels":
+            terms["labels"] = self.spec.data.target
+        return self.quoted(sigma, sizes, terms)
 
     def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
         """Return the learner of these settings."""

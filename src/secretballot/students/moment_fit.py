@@ -7,6 +7,7 @@ from the known noise: there is no step size, and nothing to tune.
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,6 +56,9 @@ class ReleasedMoments:
         What stands for the number of records: public, or released with noise.
     scales : ndarray of float64, shape (n_coordinates,)
         What coordinates were multiplied by.
+    bound : float, optional
+        To which each record's vector was shortened, in units of a coordinate times a residual;
+        none where a record alone was not.
     """
 
     sums: IntArray
@@ -62,6 +66,25 @@ class ReleasedMoments:
     unit: int
     n_records: float
     scales: FloatArray
+    bound: float | None = None
+
+
+class _Meant(NamedTuple):
+    """What released moments mean for the pool.
+
+    Attributes
+    ----------
+    target : ndarray of shape (n_coordinates, n_columns)
+        What the moments of the pool are to meet.
+    noise : ndarray of shape (n_coordinates,)
+        Variance of what noise adds to it.
+    counts : ndarray of shape (n_public, n_columns or 1)
+        By how much the moments at each point answer to a prediction.
+    """
+
+    target: FloatArray
+    noise: FloatArray
+    counts: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +139,8 @@ class MomentFit:
         n_cells : int
         counts : ndarray of float64, shape (n_public,), optional
             Given where the points are those of the records themselves: by how much each was shrunk.
-        frequencies : ndarray of float64, shape (n_classes,), optional
-            Of the classes, above 0, where they were released before.
+        frequencies : ndarray of float64, shape (n_classes,) or (n_labels,), optional
+            Of the classes or labels, above 0, where they were released before.
         """
         points = pool[:, : pool.shape[1] - n_cells] / UNIT
         variance = points.var(axis=0)
@@ -127,8 +150,7 @@ class MomentFit:
         prior[:-1] = np.maximum(prior[:-1], 1e-12)
         weights = np.zeros((points.shape[1], link.n_columns))
         if frequencies is not None:
-            logs, constant = np.log(frequencies), float(points[0, -1])
-            weights[-1] = (logs - logs.mean() if link.competes else logs[1:] - logs[0]) / constant
+            weights[-1] = link.levels(frequencies) / float(points[0, -1])
             prior[-1] = min(prior[-1], COUNTED_PRIOR)
         own = np.ones(len(pool)) if counts is None else counts
         return cls(pool, link, weights, 1 / prior, own, counts is None, is_start=True)
@@ -212,40 +234,31 @@ class MomentFit:
         Its moments on the pool meet the target, which is the released moment plus what the model so
         far has on the pool; but for the penalties, by which it stays where it was.
         """
-        points, n_public = self.points, len(self.pool)
-        shrunk = points * self.counts[:, None]
-        predicted, model = self.predicted, self.model
-        scale = UNIT * released.unit * released.n_records * released.scales
-        moments = released.sums / scale[:, None]
-        noise = (released.sigma / scale) ** 2
-        n_columns = self.link.n_columns
-        if self.link.competes:
-            # the exact sums over all classes are 0, so the mean over classes is noise alone
-            moments = moments - moments.mean(axis=1, keepdims=True)
-            noise *= 1 - 1 / n_columns
-        target = moments + shrunk.T @ predicted / n_public
+        points, predicted, model = self.points, self.predicted, self.model
+        meant = self._meant(released)
+        target, noise, counts = meant
         # from assumed figures first; then from the model that was found
-        link, squares = self.link, shrunk * points
+        link, squares = self.link, points**2
         slopes = np.full(predicted.shape, link.slope)
         variances = np.full(predicted.shape, link.variance)
         changes = CHANGED * variances
         start = self.weights
         # a level alone is that of released counts
         if self.is_start and start[:-1].any():
-            start = self._believed_start(target, noise, released.n_records)
+            start = self._believed_start(meant, released.n_records)
         added = np.zeros_like(predicted)
         if self.before is not None:
             logits = model.logits_of(self.before.predictions(self.pool))
             added = logits / (UNIT * WEIGHT_UNIT)
         for _ in range(1 + REFINEMENTS):
-            least = FLATTEST * link.slope * squares.mean(axis=0)
-            curvature = np.maximum(_mean_product(squares, slopes), least)
+            least = FLATTEST * link.slope * _mean_product(squares, counts)
+            curvature = np.maximum(_mean_product(squares, counts * slopes), least)
             uncertain = noise + self._sampling_variance(
-                shrunk**2, variances, changes, released.n_records
+                squares, counts**2 * variances, counts**2 * changes, released.n_records
             )
             penalty = uncertain * self.precision / curvature
             weights = link.weights_of(
-                MomentEquations(points, self.counts, target, penalty, start, added)
+                MomentEquations(points, counts, target, penalty, start, added)
             )
             now = replace(self, weights=weights).predicted
             slopes, variances = link.slopes(now), link.variances(now)
@@ -253,34 +266,41 @@ class MomentFit:
         precision = self.precision + curvature**2 / uncertain
         return replace(self, weights=weights, precision=precision, is_start=False)
 
-    def _believed_start(
-        self, target: FloatArray, noise: FloatArray, n_records: float
-    ) -> FloatArray:
+    def _meant(self, released: ReleasedMoments) -> _Meant:
+        """Return what moments mean that were released of what this model misses."""
+        points, predicted = self.points, self.predicted
+        counts = self.counts[:, None]
+        known = counts * predicted
+        if released.bound is not None:
+            lengths = np.linalg.norm(points * released.scales, axis=1)
+            counts, known = self.link.answers(predicted, lengths, released.bound)
+        scale = UNIT * released.unit * released.n_records * released.scales
+        moments = released.sums / scale[:, None]
+        noise = (released.sigma / scale) ** 2
+        if self.link.competes:
+            # the exact sums over all classes are 0, so the mean over classes is noise alone
+            moments = moments - moments.mean(axis=1, keepdims=True)
+            noise *= 1 - 1 / self.link.n_columns
+        return _Meant(moments + points.T @ known / len(points), noise, counts)
+
+    def _believed_start(self, meant: _Meant, n_records: float) -> FloatArray:
         """Return the weights of the start, or the part of them that the first target bears out.
 
         A start may be right, too sharp or wrong, and the released moments tell: by the start they
         are what it has on the pool, but for noise, sampling and what the weights may still move.
         Only released values are looked at.
-
-        Parameters
-        ----------
-        target : ndarray of shape (n_coordinates, n_columns)
-        noise : ndarray of shape (n_coordinates,)
-            Variance of what noise adds to the numbers of the target.
-        n_records : float
         """
-        shrunk = self.points * self.counts[:, None]
-        squares = shrunk * self.points
+        points, squares = self.points, self.points**2
+        target, noise, counts = meant
         likely = []
         for part in BELIEVED:
             said = replace(self, weights=part * self.weights).predicted
             variances = self.link.variances(said)
-            moved = _mean_product(squares, self.link.slopes(said)) ** 2 / self.precision
-            uncertain = self._sampling_variance(
-                shrunk**2, variances, CHANGED * variances, n_records
-            )
+            moved = _mean_product(squares, counts * self.link.slopes(said)) ** 2 / self.precision
+            sampled = counts**2 * variances
+            uncertain = self._sampling_variance(squares, sampled, CHANGED * sampled, n_records)
             spread = (noise + uncertain + moved)[:, None]
-            missed = (target - shrunk.T @ said / len(said)) ** 2
+            missed = (target - points.T @ (counts * said) / len(said)) ** 2
             likely.append(-float(np.sum(missed / spread + np.log(spread))) / 2)
         most = int(np.argmax(likely))
         # the whole start is kept unless a part of it is clearly likelier

@@ -24,6 +24,8 @@ LOGIT_PRIOR = 4.0
 LINE_PRIOR, LEVEL_PRIOR = 0.01, 1 / 12
 #: Variance that a linear model is assumed to leave.
 LINE_VARIANCE = 0.02
+#: Least answer of a moment to a prediction.
+LEAST_ANSWER = 0.01
 _NEWTON_STEPS = 100
 _LAST_STEPS = 3
 _SETTLED = 1e-12  # gain of the objective, below which a search ends
@@ -36,7 +38,7 @@ class MomentEquations:
     Attributes
     ----------
     points : ndarray of shape (n_public, n_coordinates)
-    counts : ndarray of shape (n_public,)
+    counts : ndarray of shape (n_public, n_columns or 1)
         How much each point counts; 1 in the mean where all count alike.
     target : ndarray of shape (n_coordinates, n_columns)
     penalty : ndarray of shape (n_coordinates,)
@@ -87,11 +89,61 @@ class Link:
         """Whether only differences between columns mean something."""
         return self.model_of is IntegerModel and self.n_columns > 1
 
+    def levels(self, frequencies: FloatArray) -> FloatArray:
+        """Return the logits of the frequencies of classes or labels, shape (n_columns,)."""
+        logs: FloatArray = np.log(frequencies)
+        if self.model_of is IntegerLabels:
+            logs -= np.log1p(-frequencies)
+        elif self.competes:
+            logs -= logs.mean()
+        else:
+            logs = logs[1:] - logs[0]
+        return logs
+
     def slopes(self, predicted: FloatArray) -> FloatArray:
         """Return the derivative of each prediction, over the linear function, in its shape."""
         if self.model_of is IntegerLine:
             return np.full_like(predicted, self.slope)
         return predicted * (1 - predicted)
+
+    def answers(
+        self, predicted: FloatArray, lengths: FloatArray, bound: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return by how much moments of vectors that are shortened answer to a prediction, of the
+        shape (n_public, n_columns or 1), and what they are at a point where the records are as
+        predicted, beyond the sum of what they miss: (n_public, n_columns).
+
+        What is unlikely is missed by more, and shortened by more. Of two classes the answer is
+        exact; of more classes it is that of small changes, and of labels it takes the others as
+        they are predicted.
+
+        Parameters
+        ----------
+        predicted : ndarray of shape (n_public, n_columns)
+        lengths : ndarray of shape (n_public,)
+            Of the coordinates.
+        bound : float
+            To which their products with residuals are shortened.
+        """
+        if self.model_of is IntegerLine:
+            return np.ones((len(predicted), 1)), predicted
+
+        def kept(squares: FloatArray) -> FloatArray:
+            """Return what is left of vectors whose residuals have these squared lengths."""
+            longest = np.maximum(lengths[:, None] * np.sqrt(squares), np.finfo(float).tiny)
+            return np.minimum(1.0, bound / longest)
+
+        spread = predicted * (1 - predicted)
+        if not self.competes:
+            others = spread.sum(axis=1, keepdims=True) - spread
+            absent, present = kept(predicted**2 + others), kept((1 - predicted) ** 2 + others)
+            return present * (1 - predicted) + absent * predicted, absent * predicted
+        own = kept(np.maximum(1 - 2 * predicted + np.sum(predicted**2, axis=1, keepdims=True), 0))
+        mean = np.sum(predicted * own, axis=1, keepdims=True)
+        changed = np.sum(predicted * (own * (1 - 2 * predicted) + predicted * mean), axis=1)
+        whole = np.maximum(spread.sum(axis=1), np.finfo(float).tiny)
+        counts = np.clip(changed / whole, LEAST_ANSWER, 1)[:, None]
+        return counts, predicted * (counts - own + mean)
 
     def variances(self, predicted: FloatArray) -> FloatArray:
         """Return the variance of a target around each prediction, in its shape."""
@@ -124,7 +176,7 @@ def number_link() -> Link:
 def _line_weights(asked: MomentEquations) -> FloatArray:
     """Return weights of shape (n_coordinates, 1), by penalised least squares."""
     points, penalty = asked.points, asked.penalty
-    weighted = points * asked.counts[:, None]
+    weighted = points * asked.counts
     second = weighted.T @ points / len(points)  # of the public points alone
     meant = asked.target - weighted.sum(axis=0)[:, None] / (2 * len(points))
     found: FloatArray = np.linalg.solve(
@@ -136,10 +188,12 @@ def _line_weights(asked: MomentEquations) -> FloatArray:
 def _logistic_weights(asked: MomentEquations) -> FloatArray:
     """Return weights of shape (n_coordinates, n_columns), where each column is by itself."""
     columns = range(asked.target.shape[1])
+    counts = np.broadcast_to(asked.counts, asked.before.shape)
     parts = [
         _binary_weights(
             replace(
                 asked,
+                counts=counts[:, [k]],
                 target=asked.target[:, [k]],
                 start=asked.start[:, [k]],
                 before=asked.before[:, [k]],
@@ -152,7 +206,7 @@ def _logistic_weights(asked: MomentEquations) -> FloatArray:
 
 def _binary_weights(asked: MomentEquations) -> FloatArray:
     """Return weights of shape (n_coordinates, 1), by Newton's method with backtracking."""
-    points, counts, penalty = asked.points, asked.counts, asked.penalty
+    points, counts, penalty = asked.points, asked.counts[:, 0], asked.penalty
     w0, aim, before = asked.start[:, 0], asked.target[:, 0], asked.before[:, 0]
 
     def objective(w: FloatArray, logits: FloatArray) -> float:
@@ -190,10 +244,10 @@ def _softmax_weights(asked: MomentEquations) -> FloatArray:
         logits = asked.before + points @ w
         logs = log_softmax(logits, axis=1)
         # log sum exp of a row is its first logit less that logit's log share
-        normaliser = (counts * (logits[:, 0] - logs[:, 0])).mean()
+        normaliser = (counts[:, 0] * (logits[:, 0] - logs[:, 0])).mean()
         moved = w - start
         value = normaliser - np.sum(w * asked.target) + np.sum(penalty[:, None] * moved**2) / 2
-        shares = counts[:, None] * np.exp(logs)
+        shares = counts * np.exp(logs)
         gradient = points.T @ shares / len(points) - asked.target + penalty[:, None] * moved
         return float(value), gradient.ravel()
 
@@ -211,7 +265,7 @@ def _softmax_weights(asked: MomentEquations) -> FloatArray:
         moved = flat.reshape(start.shape)
         change = points @ moved
         change = shares * (change - (shares * change).sum(axis=1, keepdims=True))
-        pulled = points.T @ (counts[:, None] * change) / len(points)
+        pulled = points.T @ (counts * change) / len(points)
         found: FloatArray = (pulled + penalty[:, None] * moved).ravel()
         return found
 

@@ -245,8 +245,9 @@ class MomentStages:
 
     @property
     def counts_first(self) -> bool:
-        """Whether the first sum counts the records of each class, and stages begin from that."""
-        return bool(self.target.classes) and self.counts is None and self.start is None
+        """Whether the first sum counts the records of each class or label, and stages begin from
+        that."""
+        return self.target.bounds is None and self.counts is None and self.start is None
 
     @property
     def sigmas(self) -> tuple[float, ...]:
@@ -289,7 +290,7 @@ class MomentStages:
     def _state_after(self, sums: Sequence[IntArray]) -> State:
         if self.start is None:
             terms = self.pool, self.target.link, self.counts
-            shares = self._frequencies(sums[0]) if self.counts_first and len(sums) else None
+            shares = self._frequencies(sums) if self.counts_first and len(sums) else None
             nothing = MomentFit.start(*terms, n_cells=len(self.levels), frequencies=shares)
         else:
             nothing = self.start.fit
@@ -298,20 +299,25 @@ class MomentStages:
         # columns. Once they are more than chance explains they would move the model for all, and
         # are left out from then on.
         poor = len(sums) > 0 and bool(self.marks) and self.counted(sums)[0].is_poor
-        alike = np.full(self.n_coordinates, SCALE_UNIT)
-        if not len(stages):
-            return State(nothing, nothing, poor, alike)
-        before, n_records = self.after(sums[:-1]), float(self.n_records or 0)
+        alike, n_records = np.full(self.n_coordinates, SCALE_UNIT), float(self.n_records or 0)
+        before = self.after(sums[:-1]) if len(stages) else State(nothing, nothing, poor, alike)
         only = before.covered_only or poor
-        if self.marks:
+        if self.marks and len(sums):
             coverage, n_records = self.counted(sums)
             if before.covered_only:
                 n_records *= 1 - coverage.uncovered
+        n_records = max(n_records, 1.0)
+        if not len(stages):
+            scales = self._scales_from(nothing, n_records, 0) if len(sums) else alike
+            return State(nothing, nothing, poor, scales)
         shape = self.n_coordinates, self.target.link.n_columns
         moments = sums[-1][: shape[0] * shape[1]].reshape(shape)
-        unit = self.units[len(stages) - 1]
-        n_records, scales = max(n_records, 1.0), before.scales / SCALE_UNIT
-        fit = before.base.after(ReleasedMoments(moments, self.sigma, unit, n_records, scales))
+        unit, scales = self.units[len(stages) - 1], before.scales / SCALE_UNIT
+        # a person's records are shortened together
+        alone = self.guarantee.unit == "record"
+        bound = self._rest / (UNIT * unit) if alone else None
+        released = ReleasedMoments(moments, self.sigma, unit, n_records, scales, bound)
+        fit = before.base.after(released)
         if only != before.covered_only:
             # sums over other records than from now on would pull the model to where those were
             return State(fit, nothing, only, alike)
@@ -319,16 +325,29 @@ class MomentStages:
             # numbers lose by trees on as many tables as they gain (docs/measurements.md)
             return State(fit, fit, only, alike)
         base = fit.smoothed(self.levels, len(stages))
-        noise = self.sigma / (UNIT * self.units[len(stages)] * n_records)
-        scaled = np.rint(base.scales(n_records, noise, CLIPPED) * SCALE_UNIT)
-        return State(fit, base, only, np.clip(scaled, 1, LARGEST_SCALE).astype(np.int64))
+        return State(fit, base, only, self._scales_from(base, n_records, len(stages)))
 
-    def _frequencies(self, counts: IntArray) -> FloatArray:
-        """Return the shares of the classes, of shape (n_classes,), as released counts tell."""
-        n_classes = len(self.target.classes)
-        found = np.maximum(counts[:n_classes] / self._rest, LEAST_COUNT)
-        shares: FloatArray = found / found.sum()
-        return shares
+    def _scales_from(self, base: MomentFit, n_records: float, stage: int) -> IntArray:
+        """Return what a stage, by its number from 0, multiplies coordinates by."""
+        noise = self.sigma / (UNIT * self.units[stage] * n_records)
+        scaled = np.rint(base.scales(n_records, noise, CLIPPED) * SCALE_UNIT)
+        return np.clip(scaled, 1, LARGEST_SCALE).astype(np.int64)
+
+    @property
+    def _count_weight(self) -> int:
+        """What a record adds to a count; it may have all labels."""
+        return math.isqrt(self._rest**2 // max(1, len(self.target.labels)))
+
+    def _frequencies(self, sums: Sequence[IntArray]) -> FloatArray:
+        """Return the shares of the records that each class or label has, of shape (n_classes,) or
+        (n_labels,), as released counts tell."""
+        n = len(self.target.classes) or len(self.target.labels)
+        found: FloatArray = np.maximum(sums[0][:n] / self._count_weight, LEAST_COUNT)
+        n_records = float(found.sum())
+        if self.target.labels:
+            n_records = max(self.counted(sums[:1])[1], 2 * LEAST_COUNT)
+            found = np.minimum(found, n_records - LEAST_COUNT)
+        return found / n_records
 
     def counted(self, sums: Sequence[IntArray]) -> tuple[Coverage, float]:
         """Return how far the public points cover the records, and how many there are, as the marks
@@ -346,7 +365,9 @@ class MomentStages:
         state = self.after(sums)
         marks = self.mark_weight, len(self.marks), state.covered_only
         if self.counts_first and not len(sums):
-            return Residuals(state.base.model, 1, self.bound, *marks, count_weight=self._rest)
+            return Residuals(
+                state.base.model, 1, self.bound, *marks, count_weight=self._count_weight
+            )
         unit = self.units[len(sums) - self.counts_first]
         return Residuals(state.base.model, unit, self.bound, *marks, state.scales)
 

@@ -132,7 +132,7 @@ def released_start(
     targets = summary.shares[:, 1:] if link.n_columns == 1 else summary.shares
     equations = MomentEquations(
         points,
-        summary.weights,
+        summary.weights[:, None],
         points.T @ targets / len(points),
         # noise of votes is added to the variance of a label
         nothing.precision * (1 + summary.noise / link.variance) / len(points),

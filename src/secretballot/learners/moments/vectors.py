@@ -45,8 +45,8 @@ class Residuals:
     scales : ndarray of int64, shape (n_coordinates,), optional
         By which coordinates are multiplied, in units of 1 / `SCALE_UNIT`; by default all are 1.
     count_weight : int
-        What a record adds to the integer of its class, one of the first, and nothing else but its
-        marks; 0 where it adds coordinates.
+        What a record adds to the integer of its class, or of each label that it has, of the first,
+        and nothing else but its marks; 0 where it adds coordinates.
     """
 
     model: LinearModel
@@ -230,7 +230,10 @@ def _products(part: Records, asked: Residuals, squared_bound: int) -> tuple[IntA
         ), residuals
     n_records = len(part.targets)
     counts = np.zeros((n_records, asked.model.weights.size), dtype=np.int64)
-    counts[np.arange(n_records), part.targets] = asked.count_weight
+    if part.targets.ndim == 1:
+        counts[np.arange(n_records), part.targets] = asked.count_weight
+    else:
+        counts[:, : part.targets.shape[1]] = asked.count_weight * (part.targets > 0)
     ones = np.ones((n_records, 1), dtype=np.int64)
     return counts, _without_marked(ones, part, asked)
 

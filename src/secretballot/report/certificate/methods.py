@@ -168,7 +168,7 @@ class _Sums(Settings):
         if not 0 < n_stages <= _MOST_STAGES or len(set(sigmas[-n_stages:])) > 1:
             yield f"There are more than {_MOST_STAGES} stages, or noise of several sizes."
         if len(sigmas) != n_counts + n_stages:
-            yield "The sums are not one for each stage, after counts where classes are counted."
+            yield "The sums are not one for each stage, after counts of classes or labels."
         elif n_counts and not math.isclose(sigmas[0], counts_scale(n_stages) * sigmas[-1]):
             yield "The noise of the counts is not that of their share of the price."
         if not self.mark_weight <= bound_of(shape) // 4:
@@ -251,6 +251,9 @@ class LabelsMoments(_SumsAlone):
 
     def n_columns(self, certificate: Any) -> int:
         return len(self.labels)
+
+    def n_counts(self, certificate: Any) -> int:
+        return 1
 
 
 class _Table(Settings):
