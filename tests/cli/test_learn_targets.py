@@ -250,7 +250,8 @@ def test_votes_of_teachers_stay_with_their_method_and_err_more(tmp_path: Path) -
 
 def test_what_a_dry_run_says_and_asks_is_what_the_run_does(files: Path) -> None:
     of_sums = learn(files, "labels", "--dry-run").stdout
-    assert "record-moments: 4 noisy sums over all records (the default for tables)" in of_sums
+    words = "counts of the labels and 4 noisy sums over all records (the default for tables)"
+    assert f"record-moments: {words}" in of_sums
     assert "times what one record can move" in of_sums
     assert "forecast" not in of_sums
     found = document_of(learn(files, "number", "--dry-run", "--json", method="pate"))
