@@ -157,12 +157,15 @@ def calibrate_label_gaussian(
     """
     n = check_count("queries", queries)
     chances = GaussianChances(sigma=1.0, n_teachers=n_teachers)
-    found = least_noise(budget, BinaryLabels(chances=chances, queries=n))
+    like = BinaryLabels(chances=chances, queries=n)
+    found, counts = least_noise(budget, like), calibrate_gaussian(budget, n)
     assert isinstance(found, BinaryLabels)
     assert isinstance(found.chances, GaussianChances)
     # where little noise keeps the budget delta goes up and down with sigma, and counts may need
     # less
-    return min(found.chances.sigma, calibrate_gaussian(budget, n))
+    sigma = found.chances.sigma
+    fits = counts < sigma and delta_upper([_scaled(like, counts)], budget.epsilon) <= budget.delta
+    return counts if fits else sigma
 
 
 def calibrate_argmax_gaussian(budget: PrivacyBudget, queries: int) -> float:
