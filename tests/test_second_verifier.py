@@ -53,7 +53,7 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import NoisyVotes, mechanism_in, shape_in
 from secretballot.exceptions import ParameterError
 from secretballot.publishing.release import write_release
-from secretballot.report.certificate.standing import FIXED_BLINDLY, FIXED_OR_PAID
+from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID
 from secretballot_verify import certificate, games, prices
 from secretballot_verify.__main__ import main as command_line
 

@@ -8,18 +8,14 @@ import pytest
 from dp_accounting import GaussianDpEvent
 from dp_accounting.pld import PLDAccountant
 
-from made_events import admits, counts_event, json_of, label_event, pure_event, sums_event
+from made_events import counts_event, label_event, pure_event, sums_event
 from secretballot.accounting import (
-    BasicFilter,
     PrivacyBudget,
     calibrate_vector_sum,
     delta_upper,
     epsilon_upper,
-    event_in,
-    price,
 )
 from secretballot.core.renyi import ORDERS, delta_of
-from secretballot.exceptions import ParameterError
 
 
 def noise(sigma: float) -> tuple[np.ndarray, np.ndarray]:
@@ -121,25 +117,3 @@ def test_more_of_anything_costs_more() -> None:
     assert delta_upper([sums_event(100.0, 900, 10**12)], 0.5) >= base
     assert delta_upper([sums_event(100.0, 900, 10), pure_event(0.01, 3)], 0.5) > base
     assert delta_upper([sums_event(2.0, 1, 10)], 0.5) > 0.1  # too little noise: Renyi alone
-
-
-def test_it_is_bought_from_a_ledger_filter() -> None:
-    event = sums_event(1000.0, 10_000, 10)
-    paid = price([event], delta=1e-6)
-    grant = ((event,), PrivacyBudget(paid.epsilon, 1e-6))
-    assert admits(BasicFilter(PrivacyBudget(1.0, 1e-5)), [], grant)
-
-
-def test_it_survives_json_and_refuses_nonsense() -> None:
-    event = sums_event(12.5, 400, 7, 2)
-    assert event_in(json_of(event)) == event
-    for broken in (
-        {"squared_sensitivity": 0},
-        {"squared_sensitivity": 10**19},
-        {"sigmas": [math.nan]},
-        {"sigmas": []},
-    ):
-        with pytest.raises(ParameterError):
-            event_in({**json_of(event), **broken})
-    with pytest.raises(ParameterError, match="squared_sensitivity"):
-        sums_event(1.0, 10**19, 1)

@@ -60,8 +60,8 @@ def test_laplace_labels_need_no_delta(counts: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--delta", "0"), "--delta is 0.*mechanism laplace"),
-        (("--delta", "0", "--mechanism", "vote-table"), "delta is 0.*mechanism laplace"),
+        (("--delta", "0"), "--delta is 0.*Laplace noise"),
+        (("--delta", "0", "--mechanism", "vote-table"), "delta is 0.*Laplace noise"),
         (("--n-queries", "201"), "201 queries"),
         (("--n-teachers", "99"), "a sum that is not the number of teachers"),
         (("--mechanism", "sparse-vector:release=counts"), "sparse-vector has no setting 'release'"),

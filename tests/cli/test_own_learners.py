@@ -30,7 +30,7 @@ def own_module(folder: Path, name: str) -> None:
     (folder / f"{name}_help.py").write_text("C = 3.0\n")
 
 
-def test_a_class_of_this_folder_teaches_and_learns(tmp_path: Path) -> None:
+def test_a_class_of_this_folder_teaches(tmp_path: Path) -> None:
     """The program as installed, which has no folder of its own among its modules; two workers."""
     write_files(tmp_path, 400)
     own_module(tmp_path, "stranger_model")
@@ -39,7 +39,7 @@ def test_a_class_of_this_folder_teaches_and_learns(tmp_path: Path) -> None:
     words = words_of_run(
         tmp_path,
         *("--n-teachers", "10", "--set", "n_jobs=2", "--teacher", "stranger_model:Mine"),
-        *("--student", "stranger_model:Mine", "--evaluate", str(tmp_path / "test.csv"), "--json"),
+        *("--evaluate", str(tmp_path / "test.csv"), "--json"),
         *("--epsilon", "200", "--total", "200,1e-2", "--confirm", "epsilon"),
         *("--set", "n_queries=60", "--set", "exclude=report"),
     )

@@ -3,13 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from patients import invoke, words_of_run, write_files
 from typer.testing import Result
 
 import secretballot as sb
-from secretballot_verify.__main__ import main as independent_verifier
 
 METHODS = {
     "moments": (),
@@ -54,23 +52,3 @@ def test_a_student_that_cannot_be_published_costs_nothing(
     assert "logistic regression, trees, forests, boosting" in words
     assert spent_in(files) == []
     assert not (files / "out/release").exists()
-
-
-@pytest.mark.parametrize("method", list(METHODS))
-def test_a_student_of_numbers_is_published_with_the_classes_of_the_file(
-    files: Path, method: str
-) -> None:
-    result = learn(files, *METHODS[method], "--student", "strict_learners:NumbersAlone")
-    assert result.exit_code == 0, result.stderr
-    release = files / "out" / "release"
-    assert independent_verifier([str(release)]) == 0
-    student = sb.load_student(release / "student.onnx")
-    page = (release / "report.html").read_text()
-    assert "NumbersAlone" in page
-    assert "NumberedClassesClassifier" not in page
-    labels = set(pd.read_csv(release / "labels.csv")["label"].dropna())
-    assert set(student.classes_.tolist()) <= labels
-    said = files / "said.csv"
-    told = invoke("predict", files / "out", files / "test.csv", "--out", said)
-    assert told.exit_code == 0, told.stderr
-    assert set(pd.read_csv(said)["label"]) <= labels

@@ -1,15 +1,12 @@
 """Confident labels: what short runs really cost, and their price beside those of labels."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 
-from exact_games.distributions import discrete_gaussian_distribution
-from exact_games.worlds import ScriptedNoise, all_counts, neighbouring_counts
+from exact_games.worlds import neighbouring_counts
 from made_events import admits, class_event, confident_event, counts_event, label_event
-from noisy_plans import confident
 from secretballot.accounting import (
     BinaryLabels,
     PrivacyBudget,
@@ -22,19 +19,8 @@ from secretballot.accounting import (
 )
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.students.confirmed import predicted_votes
-from sessions import labels_drawn
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
-ALPHA = 1e-6
-TAIL = 1e-9
-
-
-def drawn(mechanism, votes, noise, predicted=None):
-    return labels_drawn(mechanism, votes, ScriptedNoise(noise), predicted=predicted)[0]
-
-
-def price(mechanism, n_teachers, queries, epsilon, n_classes=2):
-    return delta_upper([mechanism.event(teacher_shape(queries, n_classes, n_teachers))], epsilon)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -45,108 +31,6 @@ def test_the_difference_from_any_prediction_moves_by_one_vote_at_most(n_classes)
         against = predicted_votes([predicted], (1, n_classes), 6)
         tops = [(votes - against).max(axis=1) for votes in (here, there)]
         assert np.abs(tops[0] - tops[1]).max() == 1
-
-
-# -- the price of short runs, enumerated
-# --------------------------------------------------------------------------------------------------
-
-
-def one_query(mechanism, row, laws, against=None):
-    """Return the chances of a refusal and of each label for one row of votes, by the mechanism's
-    own code under all noise that is listed."""
-    first, second = laws
-    classes = len(row)
-    draws = 1 if classes == 2 else classes
-    labels = np.array(list(itertools.product(second.support, repeat=draws)))
-    weights = np.prod([second.pmf[labels[:, i] - second.low] for i in range(draws)], axis=0)
-    chances = np.zeros(classes + 1)
-    top = max(row) if against is None else int((np.array(row) - against).max())
-    # the noise of the threshold matters by its side alone, the labels' noise only where it passes
-    for noise, chance in zip(first.support.tolist(), first.pmf, strict=True):
-        if top + noise >= mechanism.threshold:
-            continue
-        predicted = None if against is None else np.array([against])
-        assert drawn(mechanism, np.array([row]), [noise], predicted) == [-1]
-        chances[0] += chance
-    passing = next((n for n in first.support.tolist() if top + n >= mechanism.threshold), None)
-    if passing is None:
-        return chances
-    many = mechanism.changed(max_answers=len(labels))
-    rows = np.tile(row, (len(labels), 1))
-    script = np.concatenate([np.full(len(labels), passing), labels.ravel()])
-    found = np.array(drawn(many, rows, script))
-    passes = float(first.pmf[first.support >= passing].sum())
-    for label in range(classes):
-        chances[label + 1] = passes * float(weights[found == label].sum())
-    return chances
-
-
-def query_steps(mechanism, n_teachers, laws=None, classes=2):
-    """Return the outcome distributions of one query on all neighbouring votes."""
-    laws = laws or [
-        discrete_gaussian_distribution(sigma, 1e-11)
-        for sigma in (mechanism.threshold_sigma, mechanism.sigma)
-    ]
-    outcomes = {
-        tuple(row): one_query(mechanism, row, laws)
-        for row in all_counts(n_teachers, classes).tolist()
-    }
-    here, there = neighbouring_counts(n_teachers, classes)
-    pairs = {
-        (tuple(a), tuple(b)): (outcomes[tuple(a)], outcomes[tuple(b)])
-        for a, b in zip(here.tolist(), there.tolist(), strict=True)
-    }
-    return list(pairs.values())
-
-
-def true_delta(steps, queries, answers, epsilon):
-    """Return the exact delta of a run that stops at a number of queries or of answers, against an
-    adversary who chooses every query from all that was told."""
-    p = np.array([step[0] for step in steps])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        moves = np.where(p > 0, np.log(np.array([step[1] for step in steps])) - np.log(p), 0.0)
-    moves = np.where(np.isneginf(moves), -800.0, moves)
-    unlisted = np.maximum(0.0, 1 - p.sum(axis=1))
-
-    def value(x, left, most):
-        """Largest mean of (1 - x')_+ from log ratios x, an array."""
-        if not left or not most:
-            return np.maximum(0.0, -np.expm1(np.minimum(x, 700.0)))
-        after = (x[:, None, None] + moves).ravel()
-        refused = after.reshape(len(x), *moves.shape)[:, :, 0]
-        best = np.tile(unlisted, (len(x), 1))
-        best += p[:, 0] * merged(refused, left - 1, most)
-        for label in range(1, p.shape[1]):
-            told = after.reshape(len(x), *moves.shape)[:, :, label]
-            best += p[:, label] * merged(told, left - 1, most - 1)
-        return best.max(axis=1)
-
-    def merged(x, left, most):
-        distinct, where = np.unique(np.round(x, 10), return_inverse=True)
-        return value(distinct, left, most)[where].reshape(x.shape)
-
-    return float(value(np.array([epsilon]), queries, answers)[0])
-
-
-def test_short_runs_of_three_classes_keep_the_promise():
-    threshold_sigma, sigma = 1.5, 1.0
-    mechanism = confident(3, threshold_sigma, sigma, 1)
-    laws = [discrete_gaussian_distribution(s, 1e-9) for s in (threshold_sigma, sigma)]
-    steps = query_steps(mechanism, 4, laws, classes=3)
-    for epsilon in (0.5, 1.5):
-        true = true_delta(steps, 2, 1, epsilon)
-        promised = price(mechanism, 4, 2, epsilon, n_classes=3)
-        assert 0.2 * promised < true <= promised + 1e-7
-
-
-def test_too_little_noise_on_either_is_caught():
-    sound = confident(5, 3.0, 3.0, 3)
-    promised = price(sound, 8, 3, 0.5)
-    for less in ((1.0, 0.5), (0.5, 1.0), (0.7, 0.7)):
-        laws = [discrete_gaussian_distribution(3.0 * factor, 1e-11) for factor in less]
-        assert true_delta(query_steps(sound, 8, laws), 3, 3, 0.5) > 1.5 * promised
-    laws = [discrete_gaussian_distribution(3.0, 1e-11)] * 2
-    assert true_delta(query_steps(sound, 8, laws), 3, 3, 0.5) <= promised
 
 
 # -- prices

@@ -872,6 +872,15 @@ def test_confident_runs_cost_what_is_asked_and_what_is_answered():
     assert true_delta(weak, uses, 3, 1, 0.5) > 1.2 * promised
 
 
+def test_short_confident_runs_of_three_classes_cost_no_more_than_their_price():
+    terms = {"threshold": 3, "threshold_sigma": 1.5, "sigma": 1.0, "max_answers": 1}
+    mechanism, shape = CONFIDENT.model_copy(update=terms), votes(3, 4, 2)
+    steps, event = steps_of(mechanism, shape), mechanism.event(shape)
+    for epsilon in (0.5, 1.5):
+        promised = delta_upper([event], epsilon)
+        assert 0.2 * promised < true_delta(steps, [1, 1, 1, 0], 2, 1, epsilon) <= promised + 1e-7
+
+
 def sparse_game(factor=1.0, **change):
     terms = {**dict(SPARSE), **change}
     return SimpleNamespace(

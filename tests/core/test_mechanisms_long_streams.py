@@ -1,10 +1,9 @@
 """Streams of the length and noise that are used in earnest: attacks against the price.
 
-Adaptive games cannot be enumerated there, but some attacks can. Gaussian labels: one query asked
-again and again, so that the labels are binomial. The sparse vector: in every epoch `n` queries
-whose value rises by one at the neighbour, then one whose value falls, then queries that are
-withheld. How many epochs withhold the second kind first is binomial; all else is lumped together,
-which only weakens the attack: what it finds is really lost.
+Adaptive games cannot be enumerated there, but some attacks can: in every epoch `n` queries whose
+value rises by one at the neighbour, then one whose value falls, then queries that are withheld. How
+many epochs withhold the second kind first is binomial; all else is lumped together, which only
+weakens the attack: what it finds is really lost.
 """
 
 import itertools
@@ -13,13 +12,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from exact_games.distributions import discrete_gaussian_distribution, discrete_laplace_distribution
+from exact_games.distributions import discrete_laplace_distribution
 from exact_games.games import hockey_stick
-from made_events import label_event
 from secretballot.accounting import (
     PrivacyBudget,
     calibrate_sparse_vector,
-    delta_upper,
     epsilon_upper,
 )
 
@@ -63,22 +60,3 @@ def test_the_same_attack_breaks_noise_calibrated_for_fewer_abstentions():
     assert worst_delta(event.changed(abstentions=20), BUDGET.epsilon) > BUDGET.delta
     less = calibrate_sparse_vector(BUDGET, 5).changed(threshold_scale=2.0, query_scale=3.0)
     assert worst_delta(less, BUDGET.epsilon) > BUDGET.delta
-
-
-def repeated_label_delta(sigma, n_queries, epsilon):
-    """The worst query to repeat, over all distances of the vote from even."""
-    law, ones = discrete_gaussian_distribution(sigma), np.arange(n_queries + 1)
-    found = 0.0
-    for away in range(round(3 * sigma)):
-        p, q = (binom.pmf(ones, n_queries, float(law.at_least(away + side))) for side in (0, 1))
-        found = max(found, hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon))
-    return found
-
-
-@pytest.mark.parametrize(("n_queries", "sigma"), [(20, 16.0), (50, 24.5)])
-def test_one_query_repeated_loses_most_of_what_gaussian_labels_promise(n_queries, sigma):
-    # errata 3: no accountant can certify more than 8 % further labels at 50 queries, 1 % at 299
-    promised = delta_upper([label_event(sigma, n_queries, 250)], BUDGET.epsilon)
-    true = repeated_label_delta(sigma, n_queries, BUDGET.epsilon)
-    assert 0.6 * promised < true <= promised
-    assert repeated_label_delta(0.7 * sigma, n_queries, BUDGET.epsilon) > promised

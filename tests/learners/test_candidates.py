@@ -19,8 +19,7 @@ from secretballot.core import mechanisms, releasing
 from secretballot.core.exponential import least_quotient
 from secretballot.core.noise import ExactNoise
 from secretballot.learners import selection as room
-from secretballot.report.certificate.build import choice_fields
-from secretballot.report.certificate.standing import FIXED_BLINDLY, FIXED_OR_PAID
+from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID, choice_fields
 from secretballot.students import fit_student
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)

@@ -278,16 +278,6 @@ def test_texts_and_missing_cells_have_a_fixed_rule(container: Any, unnoised: Non
         assert apart == 2
 
 
-def test_sparse_and_dense_records_vote_alike(unnoised: None) -> None:
-    from scipy import sparse
-
-    rng = np.random.default_rng(0)
-    X, pool = (rng.integers(0, 2, (n, 6)).astype(float) for n in (50, 60))
-    y = np.arange(50) % 2
-    dense = counts(X, y, pool, basis=None)
-    assert np.array_equal(counts(sparse.csr_array(X), y, sparse.csr_array(pool), basis=None), dense)
-
-
 # -- users
 
 

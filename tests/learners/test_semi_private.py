@@ -347,11 +347,8 @@ def test_nonsense_is_refused_before_anything_is_spent(tmp_path: Path, settings, 
 # -- sizes
 
 
-def test_public_points_are_those_of_the_errata():
+def test_sizes_are_those_of_the_errata_and_one_record_less_is_too_few():
     assert [public_points_needed(d, 0.1, 0.05) for d in (1, 2, 3, 4)] == [1696, 2433, 3170, 3906]
-
-
-def test_private_records_satisfy_what_they_promise_and_one_less_does_not():
     for n_candidates, alpha, epsilon, moved in (
         (10, 0.1, 1.0, 1),
         (10**6, 0.01, 0.1, 2),

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -385,17 +386,13 @@ def test_of_two_processes_that_switch_one_draws(tmp_path: Path):
 
 def test_a_second_part_that_was_not_reserved_in_time_is_reserved_by_the_next_start(tmp_path: Path):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(labeler_module, "UniversalSession", _crash)
+        patch.setattr(labeler_module, "UniversalSession", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             fitted(tmp_path)
     assert len(ledger_at(tmp_path).history()) == 1
     labeler = fitted(tmp_path)
     assert len(ledger_at(tmp_path).history()) == 2
     assert labeler.ask_many(QUESTIONS).answered.all()
-
-
-def _crash(*_: Any, **__: Any) -> None:
-    raise KeyboardInterrupt
 
 
 # -- refusals
@@ -430,26 +427,21 @@ def test_nonsense_is_refused_in_a_sentence_and_nothing_is_spent(
     assert ledger.history() == []
 
 
-@pytest.mark.parametrize("room", [PrivacyBudget(0.99, 1e-6), PrivacyBudget(1.0, 9e-7)])
-def test_a_ledger_with_room_for_one_part_only_takes_neither(tmp_path: Path, room):
-    ledger = ledger_at(tmp_path, room)
-    with pytest.raises(
-        sb.BudgetError, match=r"this run would cost epsilon 1 and delta 1e-06; .*Nothing was spent"
-    ):
-        fitted(ledger=ledger)
-    assert ledger.history() == []
-
-
-def test_a_ledger_of_another_promise_or_another_way_of_adding_up_is_refused():
-    for terms, words in (
+@pytest.mark.parametrize(
+    ("terms", "words"),
+    [
+        ({"budget": PrivacyBudget(0.99, 1e-6)}, r"cost epsilon 1 and delta 1e-06; .*Nothing was"),
+        ({"budget": PrivacyBudget(1.0, 9e-7)}, r"cost epsilon 1 and delta 1e-06; .*Nothing was"),
         ({"relation": "add-remove"}, "replace-one"),
         ({"composition": "renyi"}, "add two prices up"),
-    ):
-        about: dict[str, Any] = {"relation": "replace-one"} | terms
-        ledger = Ledger.in_memory(dataset="registry", budget=PrivacyBudget(9.0, 1e-3), **about)
-        with pytest.raises((sb.ParameterError, sb.LedgerError), match=words):
-            fitted(ledger=ledger)
-        assert ledger.history() == []
+    ],
+)
+def test_a_ledger_that_does_not_take_both_parts_takes_neither(terms, words):
+    about: dict[str, Any] = {"budget": PrivacyBudget(9.0, 1e-3), "relation": "replace-one"} | terms
+    ledger = Ledger.in_memory(dataset="registry", **about)
+    with pytest.raises((sb.ParameterError, sb.LedgerError, sb.BudgetError), match=words):
+        fitted(ledger=ledger)
+    assert ledger.history() == []
 
 
 def test_a_plan_goes_on_only_with_the_settings_and_the_data_it_began_with(tmp_path: Path):

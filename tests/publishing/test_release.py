@@ -64,17 +64,6 @@ def test_a_student_is_fitted_by_name_or_unfitted(
         assert not hasattr(student, "classes_")
 
 
-def test_a_fitted_student_is_written_as_it_is(
-    tmp_path: Path, make_released: Make, points: np.ndarray
-) -> None:
-    released = make_released()
-    # of other labels: nobody would fit it so here
-    student = LogisticRegression().fit(points, points[:, 1] > 0)
-    written = write_release(tmp_path / "release", released, student=student, X_public=points)
-    loaded = load_student(written.path / "student.onnx")
-    assert np.array_equal(loaded.predict(points), student.predict(points))
-
-
 def test_a_student_that_only_this_process_knows_is_refused(
     tmp_path: Path, make_released: Make, points: np.ndarray
 ) -> None:
@@ -182,22 +171,6 @@ def test_trouble_on_the_way_leaves_nothing(
         assert os.strerror(errno.ENOSPC) in str(caught.value)
         assert "\n" not in str(caught.value)
     assert not names(tmp_path)
-
-
-def test_drafts_of_killed_runs_are_removed_and_nothing_else(
-    tmp_path: Path, make_released: Make
-) -> None:
-    (tmp_path / ".release-abcd1234" / "new").mkdir(parents=True)
-    (tmp_path / ".release-abcd1234" / "new" / "labels.csv").write_text("half")
-    kept = [".release-notes", ".other-abcd1234", "release-abcd1234", ".release-ABCD1234"]
-    for name in kept:
-        (tmp_path / name).mkdir()
-    (tmp_path / "goal").mkdir()
-    (tmp_path / "goal" / "mine.txt").write_text("keep")
-    (tmp_path / ".release-link1234").symlink_to(tmp_path / "goal")
-    write_release(tmp_path / "release", make_released())
-    assert names(tmp_path) == {*kept, "goal", ".release-link1234", "release"}
-    assert (tmp_path / "goal" / "mine.txt").read_text() == "keep"
 
 
 def test_a_release_that_a_killed_run_had_set_aside_comes_back(

@@ -10,12 +10,12 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
+    UNSEEN_TEACHERS,
     canonical_json,
     certificate_digest,
     describe_released,
     with_files,
 )
-from secretballot.report.certificate.standing import UNSEEN_TEACHERS
 
 Make = Callable[..., ReleasedLabels]
 FILE = {"sha256": "0" * 64, "bytes": 1}

@@ -26,7 +26,7 @@ from secretballot.core.mechanisms import (
 from secretballot.core.types import Guarantee, Sample, ScoreShape, VoteShape
 from secretballot.exceptions import CertificateError
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.standing import FIXED_BLINDLY, FIXED_OR_PAID
+from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID
 from secretballot.report.certificate.verify import verify_certificate
 
 Make = Callable[..., ReleasedLabels]
@@ -167,17 +167,6 @@ def test_every_lie_in_a_choice_is_caught(
     )
     assert [check.name for check in verification.failures] in (["choices"], ["fields"])
     assert words in verification.failures[0].detail
-
-
-def test_a_choice_of_no_known_event_is_refused(planned: Callable[..., dict[str, Any]]) -> None:
-    document = planned(choices=[STUDENT])
-    assert failed(renewed(document, choices=[STUDENT | {"events": [{"kind": "magic"}]}])) == {
-        "choices"
-    }
-    huge = json_of(counts_event(1e12, 10**6))
-    assert failed(renewed(document, choices=[STUDENT | {"events": [huge]}])) == {"choices"}
-    assert failed(renewed(document, choices={"0": STUDENT})) == {"fields"}
-    assert failed(renewed(document, choices=[STUDENT] * 101)) == {"fields"}
 
 
 def test_choices_that_take_long_to_price_are_bounded(

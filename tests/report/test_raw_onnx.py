@@ -9,7 +9,6 @@ import numpy as np
 import onnxruntime
 import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from secretballot.bases import KernelBasis, TableBasis
@@ -18,9 +17,9 @@ from secretballot.exceptions import DataError
 from secretballot.report.release.folder import ONNX_OF_RAW_COLUMNS, Usage
 from secretballot.report.student.export import converted_student, student_bytes
 from secretballot.report.student.load import OnnxStudent
-from secretballot.report.student.raw_columns import RawRows, encoded_width, refuse_long_vocabularies
+from secretballot.report.student.raw_columns import RawRows, refuse_long_vocabularies
 from secretballot.runs.tables import RunInputs
-from secretballot.students import MomentsStudent, NoisyCountsClassifier
+from secretballot.students import MomentsStudent
 
 
 def table(rows: int, seed: int) -> pd.DataFrame:
@@ -86,29 +85,6 @@ def test_a_model_of_moments_says_the_same_of_raw_cells_digit_by_digit(
     session = onnxruntime.InferenceSession(content)
     # a column of the name of an output keeps it
     assert [one.name for one in session.get_outputs()] == ["label_", "probabilities"]
-
-
-@pytest.mark.parametrize(
-    "student",
-    [
-        LogisticRegression(max_iter=500),
-        RandomForestClassifier(10, random_state=0),
-        NoisyCountsClassifier(),
-    ],
-    ids=lambda student: type(student).__name__,
-)
-def test_other_students_say_the_same_of_raw_cells(student: Any) -> None:
-    X = SCHEMA.encode(PUBLIC)
-    y = np.where(PUBLIC["age"].fillna(0) + 20 * PUBLIC["X"] > 50, "yes", "no")
-    if isinstance(student, NoisyCountsClassifier):
-        counts = 100.0 * (y == "yes") + 1.0
-        student.fit(X, counts, n_teachers=102, sigma=1.0, classes=["no", "yes"])
-    else:
-        student.fit(X, y)
-    loaded, other = converted_student(student, SCHEMA.to_json()), table(500, 4)
-    encoded = SCHEMA.encode(other)
-    assert (loaded.predict(other) == student.predict(encoded)).all()
-    assert loaded.predict_proba(other) == pytest.approx(student.predict_proba(encoded), abs=1e-9)
 
 
 def test_vectors_are_read_as_by_the_package() -> None:
@@ -197,9 +173,6 @@ KINDS_SCHEMA = Schema.from_json({"columns": KINDS}, public=KINDS_PUBLIC)
 
 def test_dates_texts_truth_values_and_lengths_of_time_are_read_as_by_the_package() -> None:
     document, schema = KINDS_SCHEMA.to_json(), KINDS_SCHEMA
-    assert [encoded_width(column) for column in document["columns"].values()] == [
-        len(column.feature_names) for column in schema.columns
-    ]
     student = student_of(schema, KINDS_PUBLIC)
     content = student_bytes(student, schema=document, rows=raw_rows_of(schema, KINDS_PUBLIC))
     same(OnnxStudent(content), student, schema, kinds_table(150, 6))
@@ -233,8 +206,6 @@ def test_hashed_texts_are_given_as_the_package_encodes_them() -> None:
     public = pd.DataFrame({"note": ["some pain", "no pain", "fever", "some fever"] * 5})
     spec = {"kind": "text", "encoding": "hashed", "width": 16}
     schema = Schema.from_json({"columns": {"note": spec}}, public=public)
-    (column,) = schema.to_json()["columns"].values()
-    assert encoded_width(column) == len(schema.feature_names)
     X = schema.encode(public)
     student = LogisticRegression().fit(X, [0, 1] * 10)
     rows = raw_rows_of(schema, public)

@@ -13,9 +13,8 @@ from test_forgeries import chosen, summed
 
 from made_certificates import renewed
 from secretballot.released import ReleasedLabels
-from secretballot.report.release.facts import Facts
 from secretballot.report.release.page import render_page
-from secretballot.report.release.words import sentences
+from secretballot.report.release.words import Facts, sentences
 
 Make = Callable[..., ReleasedLabels]
 HOSTILE = [

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-import secretballot_verify as second
 from made_certificates import changed, failed, renewed
 from made_events import (
-    class_event,
     counts_event,
     json_of,
     label_event,
@@ -19,7 +17,6 @@ from made_events import (
     sparse_event,
     stable_event,
 )
-from secretballot.accounting import Event
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.verify import verify_certificate
 
@@ -87,31 +84,6 @@ def test_a_forger_cannot_break_what_must_agree(
     make_binary: Make, changes: list[Any], check: str
 ) -> None:
     assert check in failed(forged(make_binary().certificate, *changes))
-
-
-@pytest.mark.parametrize(
-    ("event", "held"),
-    [
-        (class_event(60.0, 60), True),
-        (counts_event(60.0, 120), False),
-        (counts_event(60.0, 60), False),
-        (class_event(60.0, 59), False),
-        (class_event(61.0, 60), False),
-        (label_event(32.0, 60), False),
-    ],
-)
-def test_labels_of_three_classes_are_paid_for_as_such_or_as_counts(
-    make_voted: Make, event: Event, held: bool
-) -> None:
-    document = forged(
-        make_voted(("a", "b", "c"), scale=60.0).certificate, (("events",), [json_of(event)])
-    )
-    assert ("mechanism" not in failed(document)) == held
-    if held:
-        assert "noisy-votes" in second.certificate.check_mechanism(document)
-    else:
-        with pytest.raises(second.WrongError, match="not the mechanism's"):
-            second.certificate.check_mechanism(document)
 
 
 def test_more_queries_than_the_plan_are_refused_where_they_do_not_enter_the_price(

@@ -73,6 +73,7 @@ def test_a_key_of_another_dataset_learns_not_even_which_there_are(place: Place) 
         ]
         assert said[0]["detail"] == said[1]["detail"]
         assert client.get("/v1/datasets", headers=headers).json() == {"datasets": []}
+        assert client.get("/v1/key", headers=headers).json()["datasets"] == []
         problem(
             client.get("/v1/datasets/nothing/budget", headers=place.key(dataset="*")), "not-found"
         )

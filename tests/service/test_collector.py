@@ -63,49 +63,30 @@ def test_what_comes_while_a_group_is_answered_is_the_next_group_in_its_order() -
     assert isinstance(found[3], ProblemError)
 
 
-def test_more_than_may_wait_is_refused_at_once() -> None:
+def test_more_than_may_wait_is_refused_at_once_and_who_left_takes_no_place() -> None:
     recorder = Recorder()
 
-    async def ask() -> Any:
-        gathered = collector(recorder, most_waiting=3)
-        recorder.go.clear()
-        tasks = [asyncio.create_task(gathered.ask(0, 1))]
-        await recorder.begun()
-        tasks += [asyncio.create_task(gathered.ask(2, 3))]
-        await asyncio.sleep(0)
-        with pytest.raises(ProblemError) as refused:
-            await gathered.ask(4, 1)
-        recorder.go.set()
-        await asyncio.gather(*tasks)
-        await gathered.close()
-        return refused.value
-
-    assert asyncio.run(ask()).kind == "busy"
-    assert recorder.groups == [[0], [2]]
-
-
-def test_who_left_takes_no_place() -> None:
-    recorder = Recorder()
-
-    async def ask() -> int:
+    async def ask() -> list[int]:
         gathered = collector(recorder, most_waiting=3)
         recorder.go.clear()
         first = asyncio.create_task(gathered.ask(0, 1))
         await recorder.begun()
         left = asyncio.create_task(gathered.ask(2, 3))
         await asyncio.sleep(0)
+        with pytest.raises(ProblemError) as refused:
+            await gathered.ask(4, 1)
+        assert refused.value.kind == "busy"
         left.cancel()
         await asyncio.wait([left])
-        other = asyncio.create_task(gathered.ask(4, 3))
+        other = asyncio.create_task(gathered.ask(6, 3))
         await asyncio.sleep(0)
         recorder.go.set()
-        found = await other
-        await first
+        found = await asyncio.gather(first, other)
         await gathered.close()
         return found
 
-    assert asyncio.run(ask()) == 4
-    assert recorder.groups == [[0], [4]]
+    assert asyncio.run(ask()) == [0, 6]
+    assert recorder.groups == [[0], [6]]
 
 
 def test_nothing_queues_behind_a_group_that_hangs() -> None:

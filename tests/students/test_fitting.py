@@ -32,12 +32,6 @@ class Recorder(LogisticRegression):
         return super().fit(X, y)
 
 
-def test_rows_and_class_values_meet():
-    student = fit_student(Recorder(), POOL, released())
-    np.testing.assert_array_equal(student.X_, POOL[QUERIES])
-    assert student.y_.tolist() == ["yes" if x > 0 else "no" for x in POOL[QUERIES, 0]]
-
-
 @pytest.mark.parametrize("wrap", [pd.DataFrame, sparse.csc_matrix, lambda pool: pool.tolist()])
 def test_any_pool_gives_the_same_student(wrap):
     plain = fit_student(LogisticRegression(), POOL, released())

@@ -38,11 +38,6 @@ def test_any_classes_reach_a_learner_of_numbers_and_come_back(
     assert not hasattr(learner, "coef_")
 
 
-def test_what_takes_the_classes_itself_is_left_alone() -> None:
-    student = fit_student(LogisticRegression(), X, released(("no", "some", "all")), random_state=0)
-    assert type(student) is LogisticRegression
-
-
 def test_a_class_that_was_never_released_leaves_no_gap() -> None:
     student = fit_student(NumbersAlone(), X, released((0, 1, 2), ORDER // 2 * 2), random_state=0)
     assert student.classes_.tolist() == [0, 2]

@@ -5,7 +5,6 @@ import numpy as np
 from secretballot import _nearest_points
 from secretballot.bases import TableBasis
 from secretballot.students import RecordVotesStudent
-from secretballot.students.record_votes import _voted_points
 
 
 def voted(records, classes, points, k, basis, n_classes=2):
@@ -43,12 +42,6 @@ def test_probabilities_are_those_of_the_records():
     student = RecordVotesStudent().fit(points, noisy, sigma=10.0, votes_per_record=5)
     new = np.linspace(-1.8, 1.8, 19)[:, None]
     assert np.abs(student.predict_proba(new)[:, 1] - 1 / (1 + np.exp(-2 * new[:, 0]))).max() < 0.1
-
-
-def test_every_point_votes_at_others_where_there_are_enough():
-    coordinates = np.array([[0], [1], [10], [11]])
-    assert _voted_points(coordinates, 1).toarray().tolist() == np.eye(4)[[1, 0, 3, 2]].tolist()
-    assert _voted_points(coordinates, 4).toarray().sum() == 16
 
 
 def test_counts_that_are_all_noise_or_nothing_give_probabilities_all_the_same():

@@ -12,8 +12,6 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import secretballot as sb
 from secretballot.exceptions import ParameterError
-from secretballot.named_learners import CLASSIFIERS
-from secretballot.students.names import student_by_name
 from secretballot.students.trial import Teaching, try_student
 from strict_learners import LearnsAndNeverPredicts, NeverLearns, WantsCompany
 
@@ -29,12 +27,6 @@ class Noting(LogisticRegression):
     def fit(self, X: Any, y: Any) -> Any:
         self.seen.append((X, np.asarray(y)))
         return super().fit(X, y)
-
-
-@pytest.mark.parametrize("name", ["boosted", *CLASSIFIERS])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_named_students_pass(name: str, n_classes: int) -> None:
-    try_student(student_by_name(name), X, Teaching(NAMES[:n_classes], 100))
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ class ChannelFinding:
     verdict : Verdict
         Counts on the runs held out, and the certified bound.
     detected_in : str or None
-        Field that tells most; it is a finding only where the bound is.
+        Field that distinguishes most; it is a finding only where the bound is.
     same : int
         Other fields that distinguished exactly as it did.
     """

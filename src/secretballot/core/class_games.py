@@ -57,10 +57,12 @@ TOGETHER = (
 )
 MIRRORED_FROM = 40.0  # votes; from here on a law the other way round is nearly one of the lattice
 # by how much a spread law may exceed the largest moments of the lattice; the first that passes
-TOLERANCES = (0.015, 0.02, 0.03, 0.05)
+TOLERANCES = (0.015, 0.02, 0.03, 0.05, 0.07)
 SPREADS = np.concatenate([[0.0], np.geomspace(1e-3, 0.4, 48)])
 LEAST_RATIO = 0.1
-TILTS = (0.4, 0.8, 1.2)  # orders of moments over sigma, beside the variance
+# orders over sigma of the moments that laws are spread by, beside the variance; the last one for
+# games and for the divergences of orders up to it, and for those of orders above
+TILTS, USUAL_TILT, HIGH_TILT = (0.4, 0.8), 1.2, 1.45
 FIRST_SIDE = 0.25  # standard deviations, of the first squares
 SQUARES = 4096  # handled at a time
 USUAL_LAWS = 600  # that stand for the work of a game
@@ -69,8 +71,7 @@ LOSS_OF_SIGMA = 1.135
 
 MOMENT_ERROR = 1e-5  # relative; more than sums of 28 MAX_SIGMA terms lose of a moment
 MOST_ORDER = 1.5  # over sigma; beyond, divergences are those of counts
-# votes; below, divergences may be those of the whole lattice, and their margin
-LATTICE_SIGMA, LATTICE_MARGIN = 40.0, 1e-2
+LATTICE_MARGIN = 1e-2  # relative, of the divergences where the whole lattice is looked at
 
 
 class Noise:
@@ -147,7 +148,7 @@ class StepLaws:
 
 
 @functools.lru_cache(maxsize=32)
-def covering_laws(sigma: float) -> StepLaws | None:
+def covering_laws(sigma: float, tilt: float = USUAL_TILT) -> StepLaws | None:
     """Return laws that dominate one label of more than two classes, whatever the votes are.
 
     For every label and every convex function V from 1 down to at least 0, the largest mean of V
@@ -158,6 +159,9 @@ def covering_laws(sigma: float) -> StepLaws | None:
     ----------
     sigma : float
         Scale of the noise on each count, in votes.
+    tilt : float
+        Largest order, over sigma, of which moments are kept near those of the lattice: it changes
+        which laws are listed, never that they dominate.
 
     Privacy
     -------
@@ -172,9 +176,10 @@ def covering_laws(sigma: float) -> StepLaws | None:
     edge, deep = math.ceil(FAR * sigma), math.ceil(DEEP * sigma)
     if not _chance_beyond(noise, edge, deep) + LISTED_SLACK <= LEFT_OUT:
         return None
-    largest = _largest_moments(noise)
+    orders = [one * sigma for one in (*TILTS, tilt)]
+    largest = _largest_moments(noise, orders)
     for tolerance in TOLERANCES:
-        mesh = _Mesh.of(noise, edge, deep, largest * (1 + tolerance))
+        mesh = _Mesh.of(noise, edge, deep, orders, largest * (1 + tolerance))
         if _covers_lattice(mesh, noise, edge, deep):
             return _without_dominated(mesh)
     return None
@@ -188,25 +193,23 @@ def _chance_beyond(noise: Noise, edge: int, deep: int) -> float:
     return 2 * float(below[0]) + float(below[1]) + float(below[2]) ** 2
 
 
-def _ratio_moments(p: FloatArray, ratio: FloatArray, sigma: float) -> FloatArray:
+def _ratio_moments(p: FloatArray, ratio: FloatArray, orders: list[float]) -> FloatArray:
     """Return what moments of the ratios exceed 1 by, of shape (..., 7): of order 2, and of several
     orders in both directions. Outcomes are on the first axis."""
-    found = [(p * (ratio - 1) ** 2).sum(axis=0)]
-    log_r = np.log(ratio)
-    # orders follow sigma, so that the same part of the losses counts at each scale
-    for tilt in TILTS:
-        for a in (tilt * sigma, 1 - tilt * sigma):
+    found, log_r = [(p * (ratio - 1) ** 2).sum(axis=0)], np.log(ratio)
+    for order in orders:
+        for a in (order, 1 - order):
             found.append((p * (np.exp(a * log_r) - 1 - a * (ratio - 1))).sum(axis=0))
     return np.stack(found, axis=-1)
 
 
-def _largest_moments(noise: Noise) -> FloatArray:
+def _largest_moments(noise: Noise, orders: list[float]) -> FloatArray:
     """Return about the largest moments on the lattice; both directions have the same."""
     sigma = noise.sigma
     axis = np.arange(math.ceil(-4 * sigma), math.ceil(3 * sigma), max(1, int(sigma / 10)))
     u, w = (a.ravel() for a in np.meshgrid(axis, axis, indexing="ij"))
     p, log_r = noise.losses(u, w)
-    found: FloatArray = _ratio_moments(p, np.exp(log_r), sigma).max(axis=0)
+    found: FloatArray = _ratio_moments(p, np.exp(log_r), orders).max(axis=0)
     for i in range(1, len(found), 2):
         found[i : i + 2] = found[i : i + 2].max()
     return found
@@ -231,9 +234,11 @@ class _Mesh:
     closed: bool  # whether the laws the other way round are among them
 
     @classmethod
-    def of(cls, noise: Noise, edge: int, deep: int, most: FloatArray) -> "_Mesh":
-        """Return laws of the lattice, spread as far as their moments stay below `most`, of shape
-        (7,)."""
+    def of(
+        cls, noise: Noise, edge: int, deep: int, orders: list[float], most: FloatArray
+    ) -> "_Mesh":
+        """Return laws of the lattice, spread as far as their moments of these orders stay below
+        `most`, of shape (7,)."""
         sigma = noise.sigma
         mirrored = sigma >= MIRRORED_FROM
         across = math.sqrt(2) * sigma
@@ -251,7 +256,7 @@ class _Mesh:
         w = u + differences
         rim = edge + math.ceil(sigma)  # beyond, chances end in floats
         u, w = (np.clip(one, -rim, rim) for one in (u, w))
-        p, q = _spread_laws(noise, u.ravel(), w.ravel(), most)
+        p, q = _spread_laws(noise, u.ravel(), w.ravel(), orders, most)
         p, q = (np.moveaxis(one.reshape(3, *u.shape), 0, -1) for one in (p, q))
         p, q = _with_whole_sums(p, q)
         if mirrored:
@@ -283,7 +288,7 @@ def _place_between(knots: FloatArray, at: FloatArray) -> tuple[IntArray, FloatAr
 
 
 def _spread_laws(
-    noise: Noise, u: IntArray, w: IntArray, most: FloatArray
+    noise: Noise, u: IntArray, w: IntArray, orders: list[float], most: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return chances and those of the neighbour, of shape (3, n), the ratios spread about 1."""
     p, log_r = noise.losses(u, w)
@@ -291,7 +296,7 @@ def _spread_laws(
     ratio = 1 + change[:, :, None] * (1 + SPREADS)
     held = np.maximum(ratio, LEAST_RATIO)
     with np.errstate(over="ignore"):
-        fits = (_ratio_moments(p[:, :, None], held, noise.sigma) <= most).all(axis=-1)
+        fits = (_ratio_moments(p[:, :, None], held, orders) <= most).all(axis=-1)
     fits &= (ratio >= LEAST_RATIO).all(axis=0)
     fits[:, 0] = True
     spread = SPREADS[len(SPREADS) - 1 - fits[:, ::-1].argmax(axis=1)]
@@ -488,20 +493,17 @@ def _class_renyi(sigma: float, orders: tuple[float, ...]) -> FloatArray:
     a, found = np.array(orders), np.full(len(orders), math.inf)
     if not LEAST_SIGMA <= sigma <= MAX_SIGMA:
         return found
-    noise, edge, deep = Noise(sigma), math.ceil(FAR * sigma), math.ceil(DEEP * sigma)
-    held = a <= 1 + MOST_ORDER * sigma
-    # spread laws are loose at orders beyond those that they were spread by
-    listed = held & (a <= TILTS[-1] * sigma) if sigma < LATTICE_SIGMA else held
+    noise = Noise(sigma)
+    held, low = a <= 1 + MOST_ORDER * sigma, a <= USUAL_TILT * sigma
     if sigma < MIN_SIGMA:
-        listed = np.zeros_like(held)
-    laws = covering_laws(sigma) if listed.any() else None
-    if laws is not None:
-        found[listed] = _divergence_of(laws, noise, a[listed], LISTED_SLACK)
-    others = held & ~listed
-    if sigma < LATTICE_SIGMA and others.any():
         # another program, which tries other orders, finds what is charged kept as well
-        every = _laws_of_lattice(noise, edge, deep)
-        found[others] = (1 + LATTICE_MARGIN) * _divergence_of(every, noise, a[others], 0.0)
+        every = _laws_of_lattice(noise)
+        found[held] = (1 + LATTICE_MARGIN) * _divergence_of(every, noise, a[held], 0.0)
+        return found
+    for tilt, some in ((USUAL_TILT, held & low), (HIGH_TILT, held & ~low)):
+        laws = covering_laws(sigma, tilt) if some.any() else None
+        if laws is not None:
+            found[some] = _divergence_of(laws, noise, a[some], LISTED_SLACK)
     return found
 
 
@@ -520,8 +522,9 @@ def _divergence_of(laws: StepLaws, noise: Noise, orders: FloatArray, beside: flo
     return found
 
 
-def _laws_of_lattice(noise: Noise, edge: int, deep: int) -> StepLaws:
+def _laws_of_lattice(noise: Noise) -> StepLaws:
     """Return all laws of the lattice but for the far ones, one way round."""
+    edge, deep = math.ceil(FAR * noise.sigma), math.ceil(DEEP * noise.sigma)
     axis = np.arange(-edge, edge + 1)
     u, w = (one.ravel() for one in np.meshgrid(axis, axis, indexing="ij"))
     near = np.maximum(u, w) >= -deep

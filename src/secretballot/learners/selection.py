@@ -55,8 +55,8 @@ from secretballot.report.certificate.build import (
     certificate_of,
     choice_fields,
     describe_released,
+    with_choices_named,
 )
-from secretballot.report.certificate.standing import with_choices_named
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.students import HypothesisStudent
 from secretballot.teachers.records import right_units

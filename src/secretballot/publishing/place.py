@@ -20,9 +20,8 @@ from secretballot.drafts import (
 )
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.report.certificate.build import check_digest
-from secretballot.report.certificate.fields import read_certificate
+from secretballot.report.certificate.fields import read_certificate, regular_digest
 from secretballot.report.certificate.models import CERTIFICATE_FILE, LISTED_FILES
-from secretballot.report.certificate.regular_files import regular_digest
 from secretballot.report.certificate.release_files import BEGINNINGS, MAX_TOTAL
 
 # in a draft: the release that is being made, and an earlier one that stepped aside

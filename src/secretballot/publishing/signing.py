@@ -6,9 +6,8 @@ from typing import Any
 
 from secretballot.drafts import draft_file, put_in_place, write_new
 from secretballot.exceptions import CertificateError, DataError
-from secretballot.report.certificate.fields import certificate_bytes, certificate_in
+from secretballot.report.certificate.fields import certificate_bytes, certificate_in, named
 from secretballot.report.certificate.models import CERTIFICATE_FILE
-from secretballot.report.certificate.regular_files import named
 from secretballot.report.certificate.signature import (
     SIGNATURE_FILE,
     ed25519,

@@ -33,12 +33,8 @@ _WIDTH = 5.0  # inches; 360 units of SVG, about the width of a telephone
 _DOTS_PER_INCH = 200
 _LONGEST_NAME = 16
 _MOST_BARS = 12
-_NAMED_SHARE = 22  # percent of the bar that a name and a number need
 _BINS = 32
 _SMALLEST = 0.01  # on the axis of moments; a number that came out as 0 is drawn there
-_STAGE_COLOURS = (BLUE, ORANGE, INK)
-#: What a release is of all that its account counts as spent.
-_NAMES_OF_SUMS = {"basic": "this", "renyi": "so far"}
 _STYLE = {
     "svg.fonttype": "none",
     "font.family": ["DejaVu Sans"],
@@ -231,13 +227,12 @@ def draw_budget(certificate: Mapping[str, Any]) -> str:
         for row, key in enumerate(kinds):
             # a Renyi filter prices all releases together: there is no part of this one alone
             own = min(certificate[key], spent[key]) if plain_sum else spent[key]
-            left = max(0.0, budget[key] - spent[key])
-            parts = (
-                ("earlier", spent[key] - own, SLATE, INK),
-                (_NAMES_OF_SUMS[composition["kind"]], own, BLUE, "white"),
-                ("left", left, "white", INK),
-            )
-            _draw_stacked_bar(axes, row, [(*part, 100 * part[1] / budget[key]) for part in parts])
+            left, start = max(0.0, budget[key] - spent[key]), 0.0
+            # earlier, this one, left: the caption says how much each is
+            for amount, colour in ((spent[key] - own, SLATE), (own, BLUE), (left, "white")):
+                share = 100 * amount / budget[key]
+                axes.barh(row, share, 0.62, start, color=colour, edgecolor=INK, linewidth=0.8)
+                start += share
         axes.set_yticks(range(len(kinds)), kinds)
         axes.set_xlim(0, 100)
         axes.set_xlabel("share of the dataset's budget (%)")
@@ -245,20 +240,6 @@ def draw_budget(certificate: Mapping[str, Any]) -> str:
         axes.tick_params(axis="y", length=0)
 
     return Picture("budget", 0.75 + 0.5 * len(kinds), paint).inline()
-
-
-def _draw_stacked_bar(axes: Any, row: int, parts: list[tuple[str, float, str, str, float]]) -> None:
-    """Draw one bar of parts (name, amount, colour, ink, percent), named where there is space."""
-    start = 0.0
-    for name, amount, colour, ink, share in parts:
-        if share > 0:
-            axes.barh(
-                row, share, left=start, height=0.62, color=colour, edgecolor=INK, linewidth=0.8
-            )
-        if share >= _NAMED_SHARE:
-            words = f"{name} {number_text(float(f'{amount:.3g}'))}"
-            axes.text(start + share / 2, row, words, ha="center", va="center", color=ink)
-        start += share
 
 
 def draw_votes(released: ReleasedLabels) -> str:
@@ -372,11 +353,8 @@ def draw_moments(terms: Mapping[str, Any]) -> str:
             axes.plot(
                 places,
                 np.maximum(size, _SMALLEST),
-                color=_STAGE_COLOURS[number % len(_STAGE_COLOURS)],
-                linewidth=2.0 if number == 0 else 1.6,
-                linestyle=("-", "-.", ":")[number // len(_STAGE_COLOURS) % 3],
-                marker="o" if n <= 60 else "",
-                markersize=2.5,
+                color=(BLUE, ORANGE, INK)[number % 3],
+                linestyle=("-", "-.", ":")[number // 3 % 3],
             )
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(lambda value, _: number_text(value))

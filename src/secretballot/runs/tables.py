@@ -197,7 +197,8 @@ class RunInputs:
         )
         frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in raw})
         cells = {one.name: _graph_cells(one, frame[one.name]) for one in self.schema.features}
-        return RawRows(cells, self.schema.encode(frame, role=PUBLIC))
+        columns = [one.name for one in self.schema.features for _ in one.feature_names]
+        return RawRows(cells, self.schema.encode(frame, role=PUBLIC), columns)
 
     def _read_private(
         self, place: Path | str, vault: Path | None, rows: PrivateRows

@@ -156,4 +156,5 @@ class AuditRows(BaseModel):
 class KeyDocument(ApiKey):
     """What the key may do, and what it has asked."""
 
+    datasets: tuple[str, ...] = Field(description="Of this service; may be none")
     asked: dict[str, int] = Field(description="New questions so far, by dataset")

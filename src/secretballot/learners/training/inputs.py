@@ -313,21 +313,17 @@ def check_same_columns(X: Any, X_public: Any, *, known: str = "X_public") -> Non
     """
     if hasattr(X, "columns") and hasattr(X_public, "columns"):
         private, public = list(X.columns), list(X_public.columns)
-        if private != public:
-            missing = _not_among(public, private)
-            extra = _not_among(private, public)
-            if not missing and not extra and len(private) == len(public):
-                raise DataError(
-                    f"X and {known} have the same columns in another order; give both in the"
-                    " same order."
-                )
-            # of a table without a header the "names" are the cells of its first record, so they are
-            # not shown beside names that are missing
-            odd = [f"misses {name_columns(list(map(str, missing)))}"] if missing else []
-            named = f"{len(extra)} columns" if missing else name_columns(list(map(str, extra)))
-            odd += [f"has {named} that {known} does not have"] if extra else []
-            raise DataError(f"X {' and '.join(odd)}; give both the same columns in the same order.")
-    elif n_columns(X) != n_columns(X_public):
+        if private == public:
+            return
+        missing, extra = _not_among(public, private), _not_among(private, public)
+        # of a table without a header the "names" are the cells of its first record, so they are
+        # not shown beside names that are missing
+        odd = [f"misses {name_columns(list(map(str, missing)))}"] if missing else []
+        named = f"{len(extra)} columns" if missing else name_columns(list(map(str, extra)))
+        odd += [f"has {named} that {known} does not have"] if extra else []
+        said = " and ".join(odd or [f"has the columns of {known} in another order"])
+        raise DataError(f"X {said}; give both the same columns in the same order.")
+    if n_columns(X) != n_columns(X_public):
         raise DataError(
             f"X has {n_columns(X)} columns and {known} {n_columns(X_public)}; they must have"
             " the same."

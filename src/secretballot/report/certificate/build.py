@@ -10,8 +10,10 @@ import functools
 import hashlib
 import json
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files as resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from secretballot._validation import Relation, Unit, check_count, check_relation
 from secretballot.accounting import delta_upper
 from secretballot.exceptions import CertificateError, Parameter, ParameterError
 from secretballot.report.certificate.labels_file import class_value, labels_digest
+from secretballot.report.certificate.methods import EXPONENTIAL, RECORD_VOTES, SUMS
 from secretballot.report.certificate.models import (
     FORMAT,
     VERSION,
@@ -29,15 +32,25 @@ from secretballot.report.certificate.models import (
     certificate_of_json,
 )
 from secretballot.report.certificate.plan_checks import check_choices, check_plan
-from secretballot.report.certificate.standing import (
-    UNSEEN_TEACHERS,
-    standing_assumptions,
-    standing_limits,
-    with_choices_named,
-)
 
 if TYPE_CHECKING:  # it draws, and certificates are public
     from secretballot.core.releasing import AccountFacts, Released
+
+
+# The sentences of every certificate of a method: what was assumed, and what was not protected.
+_TEXT: dict[str, Any] = tomllib.loads(
+    resources("secretballot.report.certificate").joinpath("standing.toml").read_text("utf-8")
+)
+_WITHOUT_TEACHERS = {
+    EXPONENTIAL: "choice",
+    RECORD_VOTES: "record_votes",
+    **dict.fromkeys(SUMS, "sums"),
+}
+_BLINDLY = " and every parameter of the mechanism were fixed without looking at private data."
+_OR_PAID = _TEXT["or_paid"]
+(FIXED_BLINDLY,) = (line for line in _TEXT["teachers"] if line.endswith(_BLINDLY))
+FIXED_OR_PAID = FIXED_BLINDLY.removesuffix(".") + _OR_PAID
+UNSEEN_TEACHERS: str = _TEXT["unseen"]
 
 
 def canonical_json(value: object) -> str:
@@ -351,3 +364,34 @@ def _version_of(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "unknown"
+
+
+def standing_assumptions(method: str, unit: str = "record") -> list[str]:
+    """Return what is assumed of every release of a method, for a unit."""
+    lines: list[str] = _TEXT[_WITHOUT_TEACHERS.get(method, "teachers")]
+    if method in SUMS and unit == "label":
+        return [_TEXT["sums_of_labels"], *lines[1:]]
+    return lines
+
+
+def standing_limits(method: str, unit: str) -> list[str]:
+    """Return what no release of a method protects, for a unit."""
+    vault = "vault_without_teachers" if method in _WITHOUT_TEACHERS else "vault"
+    first, *rest = _TEXT["not_protected"]
+    more = [_TEXT["public_features"]] if unit == "label" else []
+    return [first, _TEXT[vault], *rest, *more]
+
+
+def with_choices_named(assumptions: Sequence[str]) -> list[str]:
+    """Return the assumptions of a release whose parameters were partly chosen, at a price."""
+    return [
+        line.removesuffix(".") + _OR_PAID if line.endswith(_BLINDLY) else line
+        for line in assumptions
+    ]
+
+
+def contradict_choices(assumptions: Sequence[str], *, chosen: bool) -> bool:
+    """Return whether assumptions say that something was chosen where nothing is listed, or the
+    other way round."""
+    paid = any(line.endswith(_OR_PAID) for line in assumptions)
+    return paid != chosen or (chosen and any(line.endswith(_BLINDLY) for line in assumptions))

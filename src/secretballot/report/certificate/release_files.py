@@ -14,6 +14,7 @@ import numpy as np
 from secretballot._typing import IntArray
 from secretballot._validation import FARTHEST, MOST_ROWS
 from secretballot.exceptions import CertificateError
+from secretballot.report.certificate.fields import named, read_regular, regular_digest
 from secretballot.report.certificate.labels_file import (
     ABSTAINED,
     class_text,
@@ -33,7 +34,6 @@ from secretballot.report.certificate.models import (
     Certificate,
     certificate_of_json,
 )
-from secretballot.report.certificate.regular_files import named, read_regular, regular_digest
 from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE_FILE
 from secretballot.report.certificate.terms import Terms, stated
 from secretballot.report.wording import count_text

@@ -13,24 +13,28 @@ from pathlib import Path
 from typing import Any
 
 from secretballot.exceptions import CertificateError, Parameter, ParameterError
-from secretballot.report.certificate.fields import certificate_bytes, certificate_in
+from secretballot.report.certificate.fields import (
+    certificate_bytes,
+    certificate_in,
+    named,
+    read_regular,
+)
 from secretballot.report.certificate.models import CERTIFICATE_FILE
-from secretballot.report.certificate.regular_files import named, read_regular
 from secretballot.report.extras import require_extra
 
 SIGNATURE_FILE, SIGNATURE_BYTES = "certificate.sig", 64
 _LONGEST_KEY = 10_000  # bytes of a key file
 
 
-def check_signature(document: Mapping[str, Any], folder: Path, public: Any) -> str:
+def check_signature(document: Mapping[str, Any], folder: Path | None, public: Any) -> str:
     """Return a sentence once the certificate in a folder is signed with a key.
 
     Parameters
     ----------
     document : mapping
         What was read of the certificate.
-    folder : Path
-        Where it lies.
+    folder : Path or None
+        Where it lies, if that is known.
     public : Ed25519PublicKey
         As `read_public_key` returns it.
 
@@ -41,8 +45,11 @@ def check_signature(document: Mapping[str, Any], folder: Path, public: Any) -> s
     DataError
         If a file cannot be read.
     """
-    if not os.path.lexists(folder / SIGNATURE_FILE):
-        raise CertificateError(f"There is no {SIGNATURE_FILE}: nobody has signed this release.")
+    if folder is None or not os.path.lexists(folder / SIGNATURE_FILE):
+        raise CertificateError(
+            f"There is no {SIGNATURE_FILE} beside {CERTIFICATE_FILE}: nobody has signed this"
+            " release, or another file was given."
+        )
     signature = read_regular(folder / SIGNATURE_FILE, _LONGEST_KEY)
     text = certificate_bytes(folder / CERTIFICATE_FILE)
     invalid = require_extra("cryptography.exceptions", "sign").InvalidSignature

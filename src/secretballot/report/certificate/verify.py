@@ -24,7 +24,7 @@ from secretballot.core.mechanisms import (
 from secretballot.core.sampler import draws_wrong_noise
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import CertificateError, SecretBallotError
-from secretballot.report.certificate.build import check_digest
+from secretballot.report.certificate.build import check_digest, contradict_choices
 from secretballot.report.certificate.fields import check_format, read_certificate
 from secretballot.report.certificate.methods import TABLES
 from secretballot.report.certificate.models import (
@@ -53,7 +53,6 @@ from secretballot.report.certificate.signature import (
     check_signature,
     read_public_key,
 )
-from secretballot.report.certificate.standing import contradict_choices
 from secretballot.report.certificate.terms import SLACK, Terms, check_integers
 from secretballot.report.wording import count_text
 
@@ -209,7 +208,7 @@ def verify_certificate(
         checks += [_check_made(name, look, read) for name, look in _OPTIONAL if name in document]
     if key is not None:
         checks.append(
-            _check_made("signature", lambda _: _checked_signature(document, beside, public), read)
+            _check_made("signature", lambda _: check_signature(document, beside, public), read)
         )
     signed = beside is not None and os.path.lexists(beside / SIGNATURE_FILE)
     unasked = (_NO_KEY,) if signed and key is None else ()
@@ -239,14 +238,6 @@ class _Read:
     @cached_property
     def terms(self) -> Terms:
         return Terms(self.certificate)
-
-
-def _checked_signature(document: Mapping[str, Any], folder: Path | None, public: Any) -> str:
-    if folder is None:
-        raise CertificateError(
-            f"The signature lies beside {CERTIFICATE_FILE}; give that file, or its folder."
-        )
-    return check_signature(document, folder, public)
 
 
 _NO_KEY = (

@@ -32,9 +32,8 @@ from secretballot.report.certificate.release_files import (
 )
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.metrics import Metrics, TableMetrics
-from secretballot.report.release.facts import Facts
 from secretballot.report.release.page import render_page
-from secretballot.report.release.words import template, text_of
+from secretballot.report.release.words import Facts, template, text_of
 from secretballot.report.student.export import student_bytes
 from secretballot.report.student.raw_columns import RawRows
 
@@ -301,7 +300,7 @@ def write_files(
             X_public=X_public,
             files_written=written.files | later,
             curve=curve,
-            schema=schema,
+            columns=() if job.raw_rows is None else job.raw_rows.columns,
             metrics=metrics,
         )
         written.attempt(folder / REPORT_FILE, "the report, for people", lambda: page().encode())
@@ -329,10 +328,7 @@ def write_files(
 
 def _date_files(folder: Path, issued: str) -> None:
     """Give files and folder the time of the certificate; when they were written stays unknown."""
-    try:
-        moment = datetime.fromisoformat(issued).timestamp()
-    except (ValueError, OverflowError):
-        return  # a certificate of a stranger's making
+    moment = datetime.fromisoformat(issued).timestamp()
     for path in (*folder.iterdir(), folder):
         os.utime(path, (moment, moment))
 

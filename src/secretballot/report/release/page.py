@@ -9,7 +9,7 @@ from markupsafe import Markup
 from secretballot._typing import FloatArray
 from secretballot.bases import TableBasis
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable, labels_of_table
-from secretballot.report.certificate.standing import UNSEEN_TEACHERS
+from secretballot.report.certificate.build import UNSEEN_TEACHERS
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.metrics import Metrics, TableMetrics
 from secretballot.report.pictures import (
@@ -23,9 +23,7 @@ from secretballot.report.pictures import (
     draw_votes,
     released_sizes,
 )
-from secretballot.report.release.facts import Facts, answers_to_draw
-from secretballot.report.release.words import say, template
-from secretballot.report.student.raw_columns import encoded_width
+from secretballot.report.release.words import Facts, answers_to_draw, say, template
 
 
 def render_page(
@@ -35,7 +33,7 @@ def render_page(
     X_public: Any = None,
     files_written: Mapping[str, str] | None = None,
     curve: Sequence[float | None] = (),
-    schema: Mapping[str, Any] | None = None,
+    columns: Sequence[str] = (),
     metrics: Metrics | TableMetrics | None = None,
 ) -> str:
     """Return the report of a release as one HTML page that needs nothing else.
@@ -53,8 +51,8 @@ def render_page(
     curve : sequence of float or None
         Of a release in rounds, for each round the share of the public pool on which its student
         agrees with the final one.
-    schema : mapping, optional
-        Public description of the columns, as JSON values: for their names in pictures.
+    columns : sequence of n_features str
+        Name of the raw column that each column of the points is of, for pictures.
     metrics : Metrics or TableMetrics, optional
         Of the student on public labelled points.
 
@@ -72,7 +70,7 @@ def render_page(
     if facts.kind == "sums":
         pictures["moments"] = draw_moments(facts.terms)
         captions["moments"] = say("moments", released_sizes(facts.terms))
-        _draw_columns(pictures, student, X_public, schema)
+        _draw_columns(pictures, student, X_public, columns)
         captions["columns"] = say("columns", facts)
     if any(share is not None for share in curve):
         pictures["curve"] = draw_curve(facts.certificate["plan"]["rounds"], curve)
@@ -104,14 +102,12 @@ def _draw_student(
     pictures: dict[str, str], captions: dict[str, str], facts: Facts, student: Any, X_public: Any
 ) -> None:
     """Draw what the student says of public points, or say why there is no picture."""
-    if student is None or X_public is None:
-        captions["confidence"] = "No public points were given to draw it on."
-        if student is None:
-            captions["confidence"] = "No student was trained in this run."
-        return
-    said, name = answers_to_draw(student, X_public, facts.target), "confidence"
-    if said is None:
+    name, said = "confidence", None
+    captions[name] = "No student was trained in this run."
+    if student is not None and X_public is not None:
+        said = answers_to_draw(student, X_public, facts.target)
         captions[name] = f"{type(student).__name__} gave nothing that could be drawn."
+    if said is None:
         return
     # our own student of noisy counts predicts votes; any other predicts the class itself
     of_votes = hasattr(student, "predict_shares")
@@ -126,23 +122,16 @@ def _draw_student(
 
 
 def _draw_columns(
-    pictures: dict[str, str], student: Any, X_public: Any, schema: Mapping[str, Any] | None
+    pictures: dict[str, str], student: Any, X_public: Any, columns: Sequence[str]
 ) -> None:
     """Draw the columns of the table, by name, and the share of each, where the student is the model
     itself."""
     if X_public is None or not isinstance(getattr(student, "basis", None), TableBasis):
         return
     shares: FloatArray = student.column_shares(X_public)
-    columns = (schema or {}).get("columns")
-    encoded = [
-        str(name)
-        for name, spec in (columns.items() if isinstance(columns, Mapping) else ())
-        for _ in range(encoded_width(spec) if isinstance(spec, Mapping) else 0)
-    ]
-    if len(encoded) != len(shares):
-        encoded = [str(name) for name in student.basis.feature_names_in_]
-    names = list(dict.fromkeys(encoded))
-    places = [names.index(name) for name in encoded]
+    raw = [*map(str, columns or student.basis.feature_names_in_)]
+    names = list(dict.fromkeys(raw))
+    places = [names.index(name) for name in raw]
     of_names = np.bincount(places, shares, minlength=len(names)).astype(np.float64)
     if of_names.any():
         pictures["columns"] = draw_columns(names, of_names)

@@ -1,4 +1,5 @@
-"""The templates of a release: sentences, the page, and the texts beside it.
+"""What the pages of a release are about, numbers and names, and their templates: sentences, the
+page, and the texts beside it.
 
 Class names, purposes and names of columns are a stranger's text. The page escapes all of it, and
 the sentences that it shows come to it as plain text; in the texts `plain` and `code` keep it from
@@ -6,6 +7,7 @@ being markup.
 """
 
 import functools
+import math
 import re
 import textwrap
 import tomllib
@@ -14,11 +16,23 @@ from importlib.resources import files
 from typing import Any
 
 import jinja2
+import numpy as np
 
+from secretballot._typing import FloatArray
 from secretballot.accounting import CHANCE_BITS
+from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
+from secretballot.report.certificate.coverage import Coverage, coverage_by_votes, coverage_on
+from secretballot.report.certificate.methods import (
+    EXPONENTIAL,
+    LABEL_VOTES,
+    NUMBER_VOTES,
+    RECORD_VOTES,
+    SUMS,
+)
 from secretballot.report.certificate.plan_checks import stands_alone, total_price
-from secretballot.report.release.facts import Facts
+from secretballot.report.certificate.terms import stated
 from secretballot.report.wording import (
+    at_most_text,
     count_text,
     number_text,
     one_in,
@@ -32,6 +46,114 @@ from secretballot.report.wording import (
 _WIDTH = 96  # characters of a line of README.txt
 _MOST_NAMES = 12  # of labels, in a sentence
 _HERE = files("secretballot.report.release")
+_MOST_POINTS = 10_000  # where there are more, every so many-th is tried
+_KINDS = {
+    EXPONENTIAL: "choice",
+    RECORD_VOTES: "record-votes",
+    LABEL_VOTES: "labels",
+    NUMBER_VOTES: "numbers",
+    **dict.fromkeys(SUMS, "sums"),
+}
+#: What takes the place of a purpose where nobody stated one: the verb of the command line.
+_VERBS = ("", "learn", "label")
+
+
+class Facts:
+    """Numbers and names of a release.
+
+    Attributes
+    ----------
+    certificate, terms : dict
+        The certificate, and what `stated` returns of it.
+    kind : {"votes", "record-votes", "sums", "choice", "labels", "numbers"}
+        The last two are tables.
+    target : {"class", "number", "labels"}
+    epsilon, delta : float
+        Of the release and what was chosen for it.
+    asked, answered : int
+    classes : tuple
+    counts : bool
+        Whether noisy counts are released beside labels, with noise of `sigma`.
+    """
+
+    def __init__(self, released: ReleasedLabels | ReleasedSums) -> None:
+        self._released = released
+        self.certificate, self.terms = released.certificate, stated(released.certificate)
+        self.kind = _KINDS.get(self.terms["method"], "votes")
+        self.target = "number" if "bounds" in self.terms else "labels"
+        if isinstance(released, ReleasedLabels):
+            self.target = "class"
+        self.epsilon, self.delta = total_price(self.certificate)
+        self.classes: tuple[Any, ...] = ()
+        self.counts, self.sigma = False, 0.0
+        self.asked = self.answered = 0
+        if isinstance(released, ReleasedTable):
+            self.asked = self.answered = len(released.rows)
+        elif isinstance(released, ReleasedLabels):
+            self.asked, self.answered = len(released.queries), int(released.answered.sum())
+            self.classes, self.counts = tuple(released.classes), released.noisy_counts is not None
+            self.sigma = float(released.sigma or 0)
+
+    @property
+    def about(self) -> list[tuple[str, str]]:
+        """What the curator stated: of what, and the words, empty where nothing was stated."""
+        certificate = self.certificate
+        about, purpose = certificate.get("about", {}), str(certificate["purpose"]).strip()
+        said = {"Purpose": "" if purpose in _VERBS else purpose}
+        said |= {name.capitalize(): about.get(name, "") for name in ("controller", "contact")}
+        if "title" in about:
+            said["Account"] = certificate["composition"]["dataset"]
+        return [(name, shown(words)) for name, words in said.items()]
+
+    @property
+    def deviation(self) -> float | None:
+        """Standard deviation of the noise on one released mean, in the unit of the target."""
+        terms = self.terms
+        if self.kind != "numbers" or "rank" in terms:
+            return None
+        low, high = terms["bounds"]
+        return float(terms["sigma"] / terms["n_teachers"] * (high - low) / (terms["n_classes"] - 1))
+
+    @functools.cached_property
+    def counted(self) -> tuple[Coverage, float, float] | None:
+        """Coverage by the public points, the number of records, and its standard error."""
+        released = self._released
+        if self.kind == "sums":
+            return coverage_on(self.terms)
+        if isinstance(released, ReleasedSums) or released.noisy_counts is None:
+            return None
+        return coverage_by_votes(self.terms, released.noisy_counts)
+
+    @property
+    def warning(self) -> str:
+        """What to say aloud of public points that miss a part of the records; else nothing."""
+        return self.counted[0].warning if self.counted and self.counted[0].is_poor else ""
+
+    @property
+    def factor(self) -> str:
+        """By how much odds change, at most; a larger exponent would overflow."""
+        return at_most_text(math.exp(min(self.epsilon, 700.0)))
+
+
+def answers_to_draw(student: Any, X_public: Any, target: str) -> FloatArray | None:
+    """Return what a student says of at most ten thousand public points: probabilities of classes,
+    which labels there are, or numbers; None where there is nothing to draw.
+
+    It may be anybody's: a picture less is no reason to lose a release. What memory there is, is no
+    property of the student.
+    """
+    # every so many-th, without randomness
+    step = max(1, math.ceil(X_public.shape[0] / _MOST_POINTS))
+    points = X_public.iloc[::step] if hasattr(X_public, "iloc") else X_public[::step]
+    try:
+        said = student.predict_proba(points) if target == "class" else student.predict(points)
+        found = np.asarray(said, dtype=np.float64)
+    except MemoryError:
+        raise
+    except Exception:
+        return None
+    fits = found.ndim == (1 if target == "number" else 2) and found.size
+    return found if fits and np.isfinite(found).all() else None
 
 
 def _names(names: list[Any]) -> str:

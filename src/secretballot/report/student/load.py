@@ -24,7 +24,7 @@ from secretballot._times import duration_seconds
 from secretballot._typing import FloatArray
 from secretballot._validation import plain_line
 from secretballot.exceptions import DataError
-from secretballot.report.certificate.regular_files import read_regular
+from secretballot.report.certificate.fields import read_regular
 
 LARGEST_FILE = 500 * 10**6  # bytes
 _MOST_NODES = 100_000

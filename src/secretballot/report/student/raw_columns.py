@@ -33,10 +33,13 @@ class RawRows:
         For each column that becomes a feature, what `input_type` says of it.
     X : ndarray of shape (n_rows, n_features)
         As the package encodes them.
+    columns : sequence of n_features str
+        Name of the raw column that each encoded one is of.
     """
 
     cells: Mapping[str, Sequence[Any]]
     X: FloatArray
+    columns: Sequence[str] = ()
 
 
 def input_type(column: Mapping[str, Any]) -> tuple[int, int] | None:
@@ -58,21 +61,6 @@ def input_type(column: Mapping[str, Any]) -> tuple[int, int] | None:
         case "vector":
             return DOUBLE, len(column["center"])
     return None
-
-
-def encoded_width(column: Mapping[str, Any]) -> int:
-    """Return how many encoded columns a column of a complete schema becomes."""
-    match column.get("kind"):
-        case "numeric" | "duration" | "date":
-            return 1 + len(column.get("parts", ())) + bool(column.get("indicator"))
-        case "boolean":
-            return 1 + len(_TRUTHS)
-        case "categorical" | "text":
-            listed = column.get("categories", column.get("words", ()))
-            return 1 + int(column.get("width", len(listed)))
-        case "vector":
-            return len(column.get("center", ()))
-    return 0
 
 
 def add_raw_columns(graph: Graph, schema: Mapping[str, Any]) -> Value:

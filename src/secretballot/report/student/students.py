@@ -4,6 +4,7 @@ A converter would compute in single precision, in which distances and ties lose 
 asked for learners that are not named here.
 """
 
+import copy
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -351,11 +352,9 @@ def _shares_of_learner(student: Any, points: Value) -> Value | None:
 def _trees_of(student: Any) -> "list[Tree] | None":
     if isinstance(student, BaseDecisionTree):
         return [grown_tree(student)]
-    return (
-        [grown_tree(one) for one in student.estimators_]
-        if isinstance(student, BaseForest)
-        else None
-    )
+    if isinstance(student, BaseForest):
+        return [grown_tree(one) for one in student.estimators_]
+    return None
 
 
 def _mean_of_trees(trees: "list[Tree]", points: Value) -> Value:
@@ -410,7 +409,7 @@ def _skl2onnx(learner: Any) -> Any:
         with own_global_states(0), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the converter, about its own future
             return to_onnx(
-                learner,
+                _of_scikit_learn(learner),
                 initial_types=[("X", DoubleTensorType([None, learner.n_features_in_]))],
                 options={"zipmap": False} if hasattr(learner, "predict_proba") else None,
                 target_opset=OPSETS,
@@ -419,6 +418,16 @@ def _skl2onnx(learner: Any) -> Any:
         raise
     except Exception as error:  # converters are many and raise what they like
         raise DataError(one_line(error)) from None
+
+
+def _of_scikit_learn(learner: Any) -> Any:
+    """Return a learner as one of the class of scikit-learn that its own class is made from, which
+    alone the converter knows; whether it predicts so is checked."""
+    kinds = type(learner).__mro__
+    known = [kind for kind in kinds if kind.__module__.startswith("sklearn.")]
+    found = copy.copy(learner)
+    found.__class__ = (known or kinds)[0]
+    return found
 
 
 def one_line(error: Exception) -> str:
