@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -130,5 +131,9 @@ def test_a_plan_with_weights_of_classes_has_no_votes_and_hands_them_on(tmp_path:
     with pytest.raises(ParameterError, match="the plan has no setting of votes"):
         classifier_by_plan(made)
     assert "beware       The rarest class of the stand-in has" in plan_text(plain)
+    assert "would be worthless" not in plan_text(plain)
+    few = replace(plain, task=replace(plain.task, epsilon=0.01))
+    told = " ".join(plan_text(few).split())
+    assert "noise hides fewer than 10000: the release would be worthless" in told
     with pytest.raises(ParameterError, match="class_weight is about record moments"):
         sb.plan(4000, 200, budget=BUDGET, like=(X, rare), n_teachers=20, class_weight="balanced")
