@@ -280,7 +280,7 @@ REFUSED = {
         "purpose",
     ),
     "choice, name": (choice(["one", LONG]), "string of 10001"),
-    "semi-private, classes": (semi_private([0, 2**60]), "classes is 11529215046068469"),
+    "semi-private, classes": (semi_private([0, 2**60]), "certificate.released.classes"),
     "reserved choice, classes": (reserved, "classes"),
     "session, classes": (session(["no", LONG]), "classes"),
     "session, purpose": (session([0, 1], purpose=LONG), "purpose"),

@@ -56,13 +56,25 @@ def test_auto_is_the_model_itself_on_frames_too(tmp_path: Path) -> None:
     y = np.where(table["age"] > 50, "old", "young")
     fresh = sb.RecordMomentsClassifier(epsilon=4.0, delta=1e-5)
     model = fresh.fit(table[:600], y[:600], X_public=table[600:], classes=["old", "young"])
-    written = write_release(
-        tmp_path / "release", model.released_, student="auto", X_public=table[600:]
-    )
+    written = write_release(tmp_path / "release", model, X_public=table[600:])
     assert "student.onnx" in written.files
     student = sb.load_student(tmp_path / "release" / "student.onnx")
     assert [*student.feature_names_in_] == [*table]
     assert np.array_equal(student.predict_proba(table), model.predict_proba(table))
+
+
+def test_a_fitted_learner_publishes_its_own_student(tmp_path: Path) -> None:
+    terms = {"student": "forest", "random_state": 5, "epsilon": 4.0, "delta": 1e-5}
+    model = sb.RecordMomentsClassifier(**terms)  # type: ignore[arg-type]
+    model.fit(X, Y, X_public=POINTS, classes=CLASSES)
+    write_release(tmp_path / "release", model, X_public=POINTS)
+    student = sb.load_student(tmp_path / "release" / "student.onnx")
+    assert np.array_equal(student.predict(X), model.predict(X))
+    stumps = sb.SemiPrivateClassifier(epsilon=4.0)
+    stumps.fit(X, Y == "no", X_public=POINTS, classes=[False, True])
+    write_release(tmp_path / "stumps", stumps, X_public=POINTS)
+    student = sb.load_student(tmp_path / "stumps" / "student.onnx")
+    assert np.array_equal(student.predict(X), stumps.predict(X))
 
 
 @pytest.mark.parametrize(

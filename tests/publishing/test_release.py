@@ -77,8 +77,8 @@ def test_a_student_that_only_this_process_knows_is_refused(
 
 def test_only_released_labels_come_in(tmp_path: Path, make_released: Make) -> None:
     for other in (make_released().to_json(), np.zeros(3), None):
-        with pytest.raises(ParameterError, match="made from ReleasedLabels"):
-            write_release(tmp_path / "release", other)  # type: ignore[arg-type]
+        with pytest.raises(ParameterError, match="made from a fitted learner"):
+            write_release(tmp_path / "release", other)
     assert not names(tmp_path)
 
 

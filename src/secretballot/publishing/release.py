@@ -133,7 +133,7 @@ def publish(
 
 def write_release(
     folder: str | Path,
-    released: ReleasedLabels | ReleasedSums,
+    released: Any,
     *,
     student: Any = None,
     X_public: Any = None,
@@ -158,9 +158,10 @@ def write_release(
     ----------
     folder : path
         Folder to make.
-    released : ReleasedLabels, ReleasedTable or ReleasedSums
+    released : fitted learner, ReleasedLabels, ReleasedTable or ReleasedSums
         What was released, with its certificate; it is the only way in for anything that was
-        private: `released_` of a learner.
+        private. Of a learner that is its `released_`, and its own student is published unless
+        `student` is another.
     student : str or classifier, optional
         A name, as for `--student`; an unfitted classifier; or one fitted to released labels and
         public points. Of a table of numbers a regressor; of a table of labels a classifier that
@@ -201,11 +202,17 @@ def write_release(
     ResourceError
         If it cannot be written.
     """
+    if hasattr(released, "released_"):
+        learner, released = released, released.released_
+        if student is None:
+            # a name is fitted anew where no private data ever was, by the same seed
+            name, random_state = getattr(learner, "student", None), learner.random_state or 0
+            student = name if isinstance(name, str) else learner.student_
     if not isinstance(released, ReleasedLabels | ReleasedSums):
         raise ParameterError(
             Parameter("released"),
-            f" is a {type(released).__name__}; a release is made from ReleasedLabels, a"
-            " ReleasedTable or ReleasedSums.",
+            f" is a {type(released).__name__}; a release is made from a fitted learner,"
+            " ReleasedLabels, a ReleasedTable or ReleasedSums.",
         )
     for part in without:
         check_choice("exclude", part, PARTS)
