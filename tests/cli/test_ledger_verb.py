@@ -53,7 +53,7 @@ def test_a_total_that_cannot_be_leaves_no_file(tmp_path: Path, total: str) -> No
 def test_show_lists_releases_and_not_their_bytes(ledger: Path) -> None:
     result = invoke("show", str(ledger))
     assert result.exit_code == 0
-    assert "epsilon 0.5        delta 1e-06      learn  1 answers  committed" in result.stdout
+    assert "epsilon 0.5        delta 1e-06      learn  committed" in result.stdout
     shown = invoke("show", str(ledger), "--json").stdout
     (entry,) = json.loads(shown)["releases"]
     assert (entry["state"], entry["events"][0]["kind"]) == ("committed", "counts")

@@ -50,5 +50,6 @@ def test_a_student_that_cannot_be_published_costs_nothing(
     words = " ".join(result.stderr.split())
     assert "--student cannot be published" in words
     assert "logistic regression, trees, forests, boosting" in words
+    assert "leave the student out with --set exclude=student" in words
     assert spent_in(files) == []
     assert not (files / "out/release").exists()

@@ -139,7 +139,8 @@ def test_lists_of_words_may_quote_commas() -> None:
 def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path: Path) -> None:
     assert refusal(epsilom=1) == "There is no setting 'epsilom' (did you mean epsilon?)."
     assert refusal(teachers=3, colour=1) == (
-        "There is no setting 'teachers' (did you mean n_teachers?) and no setting 'colour'."
+        "There is no setting 'teachers' (did you mean n_teachers?) and no setting 'colour';"
+        " secretballot learn --help-all lists them."
     )
     misplaced = file(tmp_path, "[budget]\nn_teachers = 3\nn_querys = 4\n")
     assert refusal(misplaced) == (
@@ -170,7 +171,8 @@ def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path: Path) -> N
         ({"epsilon": float("nan")}, "epsilon is nan"),
         ({"epsilon": -1}, "epsilon is -1"),
         ({"delta": 1}, "delta is 1"),
-        ({"total": "4"}, "total is .*; it must be two numbers by a comma"),
+        ({"total": "4"}, "total is .*; it must be two numbers by a comma, as in 4,1e-5"),
+        ({"bounds": "a,b"}, "bounds is .*; it must be two numbers by a comma, as in 0,40"),
         ({"bounds": "low,high"}, "bounds is 'low'; it must be a number"),
         ({"n_records": 0}, "n_records is 0; it must be at least 1"),
         ({"n_teachers": 2.5}, "n_teachers is 2.5; it must be an integer"),

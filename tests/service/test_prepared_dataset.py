@@ -125,3 +125,25 @@ def test_a_schema_of_other_teachers_stops_the_start(folder: Path) -> None:
     file.write_text(json.dumps(document))
     with pytest.raises(sb.DataError, match="name the schema that they were prepared with"):
         client_of(folder)
+
+
+def test_a_second_stream_is_added_to_the_dataset_by_hand(folder: Path) -> None:
+    assert prepare("--total", "9,1e-4").exit_code == 0
+    settings = folder / "service" / "service.toml"
+    done = prepare("--total", "9,1e-4", "--stream", "second")
+    assert done.exit_code == 0, done.stderr
+    assert 'add "second" to the sessions of dataset registry there' in done.stdout
+    assert "[datasets" not in done.stdout
+    settings.write_text(settings.read_text().replace('"first-year"]', '"first-year", "second"]'))
+    assert json.loads(prepare("--total", "9,1e-4", "--stream", "second", "--json").stdout)["listed"]
+    settings.write_text('state = "state"\n')
+    assert "[datasets.registry]" in prepare("--total", "9,1e-4").stdout
+
+
+def test_a_service_answers_classes(folder: Path) -> None:
+    words = ["serve", "prepare", "private.csv", "public.csv", "--target", "dose", "--bounds", "0,1"]
+    refused = CliRunner().invoke(
+        app, [*words, "--epsilon", "1", "--delta", "1e-6", "--n-queries", "40"]
+    )
+    assert refused.exit_code == 2
+    assert "a service answers classes; leave bounds out" in refused.stderr

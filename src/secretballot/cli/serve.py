@@ -1,5 +1,6 @@
 """`secretballot serve`: streams of answers over HTTP, prepared, served and queried."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -70,7 +71,12 @@ def prepare(sources: Sources) -> Answer:
         f"secret     {made['vault']}",
     ]
     # settings that somebody may have written by hand are not overwritten
-    if not made["listed"]:
+    if made["dataset_listed"] and not made["listed"]:
+        said.append(
+            f"{made['settings']} was not changed; add {json.dumps(made['stream'])} to the sessions"
+            f" of dataset {made['dataset']} there."
+        )
+    elif not made["listed"]:
         said.append(f"{made['settings']} existed and was not changed; add this to it:")
         said += made["table"].splitlines()
     return lines(made, *said)

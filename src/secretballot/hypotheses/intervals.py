@@ -52,7 +52,8 @@ class Intervals(HypothesisClass):
     -----
     On m distinct points there are m (m + 1) / 2 + 1 labellings. Cost with n points: O(n log n) for
     `erm` and `dichotomies`, O(m^2) for errors of all labellings. A version space lists the
-    labellings of all points that were asked, up to 4,999 distinct ones.
+    labellings of all points that were asked, up to 9,999 distinct ones; for the region of
+    disagreement between all of them, up to 4,999.
 
     Examples
     --------

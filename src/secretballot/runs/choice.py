@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
-from secretballot._validation import HYPOTHESES
+from secretballot._validation import HYPOTHESES, shown
 from secretballot.core.ledger import Ledger
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -52,6 +52,13 @@ class Choice(Method):
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
+        for path in self.candidates:
+            if not path.exists():
+                raise ParameterError(
+                    Parameter("hypotheses"),
+                    f" names {shown(str(path))}, which is no file; name one of"
+                    f" {', '.join(HYPOTHESES)}, or student.onnx files to choose from.",
+                )
         super().check()
         self._students = saved_students(self.candidates)
 

@@ -4,6 +4,7 @@ and the settings by which it is served."""
 import json
 import os
 import re
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -37,8 +38,8 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> dict[str, Any]:
     """Train teachers on a private table, and begin a session that a service can answer from.
 
     Returns what was prepared, as JSON values: where vault, schema, settings and ledger lie; the
-    lines of the settings about the dataset, and whether they are there (a person adds them to
-    settings that exist); the price, and the queries of the stream, in all and left.
+    lines of the settings about the dataset, whether it and its stream are there (a person adds
+    them to settings that exist); the price, and the queries of the stream, in all and left.
 
     Repeated with the same tables and settings it goes on where it broke off: teachers that are
     there are kept, and a session that is paid for is not paid again.
@@ -108,12 +109,12 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> dict[str, Any]:
     table = toml_text({f"datasets.{method.name if bare else json.dumps(method.name)}": dataset})
     settings = out / _SETTINGS
     contents = {schema_file.name: json.dumps(inputs.schema.to_json(), indent=1) + "\n"}
-    listed = not os.path.lexists(settings)
-    if listed:
+    there: Any = dataset
+    if not os.path.lexists(settings):
         contents[_SETTINGS] = f'state = "state"\n\n{table}'
     else:
         # a person's file is not edited by a program
-        listed = table in settings.read_text(encoding="utf-8")
+        there = _listed(settings, method.name)
     write_files(out, {name: text.encode() for name, text in contents.items()})
     return {
         "vault": str(method.vault),
@@ -121,12 +122,24 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> dict[str, Any]:
         "settings": str(settings),
         "ledger": str(ledger.place),
         "table": table,
-        "listed": listed,
+        "dataset": method.name,
+        "stream": given.stream,
+        "dataset_listed": there is not None,
+        "listed": there is not None and given.stream in there.get("sessions", ()),
         "epsilon": spec.price.epsilon,
         "delta": spec.price.delta,
         "queries": session.planned,
         "left": session.left,
     }
+
+
+def _listed(settings: Path, name: str) -> dict[str, Any] | None:
+    """Return what settings that exist say of a dataset; None where that is nothing."""
+    try:
+        found = tomllib.loads(settings.read_text(encoding="utf-8")).get("datasets", {}).get(name)
+    except (ValueError, AttributeError):  # `serve start` says what is wrong
+        return None
+    return found if isinstance(found, dict) else None
 
 
 class Stream(VoteMethod):
@@ -154,6 +167,10 @@ class Stream(VoteMethod):
                     f" is {shown(value)}, which cannot be part of an address; use at most 80"
                     " letters, digits, dots, hyphens and underscores, a letter or digit first.",
                 )
+        if self.kind == "number":
+            raise ParameterError(
+                Parameter("bounds"), " is given, and a service answers classes; leave bounds out."
+            )
         teacher_by_name(self.settings.teacher)
         out = self.spec.output.out
         check_outside_of_runs(out)

@@ -770,7 +770,10 @@ def _refuse_unknown(names: Sequence[str], where: str = "") -> None:
             meant = f"{groups()[meant]}.{meant}"
         found.append(shown(name) + (f" (did you mean {meant}?)" if meant else ""))
     if found:
-        raise ParameterError(f"There is no setting {' and no setting '.join(found)}{where}.")
+        unknown = " and no setting ".join(found)
+        guessed = all(one.endswith("?)") for one in found)
+        more = "" if guessed else "; secretballot learn --help-all lists them"
+        raise ParameterError(f"There is no setting {unknown}{where}{more}.")
 
 
 def _same(name: str, one: Any, other: Any) -> bool:
@@ -816,7 +819,7 @@ def _refusal(problem: Any) -> SecretBallotError:
         return ParameterError(name_part(name), str(inner))
     if kind == "missing" and not isinstance(problem["loc"][-1], int):
         return ParameterError(name_part(name), " is missing; give it.")
-    pair = "two numbers by a comma, as in 0,40"
+    pair = f"two numbers by a comma, as in {'4,1e-5' if name == 'total' else '0,40'}"
     rules = {
         "int": "an integer, such as 3",
         "float": "a number, such as 0.5",
@@ -830,6 +833,7 @@ def _refusal(problem: Any) -> SecretBallotError:
         "too_long": pair,
         "tuple_type": "a list",
     }
+    rules |= {"float_parsing": pair} if name in ("total", "bounds") else {}
     rule = rules.get(kind) or rules.get(kind.partition("_")[0], "a value of another kind")
     given = _text(given) if isinstance(given, tuple) else given
     return ParameterError(name_part(name), f" is {shown(given)}; it must be {rule}.")

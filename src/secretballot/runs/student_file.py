@@ -11,7 +11,7 @@ import pandas as pd
 from secretballot._naming import name_columns
 from secretballot._typing import FloatArray
 from secretballot.data.schema import Encoding, Schema
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.report.student.export import CONVERTS, check_answers, converted_student
 from secretballot.report.student.load import OnnxStudent, load_student
 from secretballot.report.student.raw_columns import refuse_long_vocabularies
@@ -85,10 +85,10 @@ def read_student_file(path: Path) -> StudentFile:
     folder = release_of(path)
     file = folder / STUDENT if path.is_dir() else path
     if not file.is_file():
-        raise DataError(
-            f"The folder {str(folder)!r} holds no {STUDENT}; its README.txt says why it was left"
-            " out."
-        )
+        why = "; its README.txt says why it was left out"
+        if (folder / "labels.csv").is_file() and not (folder / SCHEMA).is_file():
+            why = ", since labels alone were released; secretballot learn publishes a student"
+        raise DataError(f"The folder {str(folder)!r} holds no {STUDENT}{why}.")
     columns = file.parent / SCHEMA
     if not columns.is_file():
         raise DataError(
@@ -160,6 +160,8 @@ def check_converts(
     if problem:
         raise ParameterError(
             Parameter("student"),
-            f" cannot be published: {problem} Nothing was spent; what can be is {CONVERTS}. Or go"
-            " on --without student, and learn one of your own from the released labels.",
+            f" cannot be published: {problem} Nothing was spent; what can be is {CONVERTS}. Or"
+            " leave the student out with ",
+            Argument("exclude", "student"),
+            ", and learn one of your own from the released labels.",
         )

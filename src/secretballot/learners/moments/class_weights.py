@@ -5,12 +5,13 @@ right 99 times in 100. Weights of classes move its decisions after the release; 
 post-processing, and costs nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from secretballot._naming import NAMED_AT_MOST
 from secretballot._typing import FloatArray
 from secretballot._validation import check_finite, shown
 from secretballot.exceptions import Parameter, ParameterError
@@ -81,19 +82,31 @@ def checked_weights(weight: object, classes: tuple[Any, ...]) -> ClassWeights | 
             )
         return ClassWeights(None, weight == AUTO)
     found = _by_class("class_weight", weight, classes)
-    if len(found) < len(classes):
+    missing = [one for one in classes if one not in found]
+    if missing:
         raise ParameterError(
             Parameter("class_weight"),
-            f" is {shown(weight)}; give a positive number for each of the {len(classes)} classes.",
+            f" has nothing for {_listed(missing)}; give a positive number for each of the"
+            f" {len(classes)} classes {_listed(classes)}.",
         )
     return ClassWeights(np.array([found[name] for name in classes], dtype=np.float64))
 
 
+def _listed(classes: Iterable[Any]) -> str:
+    """Return the first ten of some classes, for a message."""
+    names = [shown(one) for one in classes]
+    rest = len(names) - NAMED_AT_MOST
+    return ", ".join(names[:NAMED_AT_MOST]) + (f" and {rest} more" if rest > 0 else "")
+
+
 def _by_class(name: str, given: object, classes: tuple[Any, ...]) -> dict[Any, float]:
     """Return positive numbers by class."""
-    if not isinstance(given, Mapping) or not set(given) <= set(classes):
+    others = [one for one in given if one not in classes] if isinstance(given, Mapping) else None
+    if others is None or others:
+        about = f"has {_listed(others)}" if others else f"is {shown(given)}"
         raise ParameterError(
-            Parameter(name), f" is {shown(given)}; give a number by class, of the declared ones."
+            Parameter(name),
+            f" {about}; give a number by class, of the declared ones {_listed(classes)}.",
         )
     found = {one: check_finite(name, value) for one, value in given.items()}
     for value in found.values():

@@ -23,7 +23,7 @@ from secretballot.core.mechanisms import teachers_of
 from secretballot.core.private import Votes
 from secretballot.core.releasing import Released
 from secretballot.core.types import VoteShape
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.learners.pate.mechanisms import (
     MAX_UNSTABLE,
     OF_CLASSES,
@@ -97,7 +97,15 @@ class EstimatedSize:
         by_name = isinstance(asked, str)
         name, own = named("mechanism", asked, OF_CLASSES) if by_name else ("", {})
         counts = by_name and gives_counts(asked, counts=model._counts)
-        if counts or name not in FRACTIONS or "max_abstentions" in own or model.in_rounds:
+        if counts:
+            raise ParameterError(
+                Parameter("n_queries"),
+                " pays for an estimate of how many labels are asked, and noisy counts of all public"
+                " points are released; use ",
+                Argument("mechanism", "labels"),
+                ", or leave the estimate out.",
+            )
+        if name not in FRACTIONS or "max_abstentions" in own or model.in_rounds:
             raise ParameterError(
                 Parameter("n_queries"),
                 " pays for an estimate of how many labels are asked, or how many abstentions are"

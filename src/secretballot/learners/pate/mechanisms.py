@@ -34,7 +34,7 @@ from secretballot.core.mechanisms import (
     teachers_of,
 )
 from secretballot.core.types import Guarantee, VoteShape
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.report.certificate.methods import LABEL_VOTES, NUMBER_VOTES
 from secretballot.teachers.votes import checked_positions, label_shape
 
@@ -112,7 +112,9 @@ def choose_terms(
         raise ParameterError(
             Parameter("mechanism"),
             " is interactive, and contradicts a student that learns between rounds; ask in"
-            " rounds, with a strategy (on the command line --strategy margin).",
+            " rounds, as with ",
+            Argument("strategy", "margin"),
+            ".",
         )
     public: dict[str, Any] = {"method": "votes"}
     if interactive:

@@ -25,8 +25,9 @@ from secretballot.report.student.students import (
 
 #: What converts, for messages.
 CONVERTS = (
-    "logistic regression, trees, forests, boosting by histograms, naive Bayes, nearest neighbours"
-    " by Euclidean distance, ridge regression, networks, and all students of this package"
+    "logistic regression, trees, forests, boosting by histograms (no other ensembles of trees),"
+    " naive Bayes, nearest neighbours by Euclidean distance, ridge regression, networks, and all"
+    " students of this package"
 )
 _PREVIEW_ROWS = 1000
 _LARGEST_ERROR = 1e-5  # of a probability, or of a number over the largest one
