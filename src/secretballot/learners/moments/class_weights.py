@@ -99,7 +99,7 @@ def _listed(classes: Iterable[Any]) -> str:
     return ", ".join(names[:NAMED_AT_MOST]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _by_class(name: str, given: object, classes: tuple[Any, ...]) -> dict[Any, float]:
+def _by_class(name: str, given: Any, classes: tuple[Any, ...]) -> dict[Any, float]:
     """Return positive numbers by class."""
     others = [one for one in given if one not in classes] if isinstance(given, Mapping) else None
     if others is None or others:
