@@ -67,6 +67,12 @@ def test_the_right_one_of_two_students_is_chosen_and_released(world: Path) -> No
     assert ("onnxruntime" in readme, "secretballot predict ." in readme) == (False, True)
 
 
+def test_a_class_that_is_none_is_refused_with_those_that_are(world: Path) -> None:
+    result = choose(world, "--set", "hypotheses=trees")
+    assert result.exit_code == 2
+    assert "'trees', which is no file; name one of stumps, thresholds, intervals" in result.stderr
+
+
 def test_students_of_one_file_name_are_called_by_their_folders(world: Path) -> None:
     files = []
     for name in ("low", "high"):

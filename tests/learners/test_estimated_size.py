@@ -338,7 +338,7 @@ def test_nothing_is_read_off_the_votes_before_it_is_paid(
         ({"mechanism": "abstention-table"}, "that sets it, too"),
         ({"mechanism": NoisyVotes(scale=50.0)}, "that sets it, too"),
         ({"mechanism": "counts"}, "counts of all public points"),
-        ({"student": "auto"}, "use mechanism=.labels., or leave"),
+        ({"mechanism": "auto", "student": "auto"}, "use mechanism=.labels., or leave"),
         ({"strategy": "margin"}, "and no strategy"),
         ({"n_queries": "estimate:epsilon=1.0"}, "leave something for answers"),
         ({"n_queries": "estimate:epsilon=nan"}, "positive"),

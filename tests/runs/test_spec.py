@@ -172,7 +172,7 @@ def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path: Path) -> N
         ({"epsilon": -1}, "epsilon is -1"),
         ({"delta": 1}, "delta is 1"),
         ({"total": "4"}, "total is .*; it must be two numbers by a comma, as in 4,1e-5"),
-        ({"bounds": "a,b"}, "bounds is .*; it must be two numbers by a comma, as in 0,40"),
+        ({"bounds": "1"}, "bounds is .*; it must be two numbers by a comma, as in 0,40"),
         ({"bounds": "low,high"}, "bounds is 'low'; it must be a number"),
         ({"n_records": 0}, "n_records is 0; it must be at least 1"),
         ({"n_teachers": 2.5}, "n_teachers is 2.5; it must be an integer"),

@@ -833,7 +833,6 @@ def _refusal(problem: Any) -> SecretBallotError:
         "too_long": pair,
         "tuple_type": "a list",
     }
-    rules |= {"float_parsing": pair} if name in ("total", "bounds") else {}
     rule = rules.get(kind) or rules.get(kind.partition("_")[0], "a value of another kind")
     given = _text(given) if isinstance(given, tuple) else given
     return ParameterError(name_part(name), f" is {shown(given)}; it must be {rule}.")
