@@ -1,6 +1,6 @@
 """The pictures of docs/gallery.md, from runs of this machine.
 
-    python benchmarks/gallery.py FOLDER
+    python benchmarks/gallery.py [FOLDER, docs/assets/gallery]
 
 A release's report and a plan, of the simulated clinic; Table 1, Examples 8 and 9 and Appendix F of
 Liu et al. 2021. `make docs` calls it before the site is built; it takes some minutes. Without the
@@ -95,4 +95,4 @@ def main(out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/assets/gallery"))

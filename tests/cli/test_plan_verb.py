@@ -94,6 +94,17 @@ def test_options_reach_the_planner(asked: list[dict[str, Any]], tmp_path: Path) 
     assert (second["teacher"], second["n_teachers"], second["mechanism"]) == ("knn", None, None)
 
 
+@pytest.mark.parametrize(
+    "name", ["labels", "counts", "vote-table", "sparse-vector", "abstention-table", "confident"]
+)
+def test_a_mechanism_is_planned_by_its_own_name(
+    asked: list[dict[str, Any]], tmp_path: Path, name: str
+) -> None:
+    result = plan(*like(tmp_path), "--set", f"mechanism={name}")
+    assert result.exit_code == 0, result.stderr
+    assert [one["mechanism"] for one in asked] == [name]
+
+
 def test_without_a_labelled_table_the_price_is_told(asked: list[dict[str, Any]]) -> None:
     result = plan("--classes", "2")
     assert result.exit_code == 0, result.stderr
@@ -122,6 +133,38 @@ def test_a_run_by_a_plan_takes_its_classes(asked: list[dict[str, Any]], tmp_path
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "epsilon nan": (("--classes", "2", "--epsilon", "nan"), "--epsilon is nan"),
     "table without target": (("--like", "like.csv"), "--target is missing; name the column"),
+    "interactive": (
+        ("--like", "like.csv", "--target", "ill", "--set", "mechanism=interactive"),
+        "mechanism is interactive, which has no forecast; leave it out, or leave --like out",
+    ),
+    "a mechanism with settings": (
+        ("--like", "like.csv", "--target", "ill", "--set", "mechanism=laplace:release=labels"),
+        "mechanism is 'laplace:release=labels', and a forecast finds release itself; give laplace",
+    ),
+    "several targets": (
+        ("--like", "like.csv", "--target", "a,ill"),
+        "--target is several labels, and a forecast is for one target of classes; leave --like",
+    ),
+    "a number": (
+        ("--like", "like.csv", "--target", "a", "--bounds", "0,9"),
+        "--target is a number, and a forecast is for one target of classes; leave --like out",
+    ),
+    "record votes": (
+        ("--like", "like.csv", "--target", "ill", "--method", "record-votes"),
+        "--method is record-votes, and a forecast compares record-moments and pate; take one of",
+    ),
+    "a choice": (
+        ("--like", "like.csv", "--delta", "0", "--set", "hypotheses=stumps"),
+        "--method is semi-private, and a forecast compares record-moments and pate; take one of",
+    ),
+    "a choice among nothing": (
+        ("--method", "semi-private", "--delta", "0"),
+        "hypotheses is missing; name stumps",
+    ),
+    "nothing to write": (
+        ("--classes", "2", "--out", "plan"),
+        "--out is given, and without a public table or a forecast nothing is written; leave it out",
+    ),
     "a folder in use": (("--classes", "2", "--out", "."), "exists; give a new folder"),
 }
 

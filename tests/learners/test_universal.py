@@ -248,6 +248,8 @@ def test_where_all_points_are_known_one_hypothesis_has_all_of_epsilon_and_no_del
     for changes, classes in (({"hypotheses": Intervals()}, NAMES), ({}, NAMES[::-1])):
         with pytest.raises(sb.ParameterError, match="drawn for other hypotheses or classes"):
             fit_of(settings(tmp_path, **changes), X_public=QUESTIONS, classes=classes)
+    with pytest.raises(sb.ParameterError, match="drawn at once"):
+        fit_of(settings(tmp_path))
     assert len(ledger.history()) == 1
 
 

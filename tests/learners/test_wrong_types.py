@@ -93,3 +93,16 @@ def test_labels_that_are_missing_or_in_two_columns_are_refused_in_one_sentence(
 ) -> None:
     with pytest.raises(sb.DataError, match=sentence):
         class_indices(labels, [0, 1], 30)
+
+
+def test_no_error_of_a_conversion_of_targets_quotes_one() -> None:
+    class Lazy:
+        shape = (3,)
+
+        def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+            raise ValueError("invalid literal for int() with base 10: 'SECRET'")
+
+    with pytest.raises(sb.SecretBallotError, match="one column") as refused:
+        class_indices(Lazy(), [0, 1], 3)  # type: ignore[arg-type]
+    assert refused.value.__context__ is None
+    assert "SECRET" not in str(refused.value)

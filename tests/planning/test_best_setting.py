@@ -11,6 +11,7 @@ import pytest
 import secretballot as sb
 from quick_plans import quick_forecasts
 from samples import synthetic_two_class
+from secretballot._validation import RELEASES
 from secretballot.accounting.recipes import laplace_deviation
 from secretballot.planning.plan.model import Plan, Setting, Task
 from secretballot.planning.plan.text import plan_text
@@ -115,13 +116,16 @@ def test_a_plan_of_a_threshold_is_turned_into_options(made: Plan) -> None:
     assert sb.classifier_by_plan(plan).mechanism == "confident:threshold=80,max_answers=20"
 
 
-@pytest.mark.parametrize("name", ["laplace", "vote-table", "abstention-table"])
+@pytest.mark.parametrize(
+    "name",
+    ["labels", "counts", "laplace", "vote-table", "sparse-vector", "abstention-table", "confident"],
+)
 def test_a_plan_for_a_mechanism_has_no_other(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(best_setting, "_improvements_of", lambda *_: ())
     found = planned(replace(TASK, epsilon=4.0, n_public=60, mechanism=name), n_teachers=900)
     tried_ones = [one.setting for one in found.evaluated]
     tried_ones += [one.candidate.setting for one in found.frontier if one.candidate is not None]
-    assert {one.mechanism for one in tried_ones} == {name}
+    assert {one.release if name in RELEASES else one.mechanism for one in tried_ones} == {name}
     kept = json.loads(json.dumps(found.to_json()))
     assert kept["task"]["mechanism"] == name
     assert found.method == "pate"

@@ -63,6 +63,7 @@ LEAST_RATIO = 0.1
 # orders over sigma of the moments that laws are spread by, beside the variance; the last one for
 # games and for the divergences of orders up to it, and for those of orders above
 TILTS, USUAL_TILT, HIGH_TILT = (0.4, 0.8), 1.2, 1.45
+MAX_SIGMA_HIGH = 100.0  # votes, of the second; its check takes five to ten times as long
 FIRST_SIDE = 0.25  # standard deviations, of the first squares
 SQUARES = 4096  # handled at a time
 USUAL_LAWS = 600  # that stand for the work of a game
@@ -500,7 +501,8 @@ def _class_renyi(sigma: float, orders: tuple[float, ...]) -> FloatArray:
         every = _laws_of_lattice(noise)
         found[held] = (1 + LATTICE_MARGIN) * _divergence_of(every, noise, a[held], 0.0)
         return found
-    for tilt, some in ((USUAL_TILT, held & low), (HIGH_TILT, held & ~low)):
+    high = held & ~low & (sigma <= MAX_SIGMA_HIGH)
+    for tilt, some in ((USUAL_TILT, held & low), (HIGH_TILT, high)):
         laws = covering_laws(sigma, tilt) if some.any() else None
         if laws is not None:
             found[some] = _divergence_of(laws, noise, a[some], LISTED_SLACK)

@@ -32,6 +32,11 @@ class Choice(Method):
 
     def __init__(self, spec: RunSpec) -> None:
         names = spec.method.hypotheses  # type: ignore[union-attr]
+        if not names:
+            raise ParameterError(
+                Parameter("hypotheses"),
+                f" is missing; name {', '.join(HYPOTHESES)}, or student.onnx files to choose from.",
+            )
         self.hypotheses = names[0] if len(names) == 1 and names[0] in HYPOTHESES else None
         self.candidates = () if self.hypotheses else tuple(map(Path, names))
         if self.candidates and spec.data.schema_file is None:
@@ -47,11 +52,6 @@ class Choice(Method):
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
-        if not (self.hypotheses or self.candidates):
-            raise ParameterError(
-                Parameter("hypotheses"),
-                f" is missing; name {', '.join(HYPOTHESES)}, or student.onnx files to choose from.",
-            )
         for path in self.candidates:
             if not path.exists():
                 raise ParameterError(

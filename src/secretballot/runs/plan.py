@@ -16,7 +16,7 @@ import pandas as pd
 
 from secretballot._naming import integers_or_words, named
 from secretballot._typing import IntArray
-from secretballot._validation import check_count, check_instance
+from secretballot._validation import check_count, check_instance, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
 from secretballot.data.cells import is_missing, texts_of
@@ -26,8 +26,8 @@ from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.pate.estimators import PATEClassifier
-from secretballot.learners.pate.mechanisms import OF_CLASSES, noise_of
-from secretballot.planning.plan.model import Plan, Task
+from secretballot.learners.pate.mechanisms import OF_CLASSES
+from secretballot.planning.plan.model import PLANNED, Plan, Task
 from secretballot.planning.plan.pictures import draw_plan_pictures
 from secretballot.planning.plan.text import plan_text
 from secretballot.planning.planner import MOST_CLASSES, checked_stand_in, plan_votes
@@ -35,11 +35,13 @@ from secretballot.planning.search.best_setting import ImpossibleTaskError
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_outside_of_runs, write_files
-from secretballot.runs.method import Quote, Sizes
+from secretballot.runs.method import KINDS, Quote, Sizes
 from secretballot.runs.methods import basis_of_columns, by_class, method_of
 from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.questions import Watch, cautions_of_price
 from secretballot.runs.spec import (
+    MOMENTS,
+    PATE,
     DataSpec,
     PateSpec,
     RunSpec,
@@ -119,20 +121,72 @@ def run_plan(
     watch, spec = reporter or Watch(), RunSpec.of_tree(sources.tree())
     if out is not None:
         check_plan_folder(out)
+    mechanism = None
+    if spec.data.n_records is not None and like is not None:
+        mechanism = _mechanism_to_forecast(sources, spec)
     n_public, schema = _public_points(spec, watch)
     names, n_classes = _declared_classes(spec.data)
     if spec.data.n_records is None or like is None:
+        if out is not None and schema is None:
+            raise ParameterError(
+                Parameter("out"),
+                " is given, and without a public table or a forecast nothing is written; leave it"
+                " out, or give ",
+                Parameter("n_records"),
+                " and ",
+                Parameter("like"),
+                ".",
+            )
         n_columns = 1 if schema is None else len(schema.feature_names)
         quoted = method_of(spec).quote(Sizes(n_public, n_classes or 2, n_columns))
         asked = (*cautions_of_price(spec.price, None), *quoted.cautions)
         if out is not None and schema is not None:
             write_files(out, {SCHEMA_FILE: _json(schema.to_edit())})
         return Planned(schema, replace(quoted, cautions=asked), None)
-    made = _plan_of_spec(sources, spec, n_public, names, n_classes, like, watch)
+    made = _plan_of_spec(spec, mechanism, n_public, names, n_classes, like, watch)
     if out is not None:
         watch.step("Writing the plan")
         write_plan(made, out, schema, watch, given=_given_of_run(sources, spec))
     return Planned(schema, None, made)
+
+
+def _mechanism_to_forecast(sources: Sources, spec: RunSpec) -> str | None:
+    """Return the mechanism that alone is planned for, None where all are weighed; refuse a run of
+    which there is no forecast, before anything is read."""
+    method, kind = spec.method, spec.data.kind
+    if method.name not in (MOMENTS, PATE):
+        raise ParameterError(
+            Parameter("method"),
+            f" is {method.name}, and a forecast compares {MOMENTS} and {PATE}; take one of these,"
+            " or leave ",
+            Parameter("like"),
+            " out.",
+        )
+    if kind != "class":
+        raise ParameterError(
+            Parameter("target"),
+            f" is {KINDS[kind]}, and a forecast is for one target of classes; leave ",
+            Parameter("like"),
+            " out.",
+        )
+    if not isinstance(method, PateSpec) or "mechanism" not in sources.given:
+        return None
+    name, own = named("mechanism", method.mechanism, OF_CLASSES)
+    name = "gaussian" if name == "auto" else name  # labels or counts, whichever is better
+    if name not in PLANNED:
+        raise ParameterError(
+            Parameter("mechanism"),
+            f" is {name}, which has no forecast; leave it out, or leave ",
+            Parameter("like"),
+            " out.",
+        )
+    if own:
+        raise ParameterError(
+            Parameter("mechanism"),
+            f" is {shown(method.mechanism)}, and a forecast finds {' and '.join(own)} itself; give"
+            f" {name} alone.",
+        )
+    return name
 
 
 def _given_of_run(sources: Sources, spec: RunSpec) -> dict[str, Any]:
@@ -169,8 +223,8 @@ def _public_points(spec: RunSpec, watch: Watch) -> tuple[int, Schema | None]:
 
 
 def _plan_of_spec(
-    sources: Sources,
     spec: RunSpec,
+    mechanism: str | None,
     n_public: int,
     names: tuple[Any, ...] | None,
     n_classes: int | None,
@@ -179,7 +233,7 @@ def _plan_of_spec(
 ) -> Plan:
     """Return the plan of a run with a stated number of records."""
     method: Any = spec.method
-    mechanism, weight = None, getattr(method, "weights", None)
+    weight = getattr(method, "weights", None)
     if not spec.data.target:
         raise ParameterError(
             Parameter("target"), " is missing; name the column of the stand-in with the class."
@@ -187,8 +241,6 @@ def _plan_of_spec(
     watch.step("Reading the table")
     table, names, schema = read_stand_in(like, spec.data, names, n_classes, watch)
     basis = basis_of_columns(getattr(method, "basis", "auto"), schema, table.X)
-    if isinstance(method, PateSpec) and "mechanism" in sources.given:
-        mechanism = noise_of(named("mechanism", method.mechanism, OF_CLASSES)[0])
     watch.step("Evaluating settings")
     made = plan(
         spec.data.n_records or 1,

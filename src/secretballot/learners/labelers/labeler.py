@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._validation import check_name, check_probability
+from secretballot._validation import check_name, check_probability, shown
 from secretballot.accounting import PrivacyBudget, Sampled
 from secretballot.accounting.stream_recipes import check_answerable, stream_mechanism
 from secretballot.core.ledger import Ledger
@@ -484,6 +484,13 @@ class Labeler(PayingLearner):
         _refuse_room_for_one(task.account, split, request)
         first, folder, [digest] = None, None, _part_digests(hypotheses)
         if known is None:
+            paid = [task.account.entry(key(request)) for key in (first_request, endless_request)]
+            if paid[0] is None and paid[1] is not None:
+                raise ParameterError(
+                    Parameter("request"),
+                    f" is {shown(request)}, under which a hypothesis was drawn at once, for public"
+                    " points; give these points again, or another request. Nothing was spent.",
+                )
             beside = (
                 "This is the first part of a universal labeler, reserved together with a second"
                 f" one: {split}."

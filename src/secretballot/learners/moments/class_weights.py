@@ -99,7 +99,7 @@ def _listed(classes: Iterable[Any]) -> str:
     return ", ".join(names[:NAMED_AT_MOST]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _by_class(name: str, given: object, classes: tuple[Any, ...]) -> dict[Any, float]:
+def _by_class(name: str, given: Any, classes: tuple[Any, ...]) -> dict[Any, float]:
     """Return positive numbers by class."""
     rule = f"give a number by class, of the declared ones {_listed(classes)}."
     if not isinstance(given, Mapping):

@@ -493,12 +493,13 @@ def private_cells(y: Any, n_records: int) -> tuple[list[Any], IntArray]:
 
 
 def _as_column(y: Any) -> Any:
-    table = y if hasattr(y, "shape") else result_of(partial(np.asarray, y))
-    shape: tuple[int, ...] = getattr(table, "shape", ())
-    if not (len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)):
+    # an error of a conversion may quote a cell
+    table = result_of(partial(np.asarray, y))
+    shape = () if table is None else table.shape
+    if table is None or not (len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)):
         found = f"has {len(shape)} dimensions" if shape else f"is {shown_kind(y)}"
         raise DataError(f"y {found}; give the private targets as one column.")
-    return np.asarray(table).ravel()
+    return table.ravel()
 
 
 def _are_continuous(labels: Sequence[float]) -> bool:

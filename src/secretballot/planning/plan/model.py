@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from secretballot._validation import (
+    RELEASES,
     check_choice,
     check_count,
     name_part,
@@ -20,7 +21,8 @@ VERSION = 1
 STREAMS = ("sparse-vector", "abstention-table")  # that stop at the T-th abstention
 TABLE = "vote-table"
 CONFIDENT = "confident"  # that has a threshold and a number of answers
-PLANNED = ("gaussian", TABLE, "laplace", *STREAMS, CONFIDENT)  # mechanisms that are forecast
+# mechanisms that are forecast; gaussian is labels or counts, whichever is better
+PLANNED = ("gaussian", *RELEASES, TABLE, "laplace", *STREAMS, CONFIDENT)
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class Task:
     class_weight : "balanced", mapping of str to float, or None
         What decisions count each class for, by the names of the classes.
     mechanism : str or None
-        Of votes, where it alone is planned for; one of those of a `Setting`.
+        Of votes, where it alone is planned for; one of those of a `Setting`, or "labels" or
+        "counts" for a release of "gaussian" alone.
 
     Raises
     ------

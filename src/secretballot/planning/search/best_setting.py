@@ -129,7 +129,7 @@ def _refuse_unfit_mechanism(task: Task) -> None:
         raise ParameterError(
             Parameter("mechanism"),
             f" is {only!r}, which is for two classes, and the task has {task.n_classes}; plan for"
-            " 'gaussian'.",
+            " 'labels'.",
         )
 
 

@@ -84,7 +84,7 @@ def settings_of(task: Task, n_teachers: int, *, thorough: bool = True) -> Iterat
         if thorough or only is not None:
             found += _stream_settings(task, n_teachers)
             found += _confident_settings(task, n_teachers)
-        yield from (one for one in found if only in (None, one.mechanism))
+        yield from (one for one in found if only in (None, one.mechanism, one.named))
 
 
 def _label_counts(task: Task) -> list[int]:
