@@ -134,6 +134,8 @@ def test_a_second_stream_is_added_to_the_dataset_by_hand(folder: Path) -> None:
     assert done.exit_code == 0, done.stderr
     assert 'add "second" to the sessions of dataset registry there' in done.stdout
     assert "[datasets" not in done.stdout
+    account = CliRunner().invoke(app, ["ledger", "show", "private.csv.ledger"])
+    assert account.stdout.count("  0 of 40 answers  reserved") == 2
     settings.write_text(settings.read_text().replace('"first-year"]', '"first-year", "second"]'))
     assert json.loads(prepare("--total", "9,1e-4", "--stream", "second", "--json").stdout)["listed"]
     settings.write_text('state = "state"\n')

@@ -101,13 +101,11 @@ def _listed(classes: Iterable[Any]) -> str:
 
 def _by_class(name: str, given: Any, classes: tuple[Any, ...]) -> dict[Any, float]:
     """Return positive numbers by class."""
-    others = [one for one in given if one not in classes] if isinstance(given, Mapping) else None
-    if others is None or others:
-        about = f"has {_listed(others)}" if others else f"is {shown(given)}"
-        raise ParameterError(
-            Parameter(name),
-            f" {about}; give a number by class, of the declared ones {_listed(classes)}.",
-        )
+    rule = f"give a number by class, of the declared ones {_listed(classes)}."
+    if not isinstance(given, Mapping):
+        raise ParameterError(Parameter(name), f" is {shown(given)}; {rule}")
+    if others := [one for one in given if one not in classes]:
+        raise ParameterError(Parameter(name), f" has {_listed(others)}; {rule}")
     found = {one: check_finite(name, value) for one, value in given.items()}
     for value in found.values():
         if not value > 0:
