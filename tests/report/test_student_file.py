@@ -10,6 +10,8 @@ import numpy as np
 import onnx
 import pandas as pd
 import pytest
+from onnx.reference import ReferenceEvaluator
+from onnxruntime import InferenceSession
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -75,6 +77,32 @@ def test_every_student_answers_the_same_from_its_file(name: str) -> None:
         assert apart <= (0 if exact else 1e-9)
     again = pickle.loads(pickle.dumps(loaded))
     assert np.array_equal(again.predict(frame), found)
+
+
+def test_a_second_runtime_answers_alike() -> None:
+    """The reference runtime of onnx, which does not take ensembles of trees of doubles."""
+    checked = 0
+    for student, points in STUDENTS.values():
+        content, rows = student_bytes(student, X_public=points), points[:20]
+        model = onnx.load_from_string(content)
+        if any(node.op_type.startswith("TreeEnsemble") for node in model.graph.node):
+            continue
+        first = InferenceSession(content)
+        names = [(one.name, one.type == "tensor(string)") for one in first.get_inputs()]
+        columns = [rows] if names[0][0] == "X" else np.split(rows, rows.shape[1], axis=1)
+        feed = {
+            name: column.astype(str).astype(object) if text else column.astype(np.float64)
+            for (name, text), column in zip(names, columns, strict=True)
+        }
+        for one, other in zip(
+            first.run(None, feed), ReferenceEvaluator(model).run(None, feed), strict=True
+        ):
+            if one.dtype.kind == "f":
+                assert np.allclose(one, other, rtol=0, atol=1e-12)
+            else:
+                assert np.array_equal(one, other)
+        checked += 1
+    assert checked > 30
 
 
 @pytest.mark.parametrize("classes", [2, 3])
