@@ -510,6 +510,7 @@ def test_a_schema_that_was_made_beforehand_is_taken_and_a_filled_one_is_not(
         "DROP INDEX entry_request",
         "DROP INDEX entry_question; CREATE UNIQUE INDEX entry_question ON entry (reservation, key)"
         " WHERE kind = 'close'",
+        "CREATE RULE forget AS ON INSERT TO entry DO INSTEAD NOTHING",
         "CREATE TABLE other (id INTEGER)",
         "ALTER TABLE entry ENABLE ROW LEVEL SECURITY",
         "CREATE OR REPLACE FUNCTION entry_no_delete() RETURNS trigger LANGUAGE plpgsql AS"

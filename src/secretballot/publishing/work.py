@@ -71,6 +71,8 @@ def job_bytes(job: ReleaseJob) -> bytes:
     """
     try:
         return pickle.dumps(job.canonical(), protocol=5)
+    except MemoryError:  # the machine's failure, which the same command outlives
+        raise
     except Exception as error:  # a student may be anybody's, and refuse in any way
         refused = not_portable(error)
     raise refused

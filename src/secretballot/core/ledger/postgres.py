@@ -101,6 +101,10 @@ SELECT pg_get_triggerdef(pg_trigger.oid, true) || CASE tgenabled WHEN 'O' THEN '
 FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
 WHERE relnamespace = current_schema()::regnamespace AND NOT tgisinternal
 UNION ALL
+SELECT 'rule ' || relname || ' ' || rulename
+FROM pg_rewrite JOIN pg_class ON pg_class.oid = ev_class
+WHERE relnamespace = current_schema()::regnamespace
+UNION ALL
 SELECT 'function ' || proname || prosrc
 FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
 """

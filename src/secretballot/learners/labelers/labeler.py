@@ -582,6 +582,8 @@ def _part_digests(*parts: Any) -> list[str]:
     """
     try:
         return [str(joblib.hash(part)) for part in parts]
+    except MemoryError:
+        raise
     except Exception:  # pickling runs code of the learner, which may raise anything
         raise DataError(
             "The teacher or the hypotheses cannot be pickled, so that a later fit would not know"
