@@ -59,7 +59,7 @@ def learn(sources: Sources, dry_run: DryRun = False) -> Answer:
     DataSpec.only("private", "classes"),
     BudgetSpec,
     METHOD_SPECS[VOTES],
-    OutputSpec.only("out"),
+    OutputSpec.only("out", "format"),
     ExecutionSpec.only("confirm"),
     AboutSpec,
     method=VOTES,

@@ -21,7 +21,7 @@ from secretballot.publishing.process import publishing_process
 from secretballot.publishing.work import is_fitted, job_bytes, learns_a_number
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.build import with_about
-from secretballot.report.extras import PARTS, MissingExtraError
+from secretballot.report.extras import PARTS, MissingExtraError, require_extra
 from secretballot.report.release.folder import ReleaseJob
 from secretballot.students.names import student_by_name
 from secretballot.students.table_students import table_student_of
@@ -49,7 +49,7 @@ class ReleaseFolder:
     certificate: dict[str, Any]
 
 
-def check_parts(without: Collection[str]) -> None:
+def check_parts(without: Collection[str], *, parquet: bool = False) -> None:
     """Refuse to go on where a wanted part of the release cannot be made: before anything is paid.
 
     Raises
@@ -63,6 +63,8 @@ def check_parts(without: Collection[str]) -> None:
     """
     for part in without:
         check_choice("exclude", part, PARTS)
+    if parquet:
+        require_extra("pyarrow.parquet", "parquet")
     with publishing_process() as process:
         missing = process.missing_parts()
     wanted = {part: why for part, why in missing.items() if part not in without}
@@ -143,6 +145,7 @@ def write_release(
     random_state: int = 0,
     without: Collection[str] = (),
     about: Mapping[str, str] | None = None,
+    parquet: bool = False,
 ) -> ReleaseFolder:
     """Write all that may be published of a release into one folder.
 
@@ -184,6 +187,8 @@ def write_release(
         Public words for the report: ``title``, what people call the data; ``controller``, who
         answers for them; ``contact``, how to reach somebody. Each on one line. (The purpose goes
         to the learner, and is in the ledger.)
+    parquet : bool
+        Whether the table of released labels, or answers, is written as Parquet, too.
 
     Returns
     -------
@@ -225,6 +230,7 @@ def write_release(
         seed=random_state,
         without=tuple(without),
         about=dict(about or {}),
+        parquet=parquet,
     )
     with_about(released.certificate, job.about)  # refused here, before a process is asked
     return publish(folder, job, overwrite=overwrite)

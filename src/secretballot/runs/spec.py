@@ -428,6 +428,10 @@ class OutputSpec(Part):
     """Write these figures into the release."""
     exclude: Words = setting((), "PARTS", mark="execution")
     """Parts of the release to leave out: report, student."""
+    file_format: Literal["csv", "parquet"] = setting(
+        "csv", panel=RUN, mark="execution", alias="format"
+    )
+    """File of the released labels: csv; or parquet, which is written beside it."""
 
 
 class ExecutionSpec(Part):

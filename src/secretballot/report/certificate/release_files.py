@@ -48,6 +48,8 @@ MAX_TOTAL = 2 * 10**9  # bytes of all files together: what is read and digested 
 BEGINNINGS: Mapping[str, bytes] = {
     LABELS_FILE: b"query,label,abstained",
     ANSWERS_FILE: b"query,",
+    "labels.parquet": b"PAR1",
+    "answers.parquet": b"PAR1",
     README_FILE: b"",
     "model-card.md": b"# Model card",
     "schema.json": b"{",
@@ -125,7 +127,9 @@ def _names_in(folder: Path) -> set[str]:
 
 
 def _check_names(listed: set[str], found: set[str], values: str | None) -> None:
-    allowed = BEGINNINGS.keys() - ({LABELS_FILE, ANSWERS_FILE} - {values})
+    tables = {name for name in BEGINNINGS if name.endswith((".csv", ".parquet"))}
+    own = {values, str(values).replace(".csv", ".parquet")}
+    allowed = BEGINNINGS.keys() - (tables - own)
     for names, problem in (
         (listed - allowed, "The certificate lists {}, which is no file of a release."),
         (set(filter(None, [values])) - listed, "The certificate lists no {}."),
