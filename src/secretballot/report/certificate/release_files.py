@@ -199,12 +199,9 @@ def most_bytes(document: Mapping[str, Any]) -> int:
 def _check_stop(answered: "np.ndarray[Any, np.dtype[np.bool_]]", most: int | None) -> None:
     """Refuse an answer after the last abstention that was paid for; rows after it have none."""
     abstained = np.flatnonzero(~answered)
-    if most is None:
-        return
-    if not most:
-        if len(abstained):
-            raise CertificateError("labels.csv has abstentions, and the mechanism never abstains.")
-    elif len(abstained) >= most and answered[abstained[most - 1] :].any():
+    if most == 0 and len(abstained):
+        raise CertificateError("labels.csv has abstentions, and the mechanism never abstains.")
+    if most and len(abstained) >= most and answered[abstained[most - 1] :].any():
         raise CertificateError(
             f"labels.csv has answers after abstention {most}, where the stream stopped; they were"
             " not paid for."
