@@ -65,7 +65,7 @@ CALLS = {
         "bases/integer_basis.py:mapped",
         "bases/integer_basis.py:rows",
         "bases/integer_basis.py:transform",
-        "hypotheses/base.py:_labels_by",
+        "hypotheses/base.py:errors",
         "learners/labelers/relabel.py:relabel",
         "learners/selection.py:private_scores",
     },

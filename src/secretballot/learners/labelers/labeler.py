@@ -30,7 +30,6 @@ from secretballot.learners.labelers.algorithms import (
     algorithm_of,
 )
 from secretballot.learners.labelers.relabel import (
-    check_class,
     relabel,
     sample_in_random_order,
     sample_independently,
@@ -419,7 +418,7 @@ class Labeler(PayingLearner):
         """Return the teachers of a relabelled sample, once class and learner were tried on dummy
         points; what was sampled is forgotten on return."""
         points, truth, (n_teachers, _) = task.given.X, task.table.targets, sizes
-        hypotheses = check_class(hypotheses_by_name(self.hypotheses, points.shape[1]))
+        hypotheses = hypotheses_by_name(self.hypotheses, points.shape[1])
         dummies, seed = dummy_rows(points, _DUMMY_ROWS), self.random_state or 0
         check_answers(hypotheses, dummies)
         hypotheses.erm(dummies, np.arange(_DUMMY_ROWS) % 2)
