@@ -12,6 +12,7 @@ import secretballot as sb
 from secretballot.exceptions import ParameterError, ResourceError
 from secretballot.hypotheses import FiniteClass, HypothesisClass
 from secretballot.learners.labelers.relabel import relabel
+from secretballot.learners.selection import private_scores
 
 # so much that no noise is drawn but 0, all but surely
 BUDGET = sb.PrivacyBudget(1e5, 1e-6)
@@ -69,17 +70,8 @@ class Never(BaseEstimator):
 
 
 def by_member(foreign, rows, ledger):
-    return (
-        sb.Labeler(
-            hypotheses=FiniteClass([Never(), Model(**foreign)]),
-            epsilon=BUDGET.epsilon,
-            delta=BUDGET.delta,
-            ledger=ledger,
-        )
-        .fit(rows, Y, classes=[0, 1], X_public=POOL)
-        .ask(POOL[0])
-        .label
-    )
+    dichotomies = FiniteClass([Never(), Model(**foreign)]).dichotomies(POOL)
+    return private_scores(dichotomies, rows, Y, "record", "add-remove")._unseal()[0].tolist()
 
 
 def by_candidate(foreign, rows, ledger):
