@@ -199,10 +199,10 @@ def test_neighbours_are_made_from_one_table(tmp_path, change, rows):
         write_worlds(table, change, first, second, row=4)
 
 
-def test_vectors_beside_a_table_are_in_both_worlds(tmp_path):
+def test_vectors_are_in_both_worlds(tmp_path):
     vectors = np.arange(12.0).reshape(4, 3)
-    pd.DataFrame({"age": [1, 2, 3, 4], "ill": list("abab")}).to_csv(tmp_path / "t.csv", index=False)
-    np.save(tmp_path / "t.scan.npy", vectors)
+    table = pd.DataFrame({"age": [1, 2, 3, 4], "ill": list("abab"), "scan": vectors.tolist()})
+    table.to_csv(tmp_path / "t.csv", index=False)
     first, second = tmp_path / "first.csv", tmp_path / "second.csv"
     write_worlds(tmp_path / "t.csv", "add", first, second, target="ill", row=1)
     before, after = (vectors_of(read_table(path)["scan"], 3) for path in (first, second))

@@ -22,7 +22,6 @@ from secretballot._naming import name_columns, name_rows
 from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import shown
 from secretballot.data.cells import coded, is_missing, texts_of, whole
-from secretballot.data.near_misses import near_categories
 from secretballot.exceptions import DataError
 
 
@@ -304,11 +303,9 @@ def class_indices(
         )
     rows = np.flatnonzero((index < 0)[codes])
     if rows.size:
-        near = near_categories(texts_of(frame[target].iloc[rows]), list(places))
-        said = "" if near is None else f"; {near}"
         raise DataError(
             f"The {role} has {rows.size} rows whose label in column {shown(target)} is none of the"
-            f" {len(places)} declared classes ({_rows_of_block(rows, frame, first_row)}){said};"
+            f" {len(places)} declared classes ({_rows_of_block(rows, frame, first_row)});"
             " declare every class with --classes, or take the rows out."
         )
     return np.asarray(index[codes], dtype=np.int64)

@@ -216,31 +216,19 @@ class IntervalDichotomies(Dichotomies):
             sums[np.searchsorted(others.values, self._upper_ends, side="right")],
         )
 
-    def errors(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
-        """Return the mistakes of every labelling against `y`. Cost: O(m^2) time and memory.
+    def errors_on(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Return the mistakes of every representative on other points, of shape (n, 1) or (n,).
+        Cost: O(m^2) time and memory.
 
         Raises
         ------
         DataError
-            If the labels do not fit.
+            If points or labels do not fit.
         ParameterError
             If there are more than 50,000,000 labellings.
-
-        Parameters
-        ----------
-        y : array of 0 and 1, shape (m,)
-            Labels of the points, in their order.
-        sample_weight : array of shape (m,), optional
-            What a mistake on each row counts; 1 by default.
         """
-        return self._listed(self.points, y, sample_weight)
-
-    def errors_on(self, X: ArrayLike, y: ArrayLike) -> IntArray:
-        """Return the mistakes of every representative on other points, of shape (n, 1) or (n,); as
-        for `errors`."""
-        return self._listed(X, y, None)
-
-    def _listed(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> NDArray[Any]:
         if len(self) > _MOST_LISTED:
             raise ParameterError(
                 f"There are {len(self)} labellings, more than the {_MOST_LISTED} whose errors are"

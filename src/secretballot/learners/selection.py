@@ -23,7 +23,7 @@ from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import CertificateError, Parameter, ParameterError
-from secretballot.foreign_code import each_alone, is_exact, isolated, one_thread
+from secretballot.foreign_code import each_alone, isolated, one_thread
 from secretballot.hypotheses import (
     Dichotomies,
     FiniteClass,
@@ -737,9 +737,5 @@ def private_scores(
         _, starts, ends = dichotomies.prefix_mistakes_on(X, y)
         return Scores.of_ranges(starts, ends, guarantee_of(unit, relation))
     with isolated(0, sklearn.get_config()):
-        mistakes = (
-            dichotomies.errors_on(X, y)
-            if is_exact(dichotomies)
-            else Dichotomies.errors_on(dichotomies, X, y)  # which asks record by record
-        )
+        mistakes = dichotomies.errors_on(X, y)
     return Scores.of_candidates(-mistakes, guarantee_of(unit, relation))

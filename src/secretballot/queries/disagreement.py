@@ -22,8 +22,7 @@ from secretballot.queries.base import (
     QueryStrategy,
     labelled_rows,
 )
-from secretballot.queries.coverage import scaled_points
-from secretballot.queries.oracle import LogisticFits, OracleRegion
+from secretballot.queries.oracle import OracleRegion
 from secretballot.queries.uncertainty import PoolLearner, describe_learner
 from secretballot.released import ReleasedLabels
 
@@ -35,9 +34,6 @@ _UPDATE, _END = (np.empty(0, dtype=np.int64) for _ in range(2))
 _EXACT_CONSTANT, _ORACLE_CONSTANT = 0.3, 0.1
 # Of the default learner: little penalty, so that it comes close to the fewest mistakes.
 _C = 10.0
-# Up to so many columns many logistic fits together are faster than one by one; their matrices grow
-# with the square.
-_BATCHED_COLUMNS = 64
 
 
 class ExactRegion:
@@ -206,8 +202,7 @@ class DisagreementSampling(QueryStrategy):
     With `hypotheses` the version space is kept exactly, and the run is the printed one. Otherwise
     hypotheses are what a learner reaches: a point is disputed if a fit forced to label it the other
     way stays within the slack. That takes several fits for every point outside of the region that
-    is passed: about 0.4 ms each with the default learner up to 64 columns, where many are done
-    together, and the time of a fit with any other. Warm starts were measured not to help.
+    is passed. Warm starts were measured not to help.
 
     Parameters
     ----------
@@ -339,9 +334,7 @@ class DisagreementSampling(QueryStrategy):
         complexity = d * math.log(self.disagreement_coefficient) + math.log(1 / gamma_j)
         return self.slack_constant * (complexity + math.sqrt(j * self.noise_rate * complexity))
 
-    def _fits(self, pool: PublicPool) -> PoolLearner | LogisticFits:
-        if self.learner is None and int(pool.X.shape[1]) <= _BATCHED_COLUMNS:
-            return LogisticFits(scaled_points(pool.X), _C)
+    def _fits(self, pool: PublicPool) -> PoolLearner:
         learner = PoolLearner(self.learner, pool, LogisticRegression(C=_C, max_iter=1000))
         if learner.weight_name is None:
             raise ParameterError(
