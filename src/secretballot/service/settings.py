@@ -158,8 +158,6 @@ class ServiceSettings(Model):
     answers : AnswerShape
     signing_key : Path or None
         Private key by which the service signs its certificates.
-    public_keys : tuple of Path
-        Public keys that it publishes besides its own.
     """
 
     datasets: Annotated[dict[Address, DatasetSettings], Field(min_length=1)]
@@ -168,7 +166,6 @@ class ServiceSettings(Model):
     limits: Limits = Limits()
     answers: AnswerShape = AnswerShape()
     signing_key: File | None = None
-    public_keys: tuple[File, ...] = ()
 
 
 def read_settings(path: Path) -> ServiceSettings:
