@@ -30,13 +30,12 @@ def line_to(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     def serve(place: Place) -> InProcess:
         transport = InProcess(application(place.settings))
         transports.append(transport)
-        own = remote._Line.__init__
 
-        def patched(self: Any, *given: Any) -> None:
-            own(self, *given)
-            self._client = httpx.Client(headers=self._client.headers, transport=transport)
+        def client(url: str, key: str, timeout: float) -> httpx.Client:
+            headers = {"Authorization": f"Bearer {key}"}
+            return httpx.Client(base_url=url, headers=headers, transport=transport)
 
-        monkeypatch.setattr(remote._Line, "__init__", patched)
+        monkeypatch.setattr(remote, "_client_of", client)
         return transport
 
     yield serve

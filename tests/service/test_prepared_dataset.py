@@ -117,16 +117,6 @@ def test_the_command_is_repeated_and_pays_once(folder: Path) -> None:
     assert (folder / "service" / "service.toml").read_bytes() == settings
 
 
-def test_a_schema_of_other_teachers_stops_the_start(folder: Path) -> None:
-    assert prepare().exit_code == 0
-    file = folder / "service" / "registry-schema.json"
-    document = json.loads(file.read_text())
-    del document["columns"]["dose"]
-    file.write_text(json.dumps(document))
-    with pytest.raises(sb.DataError, match="name the schema that they were prepared with"):
-        client_of(folder)
-
-
 def test_a_second_stream_is_added_to_the_dataset_by_hand(folder: Path) -> None:
     assert prepare("--total", "9,1e-4").exit_code == 0
     settings = folder / "service" / "service.toml"

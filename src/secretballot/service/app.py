@@ -23,7 +23,6 @@ from secretballot.learners.training.session import SessionAnswers
 from secretballot.publishing.signing import public_pem, read_private_key
 from secretballot.report.certificate.signature import fingerprint
 from secretballot.service.access import Access, ApiKey, AuditEntry, Role
-from secretballot.service.collector import Collector
 from secretballot.service.console import console_routes
 from secretballot.service.guard import Guard, Meters
 from secretballot.service.points import ARROW, JSON, PARQUET, body_of, is_json
@@ -60,7 +59,7 @@ class Service:
     """
 
     def __init__(self, settings: ServiceSettings) -> None:
-        self.settings, limits = settings, settings.limits
+        self.settings = settings
         noise_source()  # loaded here: the first question would wait for it
         file = settings.signing_key
         self.signing_key: Any = None if file is None else read_private_key(file)
@@ -68,19 +67,14 @@ class Service:
         self.signs_as = None if file is None else fingerprint(self.signing_key.public_key())
         self.access, self.meters = Access(settings.state), Meters()
         self.datasets = {
-            name: ServedDataset(name, about, self.access)
+            name: ServedDataset(name, about, self.access, settings.limits)
             for name, about in settings.datasets.items()
         }
-        self.collectors: dict[tuple[str, str], Collector[AskedPoints, SessionAnswers]] = {
-            (name, session.name): Collector(
-                session.answer,
-                most_points=limits.group_points,
-                most_waiting=limits.waiting,
-                patience_s=limits.answer_seconds,
-            )
-            for name, dataset in self.datasets.items()
+        self._collectors = [
+            session.collector
+            for dataset in self.datasets.values()
             for session in dataset.sessions.values()
-        }
+        ]
         self._large_bodies = asyncio.Semaphore(_LARGE_BODIES)
         self._ready = (-math.inf, False)
         self.stopping = False
@@ -88,7 +82,7 @@ class Service:
     async def close(self) -> None:
         """Answer what waits, and let go of the files."""
         self.stopping = True
-        for collector in self.collectors.values():
+        for collector in self._collectors:
             await collector.close()
         self.access.close()
 
@@ -177,7 +171,7 @@ class Service:
 
     async def ready(self) -> bool:
         """Return whether questions can be answered now."""
-        if self.stopping or any(collector.stuck for collector in self.collectors.values()):
+        if self.stopping or any(collector.stuck for collector in self._collectors):
             return False
         now = time.monotonic()
         if now - self._ready[0] > _READY_S:
@@ -287,7 +281,7 @@ async def questions(request: Request) -> Response:
 
         asked = await _worked_on_points(request, service, served, read, quick=True)
         place, size = (served.dataset, served.name), len(asked.questions)
-        answers = await service.collectors[place].ask(asked, size)
+        answers = await served.collector.ask(asked, size)
         service.meters.questions.labels(*place).inc(size)
         service.meters.left.labels(*place).set(answers.left)
         return _json_response(_answers_document(served, answers))
@@ -340,9 +334,9 @@ async def _shaped_response(
 
 
 @keyed.get(_SESSION)
-def describe(service: TheService, served: AnySession) -> Any:
+def describe(served: AnySession) -> Any:
     """The terms of a session, its price, and how many questions are left."""
-    return {**served.describe(), "most_points": service.settings.limits.points}
+    return served.describe()
 
 
 @keyed.get(f"{_SESSION}/certificate")
@@ -407,7 +401,7 @@ async def _worked_on_points(
         content = await body_of(request, most=limits.body_bytes, seconds=limits.body_seconds)
 
         def found() -> Found:
-            return work(served.table(content, kind, limits.points))
+            return work(served.table(content, kind))
 
         # of the other kinds a small body may be large points, and encoding takes its time
         few = len(content) <= _SMALL_BODY and is_json(kind) and served.schema is None

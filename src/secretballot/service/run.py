@@ -57,17 +57,9 @@ def listening_socket(host: str, port: int) -> socket.socket:
     DataError
         If it cannot be had.
     """
-    problem = ""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, kind)
-        try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(address)
-        except OSError:
-            listening.close()
-            raise
-        return listening
+        return socket.create_server((host, port), family=family)
     except OSError as error:
         problem = error.strerror or type(error).__name__
     raise DataError(

@@ -21,15 +21,16 @@ from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.session import LabelingSession, SessionAnswers
-from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE_FILE
+from secretballot.report.certificate.models import CERTIFICATE_FILE
+from secretballot.report.certificate.signature import SIGNATURE_FILE
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.service.access import Access, ApiKey, AuditEntry
+from secretballot.service.collector import Collector
 from secretballot.service.points import points_in
 from secretballot.service.problems import ProblemError, log_trouble, points_at_fault, problem_of
-from secretballot.service.settings import DatasetSettings
+from secretballot.service.settings import DatasetSettings, Limits
 from secretballot.vault import read_secret
 
-_LARGEST_FILE = 1 << 30  # bytes of a file of a release
 _MOST_FAILURES = 2  # requests of a group that fail by themselves, one after the other
 
 
@@ -63,8 +64,14 @@ class ServedSession:
         In addresses; the session goes by its request.
     session : LabelingSession
     access : Access
+    limits : Limits
     schema : Schema, optional
         By which points are encoded before they are asked.
+
+    Attributes
+    ----------
+    collector : Collector
+        Gathers what is asked.
     """
 
     def __init__(
@@ -72,15 +79,17 @@ class ServedSession:
         dataset: str,
         session: LabelingSession,
         access: Access,
+        limits: Limits,
         schema: Schema | None = None,
     ) -> None:
         self.dataset, self.name, self.session = dataset, session.request, session
-        self._access, self.schema = access, schema
-        self.columns = session.columns if schema is None else _columns_of(schema, session)
+        self._access, self._limits, self.schema = access, limits, schema
+        self.columns = session.columns if schema is None else _columns_of(schema)
+        self.collector = Collector(self.answer, limits)
         self._transcript: tuple[tuple[int, bool], dict[str, Any]] | None = None
         self._verified: tuple[str, dict[str, Any]] | None = None
 
-    def table(self, content: bytes, media_type: str, most: int) -> Any:
+    def table(self, content: bytes, media_type: str) -> Any:
         """Return the points in a body as the teachers take them.
 
         Raises
@@ -88,7 +97,7 @@ class ServedSession:
         ProblemError
             If they cannot be read or do not fit.
         """
-        given = points_in(content, media_type, self.columns, most)
+        given = points_in(content, media_type, self.columns, self._limits.points)
         if self.schema is not None:
             given = _encoded_points(given, self.schema)
         elif self._takes_as_they_are(given):
@@ -223,6 +232,7 @@ class ServedSession:
             "columns": self.columns,
             "mechanism": self.session.terms,
             "price": _amount(self.session.price),
+            "most_points": self._limits.points,
             **{name: getattr(self.session, name) for name in names},
         }
 
@@ -236,6 +246,7 @@ class ServedDataset:
         In addresses.
     settings : DatasetSettings
     access : Access
+    limits : Limits
 
     Raises
     ------
@@ -245,12 +256,18 @@ class ServedDataset:
         If the ledger cannot be used.
     """
 
-    def __init__(self, name: str, settings: DatasetSettings, access: Access) -> None:
+    def __init__(
+        self, name: str, settings: DatasetSettings, access: Access, limits: Limits
+    ) -> None:
         self.name, self.title = name, settings.title or name
         schema = None if settings.encoding is None else Schema.read(settings.encoding)
         self.sessions = {
             request: ServedSession(
-                name, LabelingSession.reopen(settings.vault, request=request), access, schema
+                name,
+                LabelingSession.reopen(settings.vault, request=request),
+                access,
+                limits,
+                schema,
             )
             for request in settings.sessions
         }
@@ -312,7 +329,7 @@ class ServedDataset:
             raise ProblemError(
                 "not-found", "There is no such file; the list of releases names them."
             )
-        content = read_secret(self._folders[release] / name, largest=_LARGEST_FILE)
+        content = read_secret(self._folders[release] / name)
         if content is None or hashlib.sha256(content).hexdigest() != digest:
             raise ProblemError(
                 "not-found", "The file is not the one that was released; ask the curator."
@@ -332,25 +349,11 @@ def _amount(price: Any) -> dict[str, float]:
     return {"epsilon": price.epsilon, "delta": price.delta}
 
 
-def _columns_of(schema: Schema, session: LabelingSession) -> dict[str, Any]:
-    """Return the columns of points before they are encoded, as `LabelingSession.columns` has them.
-
-    Raises
-    ------
-    DataError
-        If the teachers did not learn from rows that the schema encodes.
-    """
-    own, width = session.columns, len(schema.feature_names)
-    if own["kind"] != "array" or own["columns"] != width:
-        raise DataError(
-            f"The schema encodes a point as {width} numbers, and the teachers of the session"
-            f" {session.request!r} take {own['columns']} or a frame; name the schema that they were"
-            " prepared with."
-        )
-    return {
-        "kind": "frame",
-        "columns": [_kind_of(one) for one in schema.columns if one.feature_names],
-    }
+def _columns_of(schema: Schema) -> dict[str, Any]:
+    """Return the columns of points before they are encoded, as `LabelingSession.columns` has
+    them."""
+    columns = [_kind_of(one) for one in schema.columns if one.feature_names]
+    return {"kind": "frame", "columns": columns}
 
 
 def _kind_of(column: Any) -> list[Any]:
@@ -411,33 +414,32 @@ def _plan_document(path: Path) -> dict[str, Any]:
     DataError
         If it is none.
     """
-    content, document = read_secret(path, largest=LARGEST_JSON), None
+    document = None
     with suppress(ValueError):
-        document = None if content is None else json.loads(content)
+        document = json.loads(read_secret(path, largest=LARGEST_JSON) or b"")
     if not isinstance(document, dict) or "task" not in document:
         raise DataError(f"There is no plan at {path}; give the plan.json of a plan's folder.")
     return document
 
 
 def _listed_files(folder: Path) -> dict[str, str]:
-    """Return the files of a release and their digests, its certificate among them.
+    """Return the files of a release and their digests, its certificate and signature among them.
 
     Raises
     ------
     DataError
         If it is no release, or does not verify.
     """
-    found = verify_certificate(folder)
-    if not found.ok:
+    if not verify_certificate(folder).ok:
         raise DataError(
             f"The release {folder} does not verify; run secretballot verify on it, and serve one"
             " that does."
         )
-    content = read_secret(folder / "certificate.json", largest=LARGEST_JSON)
-    assert content is not None  # it was verified just now
-    listed = json.loads(content)["files"]
-    files = {name: str(about["sha256"]) for name, about in listed.items()}
-    signature = read_secret(folder / SIGNATURE_FILE, largest=SIGNATURE_BYTES)
-    if signature is not None:
-        files[SIGNATURE_FILE] = hashlib.sha256(signature).hexdigest()
-    return {"certificate.json": hashlib.sha256(content).hexdigest(), **files}
+    listed = json.loads((folder / CERTIFICATE_FILE).read_bytes())["files"]
+    names = [*listed, CERTIFICATE_FILE, SIGNATURE_FILE]
+    contents = {name: read_secret(folder / name) for name in names}
+    return {
+        name: hashlib.sha256(content).hexdigest()
+        for name, content in contents.items()
+        if content is not None
+    }
