@@ -9,7 +9,24 @@ import pytest
 from served_places import InProcess, Place, made_place
 
 from secretballot.service import remote
+from secretballot.service.access import Access
 from secretballot.service.app import application
+
+
+@pytest.fixture(autouse=True)
+def _closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close what applications have open that no server stops."""
+    opened: list[Access] = []
+    own = Access.__init__
+
+    def noted(self: Access, state: Path) -> None:
+        opened.append(self)
+        own(self, state)
+
+    monkeypatch.setattr(Access, "__init__", noted)
+    yield
+    for one in opened:
+        one.close()
 
 
 @pytest.fixture
