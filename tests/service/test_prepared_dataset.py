@@ -76,7 +76,7 @@ def test_one_command_makes_a_dataset_that_is_asked_by_column(folder: Path) -> No
         assert sb.verify_certificate(certificate).ok
         for wrong, said in (
             ({"age": "old", "ward": "north", "dose": 1}, "'age' of point 1 cannot be read"),
-            ({"age": 50, "ward": "north"}, "misses 'dose'"),
+            ({"age": 50, "ward": "north"}, "give all of these: 'age', 'ward', 'dose'"),
         ):
             refused = client.post(f"{BASE}/questions", json={"points": [wrong]}, headers=key)
             assert said in problem(refused, "wrong-points")["detail"]
