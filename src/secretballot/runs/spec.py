@@ -656,7 +656,7 @@ class Sources:
             self.given[name] = value
 
     def _add_file(self, file: Path) -> None:
-        document = _read_toml(file)
+        document = read_toml(file)
         is_plan = isinstance(document.get("forecast"), dict)
         forecast = document.pop("forecast") if is_plan else None
         fields: dict[str, Any] = {}
@@ -791,7 +791,14 @@ def _as_number(value: Any) -> float | None:
         return None
 
 
-def _read_toml(file: Path) -> dict[str, Any]:
+def read_toml(file: Path) -> dict[str, Any]:
+    """Return the settings in a file.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read.
+    """
     problem = ""
     try:
         if file.stat().st_size > LARGEST:
