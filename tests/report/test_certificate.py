@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,12 +19,23 @@ from secretballot.report.certificate.build import (
 )
 
 Make = Callable[..., ReleasedLabels]
+ROOT = Path(__file__).parents[2]
 FILE = {"sha256": "0" * 64, "bytes": 1}
 
 
 def test_the_digest_survives_a_way_through_a_file(released: ReleasedLabels) -> None:
     certificate = json.loads(json.dumps(released.certificate, indent=3))
     assert certificate_digest(certificate) == certificate["digest"]
+
+
+def test_the_published_schema_describes_certificates(released: ReleasedLabels) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((ROOT / "docs" / "reference" / "certificate.schema.json").read_text())
+    certificate = json.loads(json.dumps(released.certificate))
+    jsonschema.validate(certificate, schema)
+    for changed in ({"epsilon": 0}, {"events": []}, {"more": 1}, {"unit": "table"}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(certificate | changed, schema)
 
 
 def test_the_digest_ignores_the_order_of_fields_and_nothing_else() -> None:
