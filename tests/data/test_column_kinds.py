@@ -219,8 +219,8 @@ def test_free_text_is_no_feature_until_it_is_declared() -> None:
 
 TEXTS: dict[str, Any] = {
     "note": "text",
-    "letter": {"kind": "text", "encoding": "tfidf", "width": 20},
-    "memo": {"kind": "text", "encoding": "hashed", "width": 64, "bigrams": True},
+    "letter": {"kind": "text", "width": 20},
+    "memo": {"kind": "text", "encoding": "hashed", "width": 64},
 }
 TYPED: dict[str, list[Any]] = {
     "day": DAYS,

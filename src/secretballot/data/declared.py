@@ -19,7 +19,6 @@ from secretballot.data.columns import (
     NumericColumn,
     TextColumn,
     VectorColumn,
-    WeightedTextColumn,
     WordsColumn,
 )
 from secretballot.exceptions import DataError
@@ -30,7 +29,7 @@ _KINDS: dict[str, type[FeatureColumn]] = {
 }
 _NAMES = (*_KINDS, IgnoredColumn.kind)
 _ENCODINGS: dict[str, type[TextColumn]] = {
-    kind.encoding: kind for kind in (WordsColumn, WeightedTextColumn, HashedTextColumn)
+    kind.encoding: kind for kind in (WordsColumn, HashedTextColumn)
 }
 
 
