@@ -53,10 +53,6 @@ _TABLES = """
     CREATE TRIGGER IF NOT EXISTS entry_remains BEFORE DELETE ON entry
         BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
 """
-_COLUMNS = ("request_id", "key", "action", "dataset", "session", "points", "new", "outcome")
-_INSERT = (
-    f"INSERT INTO entry (at, {', '.join(_COLUMNS)}) VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})"
-)
 
 
 class ApiKey(Model):
@@ -119,8 +115,8 @@ class AuditEntry:
         Questions counted against the key's quota.
     outcome : str
         ``admitted`` or ``quota-spent``.
-    position : int
-        Place in the log; 0 before it is there.
+    position : int or None
+        Place in the log; None before it is there.
     at : str
         UTC, ISO 8601.
     """
@@ -133,8 +129,12 @@ class AuditEntry:
     points: int = 0
     new: int = 0
     outcome: str = "admitted"
-    position: int = 0
+    position: int | None = None
     at: str = ""
+
+
+_COLUMNS = AuditEntry.__match_args__
+_INSERT = f"INSERT INTO entry ({', '.join(_COLUMNS)}) VALUES (:{', :'.join(_COLUMNS)})"
 
 
 class Access:
@@ -318,12 +318,10 @@ class Access:
     def rows(self, dataset: str | None, *, after: int, most: int) -> list[AuditEntry]:
         """Return rows behind a position, oldest first, of a dataset or of all."""
         query = (
-            f"SELECT position, at, {', '.join(_COLUMNS)} FROM entry WHERE position > ?"
+            f"SELECT {', '.join(_COLUMNS)} FROM entry WHERE position > ?"
             " AND dataset = coalesce(?, dataset) ORDER BY position LIMIT ?"
         )
-        names = ("position", "at", *_COLUMNS)
-        found = self._read(query, after, dataset, most)
-        return [AuditEntry(**dict(zip(names, row, strict=True))) for row in found]
+        return [AuditEntry(*row) for row in self._read(query, after, dataset, most)]
 
     def _read(self, query: str, *values: Any) -> list[Any]:
         with _in_words(self._path):
@@ -351,7 +349,7 @@ def _asked(connection: sqlite3.Connection, key: str, dataset: str) -> int:
 def _append(connection: sqlite3.Connection, entry: AuditEntry) -> None:
     """Add a row at the end of the log."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    connection.execute(_INSERT, (now, *(getattr(entry, name) for name in _COLUMNS)))
+    connection.execute(_INSERT, {**vars(entry), "at": now})
 
 
 def _day_to_come(day: str) -> date:

@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict
 from typing import Annotated, Any, TypeVar
 
@@ -75,7 +75,7 @@ class Service:
             for dataset in self.datasets.values()
             for session in dataset.sessions.values()
         ]
-        self._large_bodies = asyncio.Semaphore(_LARGE_BODIES)
+        self.large_bodies = asyncio.Semaphore(_LARGE_BODIES)
         self._ready = (-math.inf, False)
         self.stopping = False
 
@@ -144,30 +144,6 @@ class Service:
         """Write into the audit log that something was downloaded."""
         key: ApiKey = request.state.key
         self.access.write(AuditEntry(request.state.request_id, key.id, "download", dataset, what))
-
-    @asynccontextmanager
-    async def room_for_body(self, request: Request) -> AsyncIterator[None]:
-        """Hold one of the places for large bodies while one is read; a small one needs none.
-
-        Raises
-        ------
-        ProblemError
-            If there is no place for as long as a body may take to come.
-        """
-        if len(request.headers.get("content-length", "unknown")) < _DIGITS_OF_LARGE:
-            yield
-            return
-        try:
-            async with asyncio.timeout(self.settings.limits.body_seconds):
-                await self._large_bodies.acquire()
-        except TimeoutError:
-            raise ProblemError(
-                "busy", "Too many large bodies come at once; nothing was asked.", retry_after=5
-            ) from None
-        try:
-            yield
-        finally:
-            self._large_bodies.release()
 
     async def ready(self) -> bool:
         """Return whether questions can be answered now."""
@@ -397,7 +373,8 @@ async def _worked_on_points(
     """Return what work on the points of a body finds; in a thread, so that nobody else waits,
     unless it is quick and the points are few: handing over takes longer."""
     limits, kind = service.settings.limits, request.headers.get("content-type", "")
-    async with service.room_for_body(request):
+    size = request.headers.get("content-length", "unknown")
+    async with service.large_bodies if len(size) >= _DIGITS_OF_LARGE else nullcontext():
         content = await body_of(request, most=limits.body_bytes, seconds=limits.body_seconds)
 
         def found() -> Found:

@@ -71,9 +71,7 @@ def answers_table(answers: SessionAnswers, classes: Sequence[Any]) -> pd.DataFra
     if answers.noisy_counts is not None:
         counts = answers.noisy_counts.reshape(len(table), -1)
         # of two classes the count of the second alone is released
-        names = [classes[1]] if counts.shape[1] == 1 else list(classes)
-        for place, name in enumerate(names):
-            cells = counts[:, place].astype(object)
-            cells[~answers.given] = None
-            table[f"noisy_count_{name}"] = pd.Series(cells, dtype=object)
+        names = [f"noisy_count_{name}" for name in classes[-counts.shape[1] :]]
+        cells = pd.DataFrame(counts, columns=names).astype(object)
+        table = table.join(cells.where(answers.given[:, None], None))
     return table

@@ -27,6 +27,7 @@ from secretballot.learners.training.inputs import as_matrix, single_point
 from secretballot.learners.training.session import SessionAnswer, SessionAnswers
 from secretballot.released import ReleasedLabels
 from secretballot.report.extras import require_extra
+from secretballot.runs.folder import write_files
 
 _LONGEST_WAIT_S = 10.0
 _AGAIN, _TRIES = (429, 503), 5
@@ -184,23 +185,19 @@ class RemoteSession:
         Raises
         ------
         DataError
-            If the files cannot be written, or the signature is none.
+            If the files cannot be written.
         ServiceError
             If the service cannot be asked.
         """
         place = Path(folder)
         response = _response(self._client, f"{self._address}/certificate")
-        signature, problem = response.headers.get("certificate-signature"), ""
-        try:
-            place.mkdir(parents=True, exist_ok=True)
+        signature = response.headers.get("certificate-signature")
+        contents = {"certificate.json": response.content}
+        if signature is None:
             (place / "certificate.sig").unlink(missing_ok=True)  # of an earlier certificate
-            (place / "certificate.json").write_bytes(response.content)
-            if signature is not None:
-                (place / "certificate.sig").write_bytes(base64.b64decode(signature))
-        except (OSError, ValueError) as error:  # what came may be no signature
-            problem = getattr(error, "strerror", None) or type(error).__name__
-        if problem:
-            raise DataError(f"The certificate cannot be written into {place} ({problem}).")
+        else:
+            contents["certificate.sig"] = base64.b64decode(signature)
+        write_files(place, contents)
         return None if signature is None else plain_line(response.headers["certificate-key"])
 
     @property
