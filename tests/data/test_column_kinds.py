@@ -22,8 +22,8 @@ from secretballot.data.columns import (
     NumericColumn,
     OddCells,
     TextColumn,
+    declared_column,
 )
-from secretballot.data.declared import declared_column
 from secretballot.data.inferred import InferredColumn, inferred_column
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
