@@ -54,8 +54,8 @@ class Encoding:
     >>> import pandas as pd
     >>> schema = sb.data.Schema.infer(pd.DataFrame({"ward": ["north", "south"]}))
     >>> encoding = schema.encoding(pd.DataFrame({"ward": ["north", "N", "N"]}))
-    >>> encoding.unseen
-    {'ward': array([1, 2])}
+    >>> encoding.odd["ward"].strange.tolist(), encoding.others, encoding.unreadable
+    ([1, 2], frozenset({'ward'}), {})
     """
 
     # the table may be private, so nothing of it is shown
@@ -71,11 +71,6 @@ class Encoding:
             for name, odd in self.odd.items()
             if odd.strange.size and name not in self.others
         }
-
-    @property
-    def unseen(self) -> dict[str, IntArray]:
-        """Rows that were encoded as "other" and say something, by column."""
-        return {name: self.odd[name].strange for name in self.others if self.odd[name].strange.size}
 
 
 @dataclass(frozen=True)
