@@ -24,7 +24,7 @@ from secretballot.core.class_games import Noise, class_renyi
 
 
 def class_label_renyi(order, sigma):
-    return float(class_renyi(sigma, np.array([order]))[0])
+    return float(class_renyi(sigma, (order,))[0])
 
 
 def noise_of(sigma):
@@ -154,7 +154,7 @@ def test_a_list_of_laws_that_lacks_the_worst_ones_is_noticed(monkeypatch):
     tame = np.argsort((laws.chance * change**2).sum(axis=0))[: laws.chance.shape[1] // 2]
     few = class_games.StepLaws(laws.chance[:, tame], laws.log_ratio[:, tame])
     monkeypatch.setattr(class_games, "covering_laws", lambda *_: few)
-    bound = class_games._class_renyi.__wrapped__(20.0, (3.0,))[0]
+    bound = class_games.class_renyi.__wrapped__(20.0, (3.0,))[0]
     assert math.expm1(2 * bound) < largest_moment(20.0, 3.0)
 
 

@@ -255,7 +255,7 @@ class BinaryLabels(Event):
         return None
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        each = label_games.label_renyi(self.chances, orders)
+        each = label_games.label_renyi(self.chances, tuple(orders.tolist()))
         return np.minimum(self.queries * each, self.rough().renyi(orders))
 
     def rough(self) -> Event:
@@ -299,7 +299,7 @@ class ClassLabels(Event):
         return self.rough().losses() if found is None else found
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        each = class_games.class_renyi(self.sigma, orders)
+        each = class_games.class_renyi(self.sigma, tuple(orders.tolist()))
         return np.minimum(self.queries * each, self.rough().renyi(orders))
 
     def rough(self) -> Event:

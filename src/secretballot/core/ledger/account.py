@@ -26,7 +26,7 @@ from secretballot.core.events import Event
 from secretballot.core.filters import Totals
 from secretballot.core.ledger import rows, sqlite
 from secretballot.core.ledger.rows import Result, repeated
-from secretballot.core.ledger.urls import DatabasePlace, is_database
+from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.core.price import PrivacyBudget, delta_upper
 from secretballot.core.types import Guarantee
 
@@ -119,8 +119,12 @@ class LedgerEntry:
         """Return an entry from the row that reserves."""
         last = found.last(first.reservation) or first
         purchase = found.read(rows.purchase_in, first.terms)
-        intention = found.read(rows.Intention.decode, first.body)
-        ended = found.read(rows.Closing.decode, last.terms) if last.kind == "close" else None
+        intention = found.read(rows.Intention.model_validate_json, first.body)
+        ended = (
+            found.read(rows.Closing.model_validate_json, last.terms)
+            if last.kind == "close"
+            else None
+        )
         return cls(
             id=first.reservation,
             request=first.key.decode(),
@@ -228,7 +232,7 @@ class AnswerPage:
         totals = found.seen.totals
         if ended.used is not None:
             totals = found.after_closing(totals, number, ended.used)
-        text, place = ended.encode(), self.count + 1
+        text, place = ended.model_dump_json(), self.count + 1
         found.add([rows.Row(0, "close", number, place, terms=text, at=rows.utc_now())], totals)
 
 
@@ -270,8 +274,10 @@ class Ledger:
         Absolute path; None in memory and in a database.
     place : str or None
         What opens it again: path, or URL without any password; None in memory.
-    dataset, budget, composition, unit, relation
+    dataset, budget, composition, unit, relation, guarantee
         As fixed at creation.
+    account : str
+        What identifies this account: the SHA-256 of its terms, in hexadecimal.
     durable : bool
         Whether the account outlives the process.
 
@@ -334,8 +340,7 @@ class Ledger:
         if not repeated(store.exists)():
             if budget is None:
                 raise LedgerError(
-                    f"There is no ledger at {_name_of(place)}; give a budget to make one, or the"
-                    " right path."
+                    f"There is no ledger at {place}; give a budget to make one, or the right path."
                 )
             if not isinstance(budget, PrivacyBudget):
                 raise wrong("budget", budget, "a PrivacyBudget")
@@ -354,30 +359,20 @@ class Ledger:
                 )
 
     @classmethod
-    def in_memory(
-        cls,
-        *,
-        dataset: str,
-        budget: PrivacyBudget,
-        composition: str | None = None,
-        unit: str | None = None,
-        relation: str | None = None,
-    ) -> Self:
+    def in_memory(cls, *, dataset: str, budget: PrivacyBudget, **terms: str | None) -> Self:
         """Return an account under the same rules that dies with this process.
+
+        Parameters
+        ----------
+        dataset, budget, **terms
+            As for `Ledger`.
 
         Raises
         ------
         ParameterError
             If an argument is of the wrong type or out of range.
         """
-        return cls(
-            _MEMORY,
-            dataset=dataset,
-            budget=budget,
-            composition=composition,
-            unit=unit,
-            relation=relation,
-        )
+        return cls(_MEMORY, dataset=dataset, budget=budget, **terms)
 
     @classmethod
     def open_existing(cls, path: str | os.PathLike[str] | DatabasePlace) -> Self:
@@ -423,42 +418,6 @@ class Ledger:
     def durable(self) -> bool:
         """Whether the account outlives the process."""
         return self._place is not None
-
-    @property
-    def dataset(self) -> str:
-        """Name of the private dataset."""
-        return self._terms.dataset
-
-    @property
-    def account(self) -> str:
-        """What identifies this account: the SHA-256 of its terms, in
-        hexadecimal."""
-        return self._terms.digest.hex()
-
-    @property
-    def budget(self) -> PrivacyBudget:
-        """All that may ever be spent."""
-        return self._terms.budget
-
-    @property
-    def composition(self) -> str:
-        """How releases add up: "basic" or "renyi"."""
-        return self._terms.composition
-
-    @property
-    def unit(self) -> str:
-        """Whose data the total is a promise about: "record", "user" or "label"."""
-        return self._terms.unit
-
-    @property
-    def relation(self) -> str:
-        """Relation that the total is a promise about: "add-remove" or "replace-one"."""
-        return self._terms.relation
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Whose data it is about, and how neighbouring datasets differ."""
-        return Guarantee(unit=self._terms.unit, relation=self._terms.relation)
 
     def check_promise(self, unit: str, relation: str, *, by_teachers: bool = True) -> None:
         """Refuse a release about this unit and relation if it does not add to what the ledger
@@ -609,11 +568,11 @@ class Ledger:
                 )
             totals = self._check_admitted(purchase, found.seen.totals)
             number, key = totals.grants, request.encode()
-            text, body = purchase.encode(), intention.encode().encode()
+            text, body = purchase.model_dump_json(), intention.model_dump_json().encode()
             found.add([rows.Row(0, "reserve", number, 0, key, text, body, rows.utc_now())], totals)
             # in the same transaction: where the answer has no space, nothing is reserved
             if space:
-                found.transaction.claim_space(number, space)
+                self._store.claim_space(found.transaction, number, space)
         return number
 
     # --- answering ---
@@ -693,7 +652,7 @@ class Ledger:
     # --- handles ---
 
     def __repr__(self) -> str:
-        place = "in memory" if self._place is None else repr(_name_of(self._place))
+        place = "in memory" if self._place is None else repr(str(self._place))
         return (
             f"Ledger({place}, dataset={self.dataset!r}, unit={self.unit!r},"
             f" relation={self.relation!r}, budget=({self.budget.epsilon:g}, {self.budget.delta:g}))"
@@ -711,10 +670,10 @@ class Ledger:
                 "A ledger in memory cannot be pickled, since a copy would be a second budget; give"
                 " a path instead."
             )
-        return {"path": str(self._place), "terms": self._terms.encode()}
+        return {"path": str(self._place), "terms": self._terms.model_dump_json()}
 
     def __setstate__(self, state: dict[str, str]) -> None:
-        self._hold(_place_of(state["path"]), rows.Account.decode(state["terms"]))
+        self._hold(_place_of(state["path"]), rows.Account.model_validate_json(state["terms"]))
 
     # --- transactions ---
 
@@ -722,6 +681,10 @@ class Ledger:
         """Become a handle on the account with these terms, which is opened when it is used."""
         self._place, self._terms = place, terms
         self._digest, self._filter = terms.digest, terms.filter()
+        self.account = self._digest.hex()
+        self.dataset, self.budget, self.composition = terms.dataset, terms.budget, terms.composition
+        self.unit, self.relation = terms.unit, terms.relation
+        self.guarantee = Guarantee(unit=terms.unit, relation=terms.relation)
         # replaced whole, never changed in place: threads read it without a lock
         self._seen: rows.Progress | None = None
         self._lasting = 0  # rows that are known to survive a power cut
@@ -732,7 +695,7 @@ class Ledger:
         """Become a handle on the account that a store has."""
         self._store = store
         with store.transaction(write=False) as transaction:
-            self._hold(place, rows.account_in(transaction, store.where))
+            self._hold(place, rows.account_in(transaction))
             self._seen = self._rows(transaction, None).seen
 
     @functools.cached_property
@@ -743,11 +706,11 @@ class Ledger:
         where = self._store.where
         if known is None:
             self._store.check(transaction, pages=False)
-            if rows.account_in(transaction, where) != self._terms:
+            if rows.account_in(transaction) != self._terms:
                 raise LedgerError(
                     f"{where} is not the one this handle was made for; restore that one."
                 )
-        return rows.Rows(transaction, self._digest, self._filter, where, known)
+        return rows.Rows(transaction, self._digest, self._filter, known)
 
     @repeated
     def _read(self, work: Callable[[rows.Rows], Result]) -> Result:
@@ -817,7 +780,7 @@ class Ledger:
                 # an account that went on from what was seen before
                 stored = self._rows(transaction, self._seen).has(written.position, written.chain)
                 if stored:
-                    transaction.confirm_earlier()
+                    self._store.confirm_earlier(transaction)
         except LedgerError:
             if stored is not False:  # else nothing is to be made certain of
                 return False
@@ -839,7 +802,7 @@ class Ledger:
         """
         if position > self._lasting:
             with self._store.transaction(write=True) as transaction:
-                transaction.confirm_earlier()
+                self._store.confirm_earlier(transaction)
             self._lasting = max(position, self._lasting)
 
     def _check_admitted(self, purchase: rows.Purchase, totals: Totals) -> Totals:
@@ -871,18 +834,12 @@ def _place_of(given: object) -> Place:
     ParameterError
         If it is none of these.
     """
-    if isinstance(given, DatabasePlace):
-        return given
-    if isinstance(given, str) and is_database(given):
-        return DatabasePlace(given)
-    text = os.fspath(given) if isinstance(given, str | os.PathLike) else None
-    if not isinstance(text, str) or not text or "\0" in text:
+    place = file_or_database(given) if isinstance(given, str) else given
+    if isinstance(place, DatabasePlace):
+        return place
+    if not isinstance(place, os.PathLike) or "\0" in os.fspath(place):
         raise wrong("path", given, "the path of a file, or the URL of a PostgreSQL database")
-    return Path(os.path.abspath(text))
-
-
-def _name_of(place: Place | None) -> str:
-    return place.name if isinstance(place, DatabasePlace) else str(place)
+    return Path(os.path.abspath(place))
 
 
 def _store_at(place: Place | None) -> Store:
@@ -891,7 +848,7 @@ def _store_at(place: Place | None) -> Store:
         return sqlite.SqliteStore(place)
     if find_spec("psycopg") is None:
         raise LedgerError(
-            f"The ledger {place.name} is in a PostgreSQL database, and psycopg is not installed;"
+            f"The ledger {place} is in a PostgreSQL database, and psycopg is not installed;"
             " install secretballot[postgres]."
         )
     from secretballot.core.ledger.postgres import PostgresStore
@@ -914,7 +871,7 @@ def _certified(events: Sequence[Event], price: PrivacyBudget) -> rows.Purchase:
     """
     # what is priced is what is stored, whatever class the caller's events have
     given = rows.Purchase(events=tuple(events), **price.to_json())  # type: ignore[arg-type]
-    purchase = rows.Purchase.decode(given.encode())
+    purchase = rows.Purchase.model_validate_json(given.model_dump_json())
     delta = delta_upper(purchase.events, price.epsilon)
     if not delta <= price.delta:
         raise BudgetError(

@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Annotated, Any, NamedTuple, ParamSpec, Self, TypeVar
 
-from pydantic import Field, JsonValue, ValidationError, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from secretballot.core.errors import (
     COMPOSITIONS,
@@ -43,15 +43,15 @@ from secretballot.core.errors import (
 from secretballot.core.events import AnyEvent, Event
 from secretballot.core.filters import Filter, Totals, filter_for
 from secretballot.core.price import PrivacyBudget
-from secretballot.core.types import Loss, Model, fault_of
+from secretballot.core.types import Loss, Model
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 APPLICATION_ID = 0x53424C54  # "SBLT", in the header of a file
-VERSION = 7  # of the tables
+VERSION = 8  # of the tables
 NEWEST = 1000  # rows that a new reader follows
-AT_ONCE = 200  # rows that are read in one statement, of which each may hold a large answer
+AT_ONCE = 200  # rows of one statement, of which each may hold a large answer
 
 #: The tables and their keys, but for the names of two types.
 TABLES = (
@@ -84,15 +84,24 @@ KEYS = (
     "CREATE UNIQUE INDEX entry_request ON entry (key) WHERE kind = 'reserve'",
     "CREATE UNIQUE INDEX entry_question ON entry (reservation, key) WHERE kind = 'part'",
 )
-#: Of a new row of `entry`: it leaves a gap, or comes after a closing. Whether it is asked before or
-#: after rows are added, keys refuse what has a place or a name that is taken.
-NOT_NEXT = """new.position > 1
-    AND (SELECT position FROM entry WHERE position = new.position - 1) IS NULL
-    OR new.number > 0 AND coalesce((
+#: Of a new row of `entry`: it is not the next one, comes after a closing, or has a name that is
+#: taken, for which an INSERT OR REPLACE would else remove the row that has it.
+_NOT_NEXT = """new.position <> 1 + coalesce((SELECT max(position) FROM entry), 0)
+    OR new.number <> 1 + coalesce((
+        SELECT max(number) FROM entry WHERE reservation = new.reservation
+    ), -1)
+    OR 'close' = (
         SELECT kind FROM entry WHERE reservation = new.reservation AND number = new.number - 1
-    ), 'close') = 'close'"""
-#: What a trigger before each other row refuses: a verb, a table, and a condition.
+    )
+    OR new.kind = 'reserve' AND EXISTS (
+        SELECT 1 FROM entry WHERE kind = 'reserve' AND key = new.key
+    )
+    OR new.kind = 'part' AND EXISTS (
+        SELECT 1 FROM entry WHERE kind = 'part' AND reservation = new.reservation AND key = new.key
+    )"""
+#: What a trigger before each row refuses: a verb, a table, and a condition.
 GUARDS = (
+    ("INSERT", "entry", _NOT_NEXT),
     (
         "UPDATE",
         "head",
@@ -127,17 +136,12 @@ def repeated(work: Callable[Given, Result]) -> Callable[Given, Result]:
 def in_words(
     kinds: type[Exception] | tuple[type[Exception], ...], refusal: Callable[[Any], LedgerError]
 ) -> Iterator[None]:
-    """Turn errors of a driver into a `LedgerError` of one sentence, behind which nobody sees the
-    other error: that may quote the file, which anybody may have written, or a password."""
+    """Turn errors of a driver into a `LedgerError` of one sentence, in place of which no traceback
+    shows the other error: that may quote the file, which anybody may have written."""
     try:
         yield
-        return
     except kinds as error:
-        refused = refusal(error)
-    try:
-        raise refused
-    finally:
-        refused.__context__ = None  # which leaving `with` sets
+        raise refusal(error) from None
 
 
 def in_brief(detail: object) -> str:
@@ -165,13 +169,15 @@ class Transaction:
     Parameters
     ----------
     connection
-        Of the driver, inside a transaction.
+        Inside a transaction.
     where : str
     lock : str
         What the first statement ends with, so that it waits for whoever writes.
 
     Attributes
     ----------
+    execute : callable
+        Runs one statement, with a sequence of values.
     head : (int, bytes) or None
         Position and SHA-256 of the last row when it began; None where that is gone.
 
@@ -182,7 +188,8 @@ class Transaction:
     """
 
     def __init__(self, connection: Any, where: str, *, lock: str = "") -> None:
-        self.connection, self.head = connection, None
+        self.execute: Callable[..., Any] = connection.execute
+        self.where, self.head = where, None
         select = f"SELECT format, position, chain FROM account, head{lock}"
         found = self.execute(select).fetchone()
         if found is not None:
@@ -193,21 +200,6 @@ class Transaction:
                     f" {VERSION}; use the version of secretballot that made it."
                 )
             self.head = tuple(head)
-
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        """Run one statement."""
-        return self.connection.execute(statement, values)
-
-    def insert(self, added: "Sequence[Row]") -> None:
-        """Add rows, each one place after the one before it."""
-        self.connection.executemany(INSERT, added)
-
-    def claim_space(self, reservation: int, size: int) -> None:
-        """Take space for an answer of `size` bytes to a reservation, where the database can."""
-
-    def confirm_earlier(self) -> None:
-        """Let the end of this transaction be durable, and with it all that was committed before,
-        though no row is added."""
 
 
 _INHERITED: list[Any] = []  # neither used nor closed: what a fork has of its parent
@@ -253,29 +245,7 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-class _Said(Model):
-    """Base of what rows say in JSON, whose numbers read back bit for bit."""
-
-    def encode(self) -> str:
-        """Return the text under which it is stored."""
-        return self.model_dump_json()
-
-    @classmethod
-    def decode(cls, text: str | bytes) -> Self:
-        """Return what a stored text says.
-
-        Raises
-        ------
-        ParameterError
-            If this version cannot read it.
-        """
-        try:
-            return cls.model_validate_json(text, strict=True)
-        except ValidationError as error:
-            raise fault_of(error) from None
-
-
-class Account(_Said):
+class Account(Model):
     """What is fixed when a ledger is made: whose data, what is promised, how much, and how
     releases add up (`filter_order` is that of a Renyi filter, else None)."""
 
@@ -313,15 +283,15 @@ class Account(_Said):
     @property
     def digest(self) -> bytes:
         """The SHA-256 that the chain of rows starts from."""
-        return hashlib.sha256(self.encode().encode()).digest()
+        return hashlib.sha256(self.model_dump_json().encode()).digest()
 
     def fill(self, execute: Callable[[str, Sequence[Any]], Any]) -> None:
         """Write its row, and a head before the first row, into new tables."""
-        execute("INSERT INTO account VALUES (1, ?, ?)", (VERSION, self.encode()))
+        execute("INSERT INTO account VALUES (1, ?, ?)", (VERSION, self.model_dump_json()))
         execute("INSERT INTO head VALUES (1, 0, ?)", (self.digest,))
 
 
-def account_in(transaction: Transaction, where: str) -> Account:
+def account_in(transaction: Transaction) -> Account:
     """Return what was fixed at creation.
 
     Raises
@@ -331,10 +301,11 @@ def account_in(transaction: Transaction, where: str) -> Account:
     """
     (text,) = transaction.execute("SELECT terms FROM account").fetchone() or ("",)
     try:
-        return Account.decode(text)
+        return Account.model_validate_json(text)
     except _UNREADABLE as error:
         raise LedgerError(
-            f"{where} has lost its terms, or this program cannot read them: {in_brief(error)}"
+            f"{transaction.where} has lost its terms, or this program cannot read them"
+            f" ({type(error).__name__}); restore it from a copy."
         ) from None
 
 
@@ -376,15 +347,15 @@ class Row(NamedTuple):
         return hashlib.sha256(previous + text.encode()).digest()
 
 
-COLUMNS = ", ".join(Row._fields)
-INSERT = f"INSERT INTO entry ({COLUMNS}) VALUES ({', '.join('?' * len(Row._fields))})"
+_COLUMNS = ", ".join(Row._fields)
+_MARKS = ", ".join("?" * len(Row._fields))
 _SELECT = (
-    f"SELECT {COLUMNS}, (SELECT p.chain FROM entry p WHERE p.position = e.position - 1)"
+    f"SELECT {_COLUMNS}, (SELECT p.chain FROM entry p WHERE p.position = e.position - 1)"
     " FROM entry e WHERE"
 )
 
 
-class Purchase(_Said):
+class Purchase(Model):
     """What one reservation holds: events, and the price of all together."""
 
     events: Annotated[tuple[AnyEvent, ...], Field(min_length=1)]
@@ -397,14 +368,14 @@ class Purchase(_Said):
         return PrivacyBudget(self.epsilon, self.delta)
 
 
-class Intention(_Said):
+class Intention(Model):
     """What a reservation is for, and what a request that goes on must state again."""
 
     purpose: str
     terms: dict[str, JsonValue]
 
 
-class Closing(_Said):
+class Closing(Model):
     """How a reservation ended: with answers, of which it has what drew them and, where steps that
     were not taken are not paid, the events that were used; or without, for a reason."""
 
@@ -414,7 +385,7 @@ class Closing(_Said):
 
 
 # a ledger holds the same few purchases many times
-purchase_in = functools.lru_cache(maxsize=4096)(Purchase.decode)
+purchase_in = functools.lru_cache(maxsize=4096)(Purchase.model_validate_json)
 _UNREADABLE = (SecretBallotError, TypeError, ValueError, LookupError, RecursionError)
 
 
@@ -446,8 +417,6 @@ class Rows:
         SHA-256 of the account.
     rule : Filter
         Of the account; it says what each purchase adds up to.
-    where : str
-        Name of the ledger, for messages.
     known : Progress, optional
         How far an earlier reader has come.
 
@@ -468,12 +437,11 @@ class Rows:
         transaction: Transaction,
         digest: bytes,
         rule: Filter,
-        where: str,
         known: Progress | None = None,
     ) -> None:
-        self.transaction, self.where = transaction, where
+        self.transaction, self.where = transaction, transaction.where
         self._digest, self.rule = digest, rule
-        self.seen = self._follow(known or self._start())
+        self.seen = self._follow(known or self._start(NEWEST))
 
     def one(self, which: str, *values: Any) -> Row | None:
         """Return the first row of which a condition holds."""
@@ -535,57 +503,47 @@ class Rows:
             return decode(text)
         except _UNREADABLE as error:
             raise LedgerError(
-                f"{self.where} holds a reservation that this program cannot read: {in_brief(error)}"
-            ) from error
+                f"{self.where} holds a reservation that this program cannot read"
+                f" ({type(error).__name__}); use the version of secretballot that made it."
+            ) from None
 
     # --- how far it goes ---
 
     def check_all(self) -> None:
-        """Check every row from the first one on, and the order of those of each reservation.
+        """Check every row from the first one on.
 
         Raises
         ------
         LedgerError
             If a row was edited, removed or added by hand.
         """
-        self._follow(self._beginning(), {})
+        self._follow(self._start(self.seen.position))
 
-    def _beginning(self) -> Progress:
-        return Progress(0, self._digest, Totals())
-
-    def _start(self) -> Progress:
-        """Return the progress from which a new reader follows the newest rows."""
+    def _start(self, newest: int) -> Progress:
+        """Return the progress from which a new reader follows so many of the newest rows."""
         head = self.transaction.head
         (count,) = self.transaction.execute("SELECT count(*) FROM entry").fetchone()
         if head is None or head[0] != count:
-            raise self._lost()
-        before = count - NEWEST
+            raise self._forged(count)
+        before = count - newest
         if before < 1:
-            return self._beginning()
+            return Progress(0, self._digest, Totals())
         row = self.one("position = ?", before)
         if row is None:
             raise self._forged(before)
         return Progress(before, row.chain, self.sums_of(row))
 
-    def _follow(self, seen: Progress, ends: dict[int, int | None] | None = None) -> Progress:
-        """Check every row after `seen` and return the new progress.
-
-        `ends` has the next number of each reservation, None of one that is closed; where it is
-        given, the order of rows is checked, too.
-        """
+    def _follow(self, seen: Progress) -> Progress:
+        """Check every row after `seen` and return the new progress."""
         head = self.transaction.head
         if head == (seen.position, seen.chain):
             return seen
         if not self.has(seen.position, seen.chain):
-            raise self._lost()
+            raise self._forged(seen.position)
         for row in self.walk("position", seen.position + 1):
             seen = self._next(seen, row)
-            if ends is not None:
-                if ends.get(row.reservation, 0) != row.number:
-                    raise self._forged(row.position)
-                ends[row.reservation] = None if row.kind == "close" else row.number + 1
         if head != (seen.position, seen.chain):
-            raise self._lost()
+            raise self._forged(seen.position)
         return seen
 
     def _next(self, seen: Progress, row: Row) -> Progress:
@@ -596,7 +554,7 @@ class Rows:
             least = least.plus(self.rule.costs(purchase.events, purchase.price))
             known = row.reservation == least.grants
         elif row.kind == "close" and known:
-            used = self.read(Closing.decode, row.terms).used
+            used = self.read(Closing.model_validate_json, row.terms).used
             if used is not None:
                 least = self.after_closing(least, row.reservation, used)
         totals = self.sums_of(row)
@@ -642,14 +600,8 @@ class Rows:
 
     def _forged(self, position: object) -> LedgerError:
         return LedgerError(
-            f"{self.where} was changed by hand at entry {in_brief(position)} or before it; restore"
-            " it from a copy."
-        )
-
-    def _lost(self) -> LedgerError:
-        return LedgerError(
-            f"{self.where} has lost entries, or was replaced by an older copy; restore the newest"
-            " copy of it."
+            f"{self.where} was changed by hand at entry {in_brief(position)} or before it, has lost"
+            " entries, or was replaced by an older copy; restore the newest copy of it."
         )
 
     # --- adding ---
@@ -664,8 +616,13 @@ class Rows:
             row = given._replace(position=position, sums=sums)
             chain = row.link(chain)
             placed.append(row._replace(chain=chain))
+        for start in range(0, len(placed), AT_ONCE):
+            block = placed[start : start + AT_ONCE]
+            insert = (
+                f"INSERT INTO entry ({_COLUMNS}) VALUES {', '.join([f'({_MARKS})'] * len(block))}"
+            )
+            self.transaction.execute(insert, [value for row in block for value in row])
         if placed:
-            self.transaction.insert(placed)
             move = "UPDATE head SET position = ?, chain = ?"
             self.transaction.execute(move, (position, chain))
         self.seen = Progress(position, chain, after)
