@@ -133,7 +133,7 @@ def test_a_check_says_all_that_it_finds_at_once(tmp_path: Path) -> None:
     check = TableCheck(given)
     for words in (
         "no column 'person'",
-        "1 rows whose label in column 'ill'",
+        "1 rows without a label in column 'ill'",
         "column 'ward', 100 %",
         "to be dropped, column 'void', is in no file",
     ):

@@ -396,24 +396,17 @@ def _compact_cells(cells: Sequence[str]) -> ObjectArray:
 def _check_names(names: Sequence[str], where: str) -> None:
     """Refuse a header with nameless or repeated columns; by position, since a "name" may be a
     cell."""
-    blank = [place + 1 for place, name in enumerate(names) if not name.strip()]
-    if blank or not names:
-        places = ", ".join(map(str, blank[:NAMED_AT_MOST])) or "none"
-        raise DataError(
-            f"{where} has columns without a name in its header (column number {places}); "
-            "name every column in the first line, or write the file without its row index."
-        )
-    first_places: dict[str, int] = {}
-    twice = [
-        place + 1
-        for place, name in enumerate(names)
-        if first_places.setdefault(name, place) < place
-    ]
-    if twice:
-        raise DataError(
-            f"{where} has a column name twice in its header (column number "
-            f"{', '.join(map(str, twice[:NAMED_AT_MOST]))}); give every column a name of its own."
-        )
+    placed = list(enumerate(names, start=1))
+    first = {name: place for place, name in reversed(placed)}
+    blank = [place for place, name in placed if not name.strip()]
+    twice = [place for place, name in placed if first[name] < place]
+    for what, places in (("columns without a name", blank), ("a column name twice", twice)):
+        if places or not names:
+            listed = ", ".join(map(str, places[:NAMED_AT_MOST])) or "none"
+            raise DataError(
+                f"{where} has {what} in its header (column number {listed}); give every column a"
+                " name of its own in the first line, and write the file without its row index."
+            )
 
 
 def lines_of(file: Iterable[str], where: str) -> Iterator[str]:

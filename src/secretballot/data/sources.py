@@ -155,23 +155,17 @@ class TableSource:
         DataError
             If a file cannot be read.
         """
-        mine, others = self._files_by_size(), other._files_by_size()
+        mine, others = self._sized_files(), other._sized_files()
         # contents are read only where sizes are equal
-        return any(
-            not {file.digest() for file in files}.isdisjoint(
-                file.digest() for file in others.get(size, ())
-            )
-            for size, files in mine.items()
-            if size in others
-        )
+        common = {size for _, size in mine} & {size for _, size in others}
+        found = [
+            {file.digest() for file, size in each if size in common} for each in (mine, others)
+        ]
+        return not found[0].isdisjoint(found[1])
 
-    def _files_by_size(self) -> dict[int, list[TableFile]]:
-        """Return the files that have each size."""
-        found: dict[int, list[TableFile]] = {}
+    def _sized_files(self) -> list[tuple[TableFile, int]]:
         signatures = self.signatures()
-        for file in self.files:
-            found.setdefault(signatures[file.path][0], []).append(file)
-        return found
+        return [(file, signatures[file.path][0]) for file in self.files]
 
     def digest(self) -> str:
         """Return the SHA-256 of what the files hold, in hexadecimal; of files elsewhere, of their

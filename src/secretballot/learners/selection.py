@@ -1,7 +1,6 @@
 """The semi-private learner, and the private choice among candidates: one of a class that public
 points make finite, or of a list, by all records, with its certificate."""
 
-import math
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -12,12 +11,9 @@ import numpy as np
 import sklearn
 from numpy.typing import NDArray
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from secretballot._seeded import own_global_states
 from secretballot._typing import BoolArray, IntArray
-from secretballot._validation import check_probability
-from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
@@ -581,27 +577,6 @@ class SemiPrivateClassifier(ClassLearner):
         self.student_ = getattr(chosen, "student_", chosen)
         self.choice_, self.n_candidates_ = choice, len(models)
         return certified(own, choice, models, index)
-
-    def score_loss(self, beta: float) -> float:
-        """Return how many more mistakes than the best candidate the chosen one makes, at most, but
-        for `beta`.
-
-        Parameters
-        ----------
-        beta : float
-            Failure probability of the statement, over the draw.
-
-        Returns
-        -------
-        float
-            scale * log(n_candidates_ / beta), in private units; public, as it follows from public
-            numbers.
-        """
-        check_is_fitted(self, "choice_")
-        moved = 1 if self.relation == "add-remove" else 2
-        # each candidate that falls short by more is drawn less often than beta / n_candidates
-        chances = self.n_candidates_ / check_probability("beta", beta)
-        return least_quotient(moved, self._budget.epsilon) * math.log(chances)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

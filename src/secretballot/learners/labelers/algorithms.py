@@ -516,10 +516,10 @@ def private_records_needed(
 
     Notes
     -----
-    The first term is what the draw loses in empirical error with probability 1 - beta / 2 (see
-    `SemiPrivateClassifier.score_loss`), where scale is 1 / epsilon or 2 / epsilon. The second is
-    twice Hoeffding's sqrt(log(4 N / beta) / (2 n)), uniform over the N candidates with probability
-    1 - beta / 2: once for the chosen and once for the best.
+    The first term is what the draw loses in empirical error with probability 1 - beta / 2, where
+    scale is 1 / epsilon or 2 / epsilon. The second is twice Hoeffding's sqrt(log(4 N / beta) /
+    (2 n)), uniform over the N candidates with probability 1 - beta / 2: once for the chosen and
+    once for the best.
     """
     n, share = check_count("n_candidates", n_candidates), check_probability("alpha", alpha)
     failure, loss = check_probability("beta", beta), check_positive("epsilon", epsilon)

@@ -37,7 +37,6 @@ from secretballot.learners.labelers.relabel import (
 from secretballot.learners.labelers.universal import (
     UniversalRelease,
     UniversalSession,
-    check_class_size,
     first_request,
 )
 from secretballot.learners.training.account import refuse_beyond
@@ -460,9 +459,6 @@ class Labeler(PayingLearner):
         hypotheses = hypotheses_by_name(self.hypotheses, points.shape[1])
         numbers = self._numbers(task)
         split = algorithm.split(numbers, hypotheses.vc_dimension)
-        n_first = split.first_questions
-        n_cover = min(n_first, algorithm.n_cover or n_first)
-        check_class_size(hypotheses, n_cover, points.shape[1], self.relation)
         if isinstance(hypotheses, FiniteClass):
             # foreign members meet all records once: a machine that fails at one does so unpaid
             hypotheses.dichotomies(points)
@@ -471,7 +467,7 @@ class Labeler(PayingLearner):
             "This is the first part of a universal labeler, reserved together with a second one:"
             f" {split}."
         )
-        numbers = replace(numbers, budget=split.first, n_queries=n_first)
+        numbers = replace(numbers, budget=split.first, n_queries=split.first_questions)
         first = self._session(algorithm, numbers, task, first_request(request), [beside])
         [digest] = _part_digests(hypotheses)
         return UniversalSession(

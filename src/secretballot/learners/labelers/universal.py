@@ -19,7 +19,6 @@ from secretballot._typing import FloatArray, ObjectArray
 from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.base import Hypothesis
-from secretballot.hypotheses.finite import check_answers
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.labelers.algorithms import BudgetSplit
 from secretballot.learners.selection import chosen_release, private_scores
@@ -34,7 +33,6 @@ from secretballot.report.certificate.labels_file import class_value
 from secretballot.students import HypothesisStudent
 from secretballot.vault import read_secret, write_secret
 
-_DUMMY_ROWS = 60
 _QUERIED = "queried.json"
 
 
@@ -381,23 +379,3 @@ def first_request(request: str) -> str:
 def endless_request(request: str) -> str:
     """Return the key of the second part in the ledger."""
     return f"{request}/endless"
-
-
-def check_class_size(
-    hypotheses: HypothesisClass, n_cover: int, n_features: int, relation: str
-) -> None:
-    """Try a class on dummy points before anything is reserved.
-
-    Raises
-    ------
-    ParameterError
-        If it has too many labellings of so many points.
-    DataError
-        If the class does not take so many columns, or an estimator of a finite class does not
-        answer to points of so many.
-    """
-    rng = np.random.default_rng(0)
-    check_answers(hypotheses, rng.standard_normal((_DUMMY_ROWS, n_features)))
-    dichotomies = hypotheses.dichotomies(rng.standard_normal((n_cover, n_features)))
-    dummies = rng.standard_normal((_DUMMY_ROWS, n_features))
-    private_scores(dichotomies, dummies, np.arange(_DUMMY_ROWS) % 2, "record", relation)
