@@ -252,8 +252,11 @@ async def questions(request: Request) -> Response:
         served = service.session(request, names["dataset"], names["session"], ASKERS)
 
         def read(points: Any) -> AskedPoints:
-            key: ApiKey = request.state.key
-            return AskedPoints(points, question_digests(points), key, request.state.request_id)
+            asked, key = question_digests(points), request.state.key
+            entry = AuditEntry(
+                request.state.request_id, key.id, "ask", served.dataset, served.name, len(asked)
+            )
+            return AskedPoints(points, asked, entry, key.quota)
 
         asked = await _worked_on_points(request, service, served, read, quick=True)
         place, size = (served.dataset, served.name), len(asked.questions)
