@@ -271,7 +271,11 @@ async def questions(request: Request) -> Response:
 def _answers_document(session: ServedSession, answers: SessionAnswers) -> dict[str, Any]:
     counts = answers.noisy_counts
     rows = zip(
-        answers.labels.tolist(), answers.given.tolist(), answers.answered.tolist(), strict=True
+        answers.labels.tolist(),
+        answers.given.tolist(),
+        answers.answered.tolist(),
+        [None] * len(answers) if counts is None else counts.tolist(),
+        strict=True,
     )
     return {
         "dataset": session.dataset,
@@ -282,9 +286,9 @@ def _answers_document(session: ServedSession, answers: SessionAnswers) -> dict[s
                 "given": given,
                 "abstained": given and not answered,
                 # a filler takes the place of a count that was not given
-                "noisy_count": None if counts is None or not given else counts[row].tolist(),
+                "noisy_count": count if given else None,
             }
-            for row, (label, given, answered) in enumerate(rows)
+            for label, given, answered, count in rows
         ],
         "left": answers.left,
     }
