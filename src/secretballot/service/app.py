@@ -252,8 +252,11 @@ async def questions(request: Request) -> Response:
         served = service.session(request, names["dataset"], names["session"], ASKERS)
 
         def read(points: Any) -> AskedPoints:
-            key: ApiKey = request.state.key
-            return AskedPoints(points, question_digests(points), key, request.state.request_id)
+            asked, key = question_digests(points), request.state.key
+            entry = AuditEntry(
+                request.state.request_id, key.id, "ask", served.dataset, served.name, len(asked)
+            )
+            return AskedPoints(points, asked, entry, key.quota)
 
         asked = await _worked_on_points(request, service, served, read, quick=True)
         place, size = (served.dataset, served.name), len(asked.questions)
@@ -268,7 +271,11 @@ async def questions(request: Request) -> Response:
 def _answers_document(session: ServedSession, answers: SessionAnswers) -> dict[str, Any]:
     counts = answers.noisy_counts
     rows = zip(
-        answers.labels.tolist(), answers.given.tolist(), answers.answered.tolist(), strict=True
+        answers.labels.tolist(),
+        answers.given.tolist(),
+        answers.answered.tolist(),
+        [None] * len(answers) if counts is None else counts.tolist(),
+        strict=True,
     )
     return {
         "dataset": session.dataset,
@@ -279,9 +286,9 @@ def _answers_document(session: ServedSession, answers: SessionAnswers) -> dict[s
                 "given": given,
                 "abstained": given and not answered,
                 # a filler takes the place of a count that was not given
-                "noisy_count": None if counts is None or not given else counts[row].tolist(),
+                "noisy_count": count if given else None,
             }
-            for row, (label, given, answered) in enumerate(rows)
+            for label, given, answered, count in rows
         ],
         "left": answers.left,
     }
