@@ -51,7 +51,7 @@ Result = TypeVar("Result")
 APPLICATION_ID = 0x53424C54  # "SBLT", in the header of a file
 VERSION = 8  # of the tables
 NEWEST = 1000  # rows that a new reader follows
-AT_ONCE = 200  # rows of one statement, of which each may hold a large answer
+AT_ONCE = 200  # rows that are read in one statement, of which each may hold a large answer
 
 #: The tables and their keys, but for the names of two types.
 TABLES = (
@@ -84,24 +84,15 @@ KEYS = (
     "CREATE UNIQUE INDEX entry_request ON entry (key) WHERE kind = 'reserve'",
     "CREATE UNIQUE INDEX entry_question ON entry (reservation, key) WHERE kind = 'part'",
 )
-#: Of a new row of `entry`: it is not the next one, comes after a closing, or has a name that is
-#: taken, for which an INSERT OR REPLACE would else remove the row that has it.
-_NOT_NEXT = """new.position <> 1 + coalesce((SELECT max(position) FROM entry), 0)
-    OR new.number <> 1 + coalesce((
-        SELECT max(number) FROM entry WHERE reservation = new.reservation
-    ), -1)
-    OR 'close' = (
+#: Of a new row of `entry`: it leaves a gap, or comes after a closing. Whether it is asked before or
+#: after rows are added, keys refuse what has a place or a name that is taken.
+NOT_NEXT = """new.position > 1
+    AND (SELECT position FROM entry WHERE position = new.position - 1) IS NULL
+    OR new.number > 0 AND coalesce((
         SELECT kind FROM entry WHERE reservation = new.reservation AND number = new.number - 1
-    )
-    OR new.kind = 'reserve' AND EXISTS (
-        SELECT 1 FROM entry WHERE kind = 'reserve' AND key = new.key
-    )
-    OR new.kind = 'part' AND EXISTS (
-        SELECT 1 FROM entry WHERE kind = 'part' AND reservation = new.reservation AND key = new.key
-    )"""
-#: What a trigger before each row refuses: a verb, a table, and a condition.
+    ), 'close') = 'close'"""
+#: What a trigger before each other row refuses: a verb, a table, and a condition.
 GUARDS = (
-    ("INSERT", "entry", _NOT_NEXT),
     (
         "UPDATE",
         "head",
@@ -176,8 +167,8 @@ class Transaction:
 
     Attributes
     ----------
-    execute : callable
-        Runs one statement, with a sequence of values.
+    execute, executemany : callable
+        Run one statement, with a sequence of values, or each of several.
     head : (int, bytes) or None
         Position and SHA-256 of the last row when it began; None where that is gone.
 
@@ -189,6 +180,7 @@ class Transaction:
 
     def __init__(self, connection: Any, where: str, *, lock: str = "") -> None:
         self.execute: Callable[..., Any] = connection.execute
+        self.executemany: Callable[..., Any] = connection.executemany
         self.where, self.head = where, None
         select = f"SELECT format, position, chain FROM account, head{lock}"
         found = self.execute(select).fetchone()
@@ -348,7 +340,7 @@ class Row(NamedTuple):
 
 
 _COLUMNS = ", ".join(Row._fields)
-_MARKS = ", ".join("?" * len(Row._fields))
+_INSERT = f"INSERT INTO entry VALUES ({', '.join('?' * len(Row._fields))})"
 _SELECT = (
     f"SELECT {_COLUMNS}, (SELECT p.chain FROM entry p WHERE p.position = e.position - 1)"
     " FROM entry e WHERE"
@@ -616,13 +608,8 @@ class Rows:
             row = given._replace(position=position, sums=sums)
             chain = row.link(chain)
             placed.append(row._replace(chain=chain))
-        for start in range(0, len(placed), AT_ONCE):
-            block = placed[start : start + AT_ONCE]
-            insert = (
-                f"INSERT INTO entry ({_COLUMNS}) VALUES {', '.join([f'({_MARKS})'] * len(block))}"
-            )
-            self.transaction.execute(insert, [value for row in block for value in row])
         if placed:
+            self.transaction.executemany(_INSERT, placed)
             move = "UPDATE head SET position = ?, chain = ?"
             self.transaction.execute(move, (position, chain))
         self.seen = Progress(position, chain, after)
