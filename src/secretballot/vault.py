@@ -195,7 +195,7 @@ def keep_in_step(vault: Path, ledger: "Ledger") -> None:
             " restore the newest copy of the ledger. Nothing was spent."
         )
     seen.write(*ledger.head())
-    ledger.call_after_commits(str(place), seen.write)
+    ledger.after_commit[str(place)] = seen.write
 
 
 def _head_name(ledger: "Ledger") -> str:

@@ -24,26 +24,20 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Annotated, Any, NamedTuple, ParamSpec, Self, TypeVar
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue
 
 from secretballot.core.errors import (
-    COMPOSITIONS,
-    RELATIONS,
-    UNITS,
     BrokenOffError,
     Composition,
     LedgerError,
-    Relation,
     SecretBallotError,
-    Unit,
     check_name,
-    check_relation,
     plain_line,
 )
 from secretballot.core.events import AnyEvent, Event
 from secretballot.core.filters import Filter, Totals, filter_for
 from secretballot.core.price import PrivacyBudget
-from secretballot.core.types import Loss, Model
+from secretballot.core.types import Guarantee, Model
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -242,31 +236,18 @@ class Account(Model):
     releases add up (`filter_order` is that of a Renyi filter, else None)."""
 
     dataset: str
-    unit: Unit = UNITS[0]
-    relation: Relation = RELATIONS[0]
-    epsilon: float
-    delta: float
-    composition: Composition = COMPOSITIONS[0]
+    guarantee: Guarantee
+    budget: PrivacyBudget
+    composition: Composition
     filter_order: float | None = None
     created_at: str
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        check_name("dataset", self.dataset)
-        check_relation(self.unit, self.relation)
-        self.filter()
-        return self
-
     @classmethod
-    def new(cls, budget: PrivacyBudget, **terms: Any) -> Self:
+    def new(cls, **terms: Any) -> Self:
         """Return the terms of a new ledger; the order of its filter is fixed here, for ever."""
-        made = cls(epsilon=budget.epsilon, delta=budget.delta, created_at=utc_now(), **terms)
+        check_name("dataset", terms["dataset"])
+        made = cls(created_at=utc_now(), **terms)
         return made.changed(filter_order=made.filter().order)
-
-    @property
-    def budget(self) -> PrivacyBudget:
-        """All that may ever be spent."""
-        return PrivacyBudget(self.epsilon, self.delta)
 
     def filter(self) -> Filter:
         """Return what admits releases."""
@@ -351,13 +332,7 @@ class Purchase(Model):
     """What one reservation holds: events, and the price of all together."""
 
     events: Annotated[tuple[AnyEvent, ...], Field(min_length=1)]
-    epsilon: Loss
-    delta: Annotated[float, Field(ge=0, lt=1, strict=True)]
-
-    @property
-    def price(self) -> PrivacyBudget:
-        """What all together was priced at."""
-        return PrivacyBudget(self.epsilon, self.delta)
+    price: PrivacyBudget
 
 
 class Intention(Model):
