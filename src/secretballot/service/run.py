@@ -98,7 +98,7 @@ def serve(settings: ServiceSettings, listening: socket.socket) -> None:
     if settings.listen.workers == 1:
         _serve_alone(settings, listening)
         return
-    with draft_folder(temporary, _NUMBERS, shared=True) as numbers:
+    with draft_folder(temporary, _NUMBERS) as numbers:
         # read by the library when it is imported, here and in every worker
         os.environ[_NUMBERS_AT] = str(numbers)
         _serve_together(settings, listening)

@@ -208,11 +208,18 @@ class AnswerPage:
     def add(self, parts: Sequence[tuple[bytes, bytes]]) -> None:
         """Store answers as (question, answer); none of the questions may have an answer yet."""
         number, first = self._reservation, self.count + 1
-        self._rows.add(
+        self._append(
             rows.Row(0, "part", number, place, question, body=answer)
             for place, (question, answer) in enumerate(parts, first)
         )
         self.count += len(parts)
+
+    def _append(self, added: Iterable[rows.Row], totals: Totals | None = None) -> None:
+        if self.closed:
+            raise LedgerError(
+                f"Reservation {self._reservation} is closed already; a reservation is closed once."
+            )
+        self._rows.add(added, totals)
 
     def commit(self, facts: Mapping[str, Any], used: tuple[Event, ...] | None = None) -> None:
         """Close the reservation with the answers that were given.
@@ -236,7 +243,7 @@ class AnswerPage:
         if ended.used is not None:
             totals = found.after_closing(totals, number, ended.used)
         text, place = ended.model_dump_json(), self.count + 1
-        found.add([rows.Row(0, "close", number, place, terms=text, at=rows.utc_now())], totals)
+        self._append([rows.Row(0, "close", number, place, terms=text, at=rows.utc_now())], totals)
 
 
 class Ledger:
@@ -565,7 +572,7 @@ class Ledger:
 
     @contextmanager
     def answering(self, reservation: int, *, closes: bool = False) -> Iterator[AnswerPage]:
-        """Hold the answers of an open reservation while some are added.
+        """Hold the answers of a reservation while some are added.
 
         They are on the disk at the end, or not at all, in one transaction however many they are:
         who has several questions at once holds the page once. Where it breaks off and nothing was
@@ -581,18 +588,11 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If the reservation is unknown or closed, or the ledger cannot be written; no answer may
-            then leave.
+            If the ledger cannot be written, or something is added to a reservation that is unknown
+            or closed; no answer may then leave.
         """
-        with (
-            self._writing(closes=reservation if closes else None) as found,
-            closing(AnswerPage(found, reservation)) as page,
-        ):
-            if page.closed or not 1 <= reservation <= found.seen.totals.grants:
-                raise LedgerError(
-                    f"{found.where} has no reservation {reservation}, or it is closed already; give"
-                    " a number from reserve, and close it once."
-                )
+        closed = reservation if closes else None
+        with self._writing(closes=closed) as found, closing(AnswerPage(found, reservation)) as page:
             yield page
         self._make_lasting(page.furthest)
 
