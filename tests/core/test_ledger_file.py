@@ -543,7 +543,7 @@ def test_the_lock_under_which_room_is_given_back_ends_with_the_answer(tmp_path: 
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
         assert answer_of(other, f"{number}") == bytes(5_000)
-    with pytest.raises(LedgerError, match="closed once"):
+    with pytest.raises(LedgerError, match="closed already"):
         answer(kept, 3, b"x")
     buy(other, "last")
 

@@ -38,6 +38,8 @@ _KEPT, _KEPT_S = 8, 60.0  # connections at rest, and how long a connection rests
 
 # --- tables, and what guards them ---
 
+# asked once of all rows that a statement has added
+_NOT_NEXT = f"EXISTS (SELECT 1 FROM fresh WHERE {rows.NOT_NEXT.replace('new.', 'fresh.')})"
 #: The body of the trigger function of each guard, by the name that both have.
 _BODIES = {
     f"{table}_no_{verb}".lower(): f"""
@@ -49,10 +51,12 @@ BEGIN
     RETURN new;
 END
 """
-    for verb, table, refused in rows.GUARDS
+    for verb, table, refused in (("INSERT", "entry", _NOT_NEXT), *rows.GUARDS)
 }
 #: As PostgreSQL writes them, too.
 _TRIGGERS = (
+    "CREATE TRIGGER entry_no_insert AFTER INSERT ON entry REFERENCING NEW TABLE AS fresh"
+    " FOR EACH STATEMENT EXECUTE FUNCTION entry_no_insert()",
     *(
         f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table}"
         f" FOR EACH ROW EXECUTE FUNCTION {table}_no_{verb.lower()}()"
@@ -143,6 +147,15 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:  # type: ignore[override]
         """Run a statement with a question mark for each value; none has one for itself, or a %."""
         return super().execute(statement.replace("?", "%s").encode(), values or None)
+
+    def executemany(self, statement: str, added: Sequence[Any]) -> None:
+        """Add rows to `entry`, all in one statement."""
+        if len(added) == 1:
+            self.execute(statement, added[0])
+            return
+        with self.cursor() as cursor, cursor.copy(b"COPY entry FROM STDIN") as copy:
+            for row in added:
+                copy.write_row(row)
 
     def wait(self, gen: PQGen[Any], *rest: Any, **more: Any) -> Any:
         """Wait for the server as the driver does, for so long as it says anything."""
