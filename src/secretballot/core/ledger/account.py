@@ -123,11 +123,9 @@ class LedgerEntry:
         last = found.last(first.reservation) or first
         purchase = found.read(rows.purchase_in, first.terms)
         intention = found.read(rows.Intention.model_validate_json, first.body)
-        ended = (
-            found.read(rows.Closing.model_validate_json, last.terms)
-            if last.kind == "close"
-            else None
-        )
+        ended = None
+        if last.kind == "close":
+            ended = found.read(rows.Closing.model_validate_json, last.terms)
         return cls(
             id=first.reservation,
             request=first.key.decode(),
@@ -758,7 +756,6 @@ class Ledger:
         BrokenOffError
             If nothing was stored.
         """
-        stored = None
         try:
             with self._store.transaction(write=True) as transaction:
                 # an account that went on from what was seen before
@@ -766,8 +763,7 @@ class Ledger:
                 if stored:
                     self._store.confirm_earlier(transaction)
         except LedgerError:
-            if stored is not False:  # else nothing is to be made certain of
-                return False
+            return False
         if not stored:
             raise BrokenOffError(
                 f"{self._store.where} broke off while it was storing; check the disk, its free"

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Annotated, Any, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, Self, TypeVar
 
 from pydantic import Field, JsonValue
 
@@ -43,7 +43,7 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 APPLICATION_ID = 0x53424C54  # "SBLT", in the header of a file
-VERSION = 8  # of the tables
+VERSION: Literal[8] = 8  # of the tables and of what rows say
 NEWEST = 1000  # rows that a new reader follows
 AT_ONCE = 200  # rows that are read in one statement, of which each may hold a large answer
 
@@ -51,7 +51,6 @@ AT_ONCE = 200  # rows that are read in one statement, of which each may hold a l
 TABLES = (
     """CREATE TABLE account (
     id INTEGER PRIMARY KEY CHECK (id = 1),
-    format INTEGER NOT NULL,
     terms TEXT NOT NULL
 )""",
     """CREATE TABLE head (
@@ -165,27 +164,13 @@ class Transaction:
         Run one statement, with a sequence of values, or each of several.
     head : (int, bytes) or None
         Position and SHA-256 of the last row when it began; None where that is gone.
-
-    Raises
-    ------
-    LedgerError
-        If the account is of another version.
     """
 
     def __init__(self, connection: Any, where: str, *, lock: str = "") -> None:
         self.execute: Callable[..., Any] = connection.execute
         self.executemany: Callable[..., Any] = connection.executemany
-        self.where, self.head = where, None
-        select = f"SELECT format, position, chain FROM account, head{lock}"
-        found = self.execute(select).fetchone()
-        if found is not None:
-            version, *head = found
-            if version != VERSION:
-                raise LedgerError(
-                    f"{where} has format version {in_brief(version)} and this program reads version"
-                    f" {VERSION}; use the version of secretballot that made it."
-                )
-            self.head = tuple(head)
+        self.where = where
+        self.head = self.execute(f"SELECT position, chain FROM head{lock}").fetchone()
 
 
 _INHERITED: list[Any] = []  # neither used nor closed: what a fork has of its parent
@@ -241,6 +226,7 @@ class Account(Model):
     composition: Composition
     filter_order: float | None = None
     created_at: str
+    format: Literal[8] = VERSION
 
     @classmethod
     def new(cls, **terms: Any) -> Self:
@@ -260,7 +246,7 @@ class Account(Model):
 
     def fill(self, execute: Callable[[str, Sequence[Any]], Any]) -> None:
         """Write its row, and a head before the first row, into new tables."""
-        execute("INSERT INTO account VALUES (1, ?, ?)", (VERSION, self.model_dump_json()))
+        execute("INSERT INTO account VALUES (1, ?)", (self.model_dump_json(),))
         execute("INSERT INTO head VALUES (1, 0, ?)", (self.digest,))
 
 
@@ -277,8 +263,9 @@ def account_in(transaction: Transaction) -> Account:
         return Account.model_validate_json(text)
     except _UNREADABLE as error:
         raise LedgerError(
-            f"{transaction.where} has lost its terms, or this program cannot read them"
-            f" ({type(error).__name__}); restore it from a copy."
+            f"{transaction.where} has lost its terms, or they are of another format than version"
+            f" {VERSION}, which this program reads ({type(error).__name__}); restore it from a copy,"
+            " or use the version of secretballot that made it."
         ) from None
 
 
