@@ -16,7 +16,6 @@ from secretballot.foreign_code import is_exact
 from secretballot.hypotheses.points import (
     check_labelled,
     check_points,
-    check_slack,
     rounding_allowance,
 )
 
@@ -72,8 +71,8 @@ class Dichotomies(ABC):
 
         Raises
         ------
-        ParameterError
-            If `index` is not from 0 to the number of labellings less 1.
+        IndexError
+            If there are not so many.
         """
 
     @abstractmethod
@@ -268,7 +267,11 @@ class VersionSpace:
         """
         points = check_points(X, self._class.n_features)
         labels, weights = check_labelled(y, sample_weight, len(points))
-        margin = check_slack(slack) + rounding_allowance(weights)
+        if not slack >= 0:
+            raise ParameterError(
+                Parameter("slack"), f" is {slack}; it must be a number of mistakes, at least 0."
+            )
+        margin = slack + rounding_allowance(weights)
         found, left = self._labellings(points)
         # all others make more mistakes than any number
         mistakes = np.where(left, self._mistakes(found, -len(points), labels, weights), math.inf)

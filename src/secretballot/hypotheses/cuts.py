@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_choice, check_count
 from secretballot.hypotheses.base import Dichotomies, HypothesisClass
-from secretballot.hypotheses.points import check_index, check_labelled, check_points
+from secretballot.hypotheses.points import check_labelled, check_points
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class CutDichotomies(Dichotomies):
 
     def hypothesis(self, index: int) -> Cut:
         """Return the cut with that number."""
-        number = check_index(index, len(self))
+        number = range(len(self))[index]
         block = int(np.searchsorted(self._offsets, number, side="right")) - 1
         chosen = self._blocks[block]
         k = int(chosen.cuts[number - int(self._offsets[block])])

@@ -11,7 +11,7 @@ from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import rows_alone
 from secretballot.hypotheses.base import Dichotomies, HypothesisClass
-from secretballot.hypotheses.points import check_index, check_labelled, check_points
+from secretballot.hypotheses.points import check_labelled, check_points
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +194,7 @@ class FiniteDichotomies(Dichotomies):
 
     def hypothesis(self, index: int) -> Member:
         """Return the first member with that labelling."""
-        return self._members[check_index(index, len(self))]
+        return self._members[index]
 
     def errors_on(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None

@@ -13,7 +13,7 @@ from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses.base import Dichotomies, HypothesisClass
 from secretballot.hypotheses.cuts import SortedColumn, number_or_word, places_between
-from secretballot.hypotheses.points import check_index, check_labelled, check_points
+from secretballot.hypotheses.points import check_labelled, check_points
 
 # Labellings whose errors are still given one by one: 400 MB of numbers, the intervals of 9,999
 # distinct points.
@@ -161,10 +161,10 @@ class IntervalDichotomies(Dichotomies):
 
         Raises
         ------
-        ParameterError
-            If `index` is not from 0 to the number of labellings less 1.
+        IndexError
+            If there are not so many labellings.
         """
-        number = check_index(index, len(self))
+        number = range(len(self))[index]
         if number == 0:
             return None
         # Counted from the end, the intervals that start at the last r points are r (r + 1) / 2.

@@ -159,7 +159,7 @@ class UncertaintySampling(QueryStrategy):
         nothing further.
     cold_start : QueryStrategy, optional
         By default `ClusterSampling`: on digits, breast cancer and normal classes with 30 and 100
-        labels it measured best or within a hundredth of the best of cluster, k-center and passive.
+        labels it measured best or within a hundredth of the best of cluster and passive.
     spread : int, default 5
         Candidates per point asked. 1 asks the most uncertain ones wherever they lie, and measures
         no distances, which with a learner and a cold start of its own serves pools that do not hold

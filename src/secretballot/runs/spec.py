@@ -353,7 +353,7 @@ class PateSpec(StudentSpec):
     """Public points to label, or estimate:epsilon=E."""
     strategy: str = setting("passive")
     """Which public points: passive, or in rounds disagreement, margin, entropy, committee,
-    k-center, cluster."""
+    cluster."""
 
 
 class RecordVotesSpec(StudentSpec):
