@@ -304,11 +304,6 @@ class Access:
 
             yield admit
 
-    def write(self, entry: AuditEntry) -> None:
-        """Write an entry."""
-        with self._writing() as connection:
-            _append(connection, entry)
-
     def asked(self, key: str, dataset: str) -> int:
         """Return how many new questions a key has asked of a dataset."""
         with _in_words(self._path):
