@@ -37,7 +37,6 @@ PRIVATE_THINGS = [
     sb.Labeler,
     sb.LabelingSession,
     sb.choose_candidate,
-    sb.classifier_by_plan,
     sb.estimate_stability,
     sb.hold_out,
     sb.label_actively,
