@@ -17,7 +17,6 @@ import numpy as np
 
 from public_data import data_folder
 from secretballot.accounting import (
-    CHANCE_BITS,
     BinaryLabels,
     PrivacyBudget,
     TableChances,
@@ -29,6 +28,7 @@ from secretballot.accounting import (
 from secretballot.accounting.calibration import _order_of_table as order_of_table
 from secretballot.accounting.recipes import right_chance
 from secretballot.accounting.table_weights import table_weights
+from secretballot.core.label_games import CHANCE_BITS
 from secretballot.core.mechanisms import Mechanism, NoisyVotes, TableLabels
 
 BUDGET, TEACHERS, MARGIN = PrivacyBudget(1.0, 1e-6), 250, 150
