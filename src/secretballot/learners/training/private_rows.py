@@ -263,7 +263,18 @@ def _row_hashes(X: Any) -> Hashes:
         rows = row_block(X, start, stop)
         if sparse.issparse(rows):
             rows = rows.toarray()
-        if not hasattr(rows, "iloc"):
-            rows = pd.DataFrame(rows + 0.0 if rows.dtype.kind == "f" else rows)  # 0.0 is -0.0
-        blocks.append(pd.util.hash_pandas_object(rows, index=False).to_numpy())
+        blocks.append(pd.util.hash_pandas_object(_alike(rows), index=False).to_numpy())
     return np.concatenate(blocks)
+
+
+def _alike(rows: Any) -> pd.DataFrame:
+    """Return rows in which equal numbers are equal bits, of whatever kind a file made them."""
+    frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows)
+    return pd.DataFrame(
+        {
+            place: column.to_numpy(np.float64, na_value=np.nan) + 0.0  # -0.0 is 0.0
+            if pd.api.types.is_numeric_dtype(column.dtype)
+            else column
+            for place, (_, column) in enumerate(frame.items())
+        }
+    )
