@@ -41,11 +41,10 @@ CATCHES = {
         "teachers/store.py:_read_models",
     },
     "what an engine fails at ends the run": {
-        "teachers/executors.py:_connect_to_ray",
+        "teachers/executors.py:_connecting",
         "teachers/executors.py:_dask_workers",
         "teachers/executors.py:_done_by",
         "teachers/executors.py:run_task",
-        "teachers/executors.py:submit",
     },
     "what cannot be pickled is refused, or not kept": {
         "teachers/executors.py:of",

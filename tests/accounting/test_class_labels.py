@@ -14,10 +14,10 @@ from made_events import class_event, confident_event, counts_event, json_of
 from secretballot import PrivacyBudget
 from secretballot.accounting import (
     RenyiFilter,
-    calibrate_argmax_gaussian,
     calibrate_gaussian,
     delta_upper,
     epsilon_upper,
+    least_scale,
 )
 from secretballot.core import class_games
 from secretballot.core.class_games import Noise, class_renyi
@@ -182,7 +182,7 @@ def test_another_rule_for_ties_is_covered_and_a_release_of_the_counts_is_not():
 @pytest.mark.usefixtures("games_of_classes")
 def test_calibrated_labels_fit_and_are_confirmed_by_the_second_verifier(epsilon, delta, queries):
     budget = PrivacyBudget(epsilon, delta)
-    sigma = calibrate_argmax_gaussian(budget, queries)
+    sigma = least_scale(budget, class_event(1.0, queries))
     event = class_event(sigma, queries)
     assert 0.97 * delta < delta_upper([event], epsilon) <= delta
     assert sigma <= calibrate_gaussian(budget, 2 * queries)
@@ -193,7 +193,7 @@ def test_calibrated_labels_fit_and_are_confirmed_by_the_second_verifier(epsilon,
 
 
 def test_the_second_verifier_refuses_labels_with_far_too_little_noise():
-    sigma = calibrate_argmax_gaussian(PrivacyBudget(1.0, 1e-6), 20)
+    sigma = least_scale(PrivacyBudget(1.0, 1e-6), class_event(1.0, 20))
     event = class_event(0.8 * sigma, 20)
     price = second.price_of(json_of(event), 1.0, 1e-6)
     assert price.lower > 1e-6

@@ -34,10 +34,9 @@ REFUSED = [
     "UPDATE entry SET body = {byte} WHERE kind = 'close'",
     "UPDATE entry SET body = {byte} WHERE kind = 'part'",
     "UPDATE account SET terms = '{{}}'",
-    "UPDATE account SET format = 7",
     "UPDATE head SET position = 0",
     "UPDATE head SET position = 3",
-    ("INSERT INTO account SELECT 2, format, terms FROM account"),
+    "INSERT INTO account SELECT 2, terms FROM account",
     # a place that is taken, one after a gap, a part of a closed and one of no reservation, a
     # part after a gap, a question that was asked, a request that is known, a number that is not
     # the next

@@ -185,8 +185,9 @@ def test_a_question_that_broke_off_is_asked_again_and_counted_once(
 
 def test_the_audit_log_is_append_only(tmp_path: Path) -> None:
     with Access(tmp_path) as log, closing(sqlite3.connect(tmp_path / FILE)) as connection:
-        for number in range(3):
-            log.write(AuditEntry(f"r{number}", "key", "download", "registry", "session"))
+        with log.admitting() as admit:
+            for number in range(3):
+                admit(AuditEntry(f"r{number}", "key", "download", "registry", "session"), (), None)
         assert [row.request_id for row in log.rows("registry", after=1, most=9)] == ["r1", "r2"]
         assert log.rows("other", after=0, most=9) == []
         for statement in ("UPDATE entry SET new = 0", "DELETE FROM entry"):

@@ -10,6 +10,7 @@ from served_places import MARKED_NUMBER, QUERIES, Place, TestClient
 
 import secretballot as sb
 from secretballot.learners.training.point_digests import question_digests
+from secretballot.service.access import AuditEntry
 from secretballot.service.app import application
 from secretballot.service.problems import KINDS, MEDIA_TYPE
 from secretballot.service.served import AskedPoints
@@ -134,9 +135,10 @@ def test_where_the_ledger_is_gone_for_all_nobody_is_asked_one_by_one(
 
     monkeypatch.setattr(served.session._stream, "answer", broken)
     key = app.state.service.access.add("analyst", ["registry"])[0]
+    entry = AuditEntry("r", key.id, "ask", "registry", "session", 1)
     group = [
-        AskedPoints(rows, question_digests(rows), key, str(row))
-        for row, rows in enumerate(np.array(points(8))[:, None])
+        AskedPoints(rows, question_digests(rows), entry, None)
+        for rows in np.array(points(8))[:, None]
     ]
     assert [reply.kind for reply in served.answer(group)] == ["ledger-unavailable"] * 8
     assert len(tries) == 3  # all together, and two by themselves

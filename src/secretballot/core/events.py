@@ -84,11 +84,6 @@ class Event(Model, ABC):
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         return [pair for pair in super().__repr_args__() if pair[0] != "kind"]
 
-    @property
-    def times(self) -> int:
-        """How often the same step was taken."""
-        return int(getattr(self, self.counted)) if self.counted else 1
-
     def repeated(self, times: int) -> "Event":
         """Return the event with another number of equal steps."""
         return self.model_copy(update={self.counted: times})

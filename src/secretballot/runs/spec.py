@@ -440,7 +440,7 @@ class ExecutionSpec(Part):
     n_jobs: Count = setting(1, "N", mark="execution")
     """Worker processes of the teachers."""
     executor: str = setting("local", "WHERE", mark="execution")
-    """Where teachers and sums are made: local, dask://HOST:PORT, ray, ray://HOST:PORT."""
+    """Where teachers and sums are made: local, dask://HOST:PORT, ray."""
     send_shards: bool = setting(False, "true", mark="execution")
     """Send rows that lie on disk to the workers."""
     confirm: Annotated[tuple[Question, ...], BeforeValidator(words_of)] = setting(

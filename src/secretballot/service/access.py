@@ -19,7 +19,7 @@ from pydantic import Field
 from secretballot._validation import check_name, shown
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.types import Model
-from secretballot.exceptions import LedgerError, Parameter, ParameterError
+from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.vault import make_vault
 
 Role = Literal["analyst", "curator", "auditor"]
@@ -211,8 +211,7 @@ class Access:
         Raises
         ------
         ParameterError
-            If the role is unknown, no dataset is named, the quota is no number, or the day is none
-            or over.
+            If the role is unknown, no dataset is named, the quota is no number, or the day is none.
         LedgerError
             If the file cannot be written.
         """
@@ -221,12 +220,12 @@ class Access:
         secret = base64.urlsafe_b64encode(entropy_bytes(32)).rstrip(b"=").decode()
         key = ApiKey(
             id=entropy_bytes(6).hex(),
-            role=role,  # type: ignore[arg-type]  # it is checked
+            role=role,  # type: ignore[arg-type]  # it is checked, as the day is
             datasets=tuple(datasets),
             owner=owner,
             quota=quota,
             made_at=_time_now(),
-            expires=None if expires is None else _day_to_come(expires),
+            expires=expires,  # type: ignore[arg-type]
         )
         with self._writing() as connection:
             row = key.id, _sha256_hex(secret), key.model_dump_json()
@@ -305,11 +304,6 @@ class Access:
 
             yield admit
 
-    def write(self, entry: AuditEntry) -> None:
-        """Write an entry."""
-        with self._writing() as connection:
-            _append(connection, entry)
-
     def asked(self, key: str, dataset: str) -> int:
         """Return how many new questions a key has asked of a dataset."""
         with _in_words(self._path):
@@ -350,17 +344,6 @@ def _append(connection: sqlite3.Connection, entry: AuditEntry) -> None:
     """Add a row at the end of the log."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     connection.execute(_INSERT, {**vars(entry), "at": now})
-
-
-def _day_to_come(day: str) -> date:
-    with suppress(ValueError):
-        found = date.fromisoformat(day)
-        if not found < datetime.now(UTC).date():
-            return found
-    raise ParameterError(
-        Parameter("expires"),
-        f" is {shown(day)}; give today or a later day as YYYY-MM-DD, such as 2030-12-31.",
-    )
 
 
 def _sha256_hex(secret: str) -> str:

@@ -143,7 +143,9 @@ class Service:
     def download(self, request: Request, dataset: str, what: str) -> None:
         """Write into the audit log that something was downloaded."""
         key: ApiKey = request.state.key
-        self.access.write(AuditEntry(request.state.request_id, key.id, "download", dataset, what))
+        entry = AuditEntry(request.state.request_id, key.id, "download", dataset, what)
+        with self.access.admitting() as admit:
+            admit(entry, (), None)
 
     async def ready(self) -> bool:
         """Return whether questions can be answered now."""
@@ -219,14 +221,11 @@ _POINTS_BODY = {
         "content": {JSON: {"schema": _POINTS}, ARROW: _BINARY, PARQUET: _BINARY},
     }
 }
-_NAMES = [
-    {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-    for name in ("dataset", "session")
-]
 _PROBLEM = {"description": "A problem document; /problems/KIND says what its kind means"}
 
 public = APIRouter()  # none of these takes a key: nothing here is about a dataset
-keyed = APIRouter(dependencies=[Depends(HTTPBearer(auto_error=False, scheme_name="key"))])
+_KEY = [Depends(HTTPBearer(auto_error=False, scheme_name="key"))]
+keyed = APIRouter(dependencies=_KEY)
 _SESSION = "/v1/datasets/{dataset}/sessions/{session}"
 
 
@@ -238,22 +237,33 @@ class _PlainRoute(APIRoute):
     as long as half of a small request."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the endpoint."""
-        return self.endpoint
+        """Return what answers a request."""
+
+        async def answer(request: Request) -> Response:
+            response: Response = await self.endpoint(request, **request.path_params)
+            return response
+
+        return answer
 
 
-async def questions(request: Request) -> Response:
+plain = APIRouter(route_class=_PlainRoute, dependencies=_KEY)
+
+
+@plain.post(f"{_SESSION}/questions", openapi_extra=_POINTS_BODY)
+async def questions(request: Request, dataset: str, session: str) -> Response:
     """Ask one point or many. A point that was asked before has its stored answer, for nothing;
     where the budget ends inside a request, `given` says which points have an answer."""
     service: Service = request.app.state.service
-    names = request.path_params
 
     async def work() -> Response:
-        served = service.session(request, names["dataset"], names["session"], ASKERS)
+        served = service.session(request, dataset, session, ASKERS)
 
         def read(points: Any) -> AskedPoints:
-            key: ApiKey = request.state.key
-            return AskedPoints(points, question_digests(points), key, request.state.request_id)
+            asked, key = question_digests(points), request.state.key
+            entry = AuditEntry(
+                request.state.request_id, key.id, "ask", served.dataset, served.name, len(asked)
+            )
+            return AskedPoints(points, asked, entry, key.quota)
 
         asked = await _worked_on_points(request, service, served, read, quick=True)
         place, size = (served.dataset, served.name), len(asked.questions)
@@ -268,7 +278,11 @@ async def questions(request: Request) -> Response:
 def _answers_document(session: ServedSession, answers: SessionAnswers) -> dict[str, Any]:
     counts = answers.noisy_counts
     rows = zip(
-        answers.labels.tolist(), answers.given.tolist(), answers.answered.tolist(), strict=True
+        answers.labels.tolist(),
+        answers.given.tolist(),
+        answers.answered.tolist(),
+        [None] * len(answers) if counts is None else counts.tolist(),
+        strict=True,
     )
     return {
         "dataset": session.dataset,
@@ -279,9 +293,9 @@ def _answers_document(session: ServedSession, answers: SessionAnswers) -> dict[s
                 "given": given,
                 "abstained": given and not answered,
                 # a filler takes the place of a count that was not given
-                "noisy_count": None if counts is None or not given else counts[row].tolist(),
+                "noisy_count": count if given else None,
             }
-            for row, (label, given, answered) in enumerate(rows)
+            for label, given, answered, count in rows
         ],
         "left": answers.left,
     }
@@ -547,13 +561,7 @@ def application(
     app.state.service = service
     app.add_middleware(Guard, service=service)
     # addresses are tried in this order: questions first
-    app.router.add_api_route(
-        f"{_SESSION}/questions",
-        questions,
-        methods=["POST"],
-        openapi_extra=_POINTS_BODY | {"parameters": _NAMES, "security": [{"key": []}]},
-        route_class_override=_PlainRoute,
-    )
+    app.include_router(plain)
     app.include_router(keyed)
     app.include_router(public)
     app.router.routes += console_routes()

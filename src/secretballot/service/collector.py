@@ -55,11 +55,11 @@ class Collector:
             If it is refused, or there was no answer in time.
         """
         if self._closing:
-            raise ProblemError("busy", "The service is stopping; nothing was asked.", retry_after=5)
+            raise ProblemError("busy", "The service is stopping; nothing was asked.")
         if self.stuck:
             raise _late_problem()
         if self._points and self._points + size > self._limits.waiting:
-            raise ProblemError("busy", "Too many questions wait; nothing was asked.", retry_after=1)
+            raise ProblemError("busy", "Too many questions wait; nothing was asked.")
         mine: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[mine] = (asked, size)
         self._points += size
@@ -129,5 +129,4 @@ def _late_problem() -> ProblemError:
         "ledger-unavailable",
         "No answer came in time: the ledger is locked or busy. A question that was answered all the"
         " same has its stored answer, for nothing.",
-        retry_after=5,
     )

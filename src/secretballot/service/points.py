@@ -37,9 +37,6 @@ async def body_of(request: Request, *, most: int, seconds: float) -> bytes:
     ProblemError
         If it is too large or too slow, or its sender went away.
     """
-    declared = request.headers.get("content-length", "")
-    if declared.isascii() and declared.isdigit() and len(declared) < 20 and int(declared) > most:
-        raise _too_large(most)
     # what a request declares may be wrong, so what comes is counted
     parts, size = [], 0
     try:
@@ -47,7 +44,9 @@ async def body_of(request: Request, *, most: int, seconds: float) -> bytes:
             async for part in request.stream():
                 size += len(part)
                 if size > most:
-                    raise _too_large(most)
+                    raise ProblemError(
+                        "too-large", f"The body has more than {most} bytes; ask in parts."
+                    )
                 parts.append(part)
     except TimeoutError:
         raise ProblemError(
@@ -56,10 +55,6 @@ async def body_of(request: Request, *, most: int, seconds: float) -> bytes:
     except ClientDisconnect:
         raise ProblemError("unreadable", "The body broke off; send it again.") from None
     return b"".join(parts)
-
-
-def _too_large(most: int) -> ProblemError:
-    return ProblemError("too-large", f"The body has more than {most} bytes; ask in parts.")
 
 
 def points_in(content: bytes, media_type: str, columns: dict[str, Any], most: int) -> Any:
@@ -135,15 +130,19 @@ def _frame_of_rows(rows: list[Any], names: list[str]) -> pd.DataFrame:
 
 
 def _frame_of_columnar(content: bytes, kind: str, most: int, width: int) -> pd.DataFrame:
-    table, size = None, None
     try:
-        with contextlib.suppress(*_arrow_errors()):
-            table = (_arrow_table if kind == ARROW else _parquet_table)(content, most, width)
-            size = sum(_text_size(chunk) for column in table.columns for chunk in column.chunks)
+        import pyarrow as pa
     except ImportError:
         raise ProblemError(
             "wrong-media-type", f"This service reads no {kind}; send {JSON}, or have pyarrow added."
         ) from None
+    table, size = None, None
+    # what the library raises for damaged content, in words that may quote it
+    with contextlib.suppress(
+        pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, MemoryError
+    ):
+        table = (_arrow_table if kind == ARROW else _parquet_table)(content, most, width)
+        size = sum(_text_size(chunk) for column in table.columns for chunk in column.chunks)
     if size is None or not table.num_rows:
         raise ProblemError("unreadable", f"The body is no {kind} that can be read.")
     if size > _MOST_TEXT:
@@ -152,13 +151,6 @@ def _frame_of_columnar(content: bytes, kind: str, most: int, width: int) -> pd.D
         )
     with points_at_fault():
         return frame_of_arrow(table, "The table")
-
-
-def _arrow_errors() -> tuple[type[Exception], ...]:
-    """Return what the library raises for damaged content, in words that may quote it."""
-    import pyarrow as pa
-
-    return (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, MemoryError)
 
 
 def _arrow_table(content: bytes, most: int, width: int) -> Any:

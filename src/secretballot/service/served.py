@@ -24,7 +24,7 @@ from secretballot.learners.training.session import LabelingSession, SessionAnswe
 from secretballot.report.certificate.models import CERTIFICATE_FILE
 from secretballot.report.certificate.signature import SIGNATURE_FILE
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.service.access import Access, ApiKey, AuditEntry
+from secretballot.service.access import Access, AuditEntry
 from secretballot.service.collector import Collector
 from secretballot.service.points import points_in
 from secretballot.service.problems import ProblemError, log_trouble, points_at_fault, problem_of
@@ -44,15 +44,16 @@ class AskedPoints:
         As the teachers take them.
     questions : list of bytes
         What the ledger knows each of them by.
-    key : ApiKey
-        Who asks.
-    request_id : str
+    entry : AuditEntry
+        What the audit log will hold of it.
+    quota : int or None
+        Of the key that asks.
     """
 
     points: Any
     questions: list[bytes]
-    key: ApiKey
-    request_id: str
+    entry: AuditEntry
+    quota: int | None
 
 
 class ServedSession:
@@ -84,7 +85,10 @@ class ServedSession:
     ) -> None:
         self.dataset, self.name, self.session = dataset, session.request, session
         self._access, self._limits, self.schema = access, limits, schema
-        self.columns = session.columns if schema is None else _columns_of(schema)
+        self.columns = session.columns
+        if schema is not None:
+            columns = [_kind_of(one) for one in schema.columns if one.feature_names]
+            self.columns = {"kind": "frame", "columns": columns}
         self.collector = Collector(self.answer, limits)
         self._transcript: tuple[tuple[int, bool], dict[str, Any]] | None = None
         self._verified: tuple[str, dict[str, Any]] | None = None
@@ -100,24 +104,16 @@ class ServedSession:
         given = points_in(content, media_type, self.columns, self._limits.points)
         if self.schema is not None:
             given = _encoded_points(given, self.schema)
-        elif self._takes_as_they_are(given):
+        # what is in the teachers' own type already: a closer look would take as long as all the
+        # rest of a small request
+        elif (
+            isinstance(given, np.ndarray)
+            and np.float64 == given.dtype == np.dtype(self.columns["dtype"])
+            and np.isfinite(given).all()
+        ):
             return given
         with points_at_fault():
             return self.session.points(given)
-
-    def _takes_as_they_are(self, points: Any) -> bool:
-        """Return whether points are in the teachers' own type already.
-
-        The session looks at the points of a group once more, all together: a look at each request
-        would take as long as all the rest of it.
-        """
-        return (
-            isinstance(points, np.ndarray)
-            and self.columns["kind"] == "array"
-            and points.dtype == np.float64 == np.dtype(self.columns["dtype"])
-            and points.shape[1] == self.columns["columns"]
-            and bool(np.isfinite(points).all())
-        )
 
     def answer(self, group: Sequence[AskedPoints]) -> list[SessionAnswers | ProblemError]:
         """Return the answers to a group of requests, in one durable transaction as far as it goes.
@@ -131,7 +127,7 @@ class ServedSession:
             return self._answered_together(group)
         except Exception as error:
             problem = problem_of(error)
-            first = f"request {group[0].request_id} and {len(group) - 1} more"
+            first = f"request {group[0].entry.request_id} and {len(group) - 1} more"
             log_trouble(error, f"{problem.kind}, {self.dataset}/{self.name}, {first}")
         replies: list[SessionAnswers | ProblemError] = []
         in_a_row = 0
@@ -157,32 +153,29 @@ class ServedSession:
                     own = dict.fromkeys(itertools.compress(asked.questions, new[rows].tolist()))
                     # no more than have an answer left
                     taken = [one for one in own if one not in counted][: left - len(counted)]
-                    if fits(self._entry(asked), taken, asked.key.quota):
+                    if fits(asked.entry, taken, asked.quota):
                         counted.update(taken)
                     else:
-                        refused[place] = _quota_problem(asked, len(taken))
+                        refused[place] = ProblemError(
+                            "quota-spent",
+                            f"The key may ask {asked.quota} new questions of this dataset, and"
+                            f" these {len(taken)} are more than are left of them; ask fewer. Stored"
+                            " answers stay free.",
+                        )
             return new & np.array([question in counted for question in questions])
 
-        answers = self.session.ask_admitted(_joined_tables([one.points for one in group]), admit)
-        found = [_rows_of(answers, rows) for rows in parts]
-        return [
-            refused.get(place) or (part if part.given.any() else self._spent_problem())
-            for place, part in enumerate(found)
-        ]
-
-    def _entry(self, asked: AskedPoints) -> AuditEntry:
-        """Return what the audit log holds of a request."""
-        points = len(asked.questions)
-        return AuditEntry(
-            asked.request_id, asked.key.id, "ask", self.dataset, self.name, points=points
-        )
-
-    def _spent_problem(self) -> ProblemError:
-        return ProblemError(
+        joined = _joined_tables([asked.points for asked in group])
+        answers = self.session.answer(joined, questions, admit=admit)
+        spent = ProblemError(
             "budget-spent",
             f"All {self.session.planned} questions of the session {self.name!r} are answered, or it"
             " is closed; stored answers stay free.",
         )
+        found = [_rows_of(answers, rows) for rows in parts]
+        return [
+            refused.get(place) or (part if part.given.any() else spent)
+            for place, part in enumerate(found)
+        ]
 
     def preview(self, points: Any) -> dict[str, int]:
         """Return how many of some points were asked before, how many new questions the others are,
@@ -349,13 +342,6 @@ def _amount(price: Any) -> dict[str, float]:
     return {"epsilon": price.epsilon, "delta": price.delta}
 
 
-def _columns_of(schema: Schema) -> dict[str, Any]:
-    """Return the columns of points before they are encoded, as `LabelingSession.columns` has
-    them."""
-    columns = [_kind_of(one) for one in schema.columns if one.feature_names]
-    return {"kind": "frame", "columns": columns}
-
-
 def _kind_of(column: Any) -> list[Any]:
     if isinstance(column, OneHotColumn):
         return [column.name, "category", [list(column.categories), False]]
@@ -381,14 +367,6 @@ def _encoded_points(points: Any, schema: Schema) -> Any:
     return found.matrix
 
 
-def _quota_problem(asked: AskedPoints, new: int) -> ProblemError:
-    return ProblemError(
-        "quota-spent",
-        f"The key may ask {asked.key.quota} new questions of this dataset, and these {new} are more"
-        " than are left of them; ask fewer. Stored answers stay free.",
-    )
-
-
 def _rows_of(answers: SessionAnswers, rows: slice) -> SessionAnswers:
     counts = None if answers.noisy_counts is None else answers.noisy_counts[rows]
     given = (answers.labels[rows], answers.answered[rows], answers.given[rows])
@@ -401,8 +379,8 @@ def _joined_tables(tables: Sequence[Any]) -> Any:
         return tables[0]
     if hasattr(tables[0], "iloc"):
         return pd.concat(list(tables), ignore_index=True)
-    if any(sparse.issparse(table) for table in tables):
-        return sparse.vstack([sparse.csr_matrix(table) for table in tables], format="csr")
+    if sparse.issparse(tables[0]):
+        return sparse.vstack(list(tables), format="csr")
     return np.concatenate(list(tables))
 
 

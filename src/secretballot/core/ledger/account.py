@@ -8,13 +8,15 @@ nobody can look, `UnknownEndError` says so.
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 from secretballot.core.errors import (
+    COMPOSITIONS,
+    RELATIONS,
+    UNITS,
     BrokenOffError,
     BudgetError,
     LedgerError,
@@ -38,6 +40,7 @@ Store: TypeAlias = "sqlite.SqliteStore | PostgresStore"
 
 # characters; more than a name has, since learners make several keys of one name
 LONGEST_REQUEST = 240
+_DEFAULTS = {"composition": COMPOSITIONS[0], "unit": UNITS[0], "relation": RELATIONS[0]}
 # as a place; None is none, so that nothing is in memory by mistake
 _MEMORY: Any = object()
 
@@ -120,18 +123,16 @@ class LedgerEntry:
         last = found.last(first.reservation) or first
         purchase = found.read(rows.purchase_in, first.terms)
         intention = found.read(rows.Intention.model_validate_json, first.body)
-        ended = (
-            found.read(rows.Closing.model_validate_json, last.terms)
-            if last.kind == "close"
-            else None
-        )
+        ended = None
+        if last.kind == "close":
+            ended = found.read(rows.Closing.model_validate_json, last.terms)
         return cls(
             id=first.reservation,
             request=first.key.decode(),
             purpose=intention.purpose,
             events=purchase.events,
-            epsilon=purchase.epsilon,
-            delta=purchase.delta,
+            epsilon=purchase.price.epsilon,
+            delta=purchase.price.delta,
             state="reserved" if not ended else "forfeited" if ended.reason else "committed",
             reserved_at=first.at,
             closed_at=last.at if ended else None,
@@ -205,11 +206,18 @@ class AnswerPage:
     def add(self, parts: Sequence[tuple[bytes, bytes]]) -> None:
         """Store answers as (question, answer); none of the questions may have an answer yet."""
         number, first = self._reservation, self.count + 1
-        self._rows.add(
+        self._append(
             rows.Row(0, "part", number, place, question, body=answer)
             for place, (question, answer) in enumerate(parts, first)
         )
         self.count += len(parts)
+
+    def _append(self, added: Iterable[rows.Row], totals: Totals | None = None) -> None:
+        if self.closed:
+            raise LedgerError(
+                f"Reservation {self._reservation} is closed already; a reservation is closed once."
+            )
+        self._rows.add(added, totals)
 
     def commit(self, facts: Mapping[str, Any], used: tuple[Event, ...] | None = None) -> None:
         """Close the reservation with the answers that were given.
@@ -233,7 +241,7 @@ class AnswerPage:
         if ended.used is not None:
             totals = found.after_closing(totals, number, ended.used)
         text, place = ended.model_dump_json(), self.count + 1
-        found.add([rows.Row(0, "close", number, place, terms=text, at=rows.utc_now())], totals)
+        self._append([rows.Row(0, "close", number, place, terms=text, at=rows.utc_now())], totals)
 
 
 class Ledger:
@@ -280,6 +288,8 @@ class Ledger:
         What identifies this account: the SHA-256 of its terms, in hexadecimal.
     durable : bool
         Whether the account outlives the process.
+    after_commit : dict of str to callable
+        What gets all that `head` returns after everything that this handle writes, by its name.
 
     Raises
     ------
@@ -332,30 +342,34 @@ class Ledger:
         unit: str | None = None,
         relation: str | None = None,
     ) -> None:
-        place = None if path is _MEMORY else _place_of(path)
+        self._place = None if path is _MEMORY else _place_of(path)
         terms = {"composition": composition, "unit": unit, "relation": relation}
         stated = {name: term for name, term in terms.items() if term is not None}
-        given = {"dataset": dataset, **stated}
-        store = _store_at(place)
-        if not repeated(store.exists)():
+        if not repeated(self._store.exists)():
             if budget is None:
                 raise LedgerError(
-                    f"There is no ledger at {place}; give a budget to make one, or the right path."
+                    f"There is no ledger at {self._place}; give a budget to make one, or the right"
+                    " path."
                 )
             if not isinstance(budget, PrivacyBudget):
                 raise wrong("budget", budget, "a PrivacyBudget")
-            account = rows.Account.new(budget, **given)
-            try:
-                store.create(account)
-            except (BrokenOffError, UnknownEndError):  # one that is there by now is left
-                store.create(account)
-        self._open(place, store)
-        for name, value in {**given, "budget": budget or self.budget}.items():
+            composition, unit, relation = ({**_DEFAULTS, **stated}[name] for name in _DEFAULTS)
+            account = rows.Account.new(
+                dataset=dataset,
+                guarantee=Guarantee(unit=unit, relation=relation),  # type: ignore[arg-type]
+                budget=budget,
+                composition=composition,
+            )
+            with suppress(UnknownEndError):  # it is looked at below
+                repeated(self._store.create)(account)
+        self._open()
+        for name, value in {"dataset": dataset, **stated, "budget": budget or self.budget}.items():
             fixed = getattr(self, name)
             if value != fixed:
                 raise LedgerError(
-                    f"{store.where} has {name} {fixed!r} and {value!r} was given; it is fixed at"
-                    " creation, so leave it out or give the same, or the path of the right ledger."
+                    f"{self._store.where} has {name} {fixed!r} and {value!r} was given; it is fixed"
+                    " at creation, so leave it out or give the same, or the path of the right"
+                    " ledger."
                 )
 
     @classmethod
@@ -384,8 +398,8 @@ class Ledger:
             If there is none, or it cannot be opened, read or trusted.
         """
         ledger = cls.__new__(cls)
-        place = _place_of(path)
-        ledger._open(place, _store_at(place))
+        ledger._place = _place_of(path)
+        ledger._open()
         return ledger
 
     @staticmethod
@@ -402,22 +416,6 @@ class Ledger:
         return repeated(_store_at(_place_of(path)).exists)()
 
     # --- the account ---
-
-    @property
-    def path(self) -> Path | None:
-        """Absolute path of the file; None in memory and in a database."""
-        return self._place if isinstance(self._place, Path) else None
-
-    @property
-    def place(self) -> str | None:
-        """What opens the ledger again: the path of its file, or its URL without any password; None
-        in memory."""
-        return None if self._place is None else str(self._place)
-
-    @property
-    def durable(self) -> bool:
-        """Whether the account outlives the process."""
-        return self._place is not None
 
     def check_promise(self, unit: str, relation: str, *, by_teachers: bool = True) -> None:
         """Refuse a release about this unit and relation if it does not add to what the ledger
@@ -498,13 +496,6 @@ class Ledger:
         check_name("request", request, longest=LONGEST_REQUEST)
         return self._read(lambda found: _entry_in(found, request))
 
-    def call_after_commits(self, name: str, work: Callable[[int, str], object]) -> None:
-        """Let `work` have what `head` returns after everything that this handle writes.
-
-        One of each name.
-        """
-        self._after_commit[name] = work
-
     # --- buying ---
 
     def check_admits(self, events: Sequence[Event], price: PrivacyBudget) -> None:
@@ -579,7 +570,7 @@ class Ledger:
 
     @contextmanager
     def answering(self, reservation: int, *, closes: bool = False) -> Iterator[AnswerPage]:
-        """Hold the answers of an open reservation while some are added.
+        """Hold the answers of a reservation while some are added.
 
         They are on the disk at the end, or not at all, in one transaction however many they are:
         who has several questions at once holds the page once. Where it breaks off and nothing was
@@ -595,21 +586,11 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If the reservation is unknown or closed, or the ledger cannot be written; no answer may
-            then leave.
+            If the ledger cannot be written, or something is added to a reservation that is unknown
+            or closed; no answer may then leave.
         """
-        with (
-            self._writing(closes=reservation if closes else None) as found,
-            closing(AnswerPage(found, reservation)) as page,
-        ):
-            if not 1 <= reservation <= found.seen.totals.grants:
-                raise LedgerError(
-                    f"{found.where} has no reservation {reservation}; give a number from reserve."
-                )
-            if page.closed:
-                raise LedgerError(
-                    f"Reservation {reservation} is closed already; a reservation is closed once."
-                )
+        closed = reservation if closes else None
+        with self._writing(closes=closed) as found, closing(AnswerPage(found, reservation)) as page:
             yield page
         self._make_lasting(page.furthest)
 
@@ -673,29 +654,30 @@ class Ledger:
         return {"path": str(self._place), "terms": self._terms.model_dump_json()}
 
     def __setstate__(self, state: dict[str, str]) -> None:
-        self._hold(_place_of(state["path"]), rows.Account.model_validate_json(state["terms"]))
+        self._place = _place_of(state["path"])
+        self._hold(rows.Account.model_validate_json(state["terms"]))
 
     # --- transactions ---
 
-    def _hold(self, place: Place | None, terms: rows.Account) -> None:
+    def _hold(self, terms: rows.Account) -> None:
         """Become a handle on the account with these terms, which is opened when it is used."""
-        self._place, self._terms = place, terms
-        self._digest, self._filter = terms.digest, terms.filter()
-        self.account = self._digest.hex()
+        self._terms, self._digest, self._filter = terms, terms.digest, terms.filter()
+        self.path = self._place if isinstance(self._place, Path) else None
+        self.place = None if self._place is None else str(self._place)
+        self.durable, self.account = self._place is not None, self._digest.hex()
         self.dataset, self.budget, self.composition = terms.dataset, terms.budget, terms.composition
-        self.unit, self.relation = terms.unit, terms.relation
-        self.guarantee = Guarantee(unit=terms.unit, relation=terms.relation)
+        self.guarantee = terms.guarantee
+        self.unit, self.relation = terms.guarantee.unit, terms.guarantee.relation
         # replaced whole, never changed in place: threads read it without a lock
         self._seen: rows.Progress | None = None
         self._lasting = 0  # rows that are known to survive a power cut
-        self._after_commit: dict[str, Callable[[int, str], object]] = {}
+        self.after_commit: dict[str, Callable[[int, str], object]] = {}
 
     @repeated
-    def _open(self, place: Place | None, store: Store) -> None:
-        """Become a handle on the account that a store has."""
-        self._store = store
-        with store.transaction(write=False) as transaction:
-            self._hold(place, rows.account_in(transaction))
+    def _open(self) -> None:
+        """Become a handle on the account that is in its place."""
+        with self._store.transaction(write=False) as transaction:
+            self._hold(rows.account_in(transaction))
             self._seen = self._rows(transaction, None).seen
 
     @functools.cached_property
@@ -761,7 +743,7 @@ class Ledger:
         if written.position > began:  # a commit without writes makes nothing certain
             self._lasting = written.position
         self._seen = written
-        for work in list(self._after_commit.values()):
+        for work in list(self.after_commit.values()):
             work(written.position, written.chain.hex())
 
     def _is_stored(self, written: rows.Progress) -> bool:
@@ -774,7 +756,6 @@ class Ledger:
         BrokenOffError
             If nothing was stored.
         """
-        stored = None
         try:
             with self._store.transaction(write=True) as transaction:
                 # an account that went on from what was seen before
@@ -782,8 +763,7 @@ class Ledger:
                 if stored:
                     self._store.confirm_earlier(transaction)
         except LedgerError:
-            if stored is not False:  # else nothing is to be made certain of
-                return False
+            return False
         if not stored:
             raise BrokenOffError(
                 f"{self._store.where} broke off while it was storing; check the disk, its free"
@@ -846,13 +826,13 @@ def _store_at(place: Place | None) -> Store:
     """Return what keeps an account in memory, a file, or a database, which needs a driver."""
     if not isinstance(place, DatabasePlace):
         return sqlite.SqliteStore(place)
-    if find_spec("psycopg") is None:
+    try:
+        from secretballot.core.ledger.postgres import PostgresStore
+    except ImportError:
         raise LedgerError(
             f"The ledger {place} is in a PostgreSQL database, and psycopg is not installed;"
             " install secretballot[postgres]."
-        )
-    from secretballot.core.ledger.postgres import PostgresStore
-
+        ) from None
     return PostgresStore(place)
 
 
@@ -870,7 +850,7 @@ def _certified(events: Sequence[Event], price: PrivacyBudget) -> rows.Purchase:
         If `delta_upper` does not certify the events at `price`.
     """
     # what is priced is what is stored, whatever class the caller's events have
-    given = rows.Purchase(events=tuple(events), **price.to_json())  # type: ignore[arg-type]
+    given = rows.Purchase(events=tuple(events), price=price)  # type: ignore[arg-type]
     purchase = rows.Purchase.model_validate_json(given.model_dump_json())
     delta = delta_upper(purchase.events, price.epsilon)
     if not delta <= price.delta:

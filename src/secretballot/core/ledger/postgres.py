@@ -38,32 +38,36 @@ _KEPT, _KEPT_S = 8, 60.0  # connections at rest, and how long a connection rests
 
 # --- tables, and what guards them ---
 
-#: The body of the trigger function of each guard, by the name that both have.
+# asked once of all rows that a statement has added
+_NOT_NEXT = f"EXISTS (SELECT 1 FROM fresh WHERE {rows.NOT_NEXT.replace('new.', 'fresh.')})"
+_TABLES = ("account", "head", "entry")
+#: Each guard: the name of trigger and function, when it is asked, and what it refuses.
+_GUARDS = (
+    (
+        "entry_no_insert",
+        "AFTER INSERT ON entry REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT",
+        _NOT_NEXT,
+    ),
+    *(
+        (f"{table}_no_{verb}".lower(), f"BEFORE {verb} ON {table} FOR EACH ROW", refused)
+        for verb, table, refused in rows.GUARDS
+    ),
+    *((f"{t}_no_truncate", f"BEFORE TRUNCATE ON {t} FOR EACH STATEMENT", "true") for t in _TABLES),
+)
 _BODIES = {
-    f"{table}_no_{verb}".lower(): f"""
+    name: f"""
 BEGIN
     IF {refused} THEN
-        RAISE EXCEPTION 'a ledger is append-only: {verb} on {table} is refused'
+        RAISE EXCEPTION 'a ledger is append-only: {name}'
             USING ERRCODE = 'integrity_constraint_violation';
     END IF;
     RETURN new;
 END
 """
-    for verb, table, refused in rows.GUARDS
+    for name, _, refused in _GUARDS
 }
 #: As PostgreSQL writes them, too.
-_TRIGGERS = (
-    *(
-        f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table}"
-        f" FOR EACH ROW EXECUTE FUNCTION {table}_no_{verb.lower()}()"
-        for verb, table, _ in rows.GUARDS
-    ),
-    *(
-        f"CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table}"
-        f" FOR EACH STATEMENT EXECUTE FUNCTION {table}_no_delete()"
-        for table in ("account", "head", "entry")
-    ),
-)
+_TRIGGERS = [f"CREATE TRIGGER {name} {when} EXECUTE FUNCTION {name}()" for name, when, _ in _GUARDS]
 
 
 def _statements(schema: str) -> Iterator[str]:
@@ -102,7 +106,7 @@ SELECT 'function ' || proname || prosrc
 FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
 """
 _EXPECTED = {
-    *(f"table {name} rpfalsefalse" for name in ("account", "head", "entry")),
+    *(f"table {name} rpfalsefalse" for name in _TABLES),
     *(
         f"CREATE UNIQUE INDEX {name}_pkey ON {name} ({key})"
         for name, key in (("account", "id"), ("head", "id"), ("entry", "position"))
@@ -143,6 +147,15 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:  # type: ignore[override]
         """Run a statement with a question mark for each value; none has one for itself, or a %."""
         return super().execute(statement.replace("?", "%s").encode(), values or None)
+
+    def executemany(self, statement: str, added: Sequence[Any]) -> None:
+        """Add rows to `entry`, all in one statement."""
+        if len(added) == 1:
+            self.execute(statement, added[0])
+            return
+        with self.cursor() as cursor, cursor.copy(b"COPY entry FROM STDIN") as copy:
+            for row in added:
+                copy.write_row(row)
 
     def wait(self, gen: PQGen[Any], *rest: Any, **more: Any) -> Any:
         """Wait for the server as the driver does, for so long as it says anything."""
@@ -274,23 +287,21 @@ class PostgresStore:
             If it is not.
         """
         connection.warnings.clear()
-        broke = ""
         try:
             done = connection.execute("COMMIT").statusmessage
         except psycopg.OperationalError as error:
             if not write:
                 raise
-            broke = f"broke off while it was storing ({_brief_error(error)})"
-        else:
-            if done != "COMMIT":  # of a transaction in which a statement had failed
-                raise LedgerError(
-                    f"{self.where} took back what was written; try again. Nothing was changed."
-                )
-            if write and connection.warnings:  # a standby that must have it was not waited for
-                said = rows.in_brief(" ".join(connection.warnings))
-                broke = f"stored without certainty ({said})"
-        if broke:
-            raise UnknownEndError.of(f"{self.where} {broke}")
+            raise UnknownEndError.of(
+                f"{self.where} broke off while it was storing ({_brief_error(error)})"
+            ) from None
+        if done != "COMMIT":  # of a transaction in which a statement had failed
+            raise LedgerError(
+                f"{self.where} took back what was written; try again. Nothing was changed."
+            )
+        if write and connection.warnings:  # a standby that must have it was not waited for
+            said = rows.in_brief(" ".join(connection.warnings))
+            raise UnknownEndError.of(f"{self.where} stored without certainty ({said})")
 
     def _refusal(self, error: psycopg.Error, kind: type[LedgerError] = LedgerError) -> LedgerError:
         """Return what went wrong, in words; libpq quotes no password."""

@@ -22,42 +22,35 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Annotated, Any, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, Self, TypeVar
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue
 
 from secretballot.core.errors import (
-    COMPOSITIONS,
-    RELATIONS,
-    UNITS,
     BrokenOffError,
     Composition,
     LedgerError,
-    Relation,
     SecretBallotError,
-    Unit,
     check_name,
-    check_relation,
     plain_line,
 )
 from secretballot.core.events import AnyEvent, Event
 from secretballot.core.filters import Filter, Totals, filter_for
 from secretballot.core.price import PrivacyBudget
-from secretballot.core.types import Loss, Model
+from secretballot.core.types import Guarantee, Model
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 APPLICATION_ID = 0x53424C54  # "SBLT", in the header of a file
-VERSION = 8  # of the tables
+VERSION: Literal[8] = 8  # of the tables and of what rows say
 NEWEST = 1000  # rows that a new reader follows
-AT_ONCE = 200  # rows of one statement, of which each may hold a large answer
+AT_ONCE = 200  # rows that are read in one statement, of which each may hold a large answer
 
 #: The tables and their keys, but for the names of two types.
 TABLES = (
     """CREATE TABLE account (
     id INTEGER PRIMARY KEY CHECK (id = 1),
-    format INTEGER NOT NULL,
     terms TEXT NOT NULL
 )""",
     """CREATE TABLE head (
@@ -84,24 +77,15 @@ KEYS = (
     "CREATE UNIQUE INDEX entry_request ON entry (key) WHERE kind = 'reserve'",
     "CREATE UNIQUE INDEX entry_question ON entry (reservation, key) WHERE kind = 'part'",
 )
-#: Of a new row of `entry`: it is not the next one, comes after a closing, or has a name that is
-#: taken, for which an INSERT OR REPLACE would else remove the row that has it.
-_NOT_NEXT = """new.position <> 1 + coalesce((SELECT max(position) FROM entry), 0)
-    OR new.number <> 1 + coalesce((
-        SELECT max(number) FROM entry WHERE reservation = new.reservation
-    ), -1)
-    OR 'close' = (
+#: Of a new row of `entry`: it leaves a gap, or comes after a closing. Whether it is asked before or
+#: after rows are added, keys refuse what has a place or a name that is taken.
+NOT_NEXT = """new.position > 1
+    AND (SELECT position FROM entry WHERE position = new.position - 1) IS NULL
+    OR new.number > 0 AND coalesce((
         SELECT kind FROM entry WHERE reservation = new.reservation AND number = new.number - 1
-    )
-    OR new.kind = 'reserve' AND EXISTS (
-        SELECT 1 FROM entry WHERE kind = 'reserve' AND key = new.key
-    )
-    OR new.kind = 'part' AND EXISTS (
-        SELECT 1 FROM entry WHERE kind = 'part' AND reservation = new.reservation AND key = new.key
-    )"""
-#: What a trigger before each row refuses: a verb, a table, and a condition.
+    ), 'close') = 'close'"""
+#: What a trigger before each other row refuses: a verb, a table, and a condition.
 GUARDS = (
-    ("INSERT", "entry", _NOT_NEXT),
     (
         "UPDATE",
         "head",
@@ -176,30 +160,17 @@ class Transaction:
 
     Attributes
     ----------
-    execute : callable
-        Runs one statement, with a sequence of values.
+    execute, executemany : callable
+        Run one statement, with a sequence of values, or each of several.
     head : (int, bytes) or None
         Position and SHA-256 of the last row when it began; None where that is gone.
-
-    Raises
-    ------
-    LedgerError
-        If the account is of another version.
     """
 
     def __init__(self, connection: Any, where: str, *, lock: str = "") -> None:
         self.execute: Callable[..., Any] = connection.execute
-        self.where, self.head = where, None
-        select = f"SELECT format, position, chain FROM account, head{lock}"
-        found = self.execute(select).fetchone()
-        if found is not None:
-            version, *head = found
-            if version != VERSION:
-                raise LedgerError(
-                    f"{where} has format version {in_brief(version)} and this program reads version"
-                    f" {VERSION}; use the version of secretballot that made it."
-                )
-            self.head = tuple(head)
+        self.executemany: Callable[..., Any] = connection.executemany
+        self.where = where
+        self.head = self.execute(f"SELECT position, chain FROM head{lock}").fetchone()
 
 
 _INHERITED: list[Any] = []  # neither used nor closed: what a fork has of its parent
@@ -250,31 +221,19 @@ class Account(Model):
     releases add up (`filter_order` is that of a Renyi filter, else None)."""
 
     dataset: str
-    unit: Unit = UNITS[0]
-    relation: Relation = RELATIONS[0]
-    epsilon: float
-    delta: float
-    composition: Composition = COMPOSITIONS[0]
+    guarantee: Guarantee
+    budget: PrivacyBudget
+    composition: Composition
     filter_order: float | None = None
     created_at: str
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        check_name("dataset", self.dataset)
-        check_relation(self.unit, self.relation)
-        self.filter()
-        return self
+    format: Literal[8] = VERSION
 
     @classmethod
-    def new(cls, budget: PrivacyBudget, **terms: Any) -> Self:
+    def new(cls, **terms: Any) -> Self:
         """Return the terms of a new ledger; the order of its filter is fixed here, for ever."""
-        made = cls(epsilon=budget.epsilon, delta=budget.delta, created_at=utc_now(), **terms)
+        check_name("dataset", terms["dataset"])
+        made = cls(created_at=utc_now(), **terms)
         return made.changed(filter_order=made.filter().order)
-
-    @property
-    def budget(self) -> PrivacyBudget:
-        """All that may ever be spent."""
-        return PrivacyBudget(self.epsilon, self.delta)
 
     def filter(self) -> Filter:
         """Return what admits releases."""
@@ -287,7 +246,7 @@ class Account(Model):
 
     def fill(self, execute: Callable[[str, Sequence[Any]], Any]) -> None:
         """Write its row, and a head before the first row, into new tables."""
-        execute("INSERT INTO account VALUES (1, ?, ?)", (VERSION, self.model_dump_json()))
+        execute("INSERT INTO account VALUES (1, ?)", (self.model_dump_json(),))
         execute("INSERT INTO head VALUES (1, 0, ?)", (self.digest,))
 
 
@@ -304,8 +263,9 @@ def account_in(transaction: Transaction) -> Account:
         return Account.model_validate_json(text)
     except _UNREADABLE as error:
         raise LedgerError(
-            f"{transaction.where} has lost its terms, or this program cannot read them"
-            f" ({type(error).__name__}); restore it from a copy."
+            f"{transaction.where} has lost its terms, or they are of another format than version"
+            f" {VERSION}, which this program reads ({type(error).__name__}); restore it from a copy,"
+            " or use the version of secretballot that made it."
         ) from None
 
 
@@ -348,7 +308,7 @@ class Row(NamedTuple):
 
 
 _COLUMNS = ", ".join(Row._fields)
-_MARKS = ", ".join("?" * len(Row._fields))
+_INSERT = f"INSERT INTO entry VALUES ({', '.join('?' * len(Row._fields))})"
 _SELECT = (
     f"SELECT {_COLUMNS}, (SELECT p.chain FROM entry p WHERE p.position = e.position - 1)"
     " FROM entry e WHERE"
@@ -359,13 +319,7 @@ class Purchase(Model):
     """What one reservation holds: events, and the price of all together."""
 
     events: Annotated[tuple[AnyEvent, ...], Field(min_length=1)]
-    epsilon: Loss
-    delta: Annotated[float, Field(ge=0, lt=1, strict=True)]
-
-    @property
-    def price(self) -> PrivacyBudget:
-        """What all together was priced at."""
-        return PrivacyBudget(self.epsilon, self.delta)
+    price: PrivacyBudget
 
 
 class Intention(Model):
@@ -616,13 +570,8 @@ class Rows:
             row = given._replace(position=position, sums=sums)
             chain = row.link(chain)
             placed.append(row._replace(chain=chain))
-        for start in range(0, len(placed), AT_ONCE):
-            block = placed[start : start + AT_ONCE]
-            insert = (
-                f"INSERT INTO entry ({_COLUMNS}) VALUES {', '.join([f'({_MARKS})'] * len(block))}"
-            )
-            self.transaction.execute(insert, [value for row in block for value in row])
         if placed:
+            self.transaction.executemany(_INSERT, placed)
             move = "UPDATE head SET position = ?, chain = ?"
             self.transaction.execute(move, (position, chain))
         self.seen = Progress(position, chain, after)

@@ -26,6 +26,16 @@ _SPARE = 1 << 14  # bytes for what a commit writes beside the answer: its row, t
 _BALLAST = 1 << 16  # bytes whose pages a claim rewrites so that the journal grows once
 _FEW_PAGES = 2000  # 8 MB: reading them takes some hundredths of a second
 
+# keys would refuse it after INSERT OR REPLACE had removed a row of the same name, for which no
+# trigger is asked
+_NOT_NEXT = f"""{rows.NOT_NEXT}
+    OR EXISTS (SELECT 1 FROM entry WHERE position = new.position)
+    OR EXISTS (SELECT 1 FROM entry WHERE reservation = new.reservation AND number = new.number)
+    OR new.kind = 'reserve'
+    AND EXISTS (SELECT 1 FROM entry WHERE kind = 'reserve' AND key = new.key)
+    OR new.kind = 'part' AND EXISTS (
+        SELECT 1 FROM entry WHERE kind = 'part' AND reservation = new.reservation AND key = new.key
+    )"""
 SCHEMA = (
     *(text.format(integer="INTEGER", bytes="BLOB") for text in rows.TABLES),
     *rows.KEYS,
@@ -33,7 +43,7 @@ SCHEMA = (
     *(
         f"CREATE TRIGGER {table}_no_{verb} BEFORE {verb} ON {table}\nWHEN {refused}\n"
         f"BEGIN SELECT RAISE(ABORT, 'a ledger is append-only: {verb} on {table} is refused'); END"
-        for verb, table, refused in rows.GUARDS
+        for verb, table, refused in (("INSERT", "entry", _NOT_NEXT), *rows.GUARDS)
     ),
 )
 

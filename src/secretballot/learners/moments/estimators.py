@@ -145,7 +145,7 @@ class MomentsLearner(Learner):
         return self.student_
 
     def _declared(self, given: Given) -> Any:
-        check_engine(given.executor, send_shards=given.send_shards)
+        check_engine(given.executor)
         return super()._declared(given)
 
     def _check_settings(self, budget: PrivacyBudget) -> None:
