@@ -37,7 +37,8 @@ def integer_rows(basis: Any, rows: Any, n_coordinates: int) -> tuple[IntArray, B
     -------
     Sensitivity : every row follows from itself and the basis alone.
     """
-    return _integers_by(basis.integers, basis, rows, n_coordinates)
+    missing = np.zeros((1, n_coordinates), dtype=np.int64)
+    return _asked_rows(basis, basis.integers, rows, missing)
 
 
 def mapped_rows(basis: Basis, rows: Any, width: int) -> tuple[IntArray, BoolArray, BoolArray]:
@@ -53,7 +54,8 @@ def mapped_rows(basis: Basis, rows: Any, width: int) -> tuple[IntArray, BoolArra
     together = result_of(partial(basis.mapped, rows)) if is_exact(basis) else None
     if together is not None:
         return together[0], np.ones(len(together[1]), dtype=np.bool_), together[1]
-    return *_integers_by(basis.rows, basis, rows, width), covered_rows(basis, rows)
+    missing = np.zeros((1, width), dtype=np.int64)
+    return *_asked_rows(basis, basis.rows, rows, missing), covered_rows(basis, rows)
 
 
 def covered_rows(basis: Any, rows: Any) -> BoolArray:
@@ -65,35 +67,23 @@ def covered_rows(basis: Any, rows: Any) -> BoolArray:
     ResourceError
         If the machine failed.
     """
-
-    def ask(part: Any) -> BoolArray:
-        found = np.asarray(basis.covered(part))
-        if found.dtype != np.bool_ or found.shape != (n_rows(part),):
-            raise ValueError("covered(X) must return one bool for each row")
-        return found
-
-    covered: BoolArray = _asked_rows(basis, ask, rows, np.zeros(1, dtype=np.bool_))[0]
+    covered: BoolArray = _asked_rows(basis, basis.covered, rows, np.zeros(1, dtype=np.bool_))[0]
     return covered
 
 
-def _integers_by(
-    asked: Callable[[Any], Any], basis: Any, rows: Any, width: int
-) -> tuple[IntArray, BoolArray]:
-    """Return what a method of a basis answers for each row, and where it does."""
-
-    def ask(part: Any) -> IntArray:
-        table = np.asarray(asked(part))
-        if table.dtype.kind not in "iu" or table.shape != (n_rows(part), width):
-            raise ValueError("one row of integers is to be returned for each row")
-        return table.astype(np.int64)
-
-    return _asked_rows(basis, ask, rows, np.zeros((1, width), dtype=np.int64))
-
-
 def _asked_rows(
-    basis: Any, ask: Callable[[Any], Any], rows: Any, missing: Any
+    basis: Any, asked: Callable[[Any], Any], rows: Any, missing: Any
 ) -> tuple[Any, BoolArray]:
-    """Return what is answered for every row, `missing` in place of no answer, and where one is."""
+    """Return what a method of a basis answers for every row, `missing` in place of no answer, and
+    where one is."""
+
+    def ask(part: Any) -> Any:
+        found = np.asarray(asked(part))
+        kinds = "b" if missing.dtype == np.bool_ else "iu"
+        if found.dtype.kind not in kinds or found.shape != (n_rows(part), *missing.shape[1:]):
+            raise ValueError("one row of integers, or one bool, is to be returned for each row")
+        return found.astype(missing.dtype)
+
     together = result_of(partial(ask, rows)) if is_exact(basis) else None
     if together is not None:
         return together, np.ones(len(together), dtype=np.bool_)
