@@ -121,8 +121,7 @@ def run_line(folder: Path, number: int, name: str, words: list[str]) -> dict[str
     if kept.is_file():
         return dict(json.loads(kept.read_text()))
     start = time.monotonic()
-    work = ["--work", f"work-{number:02d}"]
-    command = [sys.executable, "-m", "secretballot", "audit", words[0], *work, *words[1:]]
+    command = [sys.executable, "-m", "secretballot", "audit", *words]
     ended = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
     # 6 is a finding; any other code is a line that did not run, which is not kept, so it runs again
     if ended.returncode not in (0, 6):

@@ -16,7 +16,7 @@ import numpy as np
 
 import secretballot as sb
 from secretballot.core.mechanisms import NoisyVotes
-from secretballot.service.access import Access, AuditRow
+from secretballot.service.access import Access, AuditEntry
 
 QUESTIONS = "/v1/datasets/registry/sessions/session/questions"
 #: What a service under blows may say; anything else is a fault.
@@ -325,8 +325,8 @@ def _faults_in_answers(session: sb.LabelingSession, notes: Notes) -> list[str]:
     return faults
 
 
-def _rows_of(states: Sequence[Path]) -> list[AuditRow]:
-    found: list[AuditRow] = []
+def _rows_of(states: Sequence[Path]) -> list[AuditEntry]:
+    found: list[AuditEntry] = []
     for state in states:
         with Access(state) as log:
             found += log.rows(None, after=0, most=2**31)
@@ -334,7 +334,7 @@ def _rows_of(states: Sequence[Path]) -> list[AuditRow]:
 
 
 def _faults_in_audit(
-    dataset: Dataset, notes: Notes, rows: Sequence[AuditRow], used: int, machines: int
+    dataset: Dataset, notes: Notes, rows: Sequence[AuditEntry], used: int, machines: int
 ) -> list[str]:
     admitted = {
         row.request_id: row for row in rows if (row.action, row.outcome) == ("ask", "admitted")

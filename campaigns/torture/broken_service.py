@@ -13,7 +13,7 @@ from typing import Any
 #: Variable of the environment that names the defect.
 DEFECT = "SECRETBALLOT_CAMPAIGN_DEFECT"
 _LATE_S = 0.4
-Admit = Callable[[Any, int | None], bool]
+Admit = Callable[[Any, Any, int | None], bool]
 
 
 def _answer_before_commit() -> None:
@@ -66,12 +66,12 @@ def _admitting(change: Callable[[Admit], Admit]) -> None:
 
 def _forget_repeated_questions() -> None:
     """Write nothing into the audit log of requests that ask nothing new."""
-    _admitting(lambda admit: lambda entry, quota: not entry.new or admit(entry, quota))
+    _admitting(lambda admit: lambda entry, new, quota: not new or admit(entry, new, quota))
 
 
 def _count_no_question() -> None:
     """Let every key ask as much as it likes."""
-    _admitting(lambda admit: lambda entry, quota: admit(entry, None))
+    _admitting(lambda admit: lambda entry, new, quota: admit(entry, new, None))
 
 
 DEFECTS: dict[str, Callable[[], None]] = {

@@ -132,9 +132,8 @@ def test_a_sum_must_keep_clear_of_one_whatever_the_callers_decimals_are():
     odd = decimal.Context(prec=3, traps=[decimal.Inexact, decimal.FloatOperation])
     with decimal.localcontext(odd):
         found = answer_weights(event, 7)
-        limit = streams.Inequalities(18.0, 0.14)._limit
     assert found.tolist() == wanted.tolist()
-    assert 0 < streams.WHOLE - limit < 2.0**-80
+    assert 0 < streams._CLEAR < 2.0**-140
 
 
 def test_a_distance_that_no_table_reaches_is_infinite_at_once():

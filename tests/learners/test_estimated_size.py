@@ -18,9 +18,7 @@ from exact_games.games import hockey_stick
 from noisy_plans import calibrated, released
 from secretballot.accounting import (
     WeakSignalWarning,
-    calibrate_label_gaussian,
     calibrate_sparse_vector,
-    recipes,
     stream_recipes,
     teacher_shape,
 )
@@ -38,7 +36,7 @@ from secretballot.report.certificate.terms import stated
 from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
-SPARSE, LABELS = functools.cache(calibrate_sparse_vector), functools.cache(calibrate_label_gaussian)
+SPARSE = functools.cache(calibrate_sparse_vector)
 # noise may leave a fit here with too little to plan by, now and then
 pytestmark = pytest.mark.filterwarnings("ignore::secretballot.accounting.WeakSignalWarning")
 
@@ -53,7 +51,6 @@ def calibrated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calibrate each noise once for all tests."""
     for module in (estimates, stream_recipes):
         monkeypatch.setattr(module, "calibrate_sparse_vector", SPARSE)
-    monkeypatch.setattr(recipes, "calibrate_label_gaussian", LABELS)
 
 
 # --- the promise for both steps together ---

@@ -15,7 +15,7 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot.core.events import TableStream
-from secretballot.core.streams import BITS, MAX_DISTANCE, WHOLE, Inequalities, Place, place_of
+from secretballot.core.streams import BITS, MAX_DISTANCE, WHOLE, neighbours_keep
 
 DIGITS = 32  # binary digits of the smaller one of both, from the second entry on
 LEAST_ABSTENTION = 1 << (BITS - 40)  # from this weight of an abstention on the table stays
@@ -48,10 +48,9 @@ def answer_weights(event: TableStream, largest: int) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class _Walked:
-    """The weights so far, where the last of them is, the step to it, and whether more follow."""
+    """The weights so far, the step to the last of them, and whether more follow."""
 
     weights: IntArray
-    here: Place
     log_odds_step: float
     ended: bool
 
@@ -61,8 +60,8 @@ class _Walk:
 
     def __init__(self, order: float, charge: float, false_answer: float) -> None:
         self._order, self._charge = order, charge
-        here = place_of(_rounded_down(math.floor(Fraction(false_answer) * WHOLE)))
-        self._walked = _Walked(np.array([here.answer], dtype=np.int64), here, 1.0, False)
+        first = _rounded_down(math.floor(Fraction(false_answer) * WHOLE))
+        self._walked = _Walked(np.array([first], dtype=np.int64), 1.0, False)
 
     def weights(self, length: int) -> IntArray:
         """Return the weights at the first `length` distances, read-only."""
@@ -75,25 +74,24 @@ class _Walk:
         return found
 
     def _walked_further(self, walked: _Walked, length: int) -> _Walked:
-        rule = Inequalities(self._order, self._charge)
-        found, here, step = walked.weights.tolist(), walked.here, walked.log_odds_step
+        found, step = walked.weights.tolist(), walked.log_odds_step
         while len(found) < length:
-            answered, abstention = here.answer / WHOLE, (WHOLE - here.answer) / WHOLE
-            if WHOLE - here.answer <= LEAST_ABSTENTION:
+            here = found[-1]
+            if WHOLE - here <= LEAST_ABSTENTION:
                 break
-            step = _largest_step(answered, abstention, self._order, self._charge, step)
-            after = _last_place(rule, here, _stepped_weight(here.answer, step))
-            if after.answer == here.answer:  # the digits end
+            shares = here / WHOLE, (WHOLE - here) / WHOLE
+            step = _largest_step(*shares, self._order, self._charge, step)
+            after = _last_weight(self._order, self._charge, here, _stepped_weight(here, step))
+            if after == here:  # the digits end
                 break
-            here = after
-            found.append(here.answer)
-        return _Walked(np.array(found, dtype=np.int64), here, step, len(found) < length)
+            found.append(after)
+        return _Walked(np.array(found, dtype=np.int64), step, len(found) < length)
 
 
 _walk = functools.lru_cache(maxsize=32)(_Walk)
 
 
-def _last_place(rule: Inequalities, here: Place, guess: int) -> Place:
+def _last_weight(order: float, charge: float, here: int, guess: int) -> int:
     """Return the last rounded weight from `here` on that keeps the inequalities with it.
 
     What keeps them is an interval that starts at `here`, so it does not matter where the search
@@ -103,21 +101,19 @@ def _last_place(rule: Inequalities, here: Place, guess: int) -> Place:
     at, reach = guess, 1
     # outward from the guess until one holds and the next does not
     while True:
-        place = place_of(at) if here.answer < at < WHOLE else None
-        if place is not None and rule.hold(here, place):
-            low, at = place, _later_weight(at, reach)
+        if here < at < WHOLE and neighbours_keep(order, charge, here, at):
+            low, at = at, _later_weight(at, reach)
         else:
             high, at = min(high, at), _earlier_weight(at, reach)
-        if at <= low.answer or at >= high:
+        if at <= low or at >= high:
             break
         reach *= 2
-    while _later_weight(low.answer, 1) < high:
-        middle = _rounded_down((low.answer + high) // 2)
-        if not low.answer < middle < high:
-            middle = _later_weight(low.answer, 1)
-        place = place_of(middle)
-        if rule.hold(here, place):
-            low = place
+    while _later_weight(low, 1) < high:
+        middle = _rounded_down((low + high) // 2)
+        if not low < middle < high:
+            middle = _later_weight(low, 1)
+        if neighbours_keep(order, charge, here, middle):
+            low = middle
         else:
             high = middle
     return low

@@ -4,17 +4,17 @@ is priced again before it draws."""
 import functools
 import math
 
-from secretballot._validation import check_choice, check_count
+from secretballot._validation import check_choice, check_count, check_probability
 from secretballot.accounting.abstention_table import answer_weights
 from secretballot.accounting.calibration import (
-    calibrate_confident,
     calibrate_pure,
     calibrate_sparse_vector,
+    least_scale,
     needed_distance,
 )
 from secretballot.accounting.rounding import check_has_delta, first_integer
 from secretballot.accounting.table_calibration import calibrate_abstention_table
-from secretballot.core.events import SparseStream, Stream, TableStream
+from secretballot.core.events import Confident, SparseStream, Stream, TableStream
 from secretballot.core.mechanisms import (
     AbstentionTable,
     ConfidentLabels,
@@ -85,11 +85,20 @@ def confident_labels(
             Parameter("threshold"),
             f" is {threshold}, more votes than {teachers} teachers have; use at most as many.",
         )
-    event = calibrate_confident(budget, queries, answers, shape.n_classes, threshold_share)
+    share = check_probability("threshold_share", threshold_share)
+    shifts = (1 if shape.n_classes == 2 else 2) * answers
+    like = Confident(
+        threshold_sigma=math.sqrt(queries / share / (shifts / (1 - share))),
+        sigma=1.0,
+        queries=queries,
+        answers=answers,
+        n_classes=shape.n_classes,
+    )
+    scale = least_scale(budget, like)
     return ConfidentLabels(
         threshold=threshold,
-        threshold_sigma=event.threshold_sigma,
-        sigma=event.sigma,
+        threshold_sigma=scale * like.threshold_sigma,
+        sigma=scale,
         max_answers=answers,
     )
 

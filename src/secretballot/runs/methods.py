@@ -369,7 +369,7 @@ class CastVotes(VoteMethod):
         given, declared = self.settings, self.spec.data.classes
         votes = read_votes(
             Path(self.spec.private),
-            kind=given.kind,
+            kind=given.kind,  # type: ignore[arg-type]  # refused where it is missing
             classes=None if declared is None else list(declared),
             n_teachers=given.n_teachers,
             header=given.header,

@@ -298,8 +298,8 @@ class PATEClassifier(ClassLearner, PATELearner):
         are (`estimate_stability`). It sets, instead of the assumed margin of 0.6 K, the number of
         queries of labels, or the abstentions of the sparse vector; the rest pays for the answers.
     strategy : str, QueryStrategy or InRounds, default "passive"
-        How to choose what is asked, in rounds: "margin", "entropy", "committee", "disagreement",
-        "k-center" or "cluster", also as "margin:round_size=20"; see `secretballot.queries`. By
+        How to choose what is asked, in rounds: "margin", "entropy", "committee", "disagreement"
+        or "cluster", also as "margin:round_size=20"; see `secretballot.queries`. By
         default points are chosen at random and asked at once.
     relation : {"add-remove", "replace-one"}, default "add-remove"
         Relation that the promise is about. "replace-one" makes the number of records public. With

@@ -263,5 +263,5 @@ def _row_hashes(X: Any) -> Hashes:
         rows = rows.toarray() if is_sparse(rows) else rows
         if not hasattr(rows, "iloc"):
             rows = pd.DataFrame(rows + 0.0 if rows.dtype.kind == "f" else rows)  # 0.0 is -0.0
-        blocks.append(pd.util.hash_pandas_object(rows, index=False).to_numpy(dtype=np.uint64))
+        blocks.append(np.asarray(pd.util.hash_pandas_object(rows, index=False), dtype=np.uint64))
     return np.concatenate(blocks)
