@@ -107,10 +107,8 @@ def repeated(work: Callable[Given, Result]) -> Callable[Given, Result]:
 
     @functools.wraps(work)
     def done(*given: Given.args, **named: Given.kwargs) -> Result:
-        try:
+        with suppress(BrokenOffError):
             return work(*given, **named)
-        except BrokenOffError:
-            pass
         return work(*given, **named)
 
     return done
