@@ -219,7 +219,7 @@ def test_a_standby_that_was_not_waited_for_is_no_certainty(
 
 
 def test_a_standby_is_refused(postgres_server: PostgresServer) -> None:
-    with postgres_server.another() as standby:
+    with PostgresServer() as standby:
         place = DatabaseLedgers(standby.url).place()
         ledger = Ledger(place, dataset="registry", budget=BUDGET)
         buy(ledger, "a")
@@ -402,7 +402,7 @@ def test_a_database_that_is_down_is_one_sentence_and_nothing_is_drawn(
     for name, draw in vars(ExactNoise).items():
         if not name.startswith("_") and callable(draw):
             monkeypatch.setattr(ExactNoise, name, watched(name, draw))
-    with postgres_server.another() as server:
+    with PostgresServer() as server:
         place = DatabaseLedgers(server.url).place()
         ledger = Ledger(place, dataset="registry", budget=BUDGET)
         votes = sb.votes_of_counts([[3, 97], [60, 40]])

@@ -122,6 +122,8 @@ def _pickled_objects():
         ("flat.npy", _npy_claiming((10,))),
         ("records.npy", _npy_claiming((2, 2), [("a", "<i8")])),
         ("complex.npy", _npy_claiming((2, 2), "<c16")),
+        ("letters.npy", _npy_claiming((2, 2), "<U5").replace(bytes(80), b"\xff" * 80)),
+        ("nothing.npy", _npy_claiming((2, 2), "<U0")),
         ("objects.npy", _pickled_objects()),
         ("archive.npy", _npz()),
         ("cut.npy", b"\x93NUMPY\x01\x00"),

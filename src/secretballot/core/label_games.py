@@ -184,8 +184,7 @@ class NoiseTable:
 
     def below(self, t: IntArray) -> FloatArray:
         """Return P(N < t), for integers of any shape."""
-        found: FloatArray = self._below[np.clip(t + self.reach, 0, len(self._below) - 1)]
-        return found
+        return self._below[np.clip(t + self.reach, 0, len(self._below) - 1)]
 
 
 def vote_pairs(chances: GaussianChances, far: int) -> tuple[Pairs, float]:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -107,7 +108,13 @@ def _npy_blocks(path: Place) -> Iterator[Block]:
         raise DataError(
             f"{where} has the shape {table.shape}; give one row per query and two dimensions."
         )
-    yield from blocks_of(table)
+    for block in blocks_of(table):
+        if block.dtype.kind == "U":
+            # numpy takes any four bytes for a character, Python does not
+            marks = np.frombuffer(block.tobytes(), f"{block.dtype.byteorder}u4")
+            if marks.max(initial=0) > sys.maxunicode:
+                raise DataError(why)
+        yield block
 
 
 def _by_class(blocks: Iterator[Block], classes: list[Any] | None) -> Iterator[Block]:
