@@ -10,7 +10,7 @@ from secretballot._validation import shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
-from secretballot.exceptions import BudgetError, LedgerError, Parameter, ParameterError
+from secretballot.exceptions import LedgerError, Parameter, ParameterError
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.runs.folder import RunFolder
@@ -27,12 +27,14 @@ class Account:
     Parameters
     ----------
     spec : RunSpec
-    place : Path or DatabasePlace
-    own : bool
-        Whether it is that of the run alone.
+    folder : RunFolder, optional
+        Of the run, which goes on with the account that it began with.
 
     Attributes
     ----------
+    place : Path or DatabasePlace
+    own : bool
+        Whether it is that of the run alone.
     ledger : Ledger or None
         None where there is none yet, and one can be made.
 
@@ -42,28 +44,23 @@ class Account:
         If it is that of something else, or cannot be used.
     """
 
-    def __init__(self, spec: RunSpec, place: Path | DatabasePlace, *, own: bool = False) -> None:
-        self.place, self.own = place, own
+    def __init__(self, spec: RunSpec, folder: RunFolder | None = None) -> None:
+        self.place = place_of_account(spec, folder)
+        self.own = folder is not None and self.place == folder.ledger
         self._price, self._dataset = spec.price, spec.dataset_name
         self._unit, self._relation = spec.data.unit_kind, spec.budget.relation
-        self.ledger = self._found()
-
-    @classmethod
-    def of_run(cls, spec: RunSpec, folder: RunFolder) -> "Account":
-        """Return the account of a run, which goes on with the one that it began with."""
-        place = place_of_account(spec, folder)
-        account = cls(spec, place, own=place == folder.ledger)
+        ledger = self.ledger = self._found()
+        if folder is None:
+            return
         # What was paid on one account is unknown to any other, which would be charged again.
-        began, ledger = folder.account is not None, account.ledger
         other = ledger is not None and folder.resumed and is_other_ledger(folder.vault, ledger)
-        if other or (began and ledger is None):
+        if other or (folder.account is not None and ledger is None):
             raise LedgerError(
                 "The interrupted run goes on with the account"
                 f" {folder.account or 'that it began with'} alone, which is not found any more; put"
                 " it back in its place, or begin anew in another folder with --out. Nothing was"
                 " spent."
             )
-        return account
 
     def _found(self) -> Ledger | None:
         # a link that leads nowhere is no free place: what it points to may be anybody's
@@ -80,10 +77,9 @@ class Account:
         # the folder of a run's own account is made by the run
         parent = None if self.own else getattr(self.place, "parent", None)
         if parent is not None and not os.access(parent, os.W_OK):
-            why = "may not be written into" if os.path.lexists(parent) else "does not exist"
             raise LedgerError(
-                f"No account can be made at {str(self.place)!r}, since its folder {why}; name"
-                " another place with --ledger. Nothing was spent."
+                f"No account can be made at {str(self.place)!r}, since its folder does not exist,"
+                " or may not be written into; name another place with --ledger. Nothing was spent."
             )
         return None
 
@@ -102,17 +98,8 @@ class Account:
 
     def questions(self, total: PrivacyBudget | None) -> Iterator[Caution]:
         """Yield the question what all releases may cost, where an account would be opened without
-        that total.
-
-        Raises
-        ------
-        BudgetError
-            If the total is less than the price.
-        """
-        if self.own or self.ledger is not None:
-            return
-        if total is not None:
-            self._refuse_small(total)
+        that total."""
+        if self.own or self.ledger is not None or total is not None:
             return
         beside = ""
         if isinstance(self.place, Path):
@@ -124,34 +111,17 @@ class Account:
             " limit of all its releases, or name an account",
         )
 
-    def _refuse_small(self, total: PrivacyBudget) -> None:
-        price = self._price
-        if total.epsilon < price.epsilon or total.delta < price.delta:
-            raise BudgetError(
-                f"The total of {total.epsilon:g}, {total.delta:g} is less than the price of this"
-                f" run, {price.epsilon:g}, {price.delta:g}; give a larger total. No account was"
-                " made."
-            )
-
     def opened(self, total: PrivacyBudget | None) -> Ledger:
         """Return the ledger, which is made with this total where there is none.
 
         Raises
         ------
-        BudgetError
-            If it is to be made with a total that is less than the price.
         ParameterError
-            If it is to be made without a total, or was made with another one.
+            If it was made with another total.
         """
         total = self._price if self.own else total
         ledger = self.ledger or self._found()  # another run may have made it meanwhile
         if ledger is None:
-            if total is None:
-                raise ParameterError(
-                    Parameter("total"),
-                    " is missing, and a new account needs the limit of all releases.",
-                )
-            self._refuse_small(total)
             return Ledger(
                 self.place,
                 dataset=self._dataset,
@@ -179,52 +149,41 @@ class Account:
         return found
 
 
-def place_of_account(spec: RunSpec, folder: RunFolder) -> Path | DatabasePlace:
+def place_of_account(spec: RunSpec, folder: RunFolder | None) -> Path | DatabasePlace:
     """Return where the account of a run lies.
 
     It is the ledger that is named by the run, or by the environment variable `SECRETBALLOT_LEDGER`.
     Where nothing is named, it lies beside the private file, wherever links lead to it. A run that
     has begun goes on with the account that it began with, wherever that would be by now.
-    """
-    if spec.budget.ledger == OWN or os.path.lexists(folder.ledger):
-        return folder.ledger
-    named = _named_place(spec)
-    if folder.account is not None and folder.account == named:
-        return named  # a database's password is given now, and kept nowhere
-    if folder.account is not None and Ledger.exists(folder.account):
-        return folder.account
-    return named_account(spec)
-
-
-def named_account(spec: RunSpec) -> Path | DatabasePlace:
-    """Return where the account lies that is named for a run, or that of its private file.
 
     Raises
     ------
     ParameterError
         If none is named, and the private file is no local one.
     """
-    named = _named_place(spec)
-    if named is None:
-        if is_url(spec.private):
-            raise ParameterError(
-                f"The account of {shown_place(spec.private)!r} has no place beside it; name"
-                " one with --ledger, or by SECRETBALLOT_LEDGER."
-            )
-        private, real = Path(spec.private), Path(os.path.realpath(spec.private))
-        # "." and ".." have no name of their own
-        has_name = private.name not in ("", "..")
-        private = private if has_name and real == Path(os.path.abspath(private)) else real
-        return private.with_name(f"{private.name}.ledger")
-    return named
-
-
-def _named_place(spec: RunSpec) -> Path | DatabasePlace | None:
-    """Return the ledger that is named by a run, or by its surroundings."""
     named, usual = spec.budget.ledger, os.environ.get(_VARIABLE)
-    if named is None and usual:
-        return file_or_database(usual)
-    return None if isinstance(named, str) else named
+    if folder is not None and (named == OWN or os.path.lexists(folder.ledger)):
+        return folder.ledger
+    if named in (None, OWN):
+        named = file_or_database(usual) if usual and named is None else _beside(spec.private)
+    began = None if folder is None else folder.account
+    # a place that is named anew stays as it is: of a database it has the password, kept nowhere
+    here = named.absolute() if isinstance(named, Path) else named
+    return began if began not in (None, here) and Ledger.exists(began) else named
+
+
+def _beside(private: Path | str) -> Path:
+    """Return where the account of a private file lies that nobody named."""
+    if is_url(private):
+        raise ParameterError(
+            f"The account of {shown_place(private)!r} has no place beside it; name one with"
+            " --ledger, or by SECRETBALLOT_LEDGER."
+        )
+    named, real = Path(private), Path(os.path.realpath(private))
+    # "." and ".." have no name of their own
+    has_name = named.name not in ("", "..") and real == Path(os.path.abspath(named))
+    place = named if has_name else real
+    return place.with_name(f"{place.name}.ledger")
 
 
 def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch) -> None:

@@ -22,7 +22,7 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.types import Model
-from secretballot.drafts import make_folder, sweep_drafts, try_lock, write_file
+from secretballot.drafts import make_folder, try_lock, write_file
 from secretballot.exceptions import DataError, LedgerError
 from secretballot.publishing.place import damaged_file
 from secretballot.vault import make_vault, read_secret, write_secret
@@ -181,7 +181,6 @@ class RunFolder:
                     f"The same run was finished in {str(self.root)!r} meanwhile; its release is"
                     " complete, so there is nothing to do."
                 )
-            self._remove_drafts()
             self._write_run()  # of a run that is taken up too: its student may be another one
         except Exception as error:
             self.__exit__(type(error))
@@ -260,13 +259,11 @@ class RunFolder:
 
     def _refuse_other(self, described: Mapping[str, Any]) -> None:
         now = self._description
-        other = {key for key in {*described, *now} - _FREE if described.get(key) != now.get(key)}
-        # what else is in the file may be anything, and may be long
-        named = [
-            *sorted(other & {*now}),
-            *(["fields that this run does not have"] if other - {*now} else []),
-        ]
-        if named:
+        keys = {*described, *now} - _FREE
+        other = sorted(key for key in keys if described.get(key) != now.get(key))
+        if other:
+            # what else is in the file may be anything, and may be long
+            named = [key for key in other if key in now] or ["settings that this run does not have"]
             raise DataError(
                 f"The folder {str(self.root)!r} holds an interrupted run that differs in"
                 f" {', '.join(named)}; repeat its command to go on with it, or give another folder"
@@ -294,18 +291,6 @@ class RunFolder:
                 " with --out."
             )
         self._lock = handle
-
-    def _remove_drafts(self) -> None:
-        """Remove what killed runs left half written; the lock is ours, so nobody else is here."""
-        sweep_drafts(
-            self.vault, "run.json", "ledger.sqlite", "teachers.json", "partition.key", "record.ids"
-        )
-        for folder, name in (
-            ("teachers", "*.teachers"),
-            ("streams", "*.state"),
-            ("streams", "*.terms"),
-        ):
-            sweep_drafts(self.vault / folder, name)
 
     def _write_run(self) -> None:
         account = None if self.account is None else str(self.account)
