@@ -301,7 +301,7 @@ def test_labels_are_read_by_their_spelling(files: Path) -> None:
     table.to_csv(files / "labels.csv", index=False)
     refused = learn(files, "labels")
     assert refused.exit_code == 2
-    assert "2000 rows whose label in column 'fever'" in refused.stderr
+    assert "2000 rows without a label in column 'fever'" in refused.stderr
     assert "nein" not in refused.stderr
     assert learn(files, "labels", "--classes", "nein,ja", *QUIET).exit_code == 0
 

@@ -33,7 +33,6 @@ def release(
     delta: float | None = None,
     released: str | None = None,
     program: str | None = None,
-    work: Path = Path("secretballot-audit"),
     n_jobs: int = 1,
     random_state: int | None = None,
 ) -> Answer:
@@ -41,7 +40,7 @@ def release(
 
     Every run has a fresh process and folder. A third of the runs choose the field that
     distinguishes the inputs best; the others certify a lower bound on epsilon, which must not
-    exceed the certificate's. Repeat the command to resume an interrupted audit.
+    exceed the certificate's.
 
     Example: secretballot audit release --private patients.csv --change drop -- learn patients.csv
     public.csv --target ill --classes no,yes --epsilon 1 --delta 1e-6 --ledger own
@@ -72,8 +71,6 @@ def release(
         Probability that a bound is not above the truth.
     program : COMMAND
         What to start in place of this program.
-    work : DIR
-        Private folder of the audit; deleted at the end.
     n_jobs : N
         Runs at the same time.
     random_state : N
@@ -102,7 +99,6 @@ def canaries(
     share: float = 1.0,
     confidence: float = 0.99,
     program: str | None = None,
-    work: Path = Path("secretballot-audit"),
     n_jobs: int = 1,
     random_state: int | None = None,
 ) -> Answer:
@@ -140,8 +136,6 @@ def canaries(
         Probability that a bound is not above the truth.
     program : COMMAND
         What to start in place of this program.
-    work : DIR
-        Private folder of the audit; deleted at the end.
     n_jobs : N
         Runs at the same time.
     random_state : N

@@ -143,7 +143,7 @@ def learn(sources: Sources, *, watch: Any, dry_run: bool = False) -> Answer:
     DataSpec.settings("private", "classes"),
     BudgetSpec.settings(),
     METHOD_SPECS[VOTES].settings(),
-    OutputSpec.settings("out"),
+    OutputSpec.settings("out", "format"),
     ExecutionSpec.settings("confirm"),
     AboutSpec.settings(),
     method=VOTES,

@@ -190,7 +190,7 @@ class Method:
         data, execution = self.spec.data, self.spec.execution
         of_numbers = self.kind == "number"
         workers = worker_processes(execution.n_jobs, execution.executor)
-        check_engine(execution.executor, workers, send_shards=execution.send_shards)
+        check_engine(execution.executor, workers)
         if self.kind not in self.learners:
             raise ParameterError(
                 Parameter("method"),

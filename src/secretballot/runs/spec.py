@@ -388,8 +388,7 @@ class PateSpec(StudentSpec):
     n_queries
         Public points to label, or estimate:epsilon=E.
     strategy
-        Which public points: passive, or in rounds disagreement, margin, entropy, committee,
-        k-center, cluster.
+        Which public points: passive, or in rounds disagreement, margin, entropy, committee, cluster.
     """
 
     name: Literal["pate"] = "pate"
@@ -503,12 +502,17 @@ class OutputSpec(Part):
         Write these figures into the release.
     exclude
         Parts of the release to leave out: report, student.
+    format
+        File of the released labels: csv; or parquet, which is written beside it.
     """
 
     out: LocalPath = setting(DEFAULT_OUT, "DIR", RUN, mark="place")
     evaluate: Place | None = setting(None, "FILE", DATA, mark="place")
     publish_metrics: bool = setting(False, "true", mark="execution")
     exclude: Words = setting((), "PARTS", mark="execution")
+    file_format: Literal["csv", "parquet"] = setting(
+        "csv", panel=RUN, mark="execution", alias="format"
+    )
 
 
 class ExecutionSpec(Part):
@@ -519,7 +523,7 @@ class ExecutionSpec(Part):
     n_jobs
         Worker processes of the teachers.
     executor
-        Where teachers and sums are made: local, dask://HOST:PORT, ray, ray://HOST:PORT.
+        Where teachers and sums are made: local, dask://HOST:PORT, ray.
     send_shards
         Send rows that lie on disk to the workers.
     confirm
@@ -746,7 +750,7 @@ class Sources:
             self.given[name] = value
 
     def _add_file(self, file: Path) -> None:
-        document = _read_toml(file)
+        document = read_toml(file)
         is_plan = isinstance(document.get("forecast"), dict)
         forecast = document.pop("forecast") if is_plan else None
         fields: dict[str, Any] = {}
@@ -881,7 +885,14 @@ def _as_number(value: Any) -> float | None:
         return None
 
 
-def _read_toml(file: Path) -> dict[str, Any]:
+def read_toml(file: Path) -> dict[str, Any]:
+    """Return the settings in a file.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read.
+    """
     problem = ""
     try:
         if file.stat().st_size > LARGEST:

@@ -47,7 +47,6 @@ from secretballot.data.frames import (
     memory_bytes,
     unit_ids,
 )
-from secretballot.data.near_misses import TEXTS_LOOKED_AT, near_categories, near_numbers
 from secretballot.data.reading import (
     GROWTH,
     checked_source,
@@ -58,7 +57,7 @@ from secretballot.data.reading import (
 )
 from secretballot.data.schema import Encoding, Schema
 from secretballot.data.sources import Place, TableSource, source_of
-from secretballot.data.stored import StoredTable, TableAbout, TableWriter, forget_table
+from secretballot.data.stored import About, StoredTable, TableWriter, forget_table
 from secretballot.data.tally import check_classes as distinct_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError, SecretBallotError
 from secretballot.learners.training.inputs import declared_classes, object_array
@@ -97,7 +96,7 @@ class Misfit:
     of_categories : bool
         Whether the cells count as "other", rather than as missing.
     words : str
-        What is the matter, and what would make the cells fit.
+        What is the matter.
     """
 
     name: str
@@ -115,7 +114,6 @@ class _OddColumn:
     strange: int = 0
     missing: int = 0
     first_rows: list[int] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
 
 
 @dataclass(repr=False)
@@ -128,7 +126,7 @@ class TableCells:
     n_rows : int
     columns : dict of str to _OddColumn
         By feature column: how many cells are strange (say something that the column has no place
-        for) or missing, the first strange rows, and what the first strange cells say.
+        for) or missing, and the first strange rows.
     """
 
     n_rows: int = 0
@@ -149,9 +147,6 @@ class TableCells:
             column.missing += found.missing
             wanted = max(0, NAMED_AT_MOST - len(column.first_rows))
             column.first_rows += (self.n_rows + found.strange[:wanted]).tolist()
-            wanted = max(0, TEXTS_LOOKED_AT - len(column.texts))
-            if wanted and found.strange.size:
-                column.texts += texts_of(frame[name].iloc[found.strange[:wanted]]).tolist()
         self.n_rows += len(frame)
 
     def strange_share(self, name: str) -> float:
@@ -181,8 +176,7 @@ def misfits(schema: Schema, found: TableCells, expected: TableCells | None = Non
         usual = 0.0 if expected is None else OF_PUBLIC * expected.strange_share(column.name)
         if share > max(NOTED, usual):
             of_categories = column.has_other
-            texts = found.columns[column.name].texts
-            words = _mismatch_words(column, texts, share, schema.source)
+            words = f"{percent(share)} of its cells {_misfit_words(column, schema.source)}"
             found_ones.append(Misfit(column.name, share, share > STOPS, of_categories, words))
     return sorted(found_ones, key=lambda one: (-one.share, one.name))
 
@@ -302,16 +296,6 @@ def _misfit_words(column: Column, source: str) -> str:
     if isinstance(column, TextColumn):
         return f"have none of the words of {source}"
     return f"are no {column.holds}"
-
-
-def _mismatch_words(column: Column, strange: Sequence[str], share: float, source: str) -> str:
-    near = None
-    if isinstance(column, OneHotColumn):
-        near = near_categories(strange, column.categories)
-    elif column.holds == "numbers":
-        near = near_numbers(strange)
-    what = f"{percent(share)} of its cells {_misfit_words(column, source)}"
-    return what + ("" if near is None else f": {near}")
 
 
 #: Share of this machine's memory that a private table may take, as it is read or encoded.
@@ -913,7 +897,7 @@ def read_to_disk(
         table = None
         if writer is not None:
             # last: what is whole in the vault was read from beginning to end and found to be fit
-            about = TableAbout(
+            about = About(
                 identity=identity,
                 serial=entropy_bytes(16).hex(),
                 n_units=n_units,
