@@ -15,8 +15,7 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.report.certificate.build import certificate_digest
-from secretballot.runs.account import Account, place_of_account, settle_request
-from secretballot.runs.folder import RunFolder
+from secretballot.runs.folder import Account, RunFolder, place_of_account, settle_request
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec
 

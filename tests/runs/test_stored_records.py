@@ -15,8 +15,7 @@ from secretballot.data.schema import Schema
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.runs import tables as run_tables
-from secretballot.runs.account import place_of_account
-from secretballot.runs.folder import RunFolder
+from secretballot.runs.folder import RunFolder, place_of_account
 from secretballot.runs.questions import Watch
 from secretballot.runs.run import quote, run
 from secretballot.runs.spec import RunSpec

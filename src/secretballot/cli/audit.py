@@ -152,9 +152,7 @@ def _audit(context: typer.Context, watch: Any, attack: Any, step: str) -> Answer
     program = given.pop("program")
     watch.step(step)
     found: CanaryAudit | ReleaseAudit = attack(
-        **given,
-        program=None if program is None else shlex.split(program),
-        progress=watch.progress,
+        **given, program=None if program is None else shlex.split(program), progress=watch.progress
     )
     code = DONE if found.passed else FOUND
     return Answer(found.to_json(), lambda: say(found.text(), keep="\n"), code)

@@ -38,11 +38,7 @@ if TYPE_CHECKING:
     public="Public table, or how many points there are.",
 )
 def plan(
-    sources: Sources,
-    *,
-    watch: Any,
-    like: str | None = None,
-    out: Path | None = None,
+    sources: Sources, *, watch: Any, like: str | None = None, out: Path | None = None
 ) -> Answer:
     """Recommend settings and forecast accuracy; reads public data only.
 
@@ -78,11 +74,7 @@ def plan(
     return Answer({**made, **quoted, **({"schema": columns} if columns else {})}, show_it)
 
 
-@settings_of(
-    DataSpec.settings(),
-    OutputSpec.settings("evaluate"),
-    required=("target",),
-)
+@settings_of(DataSpec.settings(), OutputSpec.settings("evaluate"), required=("target",))
 def check(sources: Sources, *, watch: Any) -> Answer:
     """Compare a private with a public table, for the curator's eyes.
 
@@ -115,10 +107,7 @@ def check(sources: Sources, *, watch: Any) -> Answer:
     return Answer(document, show_it, BAD_INPUT if stopping else DONE)
 
 
-@settings_of(
-    *LEARNING,
-    required=("target", "epsilon", "delta"),
-)
+@settings_of(*LEARNING, required=("target", "epsilon", "delta"))
 def learn(sources: Sources, *, watch: Any, dry_run: bool = False) -> Answer:
     """Learn a publishable model from a private labelled table and a public unlabelled one.
 

@@ -58,12 +58,7 @@ def create(
             " that one."
         )
     made = Ledger(
-        file,
-        dataset=dataset,
-        budget=budget,
-        composition=composition,
-        unit=unit,
-        relation=relation,
+        file, dataset=dataset, budget=budget, composition=composition, unit=unit, relation=relation
     )
     return _shown(made)
 

@@ -164,6 +164,8 @@ def ask(
     def show() -> None:
         if out is None:
             say(table.to_csv(index=False).rstrip("\n"), keep="\n\t")
+        else:
+            say(f"{out}: {given} of {rows} points answered, {answers.left} queries left")
 
     if given < rows:
         # on the standard error: the standard output may be the table

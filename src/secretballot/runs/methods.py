@@ -15,11 +15,7 @@ from secretballot._naming import named
 from secretballot._validation import HYPOTHESES, name_part, shown
 from secretballot.accounting import WeakSignalWarning, noisy_votes
 from secretballot.accounting.gaussian import gaussian_mu
-from secretballot.accounting.recipes import (
-    Terms,
-    deviation,
-    table_deviation,
-)
+from secretballot.accounting.recipes import Terms, deviation, table_deviation
 from secretballot.accounting.stream_recipes import scale_of_stream
 from secretballot.bases.images import are_images
 from secretballot.core.ledger import Ledger
@@ -40,11 +36,7 @@ from secretballot.exceptions import Argument, DataError, Parameter, ParameterErr
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.learners.pate.estimators import PATEClassifier, PATERegressor, estimate_in
-from secretballot.learners.pate.mechanisms import (
-    OF_CLASSES,
-    choose_teachers,
-    choose_terms,
-)
+from secretballot.learners.pate.mechanisms import OF_CLASSES, choose_teachers, choose_terms
 from secretballot.learners.pate.rounds import AskableRows
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
 from secretballot.learners.selection import SemiPrivateClassifier
@@ -61,8 +53,7 @@ from secretballot.report.certificate.coverage import COUNTS_SHARE
 from secretballot.report.student.export import CONVERTS, check_answers, converted_student
 from secretballot.report.student.load import load_student
 from secretballot.report.student.raw_columns import refuse_long_vocabularies
-from secretballot.runs.account import Account
-from secretballot.runs.folder import RunFolder, file_digest
+from secretballot.runs.folder import Account, RunFolder, file_digest
 from secretballot.runs.questions import (
     Caution,
     Watch,
@@ -213,8 +204,7 @@ class Method:
             checked_labels(data.target)
         if self.spec.budget.relation == "replace-one" and data.unit is not None:
             raise ParameterError(
-                Parameter("unit"),
-                " goes with relation add-remove only; leave one of the two out.",
+                Parameter("unit"), " goes with relation add-remove only; leave one of the two out."
             )
         check_files(self.spec)
         refuse_swapped(self.spec)

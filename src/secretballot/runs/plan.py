@@ -647,10 +647,7 @@ def write_plan(
         If the folder is refused (`check_plan_folder`) or cannot be written.
     """
     check_plan_folder(folder)
-    contents = {
-        PLAN_FILE: plan_toml(plan, given).encode(),
-        JSON_FILE: _json(plan.to_json()),
-    }
+    contents = {PLAN_FILE: plan_toml(plan, given).encode(), JSON_FILE: _json(plan.to_json())}
     if schema is not None:
         contents[SCHEMA_FILE] = _json(schema.to_edit())
     try:

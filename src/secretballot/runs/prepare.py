@@ -19,8 +19,7 @@ from secretballot.learners.training.learner import Learner
 from secretballot.learners.training.session import LabelingSession
 from secretballot.learners.training.trained import train_teachers
 from secretballot.named_learners import teacher_by_name
-from secretballot.runs.account import Account
-from secretballot.runs.folder import check_outside_of_runs, write_files
+from secretballot.runs.folder import Account, check_outside_of_runs, write_files
 from secretballot.runs.methods import Quote, Sizes, VoteMethod, worker_processes
 from secretballot.runs.questions import Caution, Watch
 from secretballot.runs.spec import RunSpec, toml_text

@@ -155,8 +155,8 @@ def cautions_of_teachers(n_teachers: int | None, n_units: int) -> Iterator[Cauti
     if n_teachers is not None and n_units < n_teachers:
         yield Caution(
             "teachers",
-            f"{n_teachers} teachers are more than there are records or persons to deal out, so that"
-            " most teachers would learn nothing; use fewer (n_teachers).",
+            "there are fewer records, or persons, to deal out than teachers"
+            f" ({n_teachers}), so that most would learn nothing; use fewer (n_teachers).",
             private=True,
         )
 
@@ -195,9 +195,9 @@ def cautions_of_noise(terms: Terms, usual: int) -> Iterator[Caution]:
         if share < _RARELY:
             yield Caution(
                 "noise",
-                f"{_STREAM_NAMES[mechanism.kind]} with {n_teachers} teachers and"
-                f" {mechanism.max_abstentions} abstentions answers even a unanimous vote with"
-                f" probability {share:.2f} only; use more teachers, fewer abstentions"
+                f"{_STREAM_NAMES[mechanism.kind]} with {count_text(n_teachers, 'teacher')} and"
+                f" {count_text(mechanism.max_abstentions, 'abstention')} answers even a unanimous"
+                f" vote with probability {share:.2f} only; use more teachers, fewer abstentions"
                 " (max_abstentions), or a larger epsilon.",
             )
 

@@ -24,8 +24,7 @@ from secretballot.report.metrics import (
 )
 from secretballot.report.release.folder import ReleaseJob
 from secretballot.report.student.load import load_student
-from secretballot.runs.account import Account, place_of_account, settle_request
-from secretballot.runs.folder import SPEC_FILE, RunFolder
+from secretballot.runs.folder import SPEC_FILE, Account, RunFolder, place_of_account, settle_request
 from secretballot.runs.methods import Fitted, Method, Quote, chosen_words, method_of
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import VOTES, RunSpec

@@ -17,26 +17,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from secretballot._naming import integers_or_words, named
 from secretballot._places import is_url, place_of, shown_place, table_name
-from secretballot._validation import (
-    BasisName,
-    HeaderLine,
-    Relation,
-    VotesKind,
-    name_part,
-    shown,
-)
+from secretballot._validation import BasisName, HeaderLine, Relation, VotesKind, name_part, shown
 from secretballot.exceptions import (
     BudgetError,
     DataError,
@@ -388,7 +374,8 @@ class PateSpec(StudentSpec):
     n_queries
         Public points to label, or estimate:epsilon=E.
     strategy
-        Which public points: passive, or in rounds disagreement, margin, entropy, committee, cluster.
+        Which public points: passive, or in rounds disagreement, margin, entropy, committee,
+        cluster.
     """
 
     name: Literal["pate"] = "pate"
@@ -821,8 +808,7 @@ class Sources:
         asked, planned = self.given.get("method"), self._planned.get("method")
         if asked is not None and asked not in METHODS:
             raise ParameterError(
-                Parameter("method"),
-                f" is {shown(asked)}; it must be one of {', '.join(METHODS)}.",
+                Parameter("method"), f" is {shown(asked)}; it must be one of {', '.join(METHODS)}."
             )
         named_here = planned is None or "method" in self._named
         for settled in (asked if named_here else None, begun, planned):

@@ -470,7 +470,7 @@ class RunInputs:
                 " is a table that is read block by block, and teachers of a number, or of several"
                 " labels, learn from one local file that fits into memory; give a part of it.",
             )
-        read = read_to_disk(
+        self.private, self.n_private, self.n_units, columns = read_to_disk(
             data,
             self.schema,
             self.classes,
@@ -479,8 +479,7 @@ class RunInputs:
             lambda count: self._watch.progress(min(count, n_rows), n_rows),
             rows,
         )
-        self.private, self.n_private, self.n_units = read.table, read.n_rows, read.n_units
-        return read.columns
+        return columns
 
     def _labelled(self, place: Path | str, role: str) -> tuple[LabelledTable, pd.DataFrame | None]:
         """Return the private or the test table, encoded and as it was read."""
@@ -801,26 +800,9 @@ BLOCK_ROWS = 2**16
 _PLACES = 2**26
 
 
-@dataclass(frozen=True)
-class StoredRecords:
-    """What came of reading a private table that is too large for memory.
-
-    Attributes
-    ----------
-    table : StoredTable or None
-        None where it was only looked at.
-    n_rows : int
-        Private, but under replace-one.
-    n_units : int
-        About; private.
-    columns : tuple of str
-        Of the file.
-    """
-
-    table: StoredTable | None
-    n_rows: int = field(repr=False)
-    n_units: int = field(repr=False)
-    columns: tuple[str, ...] = field(repr=False)
+#: Of a private table that is too large for memory: the table, None where it was only looked at; its
+#: rows, private but under replace-one; about how many units they have, private; and its columns.
+StoredRecords = tuple[StoredTable | None, int, int, tuple[str, ...]]
 
 
 def read_to_disk(
@@ -866,7 +848,7 @@ def read_to_disk(
             if found is not None:
                 if beside is not None:
                     beside.add_stored(found)
-                return StoredRecords(found, found.count_rows(), found.count_units(), found.columns)
+                return found, found.count_rows(), found.count_units(), found.columns
             writer = TableWriter(vault, *public)
         if data.unit is not None:
             # without a vault units are only counted, by a key that nobody needs again
@@ -905,7 +887,7 @@ def read_to_disk(
                 single=source.single,
             )
             table = writer.finish(about)
-    return StoredRecords(table, cells.n_rows, n_units, columns)
+    return table, cells.n_rows, n_units, columns
 
 
 def _identity(
@@ -1013,9 +995,10 @@ def store_table(
         settle_cells(schema, cells, Watch(), role=PRIVATE, accepted=data.accept_unseen)
 
     notice = progress or (lambda rows: None)
-    read = read_to_disk(data, schema, tuple(declared_classes(classes)), Path(vault), settle, notice)
-    assert read.table is not None
-    return read.table
+    named_classes = tuple(declared_classes(classes))
+    table = read_to_disk(data, schema, named_classes, Path(vault), settle, notice)[0]
+    assert table is not None
+    return table
 
 
 class _UnitCount:
@@ -1053,10 +1036,7 @@ class _Look(RunInputs):
 
 
 def check_tables(
-    spec: RunSpec,
-    watch: Watch | None = None,
-    *,
-    spelled: Callable[[SecretBallotError], str] = str,
+    spec: RunSpec, watch: Watch | None = None, *, spelled: Callable[[SecretBallotError], str] = str
 ) -> dict[str, Any]:
     """Read the tables of a run without the run. NOT RELEASABLE, since what is returned is computed
     from private data without noise.
