@@ -6,12 +6,10 @@ import shutil
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from secretballot.cli.outcome import Answer, lines, say
-from secretballot.cli.screens import option
 from secretballot.exceptions import DataError
 
 #: Lines of each verb's output that are shown, by their first word.
@@ -23,16 +21,17 @@ _SHOWN = {
 }
 
 
-def demo(
-    context: typer.Context,
-    out: Annotated[Path, option("DIR", "New folder for the data and the run.")] = Path("demo-out"),
-    as_json: bool = False,
-) -> Answer:
+def demo(context: typer.Context, *, out: Path = Path("demo-out"), as_json: bool = False) -> Answer:
     """Run all of this on a simulated clinic, in seconds.
 
     Needs no network.
 
     Example: secretballot demo --out demo-out
+
+    Parameters
+    ----------
+    out : DIR
+        New folder for the data and the run.
     """
     program, name = context.find_root().command, _name_of_program()
     commands, said = _commands(out), list[str]()
