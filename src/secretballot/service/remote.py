@@ -340,12 +340,18 @@ def _body_of(table: Any) -> bytes:
 
 def _fetched(client: Any, path: str, points: Any = None) -> Mapping[str, Any]:
     """Return the document with which a service answers a request."""
-    found, response = None, _response(client, path, points)
+    found = _document_in(_response(client, path, points))
+    if not found:
+        raise ServiceError("The service answered with no document; check the address.")
+    return found
+
+
+def _document_in(response: Any) -> dict[str, Any]:
+    """Return the JSON object of an answer, empty where there is none."""
+    found = None
     with contextlib.suppress(ValueError):
         found = response.json()
-    if isinstance(found, dict):
-        return found
-    raise ServiceError("The service answered with no document; check the address.")
+    return found if isinstance(found, dict) else {}
 
 
 def _response(client: Any, path: str, points: Any = None) -> Any:
@@ -384,10 +390,7 @@ def _response(client: Any, path: str, points: Any = None) -> Any:
 
 
 def _error_of(response: Any) -> Exception:
-    found = None
-    with contextlib.suppress(ValueError):
-        found = response.json()
-    about = found if isinstance(found, dict) else {}
+    about = _document_in(response)
     # words from elsewhere, which may end up on a terminal
     said = plain_line(str(about.get("detail", "The service gave no reason.")))
     error = _ERRORS.get(str(about.get("type", "")).rpartition("/")[2])

@@ -1,6 +1,5 @@
 """What a service serves: datasets with their sessions, opened once, asked in groups."""
 
-import hashlib
 import itertools
 import json
 from collections.abc import Sequence
@@ -272,8 +271,7 @@ class ServedDataset:
                 " as datasets of their own."
             )
         self.plan = None if settings.plan is None else _plan_document(settings.plan)
-        self.releases = {folder.name: _listed_files(folder) for folder in settings.releases}
-        self._folders = {folder.name: folder for folder in settings.releases}
+        self.releases = {folder.name: _released_files(folder) for folder in settings.releases}
 
     def describe(self) -> dict[str, Any]:
         """Return what may be asked and downloaded; public."""
@@ -308,26 +306,6 @@ class ServedDataset:
         ]
         position, chain = self.ledger.head()
         return {"dataset": self.name, "rows": position, "chain": chain, "entries": entries}
-
-    def file(self, release: str, name: str) -> bytes:
-        """Return a file of a release, unchanged.
-
-        Raises
-        ------
-        ProblemError
-            If the release has none of that name, or it is not the one that the certificate lists.
-        """
-        digest = self.releases.get(release, {}).get(name)
-        if digest is None:
-            raise ProblemError(
-                "not-found", "There is no such file; the list of releases names them."
-            )
-        content = read_secret(self._folders[release] / name)
-        if content is None or hashlib.sha256(content).hexdigest() != digest:
-            raise ProblemError(
-                "not-found", "The file is not the one that was released; ask the curator."
-            )
-        return content
 
     def ready(self) -> bool:
         """Return whether the ledger can be read now."""
@@ -400,8 +378,8 @@ def _plan_document(path: Path) -> dict[str, Any]:
     return document
 
 
-def _listed_files(folder: Path) -> dict[str, str]:
-    """Return the files of a release and their digests, its certificate and signature among them.
+def _released_files(folder: Path) -> dict[str, bytes]:
+    """Return the files of a release, its certificate and signature among them.
 
     Raises
     ------
@@ -414,10 +392,6 @@ def _listed_files(folder: Path) -> dict[str, str]:
             " that does."
         )
     listed = json.loads((folder / CERTIFICATE_FILE).read_bytes())["files"]
-    names = [*listed, CERTIFICATE_FILE, SIGNATURE_FILE]
-    contents = {name: read_secret(folder / name) for name in names}
-    return {
-        name: hashlib.sha256(content).hexdigest()
-        for name, content in contents.items()
-        if content is not None
-    }
+    contents = {name: read_secret(folder / name) for name in [*listed, CERTIFICATE_FILE]}
+    contents[SIGNATURE_FILE] = read_secret(folder / SIGNATURE_FILE)
+    return {name: content for name, content in contents.items() if content is not None}
