@@ -41,7 +41,9 @@ if kind == "two":
     known = None if teachers == "None" else int(teachers)
     sigma = accounting.calibrate_label_gaussian(budget, int(queries), known)
 else:
-    sigma = accounting.calibrate_argmax_gaussian(budget, int(queries))
+    sigma = accounting.least_scale(
+        budget, accounting.ClassLabels(sigma=1.0, queries=int(queries))
+    )
 print(f"{sigma:10.3f} votes {time.process_time() - start:7.2f} s")
 """
 

@@ -39,11 +39,8 @@ SPECS = [
     {"width": 100},
     {"width": 300},
     {"width": 1000},
-    {"encoding": "tfidf", "width": 300},
-    {"encoding": "tfidf", "width": 1000},
     {"encoding": "hashed", "width": 300},
     {"encoding": "hashed", "width": 1024},
-    {"encoding": "hashed", "width": 1024, "bigrams": True},
 ]
 
 

@@ -135,10 +135,10 @@ def test_a_table_of_labels_is_read_alike_in_every_form() -> None:
     [
         ({"labels": None}, ParameterError, "classes is missing"),
         ({"labels": ["a", "a"]}, ParameterError, "distinct names"),
-        ({"labels": ["a", "b", "c"]}, DataError, "no table of 3 columns"),
+        ({"labels": ["a", "b", "c"]}, DataError, "has 2 columns; give one for each of the 3"),
         ({"y": np.zeros((99, 2))}, DataError, "has 99 targets"),
         ({"y": np.full((100, 2), 2)}, DataError, "not among the declared"),
-        ({"y": [[0, 1]] * 99 + [[0]]}, DataError, "no table of 2 columns"),
+        ({"y": [[0, 1]] * 99 + [[0]]}, DataError, "no table; expected a 2D array"),
         ({"y": pd.DataFrame(np.zeros((100, 2)))}, DataError, "are not the labels"),
         ({"student": LogisticRegression()}, ParameterError, "student does not go with labels"),
         ({"class_weight": "balanced"}, ParameterError, "class_weight does not go with labels"),

@@ -91,7 +91,7 @@ def serve(settings: ServiceSettings, listening: socket.socket) -> None:
     if settings.listen.workers == 1:
         _serve_alone(settings, listening)
         return
-    with draft_folder(temporary, _NUMBERS, shared=True) as numbers:
+    with draft_folder(temporary, _NUMBERS) as numbers:
         os.environ[NUMBERS_AT] = str(numbers)
         _serve_together(settings, listening)
 
