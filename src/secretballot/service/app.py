@@ -59,10 +59,9 @@ class Service:
     def __init__(self, settings: ServiceSettings) -> None:
         self.settings = settings
         noise_source()  # loaded here: the first question would wait for it
-        file = settings.signing_key
-        self.signing_key: Any = None if file is None else read_private_key(file)
+        self.signing_key: Any = settings.signing_key and read_private_key(settings.signing_key)
         #: Fingerprint of the key by which certificates are signed.
-        self.signs_as = None if file is None else fingerprint(self.signing_key.public_key())
+        self.signs_as = self.signing_key and fingerprint(self.signing_key.public_key())
         self.access, self.meters = Access(settings.state), Meters()
         self.datasets = {
             name: ServedDataset(name, about, self.access, settings.limits)

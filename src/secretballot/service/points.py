@@ -135,7 +135,8 @@ def _frame_of_columnar(content: bytes, kind: str, most: int, width: int) -> pd.D
         raise ProblemError(
             "wrong-media-type", f"This service reads no {kind}; send {JSON}, or have pyarrow added."
         ) from None
-    table, size = None, None
+    table: Any = None
+    size: int | None = None
     # what the library raises for damaged content, in words that may quote it
     with contextlib.suppress(
         pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, MemoryError

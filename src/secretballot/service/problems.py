@@ -83,10 +83,8 @@ def points_at_fault() -> Iterator[None]:
     """Turn what is wrong with points that were sent into the problem of it."""
     try:
         yield
-        return
     except DataError as error:
-        said = str(error)
-    raise ProblemError("wrong-points", said)
+        raise ProblemError("wrong-points", str(error)) from None
 
 
 def log_trouble(error: BaseException, about: str) -> None:
@@ -115,8 +113,7 @@ def problem_of(error: BaseException) -> ProblemError:
             return ProblemError("wrong-method", "This address takes another method.")
         return ProblemError("not-found", "There is nothing at this address.")
     if isinstance(error, RequestValidationError):
-        names = ", ".join(sorted({str(one["loc"][-1])[:40] for one in error.errors()}))
-        return ProblemError("wrong-points", f"{names} is out of its range.")
+        return ProblemError("wrong-points", "after is an integer from 0, most from 1 to 1,000.")
     if isinstance(error, BudgetError):
         return ProblemError("budget-spent", str(error))
     # points were checked before: what is left of these errors is about vault and terms

@@ -4,9 +4,8 @@ import itertools
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,8 +32,7 @@ from secretballot.vault import read_secret
 _MOST_FAILURES = 2  # requests of a group that fail by themselves, one after the other
 
 
-@dataclass(frozen=True, eq=False)
-class AskedPoints:
+class AskedPoints(NamedTuple):
     """The points of one request.
 
     Attributes
@@ -161,7 +159,7 @@ class ServedSession:
                             f" these {len(taken)} are more than are left of them; ask fewer. Stored"
                             " answers stay free.",
                         )
-            return new & np.array([question in counted for question in questions])
+            return new & np.array([question in counted for question in questions], dtype=np.bool_)
 
         joined = _joined_tables([asked.points for asked in group])
         answers = self.session.answer(joined, questions, admit=admit)
@@ -253,16 +251,10 @@ class ServedDataset:
     ) -> None:
         self.name, self.title = name, settings.title or name
         schema = None if settings.encoding is None else Schema.read(settings.encoding)
-        self.sessions = {
-            request: ServedSession(
-                name,
-                LabelingSession.reopen(settings.vault, request=request),
-                access,
-                limits,
-                schema,
-            )
-            for request in settings.sessions
-        }
+        self.sessions: dict[str, ServedSession] = {}
+        for request in settings.sessions:
+            session = LabelingSession.reopen(settings.vault, request=request)
+            self.sessions[request] = ServedSession(name, session, access, limits, schema)
         self.ledger = next(iter(self.sessions.values())).session.ledger
         others = {served.session.ledger.account for served in self.sessions.values()}
         if len(others) > 1:
@@ -309,11 +301,10 @@ class ServedDataset:
 
     def ready(self) -> bool:
         """Return whether the ledger can be read now."""
-        try:
+        with suppress(SecretBallotError):
             self.ledger.head()
-        except SecretBallotError:
-            return False
-        return True
+            return True
+        return False
 
 
 def _amount(price: Any) -> dict[str, float]:
