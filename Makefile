@@ -76,6 +76,7 @@ check: $(VENV)/.ready
 	$(BIN)/lint-imports
 	$(BIN)/python tools/size.py --check
 	$(BIN)/python tools/settings_table.py --check
+	$(BIN)/python tools/certificate_schema.py --check
 
 # The site: build/site/index.html. A broken link or anchor, or a script, style or font from elsewhere, ends it.
 docs: build/docs-env/.ready docs/assets/gallery/plan.svg

@@ -43,7 +43,7 @@ from secretballot.released import ReleasedLabels
 from secretballot.students import GraphCountsClassifier, fit_student
 
 ADULT_EPSILONS = (0.1, 0.5, 1.0, 2.0)
-ADULT_STRATEGIES = ("passive", "margin", "committee", "disagreement", "cluster", "k-center")
+ADULT_STRATEGIES = ("passive", "margin", "committee", "disagreement", "cluster")
 STUDENTS = {
     "labels": LogisticRegression(max_iter=1000),
     "counts": NoisyCountsClassifier(random_state=0),

@@ -121,9 +121,8 @@ def agnostic(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) 
 
 
 def universal(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) -> Labels:
-    algorithm = f"universal:n_first={QUESTIONS},max_abstentions={ABSTENTIONS}"
-    plan = {**PLAN, "n_queries": 10 * QUESTIONS}
-    labeler = sb.Labeler(algorithm, world.hypotheses, **plan)
+    algorithm = f"universal:n_first={QUESTIONS},max_abstentions={ABSTENTIONS},epsilon_share=0.1"
+    labeler = sb.Labeler(algorithm, world.hypotheses, **BUDGET.to_json(), **PROMISE)
     return given(labeler.fit(X, y, classes=[0, 1]).ask_many(questions).labels)
 
 

@@ -49,7 +49,6 @@ _SETTLED = settings(
 )
 _SETTINGS = """
 signing_key = "own.pem"
-public_keys = ["curator.pem.pub"]
 [datasets.registry]
 vault = "vault"
 sessions = ["session", "sparse"]
@@ -122,7 +121,6 @@ class Campaign:
 
     def __init__(self, app: Any, tokens: list[str], seed: int) -> None:
         self._app, self._tokens, self._dice = app, tokens, random.Random(seed)
-        self._marks = [app.state.service.signatures.own, *app.state.service.signatures.pems]
         self.statuses: Counter[int] = Counter()
         self.found: list[str] = []
 
@@ -164,7 +162,6 @@ class Campaign:
             ("session", dice.choice(["session", "sparse"] if dataset == "registry" else _ONE)),
             ("release", "release"),
             ("name", dice.choice(["certificate.json", "report.html", "labels.csv"])),
-            ("mark", dice.choice(self._marks)),
             ("kind", dice.choice([*KINDS])),
         ):
             if name in (case.path_parameters or {}) and dice.random() < 0.85:

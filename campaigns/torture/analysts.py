@@ -17,7 +17,7 @@ import numpy as np
 import secretballot as sb
 from campaigns.sessions import begun
 from secretballot.core.mechanisms import NoisyVotes
-from secretballot.service.access import Access, AuditRow
+from secretballot.service.access import Access, AuditEntry
 
 QUESTIONS = "/v1/datasets/registry/sessions/session/questions"
 #: What a service under blows may say; anything else is a fault.
@@ -285,7 +285,7 @@ def faults_in_books(
         faults.append(f"overspent: {session.used} answers of {dataset.planned}, {spent}")
     faults += ["lost: a row that was seen" for head in heads if not ledger.contains(*head)]
     faults += _faults_in_answers(session, notes)
-    rows = list[AuditRow]()
+    rows = list[AuditEntry]()
     for state in states:
         with Access(state) as log:
             rows += log.rows(None, after=0, most=2**31)
@@ -316,7 +316,7 @@ def _faults_in_answers(session: sb.LabelingSession, notes: Notes) -> list[str]:
 
 
 def _faults_in_audit(
-    dataset: Dataset, notes: Notes, rows: Sequence[AuditRow], used: int, machines: int
+    dataset: Dataset, notes: Notes, rows: Sequence[AuditEntry], used: int, machines: int
 ) -> list[str]:
     admitted = {
         row.request_id: row for row in rows if (row.action, row.outcome) == ("ask", "admitted")

@@ -179,9 +179,6 @@ from .report.student.load import (
     load_student as load_student,
 )
 from .runs.plan import (
-    classifier_by_plan as classifier_by_plan,
-)
-from .runs.plan import (
     plan as plan,
 )
 from .runs.run import (

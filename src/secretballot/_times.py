@@ -79,14 +79,7 @@ def time_seconds(text: str, style: str = "iso") -> int | None:
 
 def _seconds_of(found: re.Match[str]) -> int | None:
     parts = found.groupdict()
-    month, day = (
-        (parts.get("only_month"), "1")
-        if parts.get("only_month")
-        else (
-            parts["month"],
-            parts["day"],
-        )
-    )
+    month, day = parts["month"] or parts.get("only_month"), parts["day"] or 1
     try:
         days = datetime.date(int(parts["year"]), int(month or 0), int(day)).toordinal() - _EPOCH
     except ValueError:  # no such day

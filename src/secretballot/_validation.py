@@ -38,9 +38,7 @@ MOST_ROWS = 25_000 * 2**16
 # options, and as a tuple, which guards compare with.
 ReleaseKind = Literal["labels", "counts"]
 Abstentions = Literal["drop", "random", "majority"]
-StrategyName = Literal[
-    "passive", "disagreement", "margin", "entropy", "committee", "k-center", "cluster"
-]
+StrategyName = Literal["passive", "disagreement", "margin", "entropy", "committee", "cluster"]
 VotesKind = Literal["votes", "counts"]
 #: What a basis of record moments may be called.
 BasisName = Literal["auto", "table", "kernel", "vectors", "images"]

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -637,11 +637,9 @@ def _loss_of(epsilon: float) -> float:
 def _choice(epsilon: float, composition: str) -> ExponentialChoice:
     """Return what chooses at a price of (epsilon, 0)."""
     # the loss of the exponential mechanism has a bounded range, which basic composition cannot use
-    flips = composition == "basic"
-    rule: Literal["exponential", "permute-and-flip"] = (
-        "permute-and-flip" if flips else "exponential"
-    )
-    return ExponentialChoice(epsilon=_loss_of(epsilon), rule=rule)
+    if composition == "basic":
+        return ExponentialChoice(epsilon=_loss_of(epsilon), rule="permute-and-flip")
+    return ExponentialChoice(epsilon=_loss_of(epsilon), rule="exponential")
 
 
 def _check_named(
@@ -674,11 +672,8 @@ def _check_named(
 
 def _distinct_names(names: Sequence[str], n_candidates: int) -> list[str]:
     given = list(names)
-    if (
-        len(given) != n_candidates
-        or len(set(given)) < len(given)
-        or not all(isinstance(name, str) for name in given)
-    ):
+    texts = all(isinstance(name, str) for name in given)
+    if not texts or not len(set(given)) == len(given) == n_candidates:
         raise ParameterError(
             Parameter("names"),
             f" is {shown(given)}; give one string for each of the {n_candidates} candidates,"
@@ -746,7 +741,7 @@ def check_one_account(
     """
     # one certificate states one total, so all that it names must be paid from one account
     for name, own, paid in parts:
-        if not same_account(own, account):
+        if not account.items() <= own.items():
             raise ParameterError(
                 f"{name} was paid from another ledger ({own['dataset']!r}) than the release"
                 f" ({account['dataset']!r}), or they differ in their terms; use the same ledger"
@@ -759,18 +754,12 @@ def check_one_account(
             )
 
 
-def same_account(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two accounts are one, as certificates state them."""
-    return all(one[key] == other[key] for key in ("kind", "dataset", "unit", "relation", "budget"))
-
-
 def account_terms(ledger: Ledger) -> dict[str, Any]:
     """Return what distinguishes an account from another one, as certificates state it."""
     return {
         "kind": ledger.composition,
         "dataset": ledger.dataset,
-        "unit": ledger.unit,
-        "relation": ledger.relation,
+        **ledger.guarantee.model_dump(),
         "budget": ledger.budget.to_json(),
     }
 
@@ -831,21 +820,13 @@ def _named_rows(public_rows: ArrayLike, n_queries: int) -> IntArray:
 
 def _distinct_rows(name: str, given: ArrayLike, n_rows: int) -> IntArray:
     rows = np.asarray(given)
+    fault = ""
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
-        raise DataError(
-            name_part(name),
-            f" has shape {rows.shape} and dtype {rows.dtype}; give one or more row numbers, as"
-            " integers.",
-        )
-    if not (rows.min() >= 0 and rows.max() < n_rows):
-        raise DataError(
-            name_part(name),
-            f" names rows from {rows.min()} to {rows.max()}; rows go from 0 to {n_rows - 1}."
-            " Nothing was spent.",
-        )
-    if len(np.unique(rows)) < len(rows):
-        raise DataError(
-            name_part(name),
-            " names a row twice; ask each row once and use the stored answer for repeats.",
-        )
+        fault = f" has shape {rows.shape} and dtype {rows.dtype}; give one or more integers."
+    elif not (rows.min() >= 0 and rows.max() < n_rows):
+        fault = f" names rows from {rows.min()} to {rows.max()}; rows go from 0 to {n_rows - 1}."
+    elif len(np.unique(rows)) < len(rows):
+        fault = " names a row twice; ask each once and use the stored answer for repeats."
+    if fault:
+        raise DataError(name_part(name), f"{fault} Nothing was spent.")
     return rows.astype(np.int64)

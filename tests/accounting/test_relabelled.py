@@ -18,15 +18,15 @@ from secretballot.accounting import (
     RenyiFilter,
     Sampled,
     SparseStream,
-    calibrate_relabelled,
     calibrate_sparse_vector,
+    calibrate_stream,
     delta_upper,
     epsilon_upper,
     event_in,
     needed_distance,
     price,
 )
-from secretballot.accounting.sample_calibration import stream_budget
+from secretballot.accounting.sample_calibration import largest_sample, sample_grid, stream_budget
 from secretballot.core import events as core_events
 from secretballot.core import renyi, sampling
 from secretballot.core.mechanisms import plurality, stability
@@ -315,6 +315,13 @@ def test_the_printed_chain_keeps_epsilon_below_56_and_delta_below_5() -> None:
     assert 1 / factor == pytest.approx(5.15, abs=5e-3)
 
 
+def calibrate_relabelled(budget, abstentions, relation="replace-one", n_records=None, eta=1.0):
+    """Return the stream and the largest sample to ask it of, as the labeler finds them."""
+    out_of = sample_grid(relation, n_records)
+    stream = calibrate_stream(stream_budget(budget, relation, eta), abstentions)
+    return largest_sample(budget, stream, out_of, relation, eta)
+
+
 def test_the_calibrated_rate_is_at_least_that_of_the_errata() -> None:
     n = 100_000
     # epsilon 1, e* = 1: 5.3 times 1 / 56
@@ -368,7 +375,7 @@ def test_add_remove_samples_more_than_three_times_as_much() -> None:
         ({"n_records": 3}, "more records"),
         ({"n_records": 10, "relation": "add-remove"}, "private"),
         ({"n_records": 10, "relation": "user"}, "relation"),
-        ({"n_records": 10, "relabel_epsilon": 0.0}, "relabel_epsilon"),
+        ({"n_records": 10, "eta": 0.0}, "relabel_epsilon"),
         ({"n_records": 10, "budget": PrivacyBudget(1.0, 0.0)}, "delta"),
     ],
 )

@@ -20,7 +20,7 @@ def test_a_row_is_mapped_alike_whatever_stands_around_it(
         parts = [ROWS[at : at + size] for at in range(0, 500, size)]
         assert (np.concatenate([basis.integers(part) for part in parts]) == whole).all()
         assert (np.concatenate([basis.covered(part) for part in parts]) == known).all()
-    monkeypatch.setattr("secretballot.bases.kernel.BLOCK", 13)
+    monkeypatch.setattr("secretballot.bases.integer_basis.BLOCK", 13)
     assert (basis.integers(ROWS) == whole).all()
 
 

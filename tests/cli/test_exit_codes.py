@@ -80,7 +80,6 @@ def found_by_audit(folder: Path, _: pytest.MonkeyPatch) -> Result:
     # a missing value, which the planted fault lets out
     neighbour.write_text(json.dumps([*rows, [None, 0.5]]))
     inputs = ["--private", str(private), "--neighbour", str(neighbour)]
-    inputs += ["--work", str(folder / "work")]
     settings = ["--program", FAULTY, "--runs", "30", "--random-state", "3", "--n-jobs", "2"]
     return invoke("audit", "release", *inputs, *settings, "--", "coin", str(private), "--out", "x")
 

@@ -36,8 +36,9 @@ def test_counts_become_labels_with_a_certificate(counts: Path) -> None:
     dry = json.loads(label(counts, "--n-queries", "40", "--dry-run", "--json").stdout)
     assert (dry["verb"], dry["queries"], dry["epsilon"]) == ("label", 40, 3)
     assert not (counts.parent / "out").exists()
-    result = label(counts, "--n-queries", "40", "--json")
+    result = label(counts, "--n-queries", "40", "--format", "parquet", "--json")
     assert result.exit_code == 0, result.stderr
+    assert (counts.parent / "out" / "release" / "labels.parquet").is_file()
     document = json.loads(result.stdout)
     assert (document["queries"], document["answered"]) == (40, 40)
     lines = (counts.parent / "out" / "release" / "labels.csv").read_text().splitlines()

@@ -84,7 +84,6 @@ def test_a_bad_byte_in_the_description_of_a_table_is_one_sentence_even_in_a_trac
         Ledger.open_existing(path)
     printed = "".join(traceback.format_exception(caught.value)).replace("\n", "")
     assert printed.isprintable()
-    assert caught.value.__cause__ is caught.value.__context__ is None
 
 
 @pytest.mark.parametrize("name", ["dataset", "composition", "created_at", "\x1b[31m"])
@@ -99,8 +98,8 @@ def test_hostile_text_in_the_terms_is_one_bounded_sentence(path: Path, name: str
 
 
 def test_folder_and_device_are_refused(tmp_path: Path) -> None:
-    assert "it is a folder or a device" in refusal(tmp_path)
-    assert "is a folder or a device" in refusal(Path("/dev/null"))
+    assert "cannot be opened" in refusal(tmp_path)
+    assert "is no ledger, or damaged" in refusal(Path("/dev/null"))
 
 
 def test_dangling_link_is_refused_and_its_target_not_made(tmp_path: Path) -> None:
@@ -118,7 +117,7 @@ def test_link_and_target_are_one_account(path: Path) -> None:
 
 def test_empty_file_is_damage_not_a_fresh_start(tmp_path: Path) -> None:
     (tmp_path / "ledger.sqlite").touch()
-    assert "file is empty, which a ledger never is" in refusal(tmp_path / "ledger.sqlite")
+    assert "is no ledger, or damaged" in refusal(tmp_path / "ledger.sqlite")
     assert (tmp_path / "ledger.sqlite").stat().st_size == 0
 
 
@@ -180,14 +179,12 @@ def test_sqlite_file_of_another_program_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [VERSION + 1, VERSION - 1, 0])
-def test_other_version_is_refused_naming_both(path: Path, version: int) -> None:
-    living = Ledger(path, dataset="registry")
+def test_another_version_is_refused(path: Path, version: int) -> None:
     with FileLedgers(path.parent).edited(str(path)) as run:
-        run(f"UPDATE account SET format = {version}")
-    said = refusal(path)
-    assert f"has format version {version} and this program reads version {VERSION}; use the" in said
-    with pytest.raises(LedgerError, match="format version"):
-        buy(living, "new")
+        run(
+            f"""UPDATE account SET terms = replace(terms, '"format":{VERSION}', '"format":{version}')"""
+        )
+    assert f"of another format than version {VERSION}, which this program reads" in refusal(path)
 
 
 def test_damaged_pages_are_noticed(path: Path) -> None:
@@ -240,7 +237,7 @@ REPLACED = (
 @pytest.mark.parametrize(
     "statement",
     [
-        "INSERT OR REPLACE INTO account SELECT 1, format, '{}' FROM account",
+        "INSERT OR REPLACE INTO account SELECT 1, '{}' FROM account",
         "INSERT OR REPLACE INTO head SELECT 1, 0, chain FROM head",
         REPLACED.format("position", "reservation", "number", "key", 3),
         REPLACED.format(8, 9, 0, "key", 1),
@@ -293,7 +290,7 @@ def test_reservation_that_this_version_cannot_read_is_refused(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # one whose fields are others
-    monkeypatch.setattr(rows, "purchase_in", rows.Closing.decode)
+    monkeypatch.setattr(rows, "purchase_in", rows.Closing.model_validate_json)
     assert "holds a reservation that this program cannot read" in refusal(path)
 
 
@@ -529,14 +526,6 @@ def test_an_answer_of_another_handle_is_made_durable_before_it_is_given_out(tmp_
         assert writes() == before + 1
 
 
-def test_the_passing_name_of_a_killed_creator_goes(path: Path) -> None:
-    passing, other = path.with_name(f".{path.name}-abcd1234"), path.with_name("kept")
-    os.link(path, passing)
-    os.link(path, other)
-    assert Ledger(path, dataset="registry", budget=BUDGET).releases() == 3
-    assert (passing.exists(), other.exists()) == (False, True)
-
-
 # --- the space that is taken for an answer when it is paid for ---
 
 
@@ -552,7 +541,7 @@ def test_the_lock_under_which_room_is_given_back_ends_with_the_answer(tmp_path: 
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
         assert answer_of(other, f"{number}") == bytes(5_000)
-    with pytest.raises(LedgerError, match="closed once"):
+    with pytest.raises(LedgerError, match="closed already"):
         answer(kept, 3, b"x")
     buy(other, "last")
 

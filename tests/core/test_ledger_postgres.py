@@ -22,7 +22,7 @@ import secretballot as sb
 from ledger_answers import answer, answer_of
 from ledger_backends import BUDGET, DatabaseLedgers, buy
 from secretballot.cli import app
-from secretballot.core.ledger import Ledger, postgres, rows
+from secretballot.core.ledger import Ledger, postgres
 from secretballot.core.ledger.rows import BrokenOffError
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.core.noise import ExactNoise
@@ -530,25 +530,6 @@ def test_a_table_is_not_emptied(databases: DatabaseLedgers, place: str, ledger: 
     for table in ("account", "head", "entry"):
         with databases.open(place) as run, pytest.raises(psycopg.IntegrityError):
             run(f"TRUNCATE {table} CASCADE")
-
-
-# --- versions ---
-
-
-def test_an_account_of_another_version_is_refused(
-    place: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    buy(ledger, "a")
-    kept = rows.VERSION
-    with monkeypatch.context() as patch:
-        patch.setattr(rows, "VERSION", kept + 1)
-        for use in (
-            ledger.spent,
-            lambda: Ledger.open_existing(place),
-            lambda: buy(ledger, "b"),
-        ):
-            refused(use, f"has format version {kept} and this program reads version {kept + 1}")
-    assert ledger.releases() == 1
 
 
 # --- passwords ---

@@ -114,12 +114,14 @@ def test_the_source_pickles_without_state(source):
     assert "OpenDP" in copy.description
 
 
-def test_a_failing_sampler_stops_the_others_and_raises():
-    def broken(size):
+def test_a_failing_sampler_stops_the_others_and_raises(source, monkeypatch):
+    def broken(zeros):
         raise KeyboardInterrupt
 
+    source.discrete_laplace(1.0, 1)
+    monkeypatch.setattr(room, "_noise_measurement", lambda *_: broken)
     with pytest.raises(KeyboardInterrupt):
-        room._draw_in_threads(broken, 10 * room._CHUNK)
+        source.discrete_laplace(1.0, 10 * room._CHUNK)
 
 
 def test_entropy_bytes_differ_and_have_their_length():

@@ -85,7 +85,7 @@ EVERY = (pate, moments, active, label_private, trained, stability, agnostic, uni
 def test_the_engine_is_the_one_that_is_asked(fit: Any) -> None:
     pytest.importorskip("distributed", reason="the extra secretballot[dask]")
     with pytest.raises(
-        ParameterError, match="executor is 'dask', and no client or scheduler of Dask answers"
+        ParameterError, match="executor is 'dask', and no Dask with a worker answers"
     ):
         fit("dask")
 

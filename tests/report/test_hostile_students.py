@@ -164,7 +164,6 @@ LOOP = helper.make_graph([], "body", [], [])
         (with_node("CDist", "com.microsoft"), "uses the operator 'CDist'"),
         (with_node("Abs", "com.somebody"), "uses the operator 'Abs'"),
         (with_node("Abs", body=LOOP), "attribute of it is of an odd kind"),
-        (with_node("RegexFullMatch", pattern="a" * 20_000), "pattern of it is too long"),
         (with_domain, "operators of others"),
         (with_function, "holds functions"),
         (in_another_file, "refers to another file"),

@@ -151,7 +151,7 @@ def test_a_dry_run_looks_at_the_whole_table_and_keeps_nothing(tmp_path: Path) ->
     quote(spec_of(tmp_path))
     spoilt = people()
     spoilt.loc[800:, "ill"] = "maybe"
-    with pytest.raises(DataError, match="100 rows whose label"):
+    with pytest.raises(DataError, match="100 rows without a label"):
         quote(spec_of(tmp_path, spoilt))
     assert not (tmp_path / "out").exists()
 

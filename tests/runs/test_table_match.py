@@ -62,9 +62,9 @@ def test_other_categories_stop_a_run_and_the_sentence_names_the_column(tmp_path:
         read(tmp_path, abbreviated())
     assert str(refused.value) == (
         "The private file does not fit (column 'ward', 100 % of its cells are none of the"
-        " categories of the public file: they would match if they were written out, or shortened,"
-        " alike); write cells alike in all files, add public points that have them, declare the"
-        " column with --schema, leave it out with --drop, or go on with --set accept_unseen=COLUMN."
+        " categories of the public file); write cells alike in all files, add public points that"
+        " have them, declare the column with --schema, leave it out with --drop, or go on with"
+        " --set accept_unseen=COLUMN."
     )
 
 
@@ -133,7 +133,7 @@ def test_a_check_says_all_that_it_finds_at_once(tmp_path: Path) -> None:
     check = TableCheck(given)
     for words in (
         "no column 'person'",
-        "1 rows whose label in column 'ill'",
+        "1 rows without a label in column 'ill'",
         "column 'ward', 100 %",
         "to be dropped, column 'void', is in no file",
     ):

@@ -137,14 +137,13 @@ def test_what_was_put_off_is_sent_again_and_what_was_refused_is_not(
         asked.append(said[len(asked)])
         return httpx.Response(asked[-1], json={"detail": "no"}, headers={"Retry-After": "0"})
 
-    line = remote._Line(URL, "key", 5.0, 4)
-    line._client = httpx.Client(transport=httpx.MockTransport(handle))
+    client = httpx.Client(base_url=URL, transport=httpx.MockTransport(handle))
     slept: list[float] = []
     monkeypatch.setattr(remote.time, "sleep", slept.append)
-    assert line.fetch("GET", "/v1/datasets") == {"detail": "no"}
+    assert remote._fetched(client, "/v1/datasets") == {"detail": "no"}
     assert (asked, slept) == ([503, 429, 200], [0.1, 0.2])
     with pytest.raises(ServiceError):
-        line.fetch("GET", "/v1/datasets")
+        remote._fetched(client, "/v1/datasets")
     assert (asked[3:], len(slept)) == ([401], 2)
 
 

@@ -1,16 +1,13 @@
 """Events as data, certified prices, their inverses, and filters. Everything rounds upward."""
 
 from secretballot.accounting.calibration import (
-    calibrate_argmax_gaussian,
-    calibrate_bounded_range,
-    calibrate_confident,
     calibrate_gaussian,
     calibrate_label_gaussian,
     calibrate_pure,
     calibrate_sparse_vector,
     calibrate_vector_sum,
     calibrate_vote_table,
-    estimated_vote_table,
+    least_scale,
     needed_distance,
 )
 from secretballot.accounting.recipes import (
@@ -22,7 +19,6 @@ from secretballot.accounting.recipes import (
     teacher_shape,
     vote_quantiles,
 )
-from secretballot.accounting.sample_calibration import calibrate_relabelled
 from secretballot.accounting.stream_recipes import (
     confident_labels,
     sparse_vector,
@@ -33,7 +29,6 @@ from secretballot.accounting.table_calibration import (
     calibrate_abstention_table,
     calibrate_stream,
 )
-from secretballot.core.errors import COMPOSITIONS
 from secretballot.core.events import (
     BinaryLabels,
     BoundedRange,
@@ -56,7 +51,6 @@ from secretballot.core.price import Price, PrivacyBudget, delta_upper, epsilon_u
 
 __all__ = [
     "CHANCE_BITS",
-    "COMPOSITIONS",
     "BasicFilter",
     "BinaryLabels",
     "BoundedRange",
@@ -80,13 +74,9 @@ __all__ = [
     "VectorSum",
     "WeakSignalWarning",
     "calibrate_abstention_table",
-    "calibrate_argmax_gaussian",
-    "calibrate_bounded_range",
-    "calibrate_confident",
     "calibrate_gaussian",
     "calibrate_label_gaussian",
     "calibrate_pure",
-    "calibrate_relabelled",
     "calibrate_sparse_vector",
     "calibrate_stream",
     "calibrate_vector_sum",
@@ -95,9 +85,9 @@ __all__ = [
     "confident_labels",
     "delta_upper",
     "epsilon_upper",
-    "estimated_vote_table",
     "event_in",
     "filter_for",
+    "least_scale",
     "needed_distance",
     "noisy_means",
     "noisy_votes",

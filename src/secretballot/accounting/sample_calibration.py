@@ -14,7 +14,6 @@ from secretballot._validation import (
     check_positive,
 )
 from secretballot.accounting.rounding import bisect_down, check_has_delta, first_integer
-from secretballot.accounting.table_calibration import calibrate_stream
 from secretballot.core.events import Sampled, Stream
 from secretballot.core.price import PrivacyBudget, delta_upper
 from secretballot.core.sampling import LARGE, relabelling_loss
@@ -114,36 +113,3 @@ def largest_sample(
         f" records to be sampled and relabelled at {relabel_epsilon:g}; use a larger epsilon, a"
         " smaller relabel_epsilon, or more records."
     )
-
-
-def calibrate_relabelled(
-    budget: PrivacyBudget,
-    max_abstentions: int,
-    *,
-    n_records: int | None = None,
-    relation: str = "replace-one",
-    relabel_epsilon: float = 1.0,
-) -> Sampled:
-    """Return the stream, and the largest relabelled sample to ask it of, that keep the budget.
-
-    Parameters
-    ----------
-    budget : PrivacyBudget
-        For the whole; delta above 0.
-    max_abstentions : int
-        Number of abstentions at which the stream stops.
-    n_records : int, optional
-        Number of records, which "replace-one" makes public; not for "add-remove".
-    relation : {"replace-one", "add-remove"}
-        Relation that the promise is about.
-    relabel_epsilon : float
-        Parameter of the choice of a labelling, in nats.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of its range, or the budget does not allow one record to be sampled.
-    """
-    out_of = sample_grid(relation, n_records)
-    stream = calibrate_stream(stream_budget(budget, relation, relabel_epsilon), max_abstentions)
-    return largest_sample(budget, stream, out_of, relation, relabel_epsilon)

@@ -18,7 +18,6 @@ app = group("audit", "Attack releases, to find more leakage than certified.")
 Runs = Annotated[int, option("N", "Runs in all, half of them on each side.")]
 Confidence = Annotated[float, option("C", "Probability that a bound is not above the truth.")]
 Jobs = Annotated[int, option("N", "Runs at the same time.")]
-Work = Annotated[Path, option("DIR", "Private folder of the audit; deleted at the end.")]
 Seed = Annotated[int | None, option("N", "Seed of which input each run gets; fresh by default.")]
 Program = Annotated[str | None, option("COMMAND", "What to start in place of this program.")]
 
@@ -48,7 +47,6 @@ def release(
         str | None, option("DIR", "Folder to observe; by default COMMAND's release.")
     ] = None,
     program: Program = None,
-    work: Work = Path("secretballot-audit"),
     n_jobs: Jobs = 1,
     random_state: Seed = None,
 ) -> Answer:
@@ -56,7 +54,7 @@ def release(
 
     Every run has a fresh process and folder. A third of the runs choose the field that
     distinguishes the inputs best; the others certify a lower bound on epsilon, which must not
-    exceed the certificate's. Repeat the command to resume an interrupted audit.
+    exceed the certificate's.
 
     Example: secretballot audit release --private patients.csv --change drop -- learn patients.csv
     public.csv --target ill --classes no,yes --epsilon 1 --delta 1e-6 --ledger own
@@ -88,7 +86,6 @@ def canaries(
     share: Annotated[float, option("P", "Share of canaries to guess, the surest first.")] = 1.0,
     confidence: Confidence = 0.99,
     program: Program = None,
-    work: Work = Path("secretballot-audit"),
     n_jobs: Jobs = 1,
     random_state: Seed = None,
 ) -> Answer:

@@ -59,7 +59,7 @@ def learn(sources: Sources, dry_run: DryRun = False) -> Answer:
     DataSpec.only("private", "classes"),
     BudgetSpec,
     METHOD_SPECS[VOTES],
-    OutputSpec.only("out"),
+    OutputSpec.only("out", "format"),
     ExecutionSpec.only("confirm"),
     AboutSpec,
     method=VOTES,
@@ -92,16 +92,14 @@ def _performed(sources: Sources, tree: dict[str, Any], *, dry_run: bool) -> Answ
     learners = (getattr(spec.method, name, None) for name in ("teacher", "student"))
     find_in_this_folder(*(one for one in learners if one is not None))
     forecast = None if spec.forecast is None else spec.forecast.model_dump(exclude_none=True)
-    more = {"method_reason": sources.why, "forecast": forecast}
     with watching() as watch:
         if dry_run:
             quoted = quote(spec, watch)
-            said = quoted.to_json() | more
-            return Answer(said, lambda: show("quote", quoted, sources.why, forecast))
+            said = quoted.to_json() | {"forecast": forecast}
+            return Answer(said, lambda: show("quote", quoted, forecast))
         outcome = run(spec, watch)
-    return Answer(
-        _summary(outcome) | more, lambda: show("outcome", outcome, _terms(outcome), forecast)
-    )
+    document = _summary(outcome) | {"forecast": forecast}
+    return Answer(document, lambda: show("outcome", outcome, _terms(outcome), forecast))
 
 
 def _terms(outcome: "Outcome") -> dict[str, Any]:

@@ -74,7 +74,7 @@ def plan(
         if columns:
             _print_columns(columns["columns"], 11 if found.plan is None else 13)
         if found.quote is not None:
-            show("quote", found.quote, sources.why)
+            show("quote", found.quote)
         if found.plan is None:
             return
         say(plan_text(found.plan).rstrip("\n"), keep="\n")

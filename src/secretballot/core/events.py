@@ -84,11 +84,6 @@ class Event(Model, ABC):
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         return [pair for pair in super().__repr_args__() if pair[0] != "kind"]
 
-    @property
-    def times(self) -> int:
-        """How often the same step was taken."""
-        return int(getattr(self, self.counted)) if self.counted else 1
-
     def repeated(self, times: int) -> "Event":
         """Return the event with another number of equal steps."""
         return self.model_copy(update={self.counted: times})
@@ -255,7 +250,7 @@ class BinaryLabels(Event):
         return None
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        each = label_games.label_renyi(self.chances, orders)
+        each = label_games.label_renyi(self.chances, tuple(orders.tolist()))
         return np.minimum(self.queries * each, self.rough().renyi(orders))
 
     def rough(self) -> Event:
@@ -299,7 +294,7 @@ class ClassLabels(Event):
         return self.rough().losses() if found is None else found
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        each = class_games.class_renyi(self.sigma, orders)
+        each = class_games.class_renyi(self.sigma, tuple(orders.tolist()))
         return np.minimum(self.queries * each, self.rough().renyi(orders))
 
     def rough(self) -> Event:

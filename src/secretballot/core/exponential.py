@@ -140,6 +140,8 @@ def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
     """
     if exponent == 0:
         return 1 << bits, 1 << bits
+    if exponent > bits:
+        return 0, 1
     halvings = math.ceil(exponent).bit_length()
     work = bits + halvings + 16
     x = (exponent.numerator << (work - halvings)) // exponent.denominator
@@ -202,20 +204,15 @@ def drawn_index(gaps: IntArray, scale: Fraction, random_bits: Bits) -> int:
 
 def drawn_flip(gaps: IntArray, scale: Fraction, random_bits: Bits) -> int:
     """Draw an index by permute-and-flip, as `ExactNoise.flipped_index` says."""
-    horizon = min(math.ceil(Fraction(7 * _FLIP_BITS, 10) * scale), 2 * MAX_SCORE + 1)
-    distinct, place = np.unique(np.minimum(gaps, horizon), return_inverse=True)
-    product = _exponential_products(distinct, scale, _FLIP_BITS)
-    lower = (product[:, 0] >> _FLIP_BITS).astype(np.int64)[place]
-    upper = (-(-product[:, 1] >> _FLIP_BITS)).astype(np.int64)[place]
-    beyond = gaps >= horizon
-    lower[beyond], upper[beyond] = 0, 1
-    words = random_bits(64 * len(gaps)).to_bytes(8 * len(gaps), "little")
-    uniform = (np.frombuffer(words, dtype="<u8") >> np.uint64(64 - _FLIP_BITS)).astype(np.int64)
-    heads = uniform < lower
-    for i in np.flatnonzero(~heads & (uniform < upper)).tolist():
-        heads[i] = _is_below(int(uniform[i]), int(gaps[i]) / scale, random_bits)
-    found = np.flatnonzero(heads)
-    return int(found[_uniform_below(len(found), random_bits)])
+    distinct, places = np.unique(gaps, return_inverse=True)
+    exponents = [gap / scale for gap in distinct.tolist()]
+    bounds = [exp_bounds(exponent, _FLIP_BITS) for exponent in exponents]
+    heads = []
+    for i, place in enumerate(places.tolist()):
+        uniform, (low, high) = random_bits(_FLIP_BITS), bounds[place]
+        if uniform < low or (uniform < high and _is_below(uniform, exponents[place], random_bits)):
+            heads.append(i)
+    return heads[_uniform_below(len(heads), random_bits)]
 
 
 def _is_below(uniform: int, exponent: Fraction, random_bits: Bits) -> bool:

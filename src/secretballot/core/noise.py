@@ -15,7 +15,6 @@ import functools
 import importlib.metadata
 import os
 import secrets
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any
@@ -42,8 +41,6 @@ _CHUNK = 1 << 14  # draws per call: about a tenth of a second, so an interrupt i
 _MAX_THREADS = 4
 
 _MAX_UNIFORM_BITS = 62
-
-_Sampler = Callable[[int], IntArray]
 
 
 @functools.cache  # an error is not kept: the next call tries again
@@ -102,19 +99,8 @@ def _noise_measurement(distribution: str, scale: float) -> Any:
     return measurements.make_gaussian(domain, metrics.l2_distance(T="f64"), scale=scale)
 
 
-def _noise_sampler(distribution: str, scale: float) -> _Sampler:
-    measurement = _noise_measurement(distribution, scale)
-
-    def draw(size: int) -> IntArray:
-        # a vector of another length must fail here rather than be broadcast as one draw used many
-        # times
-        return np.array(measurement([0] * size), dtype=np.int64).reshape(size)
-
-    return draw
-
-
 class ExactNoise(Noise):
-    """Draw exact discrete noise, in a few threads and in bounded memory beside the result.
+    """Draw exact discrete noise, in a few threads.
 
     The object holds no state: no seed, no position in a stream. It pickles and copies freely, and
     whatever a KeyboardInterrupt stops is discarded.
@@ -346,20 +332,18 @@ def _draw_ready(distribution: str, scale: float, size: int) -> IntArray:
 
 
 def _draw_noise(distribution: str, scale: float, size: int) -> IntArray:
-    sampler = _noise_sampler(distribution, scale)
+    measurement = _noise_measurement(distribution, scale)
+
+    def draw(length: int) -> IntArray:
+        # a vector of another length must fail here rather than be broadcast as one draw used many
+        # times
+        return np.array(measurement([0] * length), dtype=np.int64).reshape(length)
+
     if size <= _CHUNK:
-        return sampler(size)
-    return _draw_in_threads(sampler, size)
-
-
-def _draw_in_threads(sampler: _Sampler, size: int) -> IntArray:
-    """Fill `size` draws chunk by chunk; OpenDP releases the interpreter lock while it draws."""
-    result = np.empty(size, dtype=np.int64)
-    starts = range(0, size, _CHUNK)
-    sizes = [min(_CHUNK, size - start) for start in starts]
+        return draw(size)
+    lengths = [min(_CHUNK, size - start) for start in range(0, size, _CHUNK)]
     workers = min(_MAX_THREADS, os.cpu_count() or 1)
+    # OpenDP releases the interpreter lock while it draws
     with ThreadPoolExecutor(workers, thread_name_prefix="secretballot-noise") as pool:
         # after an error or an interrupt `map` lets go of the draws that nobody will use
-        for start, drawn in zip(starts, pool.map(sampler, sizes), strict=True):
-            result[start : start + _CHUNK] = drawn
-    return result
+        return np.concatenate(list(pool.map(draw, lengths)))

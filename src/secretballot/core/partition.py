@@ -117,10 +117,9 @@ class KeyedHashPartition:
         DataError
             As `assign` does.
         """
-        column, places = _as_column(unit_ids), None
-        values: Iterable[object] = column.tolist()
-        if column.dtype.kind in "iuf":
-            values, places = np.unique(column, return_inverse=True)
+        column = _as_column(unit_ids)
+        # as they are: how many digits of a float are exact depends on its type
+        values: Iterable[object] = column if column.dtype.kind == "f" else column.tolist()
         known: dict[object, bytes] = {}
         hashes = []
         try:
@@ -133,8 +132,7 @@ class KeyedHashPartition:
                 hashes.append(known[key])
         except TypeError:  # missing, unfit, or unhashable, such as a list
             _refuse_ids(column)
-        found = np.frombuffer(b"".join(hashes), dtype=">u8").astype(np.uint64).reshape(-1, 2)
-        return found if places is None else found[places]
+        return np.frombuffer(b"".join(hashes), dtype=">u8").astype(np.uint64).reshape(-1, 2)
 
     def _hash_of(self, value: object) -> bytes:
         canonical = canonical_id(value)
@@ -231,27 +229,20 @@ def _as_column(unit_ids: Any) -> npt.NDArray[Any]:
 
 
 def _refuse_ids(column: npt.NDArray[Any]) -> NoReturn:
-    missing, unfit = [], []
-    for row, value in enumerate(column if column.dtype.kind in "iuf" else column.tolist()):
+    unfit = []
+    for row, value in enumerate(column if column.dtype.kind == "f" else column.tolist()):
         try:
-            if canonical_id(value) is None:
-                missing.append(row)
+            fits = canonical_id(value) is not None
         except TypeError:
+            fits = False
+        if not fits:
             unfit.append(row)
-    if missing:
-        raise DataError(
-            f"unit ids are missing in {len(missing)} rows ({_first_rows(missing)}); give every"
-            " record its unit's id."
-        )
+    named = ", ".join(map(str, unfit[:_ROWS_NAMED]))
     raise DataError(
-        f"unit ids in {len(unfit)} rows ({_first_rows(unfit)}) are neither integers nor text; "
-        "write the column as text or as exact integers."
+        f"unit ids in {len(unfit)} rows (rows {named}{', ...' if len(unfit) > _ROWS_NAMED else ''},"
+        " counted from 0) are missing, or neither integers nor text; give every record its unit's"
+        " id, as text or as an exact integer."
     )
-
-
-def _first_rows(rows: list[int]) -> str:
-    named = ", ".join(str(row) for row in rows[:_ROWS_NAMED])
-    return f"rows {named}{', ...' if len(rows) > _ROWS_NAMED else ''}, counted from 0"
 
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
@@ -292,12 +283,10 @@ def canonical_id(value: object) -> bytes | None:
         raise TypeError("a truth value is no unit id")
     if isinstance(value, numbers.Integral):
         return _from_integer(int(value))
-    if isinstance(value, (float, np.floating)):
-        return _from_float(value)
-    if isinstance(value, Decimal):
-        return _from_decimal(value)
+    if isinstance(value, (float, np.floating, Decimal)):
+        return _from_number(value)
     if isinstance(value, bytes):
-        return _from_text(value.decode("utf-8", "surrogateescape"))
+        value = value.decode("utf-8", "surrogateescape")
     if isinstance(value, str):
         return _from_text(value)
     raise TypeError("a unit id is an integer or text")
@@ -311,26 +300,14 @@ def _from_integer(number: int) -> bytes:
     return b"s%d" % number  # as text that spells it
 
 
-def _from_float(value: "float | np.floating") -> bytes | None:
-    number = float(value)
-    if math.isnan(number):
+def _from_number(value: "float | np.floating | Decimal") -> bytes | None:
+    if value.is_nan() if isinstance(value, Decimal) else math.isnan(value):
         return None
-    digits = int(np.finfo(type(value)).nmant) + 1 if isinstance(value, np.floating) else 53
-    # Beyond the limit neighbouring integers share one float, so the id that was meant is lost.
-    if not abs(number) < 2 ** min(digits, 53) or not number.is_integer():
-        raise TypeError("a float id must be an integer below the type's exact range")
-    return b"i%d" % int(number)
-
-
-def _from_decimal(value: Decimal) -> bytes | None:
-    if value.is_nan():
-        return None
-    if (
-        not value.is_finite()
-        or abs(value.adjusted()) > _MOST_BITS
-        or value != value.to_integral_value()
-    ):
-        raise TypeError("a decimal id must be an integer of some hundred digits")
+    # Beyond these digits neighbouring integers share one float, so the id that was meant is lost.
+    of_float = not isinstance(value, Decimal)
+    digits = min(int(np.finfo(np.asarray(value).dtype).nmant) + 1, 53) if of_float else _MOST_BITS
+    if not -(2**digits) < value < 2**digits or value != int(value):
+        raise TypeError("an id that is a number must be an exact integer")
     return _from_integer(int(value))
 
 

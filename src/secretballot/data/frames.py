@@ -22,7 +22,6 @@ from secretballot._naming import name_columns, name_rows
 from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import shown
 from secretballot.data.cells import coded, is_missing, texts_of, whole
-from secretballot.data.near_misses import near_categories
 from secretballot.exceptions import DataError
 
 
@@ -237,17 +236,11 @@ def check_columns(
     present, known = set(found), {*expected, *aside}
     missing = [name for name in expected if name not in present]
     extra = [name for name in found if name not in known]
-    # with no column in common the header is at fault, not one column: one message says so
-    if missing and len(missing) == len(expected):
-        raise DataError(
-            f"The {role} has none of the {len(expected)} feature columns of {source}; "
-            "check that its first line is a header with the same names."
-        )
     if missing:
         also = f" (and has {len(extra)} that {source} lacks)" if extra else ""
         raise DataError(
-            f"The {role} lacks {name_columns(missing)} of {source}{also}; "
-            "give both files the same feature columns, or leave columns out of both with --drop."
+            f"The {role} lacks {name_columns(missing)} of {source}{also}; check that its first line"
+            " is a header with the same names, or leave columns out of both files with --drop."
         )
     if extra and not extra_allowed:
         raise DataError(
@@ -292,24 +285,15 @@ def class_indices(
     check_named(frame, target, "its label column with --target", role=role)
     # each distinct label is looked up once, as columns are long and labels few
     codes, distinct = coded(texts_of(frame[target]))
-    empty = np.array([is_missing(text) for text in distinct], dtype=bool)
     places = {whole(str(name)): place for place, name in enumerate(classes)}
     index = np.array([places.get(text, -1) for text in distinct], dtype=np.int64)
-    # a missing label is reported before an undeclared one: it needs another fix
-    rows = np.flatnonzero((empty & (index < 0))[codes])
-    if rows.size:
-        raise DataError(
-            f"The {role} has {rows.size} rows without a label in column {shown(target)}"
-            f" ({_rows_of_block(rows, frame, first_row)}); label them or take them out."
-        )
     rows = np.flatnonzero((index < 0)[codes])
     if rows.size:
-        near = near_categories(texts_of(frame[target].iloc[rows]), list(places))
-        said = "" if near is None else f"; {near}"
         raise DataError(
-            f"The {role} has {rows.size} rows whose label in column {shown(target)} is none of the"
-            f" {len(places)} declared classes ({_rows_of_block(rows, frame, first_row)}){said};"
-            " declare every class with --classes, or take the rows out."
+            f"The {role} has {rows.size} rows without a label in column {shown(target)}, or whose"
+            f" label is none of the {len(places)} declared classes"
+            f" ({_rows_of_block(rows, frame, first_row)}); declare every class with --classes, or"
+            " take the rows out."
         )
     return np.asarray(index[codes], dtype=np.int64)
 

@@ -14,7 +14,7 @@ from secretballot.drafts import (
     draft_folder,
     make_folder,
     sweep_drafts,
-    sync_folder,
+    sync,
     sync_tree,
     try_lock,
 )
@@ -177,7 +177,7 @@ def move_into_place(new: Path, target: Path) -> None:
         if old.exists():
             old.rename(target)
         raise
-    sync_folder(target.parent)
+    sync(target.parent)
 
 
 def settle_place(target: Path) -> None:

@@ -161,7 +161,7 @@ class Method:
         """Refuse settings that cannot be, before any table is read."""
         data, output, execution = self.spec.data, self.spec.output, self.spec.execution
         workers = worker_processes(execution.n_jobs, execution.executor)
-        check_engine(execution.executor, workers, send_shards=execution.send_shards)
+        check_engine(execution.executor, workers)
         if self.kind not in self.learners:
             raise ParameterError(
                 Parameter("method"),

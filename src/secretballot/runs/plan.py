@@ -1,5 +1,5 @@
 """From public numbers and files to a plan, as `secretballot plan` does; and plans on disk: settings
-that `learn --config` reads, the plan as text and its pictures.
+that `learn --config` reads, and pictures.
 
 Nothing here is secret: a plan is made of public numbers and stand-in data.
 """
@@ -16,20 +16,18 @@ import pandas as pd
 
 from secretballot._naming import integers_or_words, named
 from secretballot._typing import IntArray
-from secretballot._validation import check_count, check_instance, shown
+from secretballot._validation import check_choice, check_count, check_instance, name_part
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
 from secretballot.data.cells import is_missing, texts_of
 from secretballot.data.frames import check_named, class_indices
-from secretballot.data.reading import as_texts, estimated_rows, read_table, table_blocks
+from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
-from secretballot.learners.pate.estimators import PATEClassifier
 from secretballot.learners.pate.mechanisms import OF_CLASSES
 from secretballot.planning.plan.model import PLANNED, Plan, Task
 from secretballot.planning.plan.pictures import draw_plan_pictures
-from secretballot.planning.plan.text import plan_text
 from secretballot.planning.planner import MOST_CLASSES, checked_stand_in, plan_votes
 from secretballot.planning.search.best_setting import ImpossibleTaskError
 from secretballot.report.extras import MissingExtraError
@@ -43,7 +41,6 @@ from secretballot.runs.spec import (
     MOMENTS,
     PATE,
     DataSpec,
-    PateSpec,
     RunSpec,
     Sources,
     groups,
@@ -58,11 +55,8 @@ from secretballot.runs.tables import (
 )
 from secretballot.students.names import student_by_name
 
-PLAN_FILE, JSON_FILE, TEXT_FILE = "plan.toml", "plan.json", "plan.txt"
-SCHEMA_FILE = "plan.schema.json"
-_NEXT = f"next         secretballot learn PRIVATE PUBLIC --config {PLAN_FILE}\n"
+PLAN_FILE, JSON_FILE, SCHEMA_FILE = "plan.toml", "plan.json", "plan.schema.json"
 STAND_IN = "stand-in file"
-MOST_ROWS = 500_000  # of a larger stand-in so many, about, are drawn
 LEAST_OF_A_CLASS = 2  # rows, on average; with fewer, labels are a column of numbers
 
 
@@ -98,8 +92,8 @@ def run_plan(
     Parameters
     ----------
     sources : Sources
-        Settings of the run to come. `public` is a table, or the number of its points; `classes` may
-        be the number of them.
+        Settings of the run to come. `public` is a table, or the number of its points; without a
+        stand-in `classes` may be the number of them.
     like : path or URL, optional
         A labelled public table in place of the private one.
     out : Path, optional
@@ -121,13 +115,52 @@ def run_plan(
     watch, spec = reporter or Watch(), RunSpec.of_tree(sources.tree())
     if out is not None:
         check_plan_folder(out)
-    mechanism = None
-    if spec.data.n_records is not None and like is not None:
-        mechanism = _mechanism_to_forecast(sources, spec)
-    n_public, schema = _public_points(spec, watch)
-    names, n_classes = _declared_classes(spec.data)
     if spec.data.n_records is None or like is None:
-        if out is not None and schema is None:
+        return _priced(spec, out, watch)
+    check_forecast(sources, spec)
+    n_public, schema = _public_points(spec, watch)
+    watch.step("Reading the table")
+    table, classes, columns = read_stand_in(like, spec.data, watch)
+    watch.step("Evaluating settings")
+    method: Any = spec.method
+    weight, mechanism = getattr(method, "weights", None), sources.given.get("mechanism")
+    made = plan(
+        spec.data.n_records,
+        n_public,
+        budget=spec.price,
+        n_classes=len(classes),
+        like=(table.X, table.targets),
+        method=method.name if "method" in sources.given else None,
+        n_teachers=getattr(method, "n_teachers", None),
+        teacher=str(getattr(method, "teacher", None) or "logistic"),
+        student=str(getattr(method, "student", "auto")),
+        mechanism="gaussian" if mechanism == "auto" else mechanism,  # labels or counts
+        # a plan about rare classes has no votes, so it is made where it is asked for
+        class_weight=None if weight == "auto" else weight,
+        basis=basis_of_columns(getattr(method, "basis", "auto"), columns, table.X),
+        seed=method.random_state,
+        progress=watch.progress,
+        say=watch.step,
+        names=classes,
+    )
+    made = replace(made, classes=integers_or_words(classes))
+    if out is not None:
+        watch.step("Writing the plan")
+        # of the run to come beside its method: target, columns, account
+        given = {
+            name: value
+            for name, value in spec.identity().items()
+            if name in sources.given and name != "classes" and groups()[name] != "method"
+        }
+        write_plan(made, out, schema, watch, given=given)
+    return Planned(schema, None, made)
+
+
+def _priced(spec: RunSpec, out: Path | None, watch: Watch) -> Planned:
+    """Return columns and price of a run of which nothing says what to expect."""
+    n_public, schema = _public_points(spec, watch)
+    if out is not None:
+        if schema is None:
             raise ParameterError(
                 Parameter("out"),
                 " is given, and without a public table or a forecast nothing is written; leave it"
@@ -137,74 +170,43 @@ def run_plan(
                 Parameter("like"),
                 ".",
             )
-        n_columns = 1 if schema is None else len(schema.feature_names)
-        quoted = method_of(spec).quote(Sizes(n_public, n_classes or 2, n_columns))
-        asked = (*cautions_of_price(spec.price, None), *quoted.cautions)
-        if out is not None and schema is not None:
-            write_files(out, {SCHEMA_FILE: _json(schema.to_edit())})
-        return Planned(schema, replace(quoted, cautions=asked), None)
-    made = _plan_of_spec(spec, mechanism, n_public, names, n_classes, like, watch)
-    if out is not None:
-        watch.step("Writing the plan")
-        write_plan(made, out, schema, watch, given=_given_of_run(sources, spec))
-    return Planned(schema, None, made)
+        write_files(out, {SCHEMA_FILE: _json(schema.to_edit())})
+    classes = spec.data.classes or (2,)
+    if len(classes) == 1 and isinstance(classes[0], int):
+        n_classes = check_count("classes", classes[0], minimum=2)
+    else:
+        n_classes = len(check_classes(classes))
+    n_columns = 1 if schema is None else len(schema.feature_names)
+    quoted = method_of(spec).quote(Sizes(n_public, n_classes, n_columns))
+    asked = (*cautions_of_price(spec.price, None), *quoted.cautions)
+    return Planned(schema, replace(quoted, cautions=asked), None)
 
 
-def _mechanism_to_forecast(sources: Sources, spec: RunSpec) -> str | None:
-    """Return the mechanism that alone is planned for, None where all are weighed; refuse a run of
-    which there is no forecast, before anything is read."""
-    method, kind = spec.method, spec.data.kind
-    if method.name not in (MOMENTS, PATE):
+def check_forecast(sources: Sources, spec: RunSpec) -> None:
+    """Refuse a run of which there is no forecast, and settings that a forecast finds itself, before
+    anything is read."""
+    if not spec.data.target:
         raise ParameterError(
-            Parameter("method"),
-            f" is {method.name}, and a forecast compares {MOMENTS} and {PATE}; take one of these,"
-            " or leave ",
-            Parameter("like"),
-            " out.",
+            Parameter("target"), " is missing; name the column of the stand-in with the class."
         )
-    if kind != "class":
-        raise ParameterError(
-            Parameter("target"),
-            f" is {KINDS[kind]}, and a forecast is for one target of classes; leave ",
-            Parameter("like"),
-            " out.",
-        )
-    if not isinstance(method, PateSpec) or "mechanism" not in sources.given:
-        return None
-    name, own = named("mechanism", method.mechanism, OF_CLASSES)
-    name = "gaussian" if name == "auto" else name  # labels or counts, whichever is better
-    if name not in PLANNED:
-        raise ParameterError(
-            Parameter("mechanism"),
-            f" is {name}, which has no forecast; leave it out, or leave ",
-            Parameter("like"),
-            " out.",
-        )
-    if own:
-        raise ParameterError(
-            Parameter("mechanism"),
-            f" is {shown(method.mechanism)}, and a forecast finds {' and '.join(own)} itself; give"
-            f" {name} alone.",
-        )
-    return name
-
-
-def _given_of_run(sources: Sources, spec: RunSpec) -> dict[str, Any]:
-    """Return what was given of the run to come beside its method: target, columns, account."""
-    return {
-        name: value
-        for name, value in spec.identity().items()
-        if name in sources.given and name != "classes" and groups()[name] != "method"
-    }
-
-
-def _declared_classes(data: DataSpec) -> tuple[tuple[Any, ...] | None, int | None]:
-    """Return the classes by name, where they are declared so, and how many there are."""
-    if data.classes is None:
-        return None, None
-    if len(data.classes) > 1 or not isinstance(data.classes[0], int):
-        return check_classes(data.classes), len(data.classes)
-    return None, check_count("classes", data.classes[0], minimum=2)
+    name, own = named("mechanism", getattr(spec.method, "mechanism", "auto"), OF_CLASSES)
+    found = [one for one in ("n_queries", "strategy") if one in sources.given]
+    if spec.method.name not in (MOMENTS, PATE):
+        setting = "method"
+        why = f"is {spec.method.name}, and a forecast compares {MOMENTS} and {PATE}"
+    elif spec.data.kind != "class":
+        setting, why = "target", f"is {KINDS[spec.data.kind]}, and a forecast is for one of classes"
+    elif name not in ("auto", *PLANNED):
+        setting, why = "mechanism", f"is {name}, which has no forecast"
+    elif own:
+        setting, why = "mechanism", "has settings, which a forecast finds itself"
+    elif found:
+        setting, why = found[0], "is given, and a forecast finds it itself"
+    else:
+        return
+    raise ParameterError(
+        name_part(setting), f" {why}; leave it out, or leave ", Parameter("like"), " out."
+    )
 
 
 def _public_points(spec: RunSpec, watch: Watch) -> tuple[int, Schema | None]:
@@ -218,49 +220,8 @@ def _public_points(spec: RunSpec, watch: Watch) -> tuple[int, Schema | None]:
         return check_count("public", int(str(public))), None
     schema, frame, nowhere = public_table(spec.data, watch)
     refuse_nowhere(nowhere, "no column of the public file")
-    names = _declared_classes(spec.data)[0]
-    return len(frame), schema if names is None else replace(schema, classes=names)
-
-
-def _plan_of_spec(
-    spec: RunSpec,
-    mechanism: str | None,
-    n_public: int,
-    names: tuple[Any, ...] | None,
-    n_classes: int | None,
-    like: Path | str,
-    watch: Watch,
-) -> Plan:
-    """Return the plan of a run with a stated number of records."""
-    method: Any = spec.method
-    weight = getattr(method, "weights", None)
-    if not spec.data.target:
-        raise ParameterError(
-            Parameter("target"), " is missing; name the column of the stand-in with the class."
-        )
-    watch.step("Reading the table")
-    table, names, schema = read_stand_in(like, spec.data, names, n_classes, watch)
-    basis = basis_of_columns(getattr(method, "basis", "auto"), schema, table.X)
-    watch.step("Evaluating settings")
-    made = plan(
-        spec.data.n_records or 1,
-        n_public,
-        budget=spec.price,
-        n_classes=len(names),
-        like=(table.X, table.targets),
-        n_teachers=getattr(method, "n_teachers", None),
-        teacher=str(getattr(method, "teacher", None) or "logistic"),
-        student=str(getattr(method, "student", "auto")),
-        mechanism=mechanism,
-        # a plan about rare classes has no votes, so it is made where it is asked for
-        class_weight=None if weight == "auto" else weight,
-        basis=basis,
-        seed=method.random_state,
-        progress=watch.progress,
-        say=watch.step,
-        names=names,
-    )
-    return replace(made, classes=integers_or_words(names))
+    classes = spec.data.classes or schema.classes
+    return len(frame), replace(schema, classes=classes)
 
 
 def plan(
@@ -270,6 +231,7 @@ def plan(
     budget: PrivacyBudget,
     like: tuple[Any, Any],
     n_classes: int | None = None,
+    method: str | None = None,
     n_teachers: int | None = None,
     teacher: str = "logistic",
     student: str = "auto",
@@ -297,6 +259,8 @@ def plan(
         Teachers and students are tried on them, and record moments.
     n_classes : int, optional
         By default as many as occur in `like`.
+    method : {"pate", "record-moments"}, optional
+        Plan for this one alone.
     n_teachers : int, optional
         K, where votes or silos exist already; then votes alone are planned.
     teacher, student : str
@@ -342,28 +306,33 @@ def plan(
     X, index, found = checked_stand_in(like, n_classes)
     price, learners = (budget.epsilon, budget.delta), (teacher, student)
     task = Task(n_records, n_public, found, *price, *learners, class_weight, mechanism)
+    if method is not None:
+        check_choice("method", method, (MOMENTS, PATE))
     # noisy sums over records need a delta above 0; votes under Laplace noise do not
-    only_votes = n_teachers is not None or mechanism is not None or not budget.delta > 0
-    if class_weight is not None:
-        if n_teachers is not None or mechanism is not None:
-            raise ParameterError(
-                Parameter("class_weight"),
-                " is about record moments, and teachers and mechanisms are about votes; leave one"
-                " of the two out.",
-            )
-        made = _plan_without_votes(task, index, seed)
-    else:
+    of_votes = method == PATE or n_teachers is not None or mechanism is not None
+    of_moments = method == MOMENTS or class_weight is not None
+    if of_votes and of_moments:
+        raise ParameterError(
+            Parameter("class_weight"),
+            f" and method {MOMENTS} are about record moments, and teachers and mechanisms about"
+            " votes; leave one of the two out.",
+        )
+    of_votes = of_votes or not (of_moments or budget.delta > 0)
+    made = None
+    if not of_moments:
         try:
             made = plan_votes(task, X, index, n_teachers=n_teachers, seed=seed, progress=progress)
         except ImpossibleTaskError:
-            if only_votes:
+            if of_votes:
                 raise
-            made = _plan_without_votes(task, index, seed)
-        if only_votes:
-            return made
+    if made is not None and of_votes:
+        return made
+    made = made or _plan_without_votes(task, index, seed)
     if say is not None:
         say("Trying record moments")
-    classes = tuple(names or _names_of(like[1], found))
+    found_names = np.unique(np.asarray(like[1])).tolist()
+    # by themselves where all occur, else by number
+    classes = names or (found_names if len(found_names) == found else range(found))
     weights = checked_weights(by_class(task.class_weight, classes), classes)
     moments = forecast_moments(
         task, X, index, class_weights=weights, basis=basis, seed=seed, progress=progress
@@ -390,69 +359,11 @@ def _plan_without_votes(task: Task, index: IntArray, seed: int) -> Plan:
     return Plan(task, assumptions, None, (), constant, (), (), seed)
 
 
-def _names_of(y: Any, n_classes: int) -> tuple[Any, ...]:
-    """Return what the labels of a stand-in call its classes: by themselves where all occur, else by
-    number."""
-    found = np.unique(np.asarray(y)).tolist()
-    return tuple(found) if len(found) == n_classes else tuple(range(n_classes))
-
-
-def classifier_by_plan(plan: Plan) -> PATEClassifier:
-    """Return the learner that a plan recommends, not yet fitted.
-
-    Parameters
-    ----------
-    plan : Plan
-
-    Returns
-    -------
-    PATEClassifier
-        With a strategy where the plan asks in rounds. What a plan leaves open, such as `ledger`
-        and `random_state`, is set by `set_params`.
-
-    Raises
-    ------
-    ParameterError
-        If the plan has no setting of votes.
-
-    Privacy
-    -------
-    Unit, relation, sensitivity, price : as for `PATEClassifier`, at the budget of the plan.
-    """
-    check_instance("plan", plan, Plan, hint="give one that secretballot.plan made")
-    task, setting = plan.task, plan.votes.setting
-    return PATEClassifier(
-        task.teacher,
-        task.student,
-        epsilon=task.epsilon,
-        delta=task.delta,
-        n_teachers=setting.n_teachers,
-        mechanism=setting.named,
-        n_queries=setting.n_queries,
-        strategy=setting.strategy,
-    )
-
-
 def read_stand_in(
-    place: Path | str,
-    data: DataSpec,
-    names: tuple[Any, ...] | None,
-    n_classes: int | None,
-    watch: Watch,
+    place: Path | str, data: DataSpec, watch: Watch
 ) -> tuple[LabelledTable, tuple[Any, ...], Schema]:
-    """Read and encode a labelled public table; return it with its classes and its schema.
-
-    Parameters
-    ----------
-    place : Path, or str where it is a URL
-    data : DataSpec
-        Its target, schema file and columns to drop are those of the table.
-    names : tuple or None
-        Declared classes; by default those of the schema, or of the file.
-    n_classes : int or None
-        How many there are.
-    watch : Watch
-        Called with columns that are no features.
+    """Read and encode a labelled public table; return it with its classes, those of the schema or
+    of the file where none are declared, and its schema.
 
     Raises
     ------
@@ -461,50 +372,27 @@ def read_stand_in(
     ParameterError
         If the classes are not two or more different ones.
     """
-    frame, target = _rows_of_stand_in(place, watch), data.target[0]
+    frame, target = read_table(place, role=STAND_IN), data.target[0]
     refuse_nowhere(
         [name for name in data.drop if name not in frame.columns], f"no column of the {STAND_IN}"
     )
     check_named(frame, target, "its label column with --target", role=STAND_IN)
     schema, features = schema_of(data, frame, STAND_IN, watch)
-    names = names or (schema.classes if n_classes is None else None)
-    classes = check_classes(names) if names else _classes_of(frame, target, n_classes)
+    declared = data.classes or schema.classes
+    classes = check_classes(declared) if declared else _classes_of(frame, target)
     index = class_indices(frame, target, classes, role=STAND_IN)
     return LabelledTable(schema.encode(features, role=STAND_IN), index), classes, schema
 
 
-def _rows_of_stand_in(place: Path | str, watch: Watch) -> pd.DataFrame:
-    """Return the rows of a public table, of a large one a part that is drawn at random."""
-    expected = estimated_rows(place, role=STAND_IN)
-    if expected <= MOST_ROWS:
-        return read_table(place, role=STAND_IN)
-    # by a public seed: the table is public, and so is what is drawn of it
-    rng, kept = np.random.default_rng(0), []
-    for frame in table_blocks(place, role=STAND_IN):
-        kept.append(frame[rng.random(len(frame)) < MOST_ROWS / expected])
-    watch.note(
-        f"The {STAND_IN} has about {expected:,} rows, of which {sum(map(len, kept)):,} were drawn"
-        " at random.",
-        private=False,
-    )
-    return as_texts(kept)
-
-
-def _classes_of(frame: pd.DataFrame, target: str, expected: int | None) -> tuple[Any, ...]:
+def _classes_of(frame: pd.DataFrame, target: str) -> tuple[Any, ...]:
     """Return the classes, which may be read off a public file, sorted."""
     # too many distinct labels, or too few rows of each, are a column of numbers taken for classes
     found = sorted({text for text in texts_of(frame[target]) if not is_missing(text)})
-    most = min(MOST_CLASSES, len(frame) // LEAST_OF_A_CLASS)
-    if not 2 <= len(found) <= most:
+    if not 2 <= len(found) <= min(MOST_CLASSES, len(frame) // LEAST_OF_A_CLASS):
         raise DataError(
             f"The {STAND_IN} has {count_text(len(found), 'different label')} in column {target!r}"
             f" of {count_text(len(frame), 'row')}; name the column of classes with --target, of"
             f" which there are 2 to {MOST_CLASSES:,}, with {LEAST_OF_A_CLASS} rows of each or more."
-        )
-    if expected not in (None, len(found)):
-        raise DataError(
-            f"The {STAND_IN} has {len(found)} classes in column {target!r}, not {expected}; list"
-            " them by name with --classes, also those that the file lacks."
         )
     return tuple(found)
 
@@ -531,8 +419,7 @@ def write_plan(
     *,
     given: Mapping[str, Any] | None = None,
 ) -> list[Path]:
-    """Write a plan as settings of a run, as JSON, as text and in pictures, each file complete or
-    not at all.
+    """Write a plan as settings of a run, as JSON and in pictures, each file complete or not at all.
 
     Pictures need an optional package; without it they are left out, and the watch is informed.
 
@@ -561,7 +448,6 @@ def write_plan(
     contents = {
         PLAN_FILE: plan_toml(plan, given).encode(),
         JSON_FILE: _json(plan.to_json()),
-        TEXT_FILE: f"{plan_text(plan)}{_NEXT}".encode(),
     }
     if schema is not None:
         contents[SCHEMA_FILE] = _json(schema.to_edit())

@@ -165,7 +165,7 @@ def quote(spec: RunSpec, reporter: Watch | None = None) -> Quote:
 
 def _checked(spec: RunSpec) -> tuple[Method, RunFolder]:
     """Return the method and the folder of a run whose settings can be; no table was read."""
-    check_parts(spec.output.exclude)
+    check_parts(spec.output.exclude, parquet=spec.output.file_format == "parquet")
     method = method_of(spec)
     method.check()
     described = {**spec.identity(), **method.description()}
@@ -179,6 +179,7 @@ def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
         fitted.released,
         fitted.student,
         without=spec.output.exclude,
+        parquet=spec.output.file_format == "parquet",
         about=spec.about.on_certificate,
         seed=spec.method.random_state,
     )

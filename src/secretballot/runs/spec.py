@@ -353,7 +353,7 @@ class PateSpec(StudentSpec):
     """Public points to label, or estimate:epsilon=E."""
     strategy: str = setting("passive")
     """Which public points: passive, or in rounds disagreement, margin, entropy, committee,
-    k-center, cluster."""
+    cluster."""
 
 
 class RecordVotesSpec(StudentSpec):
@@ -428,6 +428,10 @@ class OutputSpec(Part):
     """Write these figures into the release."""
     exclude: Words = setting((), "PARTS", mark="execution")
     """Parts of the release to leave out: report, student."""
+    file_format: Literal["csv", "parquet"] = setting(
+        "csv", panel=RUN, mark="execution", alias="format"
+    )
+    """File of the released labels: csv; or parquet, which is written beside it."""
 
 
 class ExecutionSpec(Part):
@@ -436,7 +440,7 @@ class ExecutionSpec(Part):
     n_jobs: Count = setting(1, "N", mark="execution")
     """Worker processes of the teachers."""
     executor: str = setting("local", "WHERE", mark="execution")
-    """Where teachers and sums are made: local, dask://HOST:PORT, ray, ray://HOST:PORT."""
+    """Where teachers and sums are made: local, dask://HOST:PORT, ray."""
     send_shards: bool = setting(False, "true", mark="execution")
     """Send rows that lie on disk to the workers."""
     confirm: Annotated[tuple[Question, ...], BeforeValidator(words_of)] = setting(
@@ -631,7 +635,6 @@ class Sources:
         self.forecast: dict[str, Any] | None = None
         self._planned: dict[str, Any] = {}
         self._named = frozenset(fields or ())
-        self.why = ""
         self._fixed = method
         for file in files:
             self._add_file(Path(file))
@@ -653,7 +656,7 @@ class Sources:
             self.given[name] = value
 
     def _add_file(self, file: Path) -> None:
-        document = _read_toml(file)
+        document = read_toml(file)
         is_plan = isinstance(document.get("forecast"), dict)
         forecast = document.pop("forecast") if is_plan else None
         fields: dict[str, Any] = {}
@@ -687,7 +690,7 @@ class Sources:
         ParameterError
             If a setting of another method was given.
         """
-        method, self.why = self._settled(begun)
+        method = self._settled(begun)
         self._refuse_code_of_a_plan()
         tree: dict[str, Any] = {} if self.forecast is None else {"forecast": self.forecast}
         for name, value in self.given.items():
@@ -716,31 +719,25 @@ class Sources:
                     f" imported; give the same {name} beside the plan if you trust it.",
                 )
 
-    def _settled(self, begun: str | None) -> tuple[str, str]:
-        """Return the method, and why it is that one: as asked, begun, planned, or implied by a
-        setting that it alone has."""
+    def _settled(self, begun: str | None) -> str:
+        """Return the method: as asked, begun, planned, or implied by a setting that it alone
+        has."""
         if self._fixed is not None:
-            return self._fixed, "as asked"
+            return self._fixed
         asked, planned = self.given.get("method"), self._planned.get("method")
         if asked is not None and asked not in METHODS:
             raise ParameterError(
                 Parameter("method"),
                 f" is {shown(asked)}; it must be one of {', '.join(METHODS)}.",
             )
-        if asked is not None and (planned is None or "method" in self._named):
-            return str(asked), "as asked"
-        if begun in METHODS:
-            return str(begun), "the run in this folder was begun so"
-        if planned is not None:
-            return str(planned), "the plan has it"
-        own = {name: methods_of(name) for name in self.given if methods_of(name)}
-        if all(MOMENTS in methods for methods in own.values()):
-            return MOMENTS, "the default for tables"
+        named_here = planned is None or "method" in self._named
+        for settled in (asked if named_here else None, begun, planned):
+            if settled in METHODS:
+                return str(settled)
+        own = [methods for name in self.given if (methods := methods_of(name))]
+        fitting = [one for one in METHODS if all(one in methods for methods in own)]
         # a setting that this method has not is refused with the others of that kind
-        fitting = [one for one in METHODS if all(one in methods for methods in own.values())]
-        telling = min(own, key=lambda name: len(own[name]))
-        method = (fitting or own[telling])[0]
-        return method, f"{telling} is a setting of {method}"
+        return (fitting or min(own, key=len))[0]
 
 
 def _of_method(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -794,7 +791,14 @@ def _as_number(value: Any) -> float | None:
         return None
 
 
-def _read_toml(file: Path) -> dict[str, Any]:
+def read_toml(file: Path) -> dict[str, Any]:
+    """Return the settings in a file.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read.
+    """
     problem = ""
     try:
         if file.stat().st_size > LARGEST:

@@ -19,7 +19,7 @@ from secretballot.data.frames import class_indices, unit_ids
 from secretballot.data.reading import table_blocks
 from secretballot.data.schema import Schema
 from secretballot.data.sources import Place, TableSource, source_of
-from secretballot.data.stored import StoredTable, TableAbout, TableWriter, forget_table
+from secretballot.data.stored import About, StoredTable, TableWriter, forget_table
 from secretballot.exceptions import DataError
 from secretballot.learners.training.inputs import declared_classes
 from secretballot.learners.training.private_rows import PrivateRows
@@ -134,7 +134,7 @@ def read_to_disk(
         table = None
         if writer is not None:
             # last: what is whole in the vault was read from beginning to end and found to be fit
-            about = TableAbout(
+            about = About(
                 identity=identity,
                 serial=entropy_bytes(16).hex(),
                 n_units=n_units,

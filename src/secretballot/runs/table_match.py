@@ -4,7 +4,7 @@ What is reported of the private table depends on private data and is for the cur
 columns and shares of their cells, never a cell.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -12,10 +12,9 @@ import pandas as pd
 
 from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
 from secretballot._validation import shown
-from secretballot.data.cells import OddCells, texts_of
+from secretballot.data.cells import OddCells
 from secretballot.data.columns import Column, HashedTextColumn, OneHotColumn, TextColumn
 from secretballot.data.frames import check_columns, check_named
-from secretballot.data.near_misses import TEXTS_LOOKED_AT, near_categories, near_numbers
 from secretballot.data.schema import Encoding, Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.runs.questions import Watch
@@ -48,7 +47,7 @@ class Misfit:
     of_categories : bool
         Whether the cells count as "other", rather than as missing.
     words : str
-        What is the matter, and what would make the cells fit.
+        What is the matter.
     """
 
     name: str
@@ -66,7 +65,6 @@ class _OddColumn:
     strange: int = 0
     missing: int = 0
     first_rows: list[int] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
 
 
 @dataclass(repr=False)
@@ -79,7 +77,7 @@ class TableCells:
     n_rows : int
     columns : dict of str to _OddColumn
         By feature column: how many cells are strange (say something that the column has no place
-        for) or missing, the first strange rows, and what the first strange cells say.
+        for) or missing, and the first strange rows.
     """
 
     n_rows: int = 0
@@ -100,9 +98,6 @@ class TableCells:
             column.missing += found.missing
             wanted = max(0, NAMED_AT_MOST - len(column.first_rows))
             column.first_rows += (self.n_rows + found.strange[:wanted]).tolist()
-            wanted = max(0, TEXTS_LOOKED_AT - len(column.texts))
-            if wanted and found.strange.size:
-                column.texts += texts_of(frame[name].iloc[found.strange[:wanted]]).tolist()
         self.n_rows += len(frame)
 
     def strange_share(self, name: str) -> float:
@@ -132,8 +127,7 @@ def misfits(schema: Schema, found: TableCells, expected: TableCells | None = Non
         usual = 0.0 if expected is None else OF_PUBLIC * expected.strange_share(column.name)
         if share > max(NOTED, usual):
             of_categories = column.has_other
-            texts = found.columns[column.name].texts
-            words = _mismatch_words(column, texts, share, schema.source)
+            words = f"{percent(share)} of its cells {_misfit_words(column, schema.source)}"
             found_ones.append(Misfit(column.name, share, share > STOPS, of_categories, words))
     return sorted(found_ones, key=lambda one: (-one.share, one.name))
 
@@ -270,13 +264,3 @@ def _misfit_words(column: Column, source: str) -> str:
     if isinstance(column, TextColumn):
         return f"have none of the words of {source}"
     return f"are no {column.holds}"
-
-
-def _mismatch_words(column: Column, strange: Sequence[str], share: float, source: str) -> str:
-    near = None
-    if isinstance(column, OneHotColumn):
-        near = near_categories(strange, column.categories)
-    elif column.holds == "numbers":
-        near = near_numbers(strange)
-    what = f"{percent(share)} of its cells {_misfit_words(column, source)}"
-    return what + ("" if near is None else f": {near}")

@@ -7,7 +7,7 @@ private data is in it, and of an error that nobody foresaw only that there was o
 import logging
 import os
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -26,6 +26,8 @@ from secretballot.exceptions import (
 )
 
 MEDIA_TYPE = "application/problem+json"
+#: What the answer says beside the document, by its status.
+_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "5"}}
 _LOG = logging.getLogger("uvicorn.error")
 
 
@@ -77,28 +79,13 @@ class ProblemError(Exception):
         One of `KINDS`.
     detail : str, optional
         One sentence; by default what the kind means.
-    retry_after : int, optional
-        Seconds after which to try again.
-    headers : dict of str, optional
-        Further headers of the answer.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        detail: str = "",
-        *,
-        retry_after: int | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, kind: str, detail: str = "") -> None:
         super().__init__(detail)
         self.kind, self.detail = kind, plain_line(detail or KINDS[kind].meaning)
         self.status = KINDS[kind].status
-        self.headers = dict(headers or {})
-        if self.status == 401:
-            self.headers["WWW-Authenticate"] = "Bearer"
-        if retry_after is not None:
-            self.headers["Retry-After"] = str(retry_after)
+        self.headers = _HEADERS.get(self.status, {})
 
     def document(self, request_id: str) -> dict[str, Any]:
         """Return the problem document."""
@@ -145,7 +132,7 @@ def problem_of(error: BaseException) -> ProblemError:
         return error
     if isinstance(error, HTTPException):
         kind = {404: "not-found", 405: "wrong-method"}.get(error.status_code, "unreadable")
-        return ProblemError(kind, headers=error.headers)
+        return ProblemError(kind)
     if isinstance(error, RequestValidationError):
         names = ", ".join(sorted({str(one["loc"][-1])[:40] for one in error.errors()}))
         return ProblemError("wrong-points", f"{names} is out of its range.")
@@ -154,12 +141,8 @@ def problem_of(error: BaseException) -> ProblemError:
     # points were checked before: what is left of these errors is about vault and terms
     if isinstance(error, LedgerError | DataError | ParameterError):
         return ProblemError(
-            "ledger-unavailable",
-            "The ledger of this dataset cannot be used now; ask again later.",
-            retry_after=5,
+            "ledger-unavailable", "The ledger of this dataset cannot be used now; ask again later."
         )
     if isinstance(error, ResourceError | SamplerError | MemoryError):
-        return ProblemError(
-            "busy", "The service is short of resources; try again later.", retry_after=5
-        )
+        return ProblemError("busy", "The service is short of resources; try again later.")
     return ProblemError("defect")

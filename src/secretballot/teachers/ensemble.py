@@ -164,7 +164,7 @@ class TeacherEnsemble:
         engine : str, distributed.Client or concurrent.futures.Executor, default "local"
             Where teachers are trained, and vote: here, or on the workers of a cluster that runs
             already inside the trusted side. "dask://HOST:PORT", a client, or "dask" for this
-            process's client; "ray" for the Ray that runs, or "ray://HOST:PORT"; or any executor.
+            process's client; "ray" for the Ray that runs; or any executor.
             The votes are the same.
         random_state : int
             Public; with a teacher's number it fixes that teacher's randomness.

@@ -6,7 +6,6 @@ code, and a teacher of other data would break the account of what was released.
 """
 
 import hashlib
-import json
 import pickle
 import time
 from pathlib import Path
@@ -15,8 +14,6 @@ from typing import Any
 from secretballot.drafts import sweep_drafts
 from secretballot.vault import make_vault, read_secret, write_secret
 
-_FORMAT = "secretballot/teachers"
-_VERSION = 1
 _FLUSH_SECONDS = 2.0
 
 
@@ -69,19 +66,14 @@ class TeacherStore:
             for number, model in waiting.items()
             if (data := _pickled_model(model)) is not None
         }
-        if pickled:
-            self._write_models(pickled)
         self._flushed = time.monotonic()
-
-    def _write_models(self, pickled: dict[int, bytes]) -> None:
-        payload = pickle.dumps(pickled)
-        content = self._header_of(payload) + b"\n" + payload
-        write_secret(self._folder / f"{self._binding[:16]}-{min(pickled):06d}.teachers", content)
+        if pickled:
+            payload = pickle.dumps(pickled)
+            place = self._folder / f"{self._binding[:16]}-{min(pickled):06d}.teachers"
+            write_secret(place, self._header_of(payload) + b"\n" + payload)
 
     def _header_of(self, payload: bytes) -> bytes:
-        digest = hashlib.sha256(payload).hexdigest()
-        header = {"format": _FORMAT, "version": _VERSION, "binding": self._binding}
-        return json.dumps({**header, "sha256": digest}).encode()
+        return f"{self._binding} {hashlib.sha256(payload).hexdigest()}".encode()
 
     def _read_models(self, path: Path) -> dict[int, Any]:
         try:

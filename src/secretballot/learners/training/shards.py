@@ -285,12 +285,6 @@ def _kept_entropy(vault: Path | None, name: str, size: int) -> bytes:
     return stored
 
 
-def fingerprint(teacher: Any, *parts: Any) -> str:
-    """Return a digest of everything that teachers depend on, the unfitted learner and private data
-    included; it stays in the vault."""
-    return str(joblib.hash((learner_identity(teacher), *parts), hash_name="sha1"))
-
-
 def learner_identity(learner: Any) -> str:
     """Return a digest of an unfitted learner with its settings, the same in every process."""
     try:

@@ -17,10 +17,9 @@ from scipy import sparse
 from sklearn.base import clone
 
 from secretballot._seeded import own_global_states, with_own_seeds
-from secretballot._validation import shown
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.learners.training.inputs import n_columns, refuse_unfit
-from secretballot.named_learners import refused_setting, teacher_by_name
+from secretballot.named_learners import check_learner, refused_setting, teacher_by_name
 from secretballot.students import NumberedClassesClassifier
 from secretballot.teachers.rows import n_rows, take_rows
 
@@ -85,12 +84,7 @@ def tried_teacher(teacher: Any, X_public: Any, n_classes: int) -> Any:
     ParameterError
         If it cannot be fitted or does not predict one of the labels for every point.
     """
-    # what is no learner, records in its place say, would be quoted by what refuses to clone it
-    if isinstance(teacher, type) or not all(hasattr(teacher, name) for name in ("fit", "predict")):
-        raise ParameterError(
-            Parameter("teacher"),
-            f" is {shown(teacher)}; it must be an instance with fit and predict.",
-        )
+    check_learner("teacher", teacher)
     points = _trial_points(X_public, n_classes)
     problem = problem_of_fit(teacher, points, n_classes)
     if problem is not None:

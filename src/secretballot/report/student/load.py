@@ -28,11 +28,9 @@ from secretballot.exceptions import DataError
 from secretballot.report.certificate.fields import read_regular
 
 LARGEST_FILE = 500 * 10**6  # bytes
-_MOST_NODES = 100_000
 _LARGEST_VALUE = 2**24  # numbers for one row
 _CELLS_AT_ONCE = 2**23  # numbers of one value in memory
 _MOST_ROWS = 4096  # at a time
-_LONGEST_PATTERN = 10_000
 _KINDS = {
     TensorProto.DOUBLE: 8,
     TensorProto.FLOAT: 4,
@@ -320,7 +318,6 @@ def _checked_model(content: bytes) -> tuple[Any, dict[str, int]]:
         and not graph.quantization_annotation,
         "it holds functions, or operators of others",
     )
-    _refuse_unless(len(graph.node) <= _MOST_NODES, "it has too many nodes")
     for node in graph.node:
         _check_node(node)
     for tensor in graph.initializer:
@@ -357,8 +354,6 @@ def _check_node(node: Any) -> None:
         )
         if attribute.type == AttributeProto.TENSOR:
             _check_tensor(attribute.t)
-        if attribute.name == "pattern":
-            _refuse_unless(len(attribute.s) <= _LONGEST_PATTERN, "a pattern of it is too long")
 
 
 def _check_tensor(tensor: Any) -> None:
