@@ -7,8 +7,7 @@ import pytest
 
 from secretballot.cli.settings import LEARNING, settings_of
 from secretballot.exceptions import ParameterError, SecretBallotError
-from secretballot.runs.method import Sizes
-from secretballot.runs.methods import method_of
+from secretballot.runs.methods import Sizes, method_of
 from secretballot.runs.spec import RunSpec, Sources, groups, words_of
 
 PRICE = {"epsilon": 1, "delta": 1e-6}
@@ -246,11 +245,6 @@ def test_a_plan_binds_whichever_source_contradicts_it(
     assert refusal(plan, more) == words
     assert planned.forecast is not None
     assert RunSpec.read(plan, student="tree").method.student == "tree"  # it leaves that open
-
-
-def test_a_plan_without_its_forecast_is_refused(tmp_path: Path) -> None:
-    plan = file(tmp_path, PLAN.replace("n_public = 50", ""))
-    assert "n_public is missing" in refusal(plan)
 
 
 @pytest.mark.parametrize("name", ["teacher", "student"])

@@ -96,7 +96,7 @@ def least_scale(budget: PrivacyBudget, like: Event) -> float:
     def delta(sigma: float) -> float:
         return delta_upper([_scaled(like, sigma)], budget.epsilon)
 
-    start = _smooth_sigma(budget, _squared_signal(like))
+    start = _smooth_sigma(budget, _squared_signal(_scaled(like, 1.0)))
     # delta of noisy counts ripples with sigma: the smooth answer is kept where it fits and lies
     # near the least
     if isinstance(like, Counts) and delta(start) <= budget.delta < delta(
@@ -125,7 +125,7 @@ def _scaled(like: Event, sigma: float) -> Event:
             return like.changed(threshold_sigma=threshold, sigma=_in_range(sigma * like.sigma))
         case Counts() | ClassLabels():
             return like.changed(sigma=_in_range(sigma * like.sigma))
-    raise TypeError("No other event has Gaussian noise.")
+    raise ParameterError("An event without Gaussian noise has no scale that could be found.")
 
 
 def _squared_signal(event: Event) -> float:
@@ -326,19 +326,14 @@ def _bracketing_sigmas(
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return (sigma, excess) twice: one that fails and a larger one that fits, near `start`.
 
-    Where even the least noise fits, it is both.
+    Where even the least noise fits, or the most fails, it is both.
     """
     at = start, excess(start)
     fits = at[1] <= 0
     while True:
         sigma = _in_range(at[0] * math.exp(-step if fits else step))
-        if sigma == at[0] and fits:
-            return at, at
         if sigma == at[0]:
-            raise ParameterError(
-                "No noise fits the budget; epsilon or delta is outside the range that can be"
-                " priced."
-            )
+            return at, at
         found = sigma, excess(sigma)
         if (found[1] <= 0) != fits:
             return (found, at) if fits else (at, found)
@@ -385,6 +380,7 @@ def _largest_loss(
     return 1 / bisect_down(fits, 1 / dearest, 2 * n / budget.epsilon, tolerance=1e-9)
 
 
+@functools.lru_cache(maxsize=256)  # as for `least_scale`
 def calibrate_sparse_vector(budget: PrivacyBudget, max_abstentions: int) -> SparseStream:
     """Return the sparse vector that answers the least stable queries within the
     budget.
@@ -398,11 +394,7 @@ def calibrate_sparse_vector(budget: PrivacyBudget, max_abstentions: int) -> Spar
         If delta is 0 or `max_abstentions` is not a positive integer.
     """
     check_has_delta(budget, "the sparse vector")
-    return _least_sparse_vector(budget, check_count("max_abstentions", max_abstentions))
-
-
-@functools.lru_cache(maxsize=256)  # as for `_gaussian_sigma`
-def _least_sparse_vector(budget: PrivacyBudget, t: int) -> SparseStream:
+    t = check_count("max_abstentions", max_abstentions)
     # so many epochs cannot be composed exactly; then each abstention is charged
     kinds = (True, False) if t < MOST_ANSWERS else (False,)
     candidates = [
@@ -427,8 +419,7 @@ def needed_distance(event: Stream, probability: float = 0.999) -> float:
     """Return the distance, in votes, from which on a query is answered with at least
     `probability`."""
     if isinstance(event, TableStream):
-        shape = event.order, event.charge, event.false_answer
-        return distance_answered(*shape, probability)
+        return distance_answered(event, probability)
     return bisect_down(
         lambda d: false_answer(event, math.ceil(d)) >= probability,
         0.0,
@@ -444,15 +435,6 @@ def _sparse_vector(
     to be checked."""
     failure = share * budget.delta
     single = -math.expm1(math.log1p(-failure) / t)  # one_of_many inverted
-
-    def event(scale: float) -> SparseStream:
-        return SparseStream(
-            threshold_scale=scale,
-            query_scale=ratio * scale,
-            threshold=0,
-            abstentions=t,
-        )
-
     # of composed epochs only the loss counts, (1 + 2 / ratio) / scale: one search serves all ratios
     if composed:
         scale = _pattern_scale(budget, t, composed, 1.0, failure) * (1 + 2 / ratio) / 3
@@ -460,9 +442,20 @@ def _sparse_vector(
         scale = _pattern_scale(budget, t, composed, ratio, failure)
     if not math.isfinite(scale):
         return None
-    threshold = first_integer(lambda w: false_answer(event(scale).changed(threshold=w)) <= single)
-    found = event(scale).changed(threshold=threshold)
+    event = vector_of(scale, ratio, t)
+    threshold = first_integer(lambda w: false_answer(event.changed(threshold=w)) <= single)
+    found = event.changed(threshold=threshold)
     return found if one_of_many(false_answer(found), t) <= failure else None
+
+
+def vector_of(scale: float, ratio: float, abstentions: int, threshold: int = 0) -> SparseStream:
+    """Return a sparse vector by the scale of its threshold's noise, and the queries' over that."""
+    return SparseStream(
+        threshold_scale=scale,
+        query_scale=ratio * scale,
+        threshold=threshold,
+        abstentions=abstentions,
+    )
 
 
 @functools.lru_cache(maxsize=64)
@@ -475,12 +468,7 @@ def _pattern_scale(
     """
 
     def fits(scale: float) -> bool:
-        event = SparseStream(
-            threshold_scale=scale,
-            query_scale=ratio * scale,
-            threshold=0,
-            abstentions=t,
-        )
+        event = vector_of(scale, ratio, t)
         return _pattern_delta(event, budget.epsilon, composed) <= budget.delta - failure
 
     # the pure bound, at which any delta is kept, is the largest scale that can be needed

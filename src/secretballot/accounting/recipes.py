@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
-from secretballot._validation import check_choice
+from secretballot._validation import RELEASES, check_choice
 from secretballot.accounting.calibration import (
     calibrate_bounded_range,
     calibrate_pure,
@@ -139,8 +139,7 @@ def noisy_votes(
     >>> print(f"{found.scale:.0f} votes, {found.release}")
     42 votes, counts
     """
-    kind: Literal["labels", "counts"] = "counts" if release == "counts" else "labels"
-    check_choice("release", release, ("labels", "counts"))
+    kind = check_choice("release", release, RELEASES)
     if check_choice("noise", noise, ("gaussian", "laplace")) == "laplace":
         # a part's loss, the least float at this scale, is at most the one that was priced
         scale = least_quotient(1, calibrate_pure(budget, shape.shifts))

@@ -108,8 +108,7 @@ class Noise(NoiseTable):
         noise = np.arange(first - self.reach, self.reach + 1)
         terms = self.pmf[first:] * self.below(noise + shift)
         parts = np.add.reduceat(terms, starts - first)
-        found: FloatArray = np.cumsum(parts[::-1])[::-1][own]
-        return found
+        return np.cumsum(parts[::-1])[::-1][own]
 
     def losses(self, u: IntArray, w: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the chances and log of their ratios, of the neighbour's to them; shapes (3, n)."""
@@ -241,7 +240,7 @@ class _Mesh:
         u, w = (np.clip(one, -rim, rim) for one in (u, w))
         p, q = _spread_laws(noise, u.ravel(), w.ravel(), orders, most)
         p, q = (np.moveaxis(one.reshape(3, *u.shape), 0, -1) for one in (p, q))
-        p, q = _with_whole_sums(p, q)
+        _make_sums_whole(p, q)
         if mirrored:
             p, q = np.concatenate([q[:, ::-1], p], axis=1), np.concatenate([p[:, ::-1], q], axis=1)
         corners = [
@@ -293,16 +292,12 @@ def _spread_laws(
     return p, p * (1 + change * (1 + spread))
 
 
-def _with_whole_sums(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return chances that sum to 1 but for the last digit of the largest of three."""
+def _make_sums_whole(p: FloatArray, q: FloatArray) -> None:
+    """Let chances sum to 1 but for the last digit of the largest of three, in place."""
     largest = p.argmax(axis=-1)[..., None]
-    found = []
     for chances in (p, q):
-        whole = chances.copy()
-        np.put_along_axis(whole, largest, 0.0, axis=-1)
-        np.put_along_axis(whole, largest, 1 - whole.sum(axis=-1, keepdims=True), axis=-1)
-        found.append(whole)
-    return found[0], found[1]
+        np.put_along_axis(chances, largest, 0.0, axis=-1)
+        np.put_along_axis(chances, largest, 1 - chances.sum(axis=-1, keepdims=True), axis=-1)
 
 
 def _excess_over_silence(p: FloatArray, ratio: FloatArray, x: FloatArray) -> FloatArray:

@@ -207,5 +207,4 @@ def joint_renyi(
                 if group.sure:
                     worst = np.maximum(worst, np.expm1(most - charge))
         best = np.minimum(best, queries * np.log1p(worst) + answers * charge)
-    found: FloatArray = best / (orders - 1)
-    return found
+    return best / (orders - 1)

@@ -11,9 +11,8 @@ Proofs: `docs/explanation/prices.md`.
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, TypeAdapter, model_validator
@@ -80,9 +79,6 @@ class Event(Model, ABC):
     kind: str
     #: Name of the field by which equal events add up, if any.
     counted: ClassVar[str] = ""
-
-    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        return [pair for pair in super().__repr_args__() if pair[0] != "kind"]
 
     def repeated(self, times: int) -> "Event":
         """Return the event with another number of equal steps."""

@@ -50,7 +50,6 @@ NEAR = 3.0  # standard deviations within which corners are dense
 REACH = 9.0  # standard deviations of the total loss that the grid covers; the rest is a failure
 OVERHEAD = 50  # multiplications that handling one grid point once costs as much as
 MAX_NUMBERS = 5e7  # corners and window, times grid points; prices depend on this limit
-MOST_POINTS = 100_000  # of a grid; beyond, one label costs so much that a game bounds nothing
 BLOCKS = (1024, 512, 256, 128, 64, 32)  # labels
 # multiplications that the game of one block may take, about a second; that of all labels may take
 # more, as blocks cost a little
@@ -184,8 +183,7 @@ class NoiseTable:
 
     def below(self, t: IntArray) -> FloatArray:
         """Return P(N < t), for integers of any shape."""
-        found: FloatArray = self._below[np.clip(t + self.reach, 0, len(self._below) - 1)]
-        return found
+        return self._below[np.clip(t + self.reach, 0, len(self._below) - 1)]
 
 
 def vote_pairs(chances: GaussianChances, far: int) -> tuple[Pairs, float]:
@@ -400,8 +398,7 @@ def game_work(chances: Chances, labels: int) -> float:
         moved = (2 * far + 2.6) / sigma
     grid = Grid.of_step(step, labels)
     width = min(2.0 * grid.size, moved / grid.h + 2)
-    fits = grid.above <= MOST_POINTS and grid.size * (n + width) <= MAX_NUMBERS
-    if not (fits and grid.above * grid.h <= LONGEST_GRID):
+    if not (grid.size * (n + width) <= MAX_NUMBERS and grid.above * grid.h <= LONGEST_GRID):
         return math.inf
     # of a wide window only what some corner reads is copied
     return labels * grid.size * (5 * n + min(width, 4.0 * n) + OVERHEAD)

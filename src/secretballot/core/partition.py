@@ -305,7 +305,7 @@ def _from_number(value: "float | np.floating | Decimal") -> bytes | None:
         return None
     # Beyond these digits neighbouring integers share one float, so the id that was meant is lost.
     of_float = not isinstance(value, Decimal)
-    digits = min(int(np.finfo(type(value)).nmant) + 1, 53) if of_float else _MOST_BITS
+    digits = min(int(np.finfo(np.asarray(value).dtype).nmant) + 1, 53) if of_float else _MOST_BITS
     if not -(2**digits) < value < 2**digits or value != int(value):
         raise TypeError("an id that is a number must be an exact integer")
     return _from_integer(int(value))

@@ -67,8 +67,7 @@ def one_vote_charges(event: "SparseStream", abstentions: int, orders: FloatArray
     held = log_answer < -NEAR_ONE
     excess = np.where(held, response_excess(loss, orders), 0.0)
     kappa = np.log1p(excess / -np.expm1(np.where(held, log_answer, -1.0)))
-    found: FloatArray = np.where(held, abstentions * kappa / (orders - 1), np.inf)
-    return found
+    return np.where(held, abstentions * kappa / (orders - 1), np.inf)
 
 
 def laplace_above(value: float, scale: float) -> float:

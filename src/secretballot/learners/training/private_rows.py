@@ -260,8 +260,19 @@ def _row_hashes(X: Any) -> Hashes:
     blocks = [_none()]
     for start, stop in block_bounds(n_rows(X), size):
         rows = row_block(X, start, stop)
-        rows = rows.toarray() if is_sparse(rows) else rows
-        if not hasattr(rows, "iloc"):
-            rows = pd.DataFrame(rows + 0.0 if rows.dtype.kind == "f" else rows)  # 0.0 is -0.0
+        rows = _alike(rows.toarray() if is_sparse(rows) else rows)
         blocks.append(np.asarray(pd.util.hash_pandas_object(rows, index=False), dtype=np.uint64))
     return np.concatenate(blocks)
+
+
+def _alike(rows: Any) -> pd.DataFrame:
+    """Return rows in which equal numbers are equal bits, of whatever kind a file made them."""
+    frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows)
+    return pd.DataFrame(
+        {
+            place: column.to_numpy(np.float64, na_value=np.nan) + 0.0  # -0.0 is 0.0
+            if pd.api.types.is_numeric_dtype(column.dtype)
+            else column
+            for place, (_, column) in enumerate(frame.items())
+        }
+    )
