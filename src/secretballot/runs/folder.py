@@ -93,38 +93,18 @@ def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
     """
     place = Path(os.path.realpath(folder))  # a link may lead there
     for above in (place, *place.parents):
-        if any((above / name).exists() for name in _SECRETS):
+        if any((above / name).exists() for name in (*_SECRETS, "certificate.json")):
             raise DataError(
-                f"{os.fspath(folder)!r} lies in the vault of a run, which stays secret; give"
-                " another one with --out."
-            )
-        if (above / "certificate.json").exists():
-            raise DataError(
-                f"{os.fspath(folder)!r} lies in a release, which is complete; give another one with"
-                " --out."
+                f"{os.fspath(folder)!r} lies in the vault of a run, which stays secret, or in a"
+                " release, which is complete; give another one with --out."
             )
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files into a folder, which is made where there is none.
-
-    Raises
-    ------
-    DataError
-        If one cannot be written.
-    """
-    problem = ""
-    try:
-        make_folder(folder)
-        for name, content in contents.items():
-            write_file(folder / name, content)
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-    if problem:
-        raise DataError(
-            f"Files cannot be written to {str(folder)!r} ({problem}); free the place, or give"
-            " another folder with --out, and repeat the command: nothing is paid twice."
-        )
+    """Write files into a folder, which is made where there is none."""
+    make_folder(folder)
+    for name, content in contents.items():
+        write_file(folder / name, content)
 
 
 class RunFolder:
@@ -274,23 +254,21 @@ class RunFolder:
 
     def _lock_vault(self) -> None:
         """Lock the vault against a second run at the same time."""
-        place, problem = self.vault / "run.lock", ""
+        place, problem, handle = self.vault / "run.lock", "", -1
         try:
             # never through a link, and never emptied: until it is ours, nobody knows what is in
             # its place
             handle = os.open(place, os.O_RDWR | os.O_CREAT | _WITHOUT_LINKS, 0o600)
+            # else it was taken away with its vault meanwhile
+            if not (try_lock(handle) and _is_file_at(handle, place)):
+                os.close(handle)
+                problem = "another run is at work there"
         except OSError as error:
             problem = error.strerror or type(error).__name__
         if problem:
             raise DataError(
-                f"{str(place)!r} cannot be locked ({problem}); give another folder with --out."
-            )
-        # else it was taken away with its vault meanwhile
-        if not (try_lock(handle) and _is_file_at(handle, place)):
-            os.close(handle)
-            raise DataError(
-                f"Another run is at work in {str(self.root)!r}; wait for it, or give another folder"
-                " with --out."
+                f"{str(place)!r} cannot be locked ({problem}); wait, or give another folder with"
+                " --out."
             )
         self._lock = handle
 
