@@ -288,10 +288,12 @@ def ask_in_rounds(
         # what an earlier run of another strategy asked counts as one round before
         rounds = [before, *drawn]
     plan = begun.plan([size for size in rounds if size], stream.left_over(ends=True))
+    # what has another point among it is refused before it is too late
+    released = certified_labels(done, askable.row_of, plan)
     if plan["left"] != "kept" and not stream.closed:
         # who asks again finds all of it in the ledger
         stream._stream.close(len(done.values), {"plan": plan})
-    return certified_labels(done, askable.row_of, plan)
+    return released
 
 
 def ask_actively(
