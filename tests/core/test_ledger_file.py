@@ -104,7 +104,7 @@ def test_folder_and_device_are_refused(tmp_path: Path) -> None:
 
 def test_dangling_link_is_refused_and_its_target_not_made(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "target")
-    assert "No such file" in refusal(tmp_path / "link")
+    assert "There is no ledger at" in refusal(tmp_path / "link")
     assert os.listdir(tmp_path) == ["link"]
 
 
@@ -312,7 +312,7 @@ def test_older_copy_put_back_is_noticed_by_a_living_handle(path: Path, others: i
 def test_file_taken_away_is_not_made_again(path: Path) -> None:
     living = Ledger(path, dataset="registry")
     path.unlink()
-    with pytest.raises(LedgerError, match="No such file"):
+    with pytest.raises(LedgerError, match="There is no ledger at"):
         buy(living, "new")
     assert not path.exists()
 

@@ -145,7 +145,7 @@ def pay(folder: RunFolder) -> None:
 def test_a_run_that_began_meanwhile_is_left_alone(tmp_path: Path) -> None:
     late = RunFolder(tmp_path / "out", DESCRIPTION)
     with RunFolder(tmp_path / "out", DESCRIPTION) as early:
-        with pytest.raises(DataError, match="Another run is at work"):
+        with pytest.raises(DataError, match="another run is at work"):
             late.__enter__()
         assert (early.vault / "run.json").exists()
     with late:

@@ -2,8 +2,6 @@
 
 import io
 import shlex
-import shutil
-import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -33,7 +31,7 @@ def demo(context: typer.Context, *, out: Path = Path("demo-out"), as_json: bool 
     out : DIR
         New folder for the data and the run.
     """
-    program, name = context.find_root().command, _name_of_program()
+    program = context.find_root().command
     commands, said = _commands(out), list[str]()
 
     def tell(line: str) -> None:
@@ -43,7 +41,7 @@ def demo(context: typer.Context, *, out: Path = Path("demo-out"), as_json: bool 
 
     tell(f"Simulated clinic in {out}: 20,000 private, 2,000 public, 4,000 test patients")
     for number, (verb, words) in enumerate(commands.items(), start=1):
-        tell(f"{number} {verb:<9}{name} {shlex.join(words)}")
+        tell(f"{number} {verb:<9}secretballot {shlex.join(words)}")
         printed = io.StringIO()
         with redirect_stdout(printed):
             try:
@@ -76,11 +74,3 @@ def _commands(out: Path) -> dict[str, list[str]]:
         "verify": ["verify", study, "--independent"],
         "predict": ["predict", study, test, "--out", predicted, "--overwrite"],
     }
-
-
-def _name_of_program() -> str:
-    """Return how this program is started from where the user is."""
-    start = Path(sys.argv[0])
-    if start.name == "__main__.py":
-        return f"{shlex.quote(sys.executable)} -m secretballot"
-    return "secretballot" if shutil.which("secretballot") else shlex.quote(sys.argv[0])

@@ -9,7 +9,6 @@ from secretballot._places import place_of, shown_place
 from secretballot.cli.outcome import BAD_INPUT, DONE, Answer, as_options
 from secretballot.cli.settings import LEARNING, settings_of
 from secretballot.cli.texts import show
-from secretballot.exceptions import DataError
 from secretballot.runs.spec import (
     DEFAULT_OUT,
     METHOD_SPECS,
@@ -82,7 +81,6 @@ def check(sources: Sources, *, watch: Any) -> Answer:
 
     Example: secretballot check patients.csv public.csv --target ill --classes no,yes
     """
-    from secretballot.report.wording import count_text
     from secretballot.runs.tables import check_tables, percent
 
     fields = {
@@ -92,19 +90,10 @@ def check(sources: Sources, *, watch: Any) -> Answer:
     }
     fields |= {"epsilon": 1, "delta": 1e-6}  # which are not looked at
     found = check_tables(RunSpec.of_tree(Sources(fields=fields).tree()), watch, spelled=as_options)
-    stopping = len(found["stopping"])
-
-    def show_it() -> None:
-        show("check", found, percent)
-        if stopping:
-            raise DataError(
-                f"{count_text(stopping, 'finding')} above would stop the run; nothing was trained,"
-                " written or spent."
-            )
-
     # all of it is for the curator alone, and so are all notes
     document = {"notes": [note.text for note in watch.notes], **found}
-    return Answer(document, show_it, BAD_INPUT if stopping else DONE)
+    code = BAD_INPUT if found["stopping"] else DONE
+    return Answer(document, lambda: show("check", found, percent), code)
 
 
 @settings_of(*LEARNING, required=("target", "epsilon", "delta"))

@@ -181,24 +181,15 @@ def _read_key(file: Path | None) -> str:
     ------
     ParameterError
         If there is none.
-    DataError
-        If the file cannot be read.
     """
-    from secretballot.exceptions import DataError, ParameterError
+    from secretballot.exceptions import ParameterError
 
-    if file is None:
-        key = os.environ.get(KEY_VARIABLE, "").strip()
-        if not key:
-            raise ParameterError(
-                f"There is no key; set {KEY_VARIABLE}, or name a file with --key-file."
-            )
-        return key
-    problem = ""
-    try:
-        return file.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        problem = getattr(error, "strerror", None) or "it is no text"
-    raise DataError(f"The key file {str(file)!r} cannot be read ({problem}); correct the path.")
+    key = os.environ.get(KEY_VARIABLE, "") if file is None else file.read_text("ascii", "replace")
+    if not key.strip():
+        raise ParameterError(
+            f"There is no key; set {KEY_VARIABLE}, or name a file with --key-file."
+        )
+    return key.strip()
 
 
 def _access(config: Path) -> "Access":

@@ -182,7 +182,7 @@ def _pairs(pairs: list[str]) -> dict[str, str]:
     Raises
     ------
     ParameterError
-        If one has no value, or is given twice.
+        If one has no value.
     """
     found: dict[str, str] = {}
     for pair in pairs:
@@ -191,7 +191,5 @@ def _pairs(pairs: list[str]) -> dict[str, str]:
         name = name if groups().get(name) == group else key.strip()
         if not equals:
             raise ParameterError(f"--set {shown(shown_place(pair))} has no value; write KEY=VALUE.")
-        if name in found:
-            raise ParameterError(f"--set gives {shown(name)} twice; give it once.")
         found[name] = value.strip()
     return found

@@ -113,7 +113,21 @@ class Event(Model, ABC):
     def profile(self) -> tuple[Profile, float]:
         """Return bounds on delta at each epsilon, and an epsilon from which on they are hardly more
         than the failure; by default those that divergences give."""
-        return _renyi_profile(self)
+        own = [self.order] if isinstance(self, TableStream) else []
+        orders, failure = np.append(ORDERS, own), self.failure()
+        divergences = self.renyi(orders)
+        held = np.isfinite(divergences)
+        orders, divergences = orders[held], divergences[held]
+        if not len(orders):
+            return np.ones_like, 1.0
+
+        def delta(at: FloatArray) -> FloatArray:
+            return np.minimum(1.0, delta_of(divergences, orders, at) + failure)
+
+        # where the best order leaves no more than a tail, or than a share of what fails anyhow
+        tail = max(TAIL, TAIL_OF_FAILURE * failure)
+        reach = float((divergences - math.log(tail) / (orders - 1)).min())
+        return delta, min(FARTHEST, max(reach, 2.0**-40))
 
     @abstractmethod
     def renyi(self, orders: FloatArray) -> FloatArray:
@@ -685,26 +699,6 @@ def event_in(content: object) -> Event:
         If the kind is unknown, or a parameter is missing, extra, of another type or out of range.
     """
     return model_in(_ANY, content, "An event")
-
-
-def _renyi_profile(event: Event) -> tuple[Profile, float]:
-    """Return the profile that an event's divergences and failures give, and an epsilon from which
-    on it is hardly more than the failures."""
-    own = [event.order] if isinstance(event, TableStream) else []
-    orders, failure = np.append(ORDERS, own), event.failure()
-    divergences = event.renyi(orders)
-    held = np.isfinite(divergences)
-    orders, divergences = orders[held], divergences[held]
-    if not len(orders):
-        return np.ones_like, 1.0
-
-    def delta(at: FloatArray) -> FloatArray:
-        return np.minimum(1.0, delta_of(divergences, orders, at) + failure)
-
-    # where the best order leaves no more than a tail, or than a share of what fails anyhow
-    tail = max(TAIL, TAIL_OF_FAILURE * failure)
-    reach = float((divergences - math.log(tail) / (orders - 1)).min())
-    return delta, min(FARTHEST, max(reach, 2.0**-40))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -366,11 +366,7 @@ def _priced(spec: RunSpec, out: Path | None, watch: Watch) -> Planned:
             raise ParameterError(
                 Parameter("out"),
                 " is given, and without a public table or a forecast nothing is written; leave it"
-                " out, or give ",
-                Parameter("n_records"),
-                " and ",
-                Parameter("like"),
-                ".",
+                " out.",
             )
         write_files(out, {SCHEMA_FILE: _json(schema.to_edit())})
     classes = spec.data.classes or (2,)

@@ -824,10 +824,6 @@ def _of_method(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields with the settings that the name of the method means."""
     known = {one: [*METHOD_SPECS[one].model_fields] for one in METHODS}
     name, more = named("method", fields["method"], known)
-    for key in more.keys() & fields.keys():
-        raise ParameterError(
-            Parameter("method"), f" sets {key}, which is given once more; drop one of the two."
-        )
     return {**more, **fields, "method": name}
 
 

@@ -259,11 +259,6 @@ def check_labelled_columns(
     DataError
         Naming them.
     """
-    if data.unit in data.target:
-        raise DataError(
-            f"The column of unit ids, {shown(data.unit)}, is the one with the labels; name the"
-            " column that says whose a record is with --unit."
-        )
     aside = {*data.aside, *schema.ignored}
     check = partial(
         check_columns, frame, schema.names, role=role, source=schema.source, aside=aside

@@ -111,15 +111,7 @@ def read_student_file(path: Path) -> StudentFile:
             f"The folder {str(folder)!r} holds no {STUDENT}; its README.txt says why. Labels alone"
             " have none."
         )
-    columns = file.parent / SCHEMA
-    found = StudentFile(load_student(file), Schema.read(columns))
-    width = found.model.n_features_in_
-    if width != len(found.schema.feature_names):
-        raise DataError(
-            f"The schema {str(columns)!r} encodes {len(found.schema.feature_names)} columns and the"
-            f" student reads {width}; put the schema.json of the same release there."
-        )
-    return found
+    return StudentFile(load_student(file), Schema.read(file.parent / SCHEMA))
 
 
 ROLE = "labelled file"
@@ -387,7 +379,9 @@ def run_predict(
             cells.add(frame, encoding.odd)
             if not first:
                 # the first rows speak for the rest, and a person sees it before the table ends
-                _note_surplus(found, frame, watch)
+                known = {*found.schema.names, *found.schema.ignored}
+                if surplus := [name for name in frame.columns if name not in known]:
+                    watch.note(f"Not read by the student: {name_columns(surplus)}.", private=False)
                 _settle_first_rows(found, cells, watch)
             write(_predicted(found.model, encoding.matrix, first))
     note_odd_cells(found.schema, cells, watch, role=PREDICTED, private=False)
@@ -400,14 +394,6 @@ def _check_place(out: Path, overwrite: bool) -> None:
     check_outside_of_runs(out.parent)
     if out.is_symlink() or (out.exists() and not (overwrite and out.is_file())):
         raise DataError(f"{str(out)!r} exists; give another name, or add --overwrite to a file.")
-
-
-def _note_surplus(found: StudentFile, frame: pd.DataFrame, watch: Watch) -> None:
-    known = {*found.schema.names, *found.schema.ignored}
-    surplus = sum(name not in known for name in frame.columns)
-    if surplus:
-        noun = "column is" if surplus == 1 else "columns are"
-        watch.note(f"{surplus} {noun} not read by the student.", private=False)
 
 
 def _settle_first_rows(found: StudentFile, cells: TableCells, watch: Watch) -> None:
@@ -437,14 +423,9 @@ def _predicted(model: Any, X: FloatArray, first: int) -> pd.DataFrame:
     if labels.ndim == 2 and names is not None:
         names = list(map(str, names))
         found[[f"label[{name}]" for name in names]] = labels
-    elif labels.ndim == 1:
+    else:
         names = getattr(model, "classes_", None)
         found["prediction" if names is None else "label"] = labels
-    else:
-        raise DataError(
-            f"The student predicts {labels.shape[-1]} labels for each row, and a table of"
-            " predictions has one; use it in Python."
-        )
     if names is not None and hasattr(model, "predict_proba"):
         shares = np.asarray(model.predict_proba(X), dtype=np.float64)
         found[[f"probability[{name}]" for name in np.asarray(names).tolist()]] = shares
@@ -457,19 +438,10 @@ def _block_writer(out: Path | None) -> Iterator[Callable[[pd.DataFrame], None]]:
     output."""
     if out is None:
         yield partial(_write_csv, sys.stdout)
-        return
-    problem = ""
-    try:
+    else:
         with draft_file(out) as (file, draft):
             yield partial(_write_csv, file)
             put_in_place(file, draft, out)
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-    # outside of the handler, so that the message appears without the library's own
-    if problem:
-        raise DataError(
-            f"The predictions cannot be written to {str(out)!r}: {problem}; nothing was left there."
-        )
 
 
 def _write_csv(file: Any, block: pd.DataFrame) -> None:

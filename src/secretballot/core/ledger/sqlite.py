@@ -231,6 +231,11 @@ class SqliteStore:
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         # before it is opened: if the file is replaced meanwhile, the next use sees it
+        if self._path is not None and not self._path.exists():
+            raise LedgerError(
+                f"There is no ledger at {self._path}; give the right path, or restore it from a"
+                " copy."
+            )
         found = None if self._path is None else self._path.stat()
         file = found and (found.st_dev, found.st_ino)
         connection = self._resting.take(lambda mark: mark == file)
