@@ -79,7 +79,6 @@ NOTED = 0.1
 #: So often may the public table's own share be exceeded: where many values are rare, some of them
 #: are nowhere in the encoding of the public table either.
 OF_PUBLIC = 2
-_TOLD_OF = 2  # columns; of more the sentence would be too long
 
 
 @dataclass(frozen=True)
@@ -220,11 +219,9 @@ def settle_cells(
     if private:
         note_odd_cells(schema, found, watch, role=role, private=True)
     if stopping:
-        listed = "; ".join(f"column {shown(one.name)}, {one.words}" for one in stopping[:_TOLD_OF])
-        rest = name_columns([one.name for one in stopping[_TOLD_OF:]])
-        more = f"; likewise {rest}" if len(stopping) > _TOLD_OF else ""
+        listed = "; ".join(f"column {shown(one.name)}, {one.words}" for one in stopping)
         raise DataError(
-            f"The {role} does not fit ({listed}{more}); write cells alike in all files, add public"
+            f"The {role} does not fit ({listed}); write cells alike in all files, add public"
             " points that have them, declare the column with --schema, leave it out with --drop, or"
             " go on with --set accept_unseen=COLUMN."
         )
@@ -274,12 +271,8 @@ def check_labelled_columns(
 
 
 def percent(share: float) -> str:
-    """Return a share in words that never round something to nothing, nor most to all."""
-    if 0 < share < 0.001:
-        return "< 0.1 %"
-    if 0.999 < share < 1:
-        return "> 99.9 %"
-    return f"{100 * share:.1f} %".replace(".0 %", " %")
+    """Return a share in words."""
+    return f"{100 * share:.3g} %"
 
 
 def _misfit_words(column: Column, source: str) -> str:
