@@ -67,7 +67,7 @@ def test_errors_are_those_of_a_session(place: Place, line_to: Any) -> None:
     assert refused.value.status == 401
     with pytest.raises(ParameterError, match="nothing"):
         sb.connect(URL, place.token(), dataset="nothing")
-    with pytest.raises(ParameterError, match="sparse"):
+    with pytest.raises(ServiceError, match="no such session"):
         sb.connect(URL, place.token(), session="nothing")
     for url in ("service", "ftp://service", ""):
         with pytest.raises(ParameterError):

@@ -62,14 +62,15 @@ def _commands(out: Path) -> dict[str, list[str]]:
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise DataError(f"{str(out)!r} exists; give a new folder, or remove it.")
-    files = write_clinic(out)
-    tables, study = [str(files.private), str(files.public)], str(out / "study")
-    target = ["--target", files.target, "--classes", ",".join(map(str, files.classes))]
+    write_clinic(out)
+    private, public, test = (str(out / f"{name}.csv") for name in ("private", "public", "test"))
+    tables, study = [private, public], str(out / "study")
+    target = ["--target", "readmitted", "--classes", "no,yes"]
     price = ["--epsilon", "1", "--delta", "1e-6", "--total", "4,1e-5"]
-    measured, predicted = ["--evaluate", str(files.test)], str(out / "predictions.csv")
+    measured, predicted = ["--evaluate", test], str(out / "predictions.csv")
     return {
         "check": ["check", *tables, *target],
         "learn": ["learn", *tables, *target, *price, *measured, "--out", study],
         "verify": ["verify", study, "--independent"],
-        "predict": ["predict", study, str(files.test), "--out", predicted, "--overwrite"],
+        "predict": ["predict", study, test, "--out", predicted, "--overwrite"],
     }

@@ -30,7 +30,6 @@ from secretballot.drafts import make_folder, try_lock, write_file
 from secretballot.exceptions import DataError, LedgerError, Parameter, ParameterError
 from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.training.account import refuse_beyond
-from secretballot.publishing.place import damaged_file
 from secretballot.runs.questions import Caution, Watch
 from secretballot.runs.spec import OWN, RunSpec
 from secretballot.vault import is_other_ledger, keep_in_step, make_vault, read_secret, write_secret
@@ -134,9 +133,6 @@ class RunFolder:
         not say which.
     resumed : bool
         Whether an interrupted run is taken up.
-    damaged : str
-        Name of a file of its release that is missing or not the one that was released, as after a
-        power cut; then the run counts as interrupted. Empty where there is none.
     finished : bool
         Whether this very run is complete already; there is nothing to enter then.
 
@@ -144,7 +140,7 @@ class RunFolder:
     ------
     DataError
         If the folder holds another run, something else, or is in use, or lies in the vault or the
-        release of a run; or its release is damaged and holds what this run did not write.
+        release of a run.
     """
 
     def __init__(self, root: str | os.PathLike[str], description: Mapping[str, Any]) -> None:
@@ -205,9 +201,7 @@ class RunFolder:
         """Take up the interrupted run in this folder, or be a new one, or a finished one."""
         stored = self._stored_run()
         # of another run it would have been refused
-        released = stored is not None and os.path.lexists(self.release)
-        self.damaged = damaged_file(self.release) if released else ""
-        self.finished = released and not self.damaged
+        self.finished = stored is not None and os.path.lexists(self.release)
         self.resumed = stored is not None and not self.finished
         self.request = stored.request if stored else new_request(self._description)
         account = stored.account if stored else None
@@ -506,27 +500,15 @@ def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch) -> None:
     Raises
     ------
     LedgerError
-        If the ledger is older than what the vault of the run has seen of it, does not hold what a
-        damaged release was made of, or a release of the run was forfeited.
+        If the ledger is older than what the vault of the run has seen of it, or a release of the
+        run was forfeited.
     """
-    if folder.resumed and not folder.damaged:
+    if folder.resumed:
         watch.note(
             "An interrupted run is taken up: what was learnt and paid for is kept.", private=False
         )
     keep_in_step(folder.vault, ledger)
     folder.pays_from(ledger)
-    if folder.damaged:
-        damage = f"The release {str(folder.release)!r} is damaged ({folder.damaged})"
-        entry = ledger.entry(folder.request)
-        if entry is None or entry.state != "committed":
-            raise LedgerError(
-                f"{damage}, and the ledger does not hold the answer that it was made of; restore"
-                " the newest copy of the ledger and repeat the command. Nothing was spent."
-            )
-        watch.note(
-            f"{damage}, so it is made again from what was paid for; nothing is spent.",
-            private=False,
-        )
     # an estimate comes first, and without it nothing can go on
     for request in (folder.request, EstimatedSize.request_of(folder.request)):
         entry = ledger.entry(request)

@@ -13,6 +13,7 @@ from typing import Any
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.data.schema import Schema
 from secretballot.data.stored import forget_table
+from secretballot.exceptions import CertificateError
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish
 from secretballot.released import ReleasedLabels
@@ -135,9 +136,7 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
         write_secret(folder.vault / SPEC_FILE, spec.to_toml(absolute=True).encode())
         watch.step(method.step)
         fitted = method.fit(inputs, folder, ledger, watch)
-        made = publish(
-            folder.release, _job(method, inputs, fitted), damaged=folder.damaged, say=watch.step
-        )
+        made = publish(folder.release, _job(method, inputs, fitted), say=watch.step)
         forget_table(folder.vault)
     metrics = _measured(folder, inputs, watch)
     resumed = folder.resumed
@@ -223,8 +222,14 @@ def _outcome_again(spec: RunSpec, folder: RunFolder) -> Outcome:
     CertificateError
         If the release is damaged.
     """
-    # the file is as anybody may have changed it since, so it is checked like a stranger's
-    certificate = verified_certificate(folder.root)
+    # the files are as anybody may have changed them since, so they are checked like a stranger's
+    try:
+        certificate = verified_certificate(folder.root)
+    except CertificateError as error:
+        raise CertificateError(
+            f"The release {str(folder.release)!r} is damaged ({error}); move it elsewhere and"
+            " repeat the command, which makes it again from what was paid for. Nothing was spent."
+        ) from None
     # a crash may have come between the release and this
     forget_table(folder.vault)
     metrics, table = None, spec.output.evaluate
