@@ -295,6 +295,8 @@ _SPELLINGS = (
 )
 #: Share of the private targets below which the run asks whether this is the column, or the bounds.
 _FEW = 0.5
+#: Kinds of dates whose order of day and month the cells leave open.
+_DATES = ("day-first", "month-first")
 _RAW_ROWS = 1000  # public rows by which the student's ONNX file is checked
 
 Found = TypeVar("Found")
@@ -717,6 +719,8 @@ def schema_of(
     else:
         schema = Schema.read(data.schema_file, public=frame, ignore=data.aside)
         check_columns(frame, schema.names, role=role, source="the schema", aside=schema.ignored)
+    if data.columns is not None:
+        schema = _with_kinds(schema, data.columns, frame)
     # Public reasons about a public file, so the notes may be published.
     for name, reason in schema.ignored.items():
         watch.note(f"Column {name!r} is no feature: {reason}.", private=False)
@@ -725,6 +729,28 @@ def schema_of(
             reason = schema.reasons[column.name]
             watch.note(f"Column {column.name!r} holds {column.holds}: {reason}.", private=False)
     return schema, frame
+
+
+def _with_kinds(schema: Schema, kinds: Mapping[str, Any], frame: pd.DataFrame) -> Schema:
+    """Return a schema whose columns of these names are of declared kinds; none of them is an id."""
+    missing = [name for name in kinds if name not in frame.columns]
+    if missing:
+        raise DataError(
+            f"The public file has no {name_columns(missing)}, of which a kind is declared; spell"
+            " columns as the file does."
+        )
+    columns = {
+        name: {"kind": "date", "format": kind} if kind in _DATES else kind
+        for name, kind in kinds.items()
+    }
+    own = Schema.from_json({"columns": columns}, public=frame[[*kinds]]).columns
+    declared = {one.name: one for one in own}
+    return replace(
+        schema,
+        columns=tuple(declared.get(one.name, one) for one in schema.columns),
+        identifiers=tuple(name for name in schema.identifiers if name not in kinds),
+        doubtful=tuple(name for name in schema.doubtful if name not in kinds),
+    )
 
 
 def targets_of(
