@@ -322,16 +322,9 @@ class Method:
     def learner_with(self, **own: Any) -> Learner:
         """Return a learner whose parameters are the settings of their names, but for its own."""
         kind: Any = self.learners[self.kind]
-        given = {
-            **dict(self.settings),
-            "epsilon": self.price.epsilon,
-            "delta": self.price.delta,
-            "relation": self.spec.budget.relation,
-            **own,
-        }
-        model: Learner = kind(
-            **{one.name: given[one.name] for one in fields(kind) if one.name in given}
-        )
+        given = {**dict(self.settings), **dict(self.spec.budget), **own}
+        taken = {one.name: given[one.name] for one in fields(kind) if one.name in given}
+        model: Learner = kind(**taken)
         return model
 
     def source(self, model: Learner) -> Any:
