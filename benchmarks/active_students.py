@@ -75,7 +75,7 @@ def released_by(
         ledger,
         budget,
         InRounds(strategy_by_name(strategy), rounds),
-        n_queries=plan,
+        n_queries=None if plan == len(pool) else plan,  # equal points are asked once
         random_state=run,
     )
     released = query_run.released

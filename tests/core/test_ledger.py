@@ -319,11 +319,9 @@ def test_copies_are_the_same_account(ledger: Ledger) -> None:
         def __init__(self, ledger: Ledger) -> None:
             self.ledger = ledger
 
-    for number, other in enumerate(
-        [copy.copy(ledger), copy.deepcopy(ledger), clone(Estimator(ledger)).ledger]
-    ):
+    for number, other in enumerate([copy.deepcopy(ledger), clone(Estimator(ledger)).ledger]):
         buy(other, str(number))
-    assert ledger.spent().epsilon == 0.75
+    assert ledger.spent().epsilon == 0.5
 
 
 def test_pickled_handle_carries_path_and_name_and_opens_when_used(path: Path) -> None:
@@ -354,7 +352,7 @@ def test_a_ledger_is_at_its_place_alone(ledgers: Ledgers) -> None:
     assert not Ledger.exists(place)
     with pytest.raises(LedgerError, match="There is no ledger at"):
         Ledger(place, dataset="registry")
-    with pytest.raises(LedgerError, match=r"There is no ledger at|is not there"):
+    with pytest.raises(LedgerError, match=r"There is no ledger at|does not exist"):
         Ledger.open_existing(place)
     assert not Ledger.exists(place)
     Ledger(place, dataset="registry", budget=BUDGET)

@@ -167,20 +167,11 @@ def _is_header(cells: list[str], kind: str, classes: list[Any] | None) -> bool:
         Naming columns by number: a cell of the first line may be a vote.
     """
     odd = [place + 1 for place, cell in enumerate(cells) if not _may_be_data(cell, kind, classes)]
-    if len(cells) == 1:
-        raise DataError(
-            "the file has one column, so that a single cell decides whether its first line is a"
-            " header; say so by ",
-            Argument("header", "yes"),
-            " or ",
-            Argument("header", "no"),
-            ".",
-        )
     # one changed cell must not decide whether a row counts: mixed evidence is refused
-    if odd and len(odd) < len(cells):
+    if len(cells) == 1 or 0 < len(odd) < len(cells):
         raise DataError(
-            f"the first line of the file is neither header nor data: {_named_columns(odd)} cannot"
-            f" be {kind} and others can; correct it, or say which it is by ",
+            "whether the first line of the file is a header depends on a few cells"
+            f" ({_named_columns(odd)} cannot be {kind}); correct it, or say which it is by ",
             Argument("header", "yes"),
             " or ",
             Argument("header", "no"),
