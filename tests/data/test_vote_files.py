@@ -122,6 +122,8 @@ def _pickled_objects():
         ("flat.npy", _npy_claiming((10,))),
         ("records.npy", _npy_claiming((2, 2), [("a", "<i8")])),
         ("complex.npy", _npy_claiming((2, 2), "<c16")),
+        ("letters.npy", _npy_claiming((2, 2), "<U5").replace(bytes(80), b"\xff" * 80)),
+        ("nothing.npy", _npy_claiming((2, 2), "<U0")),
         ("objects.npy", _pickled_objects()),
         ("archive.npy", _npz()),
         ("cut.npy", b"\x93NUMPY\x01\x00"),
@@ -223,7 +225,7 @@ def test_one_cell_of_votes_changes_no_other_reading(tmp_path, classes, header, t
 def test_one_column_of_votes_needs_to_be_told_of_its_header(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("0\n1\n")
-    with pytest.raises(DataError, match="a single cell decides"):
+    with pytest.raises(DataError, match="depends on a few cells"):
         read_votes(path, classes=[0, 1], kind="votes")
 
 

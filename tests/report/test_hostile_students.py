@@ -226,7 +226,7 @@ def mutated(content: bytes, coins: random.Random) -> bytes:
             tensor = coins.choice(model.graph.initializer)
             tensor.dims[:] = [coins.choice(NUMBERS) for _ in tensor.dims]
         elif kind < 0.8 and node.input:
-            others = [name for one in model.graph.node for name in one.output]
+            others = ["nothing", *(name for one in model.graph.node for name in one.output)]
             node.input[coins.randrange(len(node.input))] = coins.choice(others)
         else:
             node.op_type = coins.choice(model.graph.node).op_type

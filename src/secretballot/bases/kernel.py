@@ -135,7 +135,8 @@ class KernelBasis(VectorBasis):
     def _near_public(self, numbers: FloatArray) -> BoolArray:
         # ranks end where the public points do, so a number beyond all of them is not covered either
         least = self._squared_distances(self._rounded_points(numbers)).min(axis=1)
-        return self._within_ranges(numbers) & (least <= self._farthest)
+        covered: BoolArray = self._within_ranges(numbers) & (least <= self._farthest)
+        return covered
 
     def _check_settings(self) -> None:
         check_count("n_landmarks", self.n_landmarks)

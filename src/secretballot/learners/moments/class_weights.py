@@ -5,7 +5,7 @@ right 99 times in 100. Weights of classes move its decisions after the release; 
 post-processing, and costs nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +62,7 @@ class ClassWeights:
         return 1 / (len(shares) * shares)
 
 
-def checked_weights(weight: object, classes: tuple[Any, ...]) -> ClassWeights | None:
+def checked_weights(weight: object, classes: Sequence[Any]) -> ClassWeights | None:
     """Return how decisions count classes; None where all count alike.
 
     Raises

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import betainc
 
 from secretballot._validation import shown
@@ -22,7 +21,7 @@ from secretballot.exceptions import DataError
 from secretballot.foreign_code import result_of
 from secretballot.learners.training.inputs import n_columns
 from secretballot.teachers.records import unit_numbers
-from secretballot.teachers.rows import block_bounds, n_rows, row_block
+from secretballot.teachers.rows import block_bounds, is_sparse, n_rows, row_block
 
 Hashes = NDArray[np.uint64]
 
@@ -261,9 +260,19 @@ def _row_hashes(X: Any) -> Hashes:
     blocks = [_none()]
     for start, stop in block_bounds(n_rows(X), size):
         rows = row_block(X, start, stop)
-        if sparse.issparse(rows):
-            rows = rows.toarray()
-        if not hasattr(rows, "iloc"):
-            rows = pd.DataFrame(rows + 0.0 if rows.dtype.kind == "f" else rows)  # 0.0 is -0.0
-        blocks.append(pd.util.hash_pandas_object(rows, index=False).to_numpy())
+        rows = _alike(rows.toarray() if is_sparse(rows) else rows)
+        blocks.append(np.asarray(pd.util.hash_pandas_object(rows, index=False), dtype=np.uint64))
     return np.concatenate(blocks)
+
+
+def _alike(rows: Any) -> pd.DataFrame:
+    """Return rows in which equal numbers are equal bits, of whatever kind a file made them."""
+    frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows)
+    return pd.DataFrame(
+        {
+            place: column.to_numpy(np.float64, na_value=np.nan) + 0.0  # -0.0 is 0.0
+            if pd.api.types.is_numeric_dtype(column.dtype)
+            else column
+            for place, (_, column) in enumerate(frame.items())
+        }
+    )

@@ -4,6 +4,7 @@ onnxruntime executes no code of a file, but it computes what a file says: so ope
 students alone, without loops, files beside or operators of others, and sizes are bounded.
 """
 
+import copy
 import json
 import math
 import re
@@ -376,8 +377,15 @@ def _check_tensor(tensor: Any) -> None:
 def _widths(model: Any) -> dict[str, int]:
     """Return how many numbers each value has for one row: the product of all dimensions that are
     known, of which one may be that of the rows."""
+    known = copy.deepcopy(model)
     try:
-        graph = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True).graph
+        onnx.checker.check_model(model)
+        for node in known.graph.node:
+            # the library's inference ends the process where this operator's input has no type
+            if node.op_type == "LabelEncoder":
+                cast = helper.make_node("Cast", node.input, node.output, to=TensorProto.INT64)
+                node.CopyFrom(cast)
+        graph = onnx.shape_inference.infer_shapes(known, strict_mode=True).graph
     except Exception:  # of the library, which have no common type
         raise DataError("its shapes do not fit") from None
     widths: dict[str, int] = {}
