@@ -135,8 +135,8 @@ def test_lists_of_words_may_quote_commas() -> None:
 
 def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path: Path) -> None:
     assert refusal(epsilom=1) == "There is no setting 'epsilom' (did you mean epsilon?)."
-    assert refusal(teachers=3, colour=1) == (
-        "There is no setting 'teachers' (did you mean n_teachers?) and no setting 'colour';"
+    assert refusal(teachers=3, hue=1) == (
+        "There is no setting 'teachers' (did you mean n_teachers?) and no setting 'hue';"
         " secretballot learn --help-all lists them."
     )
     misplaced = file(tmp_path, "[budget]\nn_teachers = 3\nn_querys = 4\n")

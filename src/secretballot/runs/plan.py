@@ -542,11 +542,6 @@ def _plan_without_votes(task: Task, index: IntArray, seed: int) -> Plan:
     """Return a plan of record moments alone, whose forecast is still to come; `index` are the
     classes of a stand-in, of shape (n_rows,)."""
     student_by_name(task.student)
-    if not task.delta > 0:
-        raise ParameterError(
-            Parameter("delta"),
-            " is 0, and the noise of record moments needs more; give one, such as 1e-6.",
-        )
     assumptions = (
         "One record is one unit, under add-remove.",
         "Private records and public points are distributed like the rows of the stand-in of each"

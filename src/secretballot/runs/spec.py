@@ -100,6 +100,14 @@ def _weights(value: Any) -> Any:
     return weights
 
 
+def _kinds(value: Any) -> Any:
+    """Return kinds by column, as ``note:text,admitted:day-first`` or a mapping gives them."""
+    if not isinstance(value, str):
+        return value
+    pairs = (word.rpartition(":") for word in words_of(value))
+    return {name: kind for name, _, kind in pairs}
+
+
 def _place(value: Any) -> Any:
     if not isinstance(value, str | os.PathLike):
         raise ValueError(f" is {shown(value)}; it must be a path, or a URL.")
@@ -240,6 +248,8 @@ class DataSpec(Part):
         Columns to ignore.
     schema
         Column types, as `plan` writes them; by default those of PUBLIC.
+    columns
+        Kinds of columns that PUBLIC does not show, such as note:text, admitted:day-first.
     accept_unseen
         Columns to go on with though most of their cells do not fit the public ones.
     n_records
@@ -254,6 +264,7 @@ class DataSpec(Part):
     unit: str | None = setting(None, "COL", DATA)
     drop: Words = setting((), "A,B", DATA)
     schema_file: LocalPath | None = setting(None, "FILE", DATA, mark="place", alias="schema")
+    columns: Annotated[dict[str, Any], BeforeValidator(_kinds)] | None = setting(None, "COL:KIND")
     accept_unseen: Words = setting((), "A,B", mark="execution")
     n_records: Count | None = setting(None, "N")
 

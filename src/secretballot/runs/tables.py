@@ -79,7 +79,6 @@ NOTED = 0.1
 #: So often may the public table's own share be exceeded: where many values are rare, some of them
 #: are nowhere in the encoding of the public table either.
 OF_PUBLIC = 2
-_TOLD_OF = 2  # columns; of more the sentence would be too long
 
 
 @dataclass(frozen=True)
@@ -220,11 +219,9 @@ def settle_cells(
     if private:
         note_odd_cells(schema, found, watch, role=role, private=True)
     if stopping:
-        listed = "; ".join(f"column {shown(one.name)}, {one.words}" for one in stopping[:_TOLD_OF])
-        rest = name_columns([one.name for one in stopping[_TOLD_OF:]])
-        more = f"; likewise {rest}" if len(stopping) > _TOLD_OF else ""
+        listed = "; ".join(f"column {shown(one.name)}, {one.words}" for one in stopping)
         raise DataError(
-            f"The {role} does not fit ({listed}{more}); write cells alike in all files, add public"
+            f"The {role} does not fit ({listed}); write cells alike in all files, add public"
             " points that have them, declare the column with --schema, leave it out with --drop, or"
             " go on with --set accept_unseen=COLUMN."
         )
@@ -274,12 +271,8 @@ def check_labelled_columns(
 
 
 def percent(share: float) -> str:
-    """Return a share in words that never round something to nothing, nor most to all."""
-    if 0 < share < 0.001:
-        return "< 0.1 %"
-    if 0.999 < share < 1:
-        return "> 99.9 %"
-    return f"{100 * share:.1f} %".replace(".0 %", " %")
+    """Return a share in words."""
+    return f"{100 * share:.3g} %"
 
 
 def _misfit_words(column: Column, source: str) -> str:
@@ -302,6 +295,8 @@ _SPELLINGS = (
 )
 #: Share of the private targets below which the run asks whether this is the column, or the bounds.
 _FEW = 0.5
+#: Kinds of dates whose order of day and month the cells leave open.
+_DATES = ("day-first", "month-first")
 _RAW_ROWS = 1000  # public rows by which the student's ONNX file is checked
 
 Found = TypeVar("Found")
@@ -724,6 +719,8 @@ def schema_of(
     else:
         schema = Schema.read(data.schema_file, public=frame, ignore=data.aside)
         check_columns(frame, schema.names, role=role, source="the schema", aside=schema.ignored)
+    if data.columns is not None:
+        schema = _with_kinds(schema, data.columns, frame)
     # Public reasons about a public file, so the notes may be published.
     for name, reason in schema.ignored.items():
         watch.note(f"Column {name!r} is no feature: {reason}.", private=False)
@@ -732,6 +729,28 @@ def schema_of(
             reason = schema.reasons[column.name]
             watch.note(f"Column {column.name!r} holds {column.holds}: {reason}.", private=False)
     return schema, frame
+
+
+def _with_kinds(schema: Schema, kinds: Mapping[str, Any], frame: pd.DataFrame) -> Schema:
+    """Return a schema whose columns of these names are of declared kinds; none of them is an id."""
+    missing = [name for name in kinds if name not in frame.columns]
+    if missing:
+        raise DataError(
+            f"The public file has no {name_columns(missing)}, of which a kind is declared; spell"
+            " columns as the file does."
+        )
+    columns = {
+        name: {"kind": "date", "format": kind} if kind in _DATES else kind
+        for name, kind in kinds.items()
+    }
+    own = Schema.from_json({"columns": columns}, public=frame[[*kinds]]).columns
+    declared = {one.name: one for one in own}
+    return replace(
+        schema,
+        columns=tuple(declared.get(one.name, one) for one in schema.columns),
+        identifiers=tuple(name for name in schema.identifiers if name not in kinds),
+        doubtful=tuple(name for name in schema.doubtful if name not in kinds),
+    )
 
 
 def targets_of(
