@@ -8,9 +8,6 @@ OUT    ?= demo-out/$(shell date +%Y%m%d-%H%M%S)
 FIGURES    ?= figures
 SEEDS      ?= 10
 FIRST_SEED ?= 0
-# For `make rates`: runs of every cell (100: the full grid), and where finished cells go.
-RUNS       ?= 30
-RATES      ?= build/noise-rates
 # For campaigns: a part of the inputs, kills and runs of each case.
 SCALE      ?= 1
 
@@ -31,7 +28,7 @@ PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 ROOMY := awk 'NR == 2 && $$4 > 8000000 { print "/dev/shm" }'
 export PYTEST_DEBUG_TEMPROOT ?= $(shell test -w /dev/shm && df -Pk /dev/shm | $(ROOMY))
 
-.PHONY: demo demo-service demo-service-sqlite test golden test-lowest check docs test-slow bench figures rates campaigns audit fuzz fuzz-service torture mutation verifier smoke clean
+.PHONY: demo demo-service demo-service-sqlite test golden test-lowest check docs test-slow bench figures campaigns audit fuzz fuzz-service torture mutation verifier smoke clean
 
 demo: $(VENV)/.ready
 	$(BIN)/secretballot demo --out $(OUT)
@@ -102,11 +99,6 @@ bench: $(VENV)/.ready
 # Figures 2 and 3 of Liu et al. 2021 on Adult, and a table beside reference figures.
 figures: $(VENV)/.ready
 	$(BIN)/python benchmarks/appendix_f.py $(SEEDS) $(FIGURES) $(FIRST_SEED)
-
-# Slopes under known noise beside the theorems'. Stopped, it goes on where it was.
-rates: $(VENV)/.ready
-	$(BIN)/python benchmarks/noise_rates.py $(RUNS) $(RATES)
-	$(BIN)/python benchmarks/noise_rates_figures.py $(RUNS) $(RATES)
 
 # Campaigns, of hours; stopped, each goes on where it was, and its table is in build/CAMPAIGN/report.txt. Attacks on whole
 # commands (docs/guides/auditing.md); hostile files for every parser; hostile requests to the service; kills, full disks, races,

@@ -190,7 +190,7 @@ from .runs.run import (
 from .runs.spec import (
     RunSpec as RunSpec,
 )
-from .runs.stored_records import (
+from .runs.tables import (
     store_table as store_table,
 )
 from .service.remote import (

@@ -16,7 +16,7 @@ from secretballot.data import reading as tables
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.report.student.load import load_student
-from secretballot.runs import predict as predicting
+from secretballot.runs import use as predicting
 
 HEAD = "age,ward,dose"
 

@@ -14,7 +14,7 @@ from secretballot.data.schema import Schema
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.training import shards as shards_module
-from secretballot.runs.stored_records import store_table
+from secretballot.runs.tables import store_table
 from secretballot.teachers.ensemble import TeacherEnsemble
 from sessions import in_rounds
 

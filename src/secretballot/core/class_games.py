@@ -156,7 +156,10 @@ def covering_laws(sigma: float) -> StepLaws | None:
         return None
     noise = Noise(sigma)
     edge, deep = math.ceil(FAR * sigma), math.ceil(DEEP * sigma)
-    if not _chance_beyond(noise, edge, deep) + LISTED_SLACK <= LEFT_OUT:
+    # of noises that count as revealed, in either direction: of one far below, of the first class
+    # far above and of the second, and of both below; under Q they are larger or smaller by one
+    one, two, both = noise.below(np.array([1 - edge, 2 - edge, 1 - deep])).tolist()
+    if not 2 * one + two + both**2 + LISTED_SLACK <= LEFT_OUT:
         return None
     orders = [tilt * sigma for tilt in TILTS]
     largest = _largest_moments(noise, orders)
@@ -165,14 +168,6 @@ def covering_laws(sigma: float) -> StepLaws | None:
         if _covers_lattice(mesh, noise, edge, deep):
             return mesh.laws()
     return None
-
-
-def _chance_beyond(noise: Noise, edge: int, deep: int) -> float:
-    """Return the probability of the noises that count as revealed, in either direction."""
-    # under Q a noise stands for one that is larger or smaller by one; of one far below, of the
-    # first class far above and of the second, and of both below
-    below = noise.below(np.array([1 - edge, 2 - edge, 1 - deep]))
-    return 2 * float(below[0]) + float(below[1]) + float(below[2]) ** 2
 
 
 def _ratio_moments(p: FloatArray, ratio: FloatArray, orders: list[float]) -> FloatArray:

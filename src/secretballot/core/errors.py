@@ -23,7 +23,6 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
 RELATIONS: tuple[Relation, ...] = get_args(Relation)
 COMPOSITIONS: tuple[Composition, ...] = get_args(Composition)
 
-LARGEST_INTEGER = 2**53
 LONGEST_SHOWN = 60  # characters of a string in a message
 LONGEST_LINE = 500  # characters of a message
 LONGEST_NAME = 200  # characters of a name
@@ -262,12 +261,6 @@ def _value_description(value: object) -> str:
     if isinstance(value, Sized):
         return f"{with_article(kind)} of length {len(value)}"
     return with_article(kind)
-
-
-def shown_kind(value: object) -> str:
-    """Return how a message names the type of something that was given, with its article."""
-    name = type(value).__name__
-    return with_article(name if name.isprintable() and len(name) <= LONGEST_SHOWN else "object")
 
 
 def _short_repr(value: Any) -> str:

@@ -50,7 +50,6 @@ NEAR = 3.0  # standard deviations within which corners are dense
 REACH = 9.0  # standard deviations of the total loss that the grid covers; the rest is a failure
 OVERHEAD = 50  # multiplications that handling one grid point once costs as much as
 MAX_NUMBERS = 5e7  # corners and window, times grid points; prices depend on this limit
-MOST_POINTS = 100_000  # of a grid; beyond, one label costs so much that a game bounds nothing
 BLOCKS = (1024, 512, 256, 128, 64, 32)  # labels
 # multiplications that the game of one block may take, about a second; that of all labels may take
 # more, as blocks cost a little
@@ -384,23 +383,22 @@ def game_work(chances: Chances, labels: int) -> float:
     Infinite where none is played: it would fill the memory, floats end, or it bounds nothing.
     """
     if isinstance(chances, TableChances):
-        pairs, step = table_corners(chances), _step_of(chances)
-        if not step >= LEAST_DEVIATION:
+        if not _step_of(chances) >= LEAST_DEVIATION:
             return math.inf
-        n, moved = float(len(pairs.p)), float(pairs.log_ratio.max() - pairs.log_ratio.min())
+        pairs = table_corners(chances)
+        n, moved = float(len(pairs.p)), float(np.ptp(pairs.log_ratio))
     else:
-        sigma, teachers = chances.sigma, chances.n_teachers
+        sigma, half = chances.sigma, (chances.n_teachers or math.inf) / 2
         if not MIN_SIGMA <= sigma <= MAX_SIGMA:
             return math.inf
-        far = min(FAR, math.inf if teachers is None else teachers / 2 / sigma)
-        near, step = min(far, NEAR), _step_of(chances)
+        far = min(FAR, half / sigma)
+        near = min(far, NEAR)
         n = min(2 * far * sigma, 2 * DENSITY * (near + (far - near) / 4)) + 2
         # a vote at distance z changes the log ratio by about (z + 1.3) / sigma at most
         moved = (2 * far + 2.6) / sigma
-    grid = Grid.of_step(step, labels)
+    grid = Grid.of_step(_step_of(chances), labels)
     width = min(2.0 * grid.size, moved / grid.h + 2)
-    fits = grid.above <= MOST_POINTS and grid.size * (n + width) <= MAX_NUMBERS
-    if not (fits and grid.above * grid.h <= LONGEST_GRID):
+    if not (grid.size * (n + width) <= MAX_NUMBERS and grid.above * grid.h <= LONGEST_GRID):
         return math.inf
     # of a wide window only what some corner reads is copied
     return labels * grid.size * (5 * n + min(width, 4.0 * n) + OVERHEAD)

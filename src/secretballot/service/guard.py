@@ -30,7 +30,6 @@ _HEADERS = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 )
-_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Meters:
@@ -102,8 +101,7 @@ class Guard:
             if not status:
                 await response(scope, receive, send_on)
         finally:
-            # an address that nobody serves, and a method that nobody knows, may be anything
+            # an address that nobody serves may be anything; of methods the server knows few
             route = getattr(scope.get("route"), "path", "none")
-            method = scope["method"] if scope["method"] in _METHODS else "other"
-            seconds = self._service.meters.seconds.labels(method, route, str(status))
+            seconds = self._service.meters.seconds.labels(scope["method"], route, str(status))
             seconds.observe(time.monotonic() - began)

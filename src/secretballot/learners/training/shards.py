@@ -4,7 +4,6 @@ teachers to their shards."""
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 
 from secretballot._typing import IntArray, UnsignedArray
@@ -267,15 +266,6 @@ def _kept_entropy(vault: Path | None, name: str, size: int) -> bytes:
         stored = entropy_bytes(size)
         write_secret(vault / name, stored)
     return stored
-
-
-def learner_identity(learner: Any) -> str:
-    """Return a digest of an unfitted learner with its settings, the same in every process."""
-    try:
-        return str(joblib.hash(learner, hash_name="sha1"))
-    except Exception:
-        # a learner that cannot be pickled cannot be kept either; its settings must do
-        return repr(learner)
 
 
 def fresh_key() -> bytes:
