@@ -130,7 +130,7 @@ from .learners.pate.rounds import (
 from .learners.pate.rounds import (
     label_actively as label_actively,
 )
-from .learners.record_votes.classifier import (
+from .learners.record_votes import (
     RecordVotesClassifier as RecordVotesClassifier,
 )
 from .learners.selection import (

@@ -16,8 +16,6 @@ import pytest
 
 from ledger_backends import DatabaseLedgers
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-
 VICTIM = Path(__file__).with_name("ledger_victim.py")
 
 

@@ -115,12 +115,6 @@ def test_link_and_target_are_one_account(path: Path) -> None:
     assert Ledger.open_existing(path).spent().epsilon == 0.4
 
 
-def test_empty_file_is_damage_not_a_fresh_start(tmp_path: Path) -> None:
-    (tmp_path / "ledger.sqlite").touch()
-    assert "cannot be reached, read or written" in refusal(tmp_path / "ledger.sqlite")
-    assert (tmp_path / "ledger.sqlite").stat().st_size == 0
-
-
 def test_lost_ledger_is_not_replaced_by_a_fresh_one(path: Path) -> None:
     path.unlink()
     with pytest.raises(
@@ -161,19 +155,14 @@ def test_creation_leaves_the_ledger_that_another_process_made_meanwhile(
 
 @pytest.mark.parametrize(
     "content",
-    [b"hello, this is text", bytes(range(256)) * 80, b"SQLite format 3\0" + b"\xff" * 9000],
-    ids=["text", "binary", "header"],
+    [b"", b"hello, this is text", bytes(range(256)) * 80, b"SQLite format 3\0" + b"\xff" * 9000],
+    ids=["empty", "text", "binary", "header"],
 )
 def test_other_files_are_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
     place = tmp_path / "ledger.sqlite"
     place.write_bytes(content)
     assert "cannot be reached, read or written" in refusal(place)
     assert place.read_bytes() == content
-
-
-def test_sqlite_file_of_another_program_is_refused(tmp_path: Path) -> None:
-    run_sql(tmp_path / "other.sqlite", "CREATE TABLE account (dataset)")
-    assert "cannot be reached, read or written" in refusal(tmp_path / "other.sqlite")
 
 
 @pytest.mark.parametrize("version", [VERSION + 1, VERSION - 1, 0])

@@ -130,10 +130,12 @@ def test_a_second_stream_is_added_to_the_dataset_by_hand(folder: Path) -> None:
     assert key
 
 
-def test_a_service_answers_classes(folder: Path) -> None:
-    words = ["serve", "prepare", "private.csv", "public.csv", "--target", "dose", "--bounds", "0,1"]
+@pytest.mark.parametrize("target", [["dose", "--bounds", "0,1"], ["ill,ward"]])
+def test_a_service_answers_classes(folder: Path, target: list[str]) -> None:
+    words = ["serve", "prepare", "private.csv", "public.csv", "--target", *target]
     refused = CliRunner().invoke(
         app, [*words, "--epsilon", "1", "--delta", "1e-6", "--n-queries", "40"]
     )
     assert refused.exit_code == 2
     assert "method is stream, which learns classes" in refused.stderr
+    assert "name one column of classes." in refused.stderr

@@ -561,14 +561,13 @@ class _Request:
                 f"Request {self.request!r} was forfeited and stays spent; ask under another key,"
                 " which is a new charge."
             )
-        promised = (self.budget.epsilon, self.budget.delta)
         other = [name for name in self.terms if entry.terms.get(name) != self.terms[name]]
         # who reserves by hand may have paid for less
         other += ["events"] * (entry.events != (self.event,))
-        if other or (entry.epsilon, entry.delta) != promised:
-            what = (other or ["budget"])[0]
+        other += ["budget"] * (self.budget != PrivacyBudget(entry.epsilon, entry.delta))
+        if other:
             raise ParameterError(
-                f"Request {self.request!r} was begun with other terms ({what}); go on with the"
+                f"Request {self.request!r} was begun with other terms ({other[0]}); go on with the"
                 " same, or ask under another key, which is a new charge. Nothing was spent."
             )
         return entry

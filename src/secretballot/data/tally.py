@@ -246,7 +246,7 @@ def votes_of_teachers(
     3
     """
     values = check_classes(classes)
-    counts = count_votes(blocks_of(_vote_table(votes, "votes")), values)
+    counts = count_votes(blocks_of(vote_table(votes, "votes")), values)
     return Votes.of_teachers(counts, guarantee_of(unit, relation), classes=values)
 
 
@@ -286,7 +286,7 @@ def votes_of_counts(
     >>> votes.shape.n_teachers, votes.classes, votes.take([1]).shape.n_queries
     (100, ('no', 'yes'), 1)
     """
-    table = _vote_table(counts, "counts")
+    table = vote_table(counts, "counts")
     values = check_classes(range(table.shape[1]) if classes is None else classes)
     checked = check_counts(blocks_of(table), len(values), n_teachers)
     return Votes.of_teachers(checked, guarantee_of(unit, relation), classes=values)
@@ -333,7 +333,14 @@ def guarantee_of(unit: object, relation: object) -> Guarantee:
     return Guarantee(unit=of, relation=relation)
 
 
-def _vote_table(values: Any, name: str) -> npt.NDArray[Any]:
+def vote_table(values: Any, name: str) -> npt.NDArray[Any]:
+    """Return votes or counts as a table of two dimensions.
+
+    Raises
+    ------
+    DataError
+        If they are none; `name` is what they are called.
+    """
     if isinstance(values, np.ma.MaskedArray):
         raise DataError(name_part(name), " are a masked array; fill or drop what is masked.")
     table = values if isinstance(values, np.ndarray) else None

@@ -23,6 +23,7 @@ from secretballot.data.tally import (
     check_counts,
     count_votes,
     guarantee_of,
+    vote_table,
 )
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 
@@ -104,11 +105,7 @@ def _npy_blocks(path: Place) -> Iterator[Block]:
     # a memory map checks the header's claim against the file's size and never unpickles
     opened = partial(np.lib.format.open_memmap, file.path, mode="r")
     table: AnyArray = attempt(opened, lambda error: why)
-    if table.ndim != 2 or not len(table):
-        raise DataError(
-            f"{where} has the shape {table.shape}; give one row per query and two dimensions."
-        )
-    for block in blocks_of(table):
+    for block in blocks_of(vote_table(table, "votes")):
         if block.dtype.kind == "U":
             # numpy takes any four bytes for a character, Python does not
             marks = np.frombuffer(block.tobytes(), f"{block.dtype.byteorder}u4")

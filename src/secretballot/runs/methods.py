@@ -65,7 +65,7 @@ from secretballot.runs.questions import (
     settle_questions,
     warnings_dropped,
 )
-from secretballot.runs.spec import CHOICE, MOMENTS, PATE, RECORD_VOTES, VOTES, RunSpec
+from secretballot.runs.spec import CHOICE, MOMENTS, PATE, RECORD_VOTES, STREAM, VOTES, RunSpec
 from secretballot.runs.tables import (
     LabelledTable,
     RunInputs,
@@ -183,10 +183,14 @@ class Method:
         workers = worker_processes(execution.n_jobs, execution.executor)
         check_engine(execution.executor, workers)
         if self.kind not in self.learners:
+            # a service has no other method
+            advice = f"use {MOMENTS} or {PATE}"
+            if self.settings.name == STREAM:
+                advice = "name one column of classes"
             raise ParameterError(
                 Parameter("method"),
                 f" is {self.settings.name}, which learns classes, and the target is"
-                f" {KINDS[self.kind]}; use {MOMENTS} or {PATE}.",
+                f" {KINDS[self.kind]}; {advice}.",
             )
         for name in self.of_classes:
             given = getattr(self.settings, name)

@@ -138,7 +138,7 @@ class RemoteSession:
     --------
     >>> def label(url, key, X_public):
     ...     with sb.connect(url, key) as session:
-    ...         return sb.ask_actively(session, X_public, n_queries=20).released
+    ...         return sb.ask_actively(session, X_public, n_queries=20)
     >>> isinstance(sb.RemoteSession, type)
     True
     """
