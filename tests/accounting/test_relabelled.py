@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from exact_games.distributions import discrete_laplace_distribution
 from made_events import admits, counts_event, json_of, pure_event, sampled_event, sparse_event
@@ -284,6 +285,19 @@ def test_a_renyi_filter_admits_it_only_at_its_unsampled_divergence() -> None:
 # -------------------------------------------------------------------------------------------
 
 
+def test_the_printed_chain_keeps_epsilon_below_56_and_delta_below_5() -> None:
+    def total(epsilon: float) -> float:  # Lemma 3.4: q = epsilon / 56, (e* + 3) with e* = 1
+        return math.log1p(epsilon / 56 * math.expm1(4.0))
+
+    shares = {0.01: 0.953, 0.1: 0.914, 0.5: 0.782, 1.0: 0.671}
+    for epsilon, share in shares.items():
+        assert total(epsilon) / epsilon == pytest.approx(share, abs=6e-4)
+    assert [round(total(e), 2) for e in (2.0, 5.0, 10.0)] == [1.07, 1.76, 2.36]
+    factor = 4 * math.e / 56  # of delta, times epsilon
+    assert factor == pytest.approx(0.194, abs=5e-4)
+    assert 1 / factor == pytest.approx(5.15, abs=5e-3)
+
+
 def calibrate_relabelled(budget, abstentions, relation="replace-one", n_records=None, eta=1.0):
     """Return the stream and the largest sample to ask it of, as the labeler finds them."""
     out_of = sample_grid(relation, n_records)
@@ -347,6 +361,24 @@ def test_calibration_refuses_in_one_sentence(given: dict, word: str) -> None:
     budget = given.pop("budget", PrivacyBudget(0.1, 1e-6))
     with pytest.raises(ParameterError, match=word):
         calibrate_relabelled(budget, 1, **given)
+
+
+def test_the_printed_bound_on_repetitions_fails_where_the_errata_say() -> None:
+    """P(Bin(n', 1/n') > log(2 / delta)) <= delta / 2 is printed; it is false for some large
+    deltas, loose for small."""
+
+    def holds(delta: float, n: int = 10**6) -> bool:
+        return float(binom.sf(math.floor(math.log(2 / delta)), n, 1 / n)) <= delta / 2
+
+    for low, high in ((0.0367, 0.0377), (0.1007, 0.1589), (0.2725, 0.5217)):
+        assert not any(holds(delta) for delta in np.linspace(low + 1e-4, high - 1e-4, 9))
+    assert float(binom.sf(2, 10**6, 1e-6)) == pytest.approx(0.0803, abs=5e-5)
+    assert all(holds(delta) for delta in np.geomspace(1e-9, 0.036, 200))
+    smallest = {1e-2: 4, 1e-3: 6, 1e-6: 9}
+    for delta, repetitions in smallest.items():
+        assert (
+            binom.sf(repetitions, 10**6, 1e-6) <= delta / 2 < binom.sf(repetitions - 1, 10**6, 1e-6)
+        )
 
 
 # -- a stream with a sharp profile: every sampled label told by randomised response

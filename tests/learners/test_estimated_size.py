@@ -181,7 +181,7 @@ def test_the_number_of_abstentions_is_the_largest_whose_threshold_is_shown_to_be
 
     def needs(unstable: int) -> int:
         event = SPARSE(plan.rest, unstable)
-        return event.threshold + quantile_slack(0.1, event, 100, BETA).total
+        return event.threshold + sum(quantile_slack(0.1, event, 100, BETA))
 
     for number in (needs(2), needs(2) + 1, needs(4) + 1):
         found = plan.size_by(number)
