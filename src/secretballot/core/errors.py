@@ -385,18 +385,10 @@ def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None
     ParameterError
         If it is not such a name.
     """
-    if not isinstance(value, str):
-        raise wrong(name, value, "a string")
-    fault = ""
-    if not value.strip():
-        fault = " is empty; give at least one character."
-    elif len(value) > longest:
-        fault = f" has {len(value)} characters; give at most {longest}."
     # control characters and newlines would break lists; half a surrogate cannot be written
-    elif not value.isprintable():
-        fault = " has newlines, control characters or lone surrogates in it; give one plain line."
-    if fault:
-        raise ParameterError(name_part(name), fault)
+    fits = isinstance(value, str) and value.strip() and value.isprintable()
+    if not fits or len(str(value)) > longest:
+        raise wrong(name, value, f"one plain line of text, of 1 to {longest} characters")
 
 
 def check_relation(unit: str, relation: str) -> None:

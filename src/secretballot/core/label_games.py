@@ -24,6 +24,7 @@ the block, and blocks add as losses do. Proofs: `docs/explanation/prices.md`, se
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -126,11 +127,13 @@ class TableChances(Model):
     def _check_weights(self) -> Self:
         weights, half = self.weights, ONE // 2
         falling = all(one >= later for one, later in itertools.pairwise(weights))
+        even = self.n_teachers % 2 == 0
         fits = falling and half >= weights[0] and weights[-1] < half
-        if not (fits and len(weights) <= self.n_teachers // 2 + 1):
-            raise ParameterError("A table needs falling chances of the minority, one a margin.")
-        if self.n_teachers % 2 == 0 and weights[0] != half:
-            raise ParameterError("At an even vote neither class is the minority.")
+        if not (fits and len(weights) <= self.n_teachers // 2 + 1 and weights[0] >= even * half):
+            raise ParameterError(
+                "A table needs falling chances of the minority, one a margin, and a half where"
+                " neither class is it."
+            )
         return self
 
     @property
@@ -362,7 +365,7 @@ def played_losses(
     grid = Grid.of_step(usual, size, resolution)
     step = step_on(grid)
     value: FloatArray = np.maximum(0.0, -np.expm1(grid.h * np.arange(-grid.below, grid.above + 1)))
-    total, at = None, grid.h * np.arange(grid.above + 1.0)
+    parts, at = [], grid.h * np.arange(grid.above + 1.0)
     for played in range(1, size + 1):
         value = np.minimum(1.0, np.maximum(value, step(value)) + beside)
         # the last block, if it is shorter, or one of all others
@@ -371,10 +374,8 @@ def played_losses(
             found = value[grid.below :]
             if least is not None:
                 found = np.minimum(found, least(played).delta(at))
-            some = Losses.of_values(np.minimum.accumulate(found), grid.h) * times
-            total = some if total is None else total + some
-    assert total is not None
-    return total
+            parts.append(Losses.of_values(np.minimum.accumulate(found), grid.h) * times)
+    return functools.reduce(operator.add, parts)
 
 
 def game_work(chances: Chances, labels: int) -> float:

@@ -281,7 +281,8 @@ class ExactNoise(Noise):
 
 def _gaps(scores: IntArray) -> IntArray:
     # of anything but integers this fails
-    return np.subtract(scores.max(), scores, dtype=np.int64, casting="same_kind")
+    gaps: IntArray = np.subtract(scores.max(), scores, dtype=np.int64, casting="same_kind")
+    return gaps
 
 
 def entropy_bytes(n: int) -> bytes:

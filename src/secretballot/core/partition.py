@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from secretballot.core.errors import DataError, Parameter, ParameterError, check_count
+from secretballot.core.errors import DataError, Parameter, ParameterError, check_count, wrong
 from secretballot.core.types import IntArray, UnsignedArray
 
 _SHORTEST_KEY, _LONGEST_KEY = 16, 64
@@ -65,9 +65,7 @@ class KeyedHashPartition:
     def __init__(self, n_teachers: int, key: bytes) -> None:
         self.n_teachers = check_count("n_teachers", n_teachers)
         if not self.n_teachers <= _MOST_SHARDS:
-            raise ParameterError(
-                Parameter("n_teachers"), f" is {n_teachers}; there can be {_MOST_SHARDS:,} at most."
-            )
+            raise wrong("n_teachers", n_teachers, f"at most {_MOST_SHARDS:,}")
         if not isinstance(key, bytes) or not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
             raise ParameterError(
                 Parameter("key"),

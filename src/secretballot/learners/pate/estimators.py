@@ -325,6 +325,8 @@ class PATEClassifier(ClassLearner, PATELearner):
         What may be shown to a stranger.
     rounds_ : list of int
         Queries of each round.
+    explanation_ : dict
+        What the strategy reports of its choices, such as a version space.
     unlabelled_ : ndarray of int64, ascending
         With ``public_features``: rows of `X` that may be asked; the labels of those that were
         dropped had no influence on anything.
@@ -520,6 +522,7 @@ class PATEClassifier(ClassLearner, PATELearner):
     # --- in rounds ---
 
     def _asked_in_rounds(self, task: Task, rounds: InRounds) -> ReleasedLabels:
+        self.explanation_: dict[str, Any] = {}  # a stored release comes without one
         # what was paid for under this request is answered again, and trains nothing
         released = self._stored_rounds(task, rounds)
         if released is None:
@@ -576,7 +579,7 @@ class PATEClassifier(ClassLearner, PATELearner):
             random_state=seed,
             **self._training(task),
         )
-        return ask_in_rounds(
+        released = ask_in_rounds(
             begun,
             terms,
             lambda rows: teachers.vote(take_rows(task.points, rows)),
@@ -588,6 +591,8 @@ class PATEClassifier(ClassLearner, PATELearner):
             vault=teachers.vault if task.account.durable else None,
             **task.named | {"request": given.request or uuid.uuid4().hex},
         )
+        self.explanation_ = begun.selector.explain()
+        return released
 
 
 @dataclass(eq=False, repr=False)
