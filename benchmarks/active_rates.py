@@ -84,7 +84,7 @@ def excess(
     ledger = Ledger.in_memory(dataset="synthetic", budget=budget)
     asking = InRounds(strategy, planned if release == "counts" else None)
     asked = label_actively(votes, pool, noise, ledger, budget, asking, n_queries=planned)
-    student = fit_student(HypothesisStudent(hypotheses), pool, asked.released)
+    student = fit_student(HypothesisStudent(hypotheses), pool, asked)
     return float((1 - 2 * NOISE) * np.mean(student.predict(TEST) != concept(TEST)))
 
 

@@ -30,7 +30,6 @@ from secretballot.core.mechanisms import NoisyVotes, SparseVector
 from secretballot.service.access import Access
 from secretballot.service.app import application
 from secretballot.service.points import ARROW, JSON, PARQUET
-from secretballot.service.problems import KINDS
 from secretballot.service.settings import read_settings
 
 #: In private records and nowhere else.
@@ -162,7 +161,6 @@ class Campaign:
             ("session", dice.choice(["session", "sparse"] if dataset == "registry" else _ONE)),
             ("release", "release"),
             ("name", dice.choice(["certificate.json", "report.html", "labels.csv"])),
-            ("kind", dice.choice([*KINDS])),
         ):
             if name in (case.path_parameters or {}) and dice.random() < 0.85:
                 case.path_parameters[name] = good

@@ -49,9 +49,8 @@ CATCHES = {
     "what cannot be pickled is refused, or not kept": {
         "teachers/executors.py:of",
         "teachers/store.py:_pickled_model",
-        "teachers/ensemble.py:_open_store",
+        "teachers/store.py:learner_identity",
         "learners/labelers/labeler.py:_part_digests",
-        "learners/training/shards.py:learner_identity",
     },
     "public points, or settings, alone": {
         "learners/selection.py:_refuse_unfit_candidate",

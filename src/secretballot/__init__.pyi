@@ -130,7 +130,7 @@ from .learners.pate.rounds import (
 from .learners.pate.rounds import (
     label_actively as label_actively,
 )
-from .learners.record_votes.classifier import (
+from .learners.record_votes import (
     RecordVotesClassifier as RecordVotesClassifier,
 )
 from .learners.selection import (
@@ -190,7 +190,7 @@ from .runs.run import (
 from .runs.spec import (
     RunSpec as RunSpec,
 )
-from .runs.stored_records import (
+from .runs.tables import (
     store_table as store_table,
 )
 from .service.remote import (

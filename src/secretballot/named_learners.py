@@ -6,7 +6,6 @@ shards of 146 rows, voting on other training rows. Others may be given after the
 """
 
 import importlib
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -137,20 +136,6 @@ def imports_a_class(name: str) -> bool:
 _NOT_FOR_NAMES = frozenset({"base", "n_jobs", "random_state", "verbose", "warm_start"})
 #: Words that are no words.
 _CONSTANTS: dict[str, Any] = {"true": True, "false": False, "none": None}
-_INVALID = re.compile(r"The '(\w+)' parameter of (\w+) must be")
-
-
-def refused_setting(error: BaseException) -> str | None:
-    """Return in words which setting scikit-learn's validation refused; None for any other error.
-
-    Its own words differ between its versions, and go on about types.
-    """
-    if type(error).__name__ != "InvalidParameterError":
-        return None
-    found = _INVALID.match(str(error))
-    if found is None:
-        return "one of its settings cannot be"
-    return f"{found[2]} does not take its setting {found[1]}"
 
 
 def _imported_learner(path: str, parameter: str) -> Any:

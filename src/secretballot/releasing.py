@@ -188,11 +188,8 @@ def release_labels(
     *,
     classes: Sequence[Any],
     rows: IntArray,
-    request: str | None = None,
-    purpose: str = "",
-    declaration: Mapping[str, object] | None = None,
-    choices: Sequence[Mapping[str, Any]] = (),
     points_sha256: str | None = None,
+    **about: Any,
 ) -> ReleasedLabels:
     """Release labels or noisy counts of votes that may not have been cast yet.
 
@@ -204,25 +201,24 @@ def release_labels(
     classes : sequence
     rows : array of int, shape (n_queries,)
         Rows of the public pool, distinct.
-    choices : sequence of mapping
-        As a certificate lists them.
-    ledger, request, purpose, declaration, points_sha256
+    ledger, points_sha256
         As for `release`, whose errors these are.
+    **about
+        ``request``, ``purpose`` and ``declaration``, as for `release`; ``choices``, as a
+        certificate lists them.
     """
+    asked = {
+        "rows": _digest(rows),
+        "classes": [class_value(value) for value in classes],
+        "points_sha256": points_sha256,
+    }
     return _certified(
         terms,
         private,
         ledger,
+        asked,
         lambda done: labels_released(done, rows, points_sha256),
-        asked={
-            "rows": _digest(rows),
-            "classes": [class_value(value) for value in classes],
-            "points_sha256": points_sha256,
-        },
-        request=request,
-        purpose=purpose,
-        declaration=declaration,
-        choices=choices,
+        **about,
     )
 
 
@@ -276,10 +272,8 @@ def release_table(
     ledger: Ledger,
     *,
     rows: ArrayLike | None = None,
-    request: str | None = None,
-    purpose: str = "",
-    declaration: Mapping[str, object] | None = None,
     points_sha256: str | None = None,
+    **about: Any,
 ) -> ReleasedTable:
     """Release a table of answers to votes for sets of labels, or for numbers.
 
@@ -291,8 +285,10 @@ def release_table(
         A callable makes them, after all else was looked at.
     rows : array of int, shape (n_queries,), optional
         Row of the public pool that each query is, distinct; 0, 1, ... by default.
-    ledger, request, purpose, declaration, points_sha256
+    ledger, points_sha256
         As for `release`, whose errors these are.
+    **about
+        ``request``, ``purpose`` and ``declaration``, as for `release`.
 
     Returns
     -------
@@ -334,16 +330,8 @@ def release_table(
         described = {**fields, "rows": named.tolist(), "values": answers.tolist()}
         return ReleasedTable(_certificate(done, described))
 
-    return _certified(
-        terms,
-        private,
-        ledger,
-        certified,
-        asked={"rows": _digest(named), "points_sha256": points_sha256},
-        request=request,
-        purpose=purpose,
-        declaration=declaration,
-    )
+    asked = {"rows": _digest(named), "points_sha256": points_sha256}
+    return _certified(terms, private, ledger, asked, certified, **about)
 
 
 _Document = TypeVar("_Document", ReleasedLabels, ReleasedTable)
@@ -353,12 +341,12 @@ def _certified(
     terms: Terms,
     private: VoteSource,
     ledger: Ledger,
+    asked: Mapping[str, Any],
     certified: Callable[[Released], _Document],
     *,
-    asked: Mapping[str, Any],
-    request: str | None,
-    purpose: str,
-    declaration: Mapping[str, object] | None,
+    request: str | None = None,
+    purpose: str = "",
+    declaration: Mapping[str, object] | None = None,
     choices: Sequence[Mapping[str, Any]] = (),
 ) -> _Document:
     """Return what was released, as `certified` makes it of what was drawn."""

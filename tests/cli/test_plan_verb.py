@@ -162,7 +162,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a choice among nothing": (
         ("--method", "semi-private", "--delta", "0"),
-        "hypotheses is missing; name stumps",
+        "hypotheses is missing; give it",
     ),
     "nothing to write": (
         ("--classes", "2", "--out", "plan"),

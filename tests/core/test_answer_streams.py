@@ -186,7 +186,6 @@ def _process(path: str, start: int, gate: Any, out: Any) -> None:
     out.put(_asked_by_turns(stream, start))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_processes_that_open_at_once_share_one_plan(ledger: sb.Ledger) -> None:
     context = multiprocessing.get_context("fork")
     gate, out = context.Event(), context.Queue()
@@ -493,7 +492,6 @@ def test_a_stream_is_neither_pickled_nor_copied(
             attempt(stream)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.parametrize("asked", [0, 1])
 def test_after_a_fork_only_one_side_of_a_stream_without_a_vault_goes_on(
     ledger: sb.Ledger, asked: int

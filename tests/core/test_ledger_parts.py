@@ -85,15 +85,6 @@ def test_many_answers_are_one_transaction(ledger: Ledger) -> None:
     assert parts(Ledger.open_existing(str(ledger.place)), plan) == many
 
 
-def test_a_question_is_answered_once(ledger: Ledger) -> None:
-    plan = opened(ledger)
-    with ledger.answering(plan) as page:
-        page.add([(b"a", b"1")])
-    with pytest.raises(LedgerError), ledger.answering(plan) as page:
-        page.add([(b"a", b"0")])
-    assert parts(ledger, plan) == [(b"a", b"1")]
-
-
 @pytest.mark.parametrize("size", [1, 3])
 def test_an_error_that_a_program_swallows_stores_nothing(ledger: Ledger, size: int) -> None:
     plan = opened(ledger)

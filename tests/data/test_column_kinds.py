@@ -330,7 +330,6 @@ def test_declared_dates_are_completed_from_public_cells() -> None:
             {"kind": "date", "parts": ["year"]},
             "parts of column 'a' is .*; it must be a list of month",
         ),
-        ({"kind": "date", "parts": ["day", "day"]}, "each at most once"),
         ({"kind": "date", "median": "x"}, "it must be a date such as 2020-02-29"),
         ({"kind": "date", "scale": 0}, "scale of column 'a' is 0"),
         ({"kind": "date"}, "No public row has dates in column 'a'"),

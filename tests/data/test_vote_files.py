@@ -225,7 +225,7 @@ def test_one_cell_of_votes_changes_no_other_reading(tmp_path, classes, header, t
 def test_one_column_of_votes_needs_to_be_told_of_its_header(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("0\n1\n")
-    with pytest.raises(DataError, match="a single cell decides"):
+    with pytest.raises(DataError, match="depends on a few cells"):
         read_votes(path, classes=[0, 1], kind="votes")
 
 

@@ -190,7 +190,7 @@ def test_the_student_of_a_round_saw_released_labels_alone(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(StudentInRounds, "predictions", spying)
     counts = votes(np.where(POOL[:, 0] > 0.1, 95, 5))
-    run = sb.label_actively(
+    asked = sb.label_actively(
         counts,
         POOL,
         CORRECTS.mechanism,
@@ -202,8 +202,8 @@ def test_the_student_of_a_round_saw_released_labels_alone(monkeypatch: pytest.Mo
     )
     # the first round has no student; the others know as many answers as were released before
     assert not seen[0][1].any()
-    starts = np.cumsum([0, *run.rounds])[: len(seen)]
+    starts = np.cumsum([0, *asked.certificate["plan"]["rounds"]])[: len(seen)]
     assert [len(labels) for labels, _ in seen] == starts.tolist()
     for labels, _ in seen:
-        told = run.released.labels[: len(labels)]
+        told = asked.labels[: len(labels)]
         assert (labels[told >= 0] == told[told >= 0]).all()

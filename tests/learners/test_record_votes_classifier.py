@@ -33,7 +33,7 @@ from secretballot.accounting import noisy_votes
 from secretballot.bases.integer_basis import IntegerBasis
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.types import VoteShape
-from secretballot.learners.record_votes.classifier import default_votes
+from secretballot.learners.record_votes import default_votes
 from secretballot.learners.training import shards
 from secretballot.report.certificate.terms import stated
 from secretballot.teachers.records import record_votes_shape

@@ -146,7 +146,9 @@ def test_a_failing_disk_is_told_as_such(tmp_path: Path, make_released: Make) -> 
 
 def test_a_missing_package_is_found_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"secretballot\[report\].*exclude=report\. Nothing"):
+    with pytest.raises(
+        MissingExtraError, match=r"secretballot\[report\].*exclude=report\. Nothing"
+    ):
         check_parts([])
     check_parts(["report"])
     monkeypatch.setitem(sys.modules, "pyarrow", None)

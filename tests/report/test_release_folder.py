@@ -88,9 +88,7 @@ def test_a_reason_tells_no_address(
     assert written.left_out["student.onnx"] == "<object object at 0x...> cannot be written."
 
 
-def test_released_labels_are_written_as_parquet_too(
-    tmp_path: Path, make_withheld: Make
-) -> None:
+def test_released_labels_are_written_as_parquet_too(tmp_path: Path, make_withheld: Make) -> None:
     pytest.importorskip("pyarrow")
     released = make_withheld(classes=("01", "1"))
     write_files(tmp_path, ReleaseJob(released, parquet=True))

@@ -27,7 +27,7 @@ def problem(response: httpx.Response, kind: str) -> dict[str, Any]:
     assert response.headers["content-type"] == MEDIA_TYPE, response.text
     document: dict[str, Any] = response.json()
     assert document["type"] == f"/problems/{kind}", document
-    assert response.status_code == document["status"] == KINDS[kind].status
+    assert response.status_code == document["status"] == KINDS[kind]
     assert document["instance"] == f"urn:uuid:{response.headers['x-request-id']}"
     return document
 
@@ -306,7 +306,6 @@ def test_no_private_cell_is_said_or_logged(
             address = path.format(
                 dataset="registry",
                 session="session",
-                kind="defect",
                 release="x",
                 name="x",
             )

@@ -27,7 +27,7 @@ def signing(place: Place) -> tuple[Place, str]:
 
 
 def verified(certificate: Path, key: Path) -> tuple[int, str]:
-    done = CliRunner().invoke(app, ["verify", str(certificate), "--key", str(key), "--verbose"])
+    done = CliRunner().invoke(app, ["verify", str(certificate), "--key", str(key), "--json"])
     return done.exit_code, done.stdout + done.stderr
 
 

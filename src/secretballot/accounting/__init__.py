@@ -5,7 +5,6 @@ from secretballot.accounting.calibration import (
     calibrate_label_gaussian,
     calibrate_pure,
     calibrate_sparse_vector,
-    calibrate_vector_sum,
     calibrate_vote_table,
     least_scale,
     needed_distance,
@@ -46,11 +45,10 @@ from secretballot.core.events import (
     event_in,
 )
 from secretballot.core.filters import BasicFilter, Filter, RenyiFilter, Totals, filter_for
-from secretballot.core.label_games import CHANCE_BITS, GaussianChances, TableChances
+from secretballot.core.label_games import GaussianChances, TableChances
 from secretballot.core.price import Price, PrivacyBudget, delta_upper, epsilon_upper, price
 
 __all__ = [
-    "CHANCE_BITS",
     "BasicFilter",
     "BinaryLabels",
     "BoundedRange",
@@ -79,7 +77,6 @@ __all__ = [
     "calibrate_pure",
     "calibrate_sparse_vector",
     "calibrate_stream",
-    "calibrate_vector_sum",
     "calibrate_vote_table",
     "check_useful",
     "confident_labels",

@@ -156,6 +156,7 @@ def calibrate_label_gaussian(
     return least_scale(budget, BinaryLabels(chances=chances, queries=queries))
 
 
+@functools.lru_cache(maxsize=256)
 def calibrate_vote_table(
     budget: PrivacyBudget, queries: int, n_teachers: int, *, exact: bool = True
 ) -> TableChances:
@@ -183,21 +184,17 @@ def calibrate_vote_table(
     """
     check_has_delta(budget, "a table of chances")
     teachers, n = check_count("n_teachers", n_teachers), check_count("queries", queries)
-    find = _noise_of_table if exact else _noise_before_search
-    return _table_like(find(budget, n, teachers), _order_of_table(budget, n, teachers), teachers)
-
-
-@functools.lru_cache(maxsize=256)
-def _noise_of_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> float:
-    """Return the least noise that a table within the budget stands for."""
-    order = _order_of_table(budget, queries, n_teachers)
+    order = _order_of_table(budget, n, teachers)
+    # a table is flatter than noise near an even vote, and steeper far out
+    noise = _in_range(FLATTER * _noise_of_labels(budget, n))
 
     def delta(noise: float) -> float:
-        table = _table_like(noise, order, n_teachers)
-        return delta_upper([BinaryLabels(chances=table, queries=queries)], budget.epsilon)
+        table = _table_like(noise, order, teachers)
+        return delta_upper([BinaryLabels(chances=table, queries=n)], budget.epsilon)
 
-    start = _noise_before_search(budget, queries, n_teachers)
-    return _least_sigma(delta, budget.delta, start, SEARCHES["binary-labels"])
+    if exact:
+        noise = _least_sigma(delta, budget.delta, noise, SEARCHES["binary-labels"])
+    return _table_like(noise, order, teachers)
 
 
 def _table_like(noise: float, order: float, n_teachers: int) -> TableChances:
@@ -233,12 +230,6 @@ def _order_of_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> flo
     away = STABLE_MARGIN / 2 * n_teachers / _noise_of_labels(budget, queries)
     share = min(1.05, max(0.86, 1 - (away - 1.28) / 10))
     return max(LEAST_ORDER, share * best)
-
-
-def _noise_before_search(budget: PrivacyBudget, queries: int, n_teachers: int) -> float:
-    """Return about the noise that a calibrated table stands for, right to some per cent."""
-    # a table is flatter than noise near an even vote, and steeper far out
-    return _in_range(FLATTER * _noise_of_labels(budget, queries))
 
 
 def calibrate_vector_sum(

@@ -92,22 +92,19 @@ def largest_sample(
         If it does not allow one record to be sampled.
     """
 
-    def event(sampled: int) -> Sampled:
-        return Sampled(
-            stream=stream,
-            sampled=sampled,
-            out_of=out_of,
-            relation=relation,
-            relabel_epsilon=relabel_epsilon,
-        )
+    one = Sampled(
+        stream=stream, sampled=1, out_of=out_of, relation=relation, relabel_epsilon=relabel_epsilon
+    )
 
     def is_largest(sampled: int) -> bool:
-        more = sampled + 1
-        return more > out_of or delta_upper([event(more)], budget.epsilon) > budget.delta
+        if sampled >= out_of:
+            return True
+        more = one.changed(sampled=sampled + 1)
+        return delta_upper([more], budget.epsilon) > budget.delta
 
     # the price rises with the sample
     if largest := first_integer(is_largest):
-        return event(largest)
+        return one.changed(sampled=largest)
     raise ParameterError(
         f"epsilon {budget.epsilon:g} and delta {budget.delta:g} do not allow one of {out_of}"
         f" records to be sampled and relabelled at {relabel_epsilon:g}; use a larger epsilon, a"

@@ -156,23 +156,18 @@ def covering_laws(sigma: float) -> StepLaws | None:
         return None
     noise = Noise(sigma)
     edge, deep = math.ceil(FAR * sigma), math.ceil(DEEP * sigma)
-    if not _chance_beyond(noise, edge, deep) + LISTED_SLACK <= LEFT_OUT:
+    # of noises that count as revealed, in either direction: of one far below, of the first class
+    # far above and of the second, and of both below; under Q they are larger or smaller by one
+    one, two, both = noise.below(np.array([1 - edge, 2 - edge, 1 - deep])).tolist()
+    if not 2 * one + two + both**2 + LISTED_SLACK <= LEFT_OUT:
         return None
     orders = [tilt * sigma for tilt in TILTS]
     largest = _largest_moments(noise, orders)
     for tolerance in TOLERANCES:
         mesh = _Mesh.of(noise, edge, deep, orders, largest * (1 + tolerance))
         if _covers_lattice(mesh, noise, edge, deep):
-            return mesh.laws()
+            return mesh.laws
     return None
-
-
-def _chance_beyond(noise: Noise, edge: int, deep: int) -> float:
-    """Return the probability of the noises that count as revealed, in either direction."""
-    # under Q a noise stands for one that is larger or smaller by one; of one far below, of the
-    # first class far above and of the second, and of both below
-    below = noise.below(np.array([1 - edge, 2 - edge, 1 - deep]))
-    return 2 * float(below[0]) + float(below[1]) + float(below[2]) ** 2
 
 
 def _ratio_moments(p: FloatArray, ratio: FloatArray, orders: list[float]) -> FloatArray:
@@ -199,21 +194,19 @@ def _largest_moments(noise: Noise, orders: list[float]) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class _Mesh:
-    """Laws of the list at the corners of cells, and the hockey sticks of each cell's four.
+    """The list, and where its laws are corners of cells, the hockey sticks of each cell's four.
 
-    `apart` and `together` are where the corners lie, as differences w - u and sums u + w. `p` and
-    `q` have shape (sums, differences, 3). All x at which a slope of one of the hockey sticks
+    `apart` and `together` are where the corners lie, as differences w - u and sums u + w. All x at
+    which a slope of one of the hockey sticks
     changes, and 1, are `kinks`, of shape (cells, 13); `excess` of shape (cells, 4, 13) is what a
     hockey stick exceeds that of silence by.
     """
 
+    laws: StepLaws
     apart: FloatArray
     together: FloatArray
-    p: FloatArray
-    q: FloatArray
     kinks: FloatArray
     excess: FloatArray
-    closed: bool  # whether the laws the other way round are among them
 
     @classmethod
     def of(
@@ -250,14 +243,11 @@ class _Mesh:
         ratio = corners[1] / corners[0]
         kinks = np.concatenate([1 / ratio.reshape(-1, 12), np.ones((len(ratio), 1))], axis=1)
         excess = _excess_over_silence(corners[0][:, :, None], ratio[:, :, None], kinks[:, None])
-        return cls(apart, sums.astype(np.float64), p, q, kinks, excess, mirrored)
-
-    def laws(self) -> StepLaws:
-        """Return the list, closed under turning laws round."""
-        p, q = (one.reshape(-1, 3).T for one in (self.p, self.q))
-        if not self.closed:
+        p, q = (one.reshape(-1, 3).T for one in (p, q))
+        if not mirrored:
             p, q = np.hstack([p, q]), np.hstack([q, p])
-        return StepLaws(p, np.log(q / p))
+        laws = StepLaws(p, np.log(q / p))
+        return cls(laws, apart, sums.astype(np.float64), kinks, excess)
 
     def around(self, u: FloatArray, w: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return the cell of each point, and the shares of its four laws, of shape (n, 4)."""

@@ -12,7 +12,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from secretballot.core.errors import DataError, Parameter
 from secretballot.core.types import IntArray, ObjectArray
 
 MAX_SCORE = 2**40  # in size: gaps between scores stay far inside 64 bits
@@ -155,30 +154,6 @@ def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
     for _ in range(halvings):
         low, high = low * low >> work, -(-high * high >> work)
     return low >> (work - bits), -(-high >> (work - bits))
-
-
-def check_candidates(scores: IntArray) -> IntArray:
-    """Return scores as 64-bit integers that no difference takes out of range.
-
-    Raises
-    ------
-    DataError
-        If they are no integers of shape (n_candidates,) up to 2^40 in size; no value is named.
-    """
-    values = np.asarray(scores)
-    if values.dtype.kind not in "iu" or values.ndim != 1 or not len(values):
-        raise DataError(
-            Parameter("scores"),
-            f" have dtype {values.dtype} and shape {values.shape}; give integers, one for each"
-            " candidate.",
-        )
-    # gaps between scores must not wrap around in 64 bits, where a bad candidate would become the
-    # best
-    if not ((values >= -MAX_SCORE) & (values <= MAX_SCORE)).all():
-        raise DataError(
-            "scores hold a number beyond 2^40 in size; give counts of records or votes."
-        )
-    return values.astype(np.int64, copy=False)
 
 
 def drawn_index(gaps: IntArray, scale: Fraction, random_bits: Bits) -> int:

@@ -24,6 +24,7 @@ the block, and blocks add as losses do. Proofs: `docs/explanation/prices.md`, se
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -50,7 +51,6 @@ NEAR = 3.0  # standard deviations within which corners are dense
 REACH = 9.0  # standard deviations of the total loss that the grid covers; the rest is a failure
 OVERHEAD = 50  # multiplications that handling one grid point once costs as much as
 MAX_NUMBERS = 5e7  # corners and window, times grid points; prices depend on this limit
-MOST_POINTS = 100_000  # of a grid; beyond, one label costs so much that a game bounds nothing
 BLOCKS = (1024, 512, 256, 128, 64, 32)  # labels
 # multiplications that the game of one block may take, about a second; that of all labels may take
 # more, as blocks cost a little
@@ -127,11 +127,13 @@ class TableChances(Model):
     def _check_weights(self) -> Self:
         weights, half = self.weights, ONE // 2
         falling = all(one >= later for one, later in itertools.pairwise(weights))
+        even = self.n_teachers % 2 == 0
         fits = falling and half >= weights[0] and weights[-1] < half
-        if not (fits and len(weights) <= self.n_teachers // 2 + 1):
-            raise ParameterError("A table needs falling chances of the minority, one a margin.")
-        if self.n_teachers % 2 == 0 and weights[0] != half:
-            raise ParameterError("At an even vote neither class is the minority.")
+        if not (fits and len(weights) <= self.n_teachers // 2 + 1 and weights[0] >= even * half):
+            raise ParameterError(
+                "A table needs falling chances of the minority, one a margin, and a half where"
+                " neither class is it."
+            )
         return self
 
     @property
@@ -363,7 +365,7 @@ def played_losses(
     grid = Grid.of_step(usual, size, resolution)
     step = step_on(grid)
     value: FloatArray = np.maximum(0.0, -np.expm1(grid.h * np.arange(-grid.below, grid.above + 1)))
-    total, at = None, grid.h * np.arange(grid.above + 1.0)
+    parts, at = [], grid.h * np.arange(grid.above + 1.0)
     for played in range(1, size + 1):
         value = np.minimum(1.0, np.maximum(value, step(value)) + beside)
         # the last block, if it is shorter, or one of all others
@@ -372,10 +374,8 @@ def played_losses(
             found = value[grid.below :]
             if least is not None:
                 found = np.minimum(found, least(played).delta(at))
-            some = Losses.of_values(np.minimum.accumulate(found), grid.h) * times
-            total = some if total is None else total + some
-    assert total is not None
-    return total
+            parts.append(Losses.of_values(np.minimum.accumulate(found), grid.h) * times)
+    return functools.reduce(operator.add, parts)
 
 
 def game_work(chances: Chances, labels: int) -> float:
@@ -384,23 +384,22 @@ def game_work(chances: Chances, labels: int) -> float:
     Infinite where none is played: it would fill the memory, floats end, or it bounds nothing.
     """
     if isinstance(chances, TableChances):
-        pairs, step = table_corners(chances), _step_of(chances)
-        if not step >= LEAST_DEVIATION:
+        if not _step_of(chances) >= LEAST_DEVIATION:
             return math.inf
-        n, moved = float(len(pairs.p)), float(pairs.log_ratio.max() - pairs.log_ratio.min())
+        pairs = table_corners(chances)
+        n, moved = float(len(pairs.p)), float(np.ptp(pairs.log_ratio))
     else:
-        sigma, teachers = chances.sigma, chances.n_teachers
+        sigma, half = chances.sigma, (chances.n_teachers or math.inf) / 2
         if not MIN_SIGMA <= sigma <= MAX_SIGMA:
             return math.inf
-        far = min(FAR, math.inf if teachers is None else teachers / 2 / sigma)
-        near, step = min(far, NEAR), _step_of(chances)
+        far = min(FAR, half / sigma)
+        near = min(far, NEAR)
         n = min(2 * far * sigma, 2 * DENSITY * (near + (far - near) / 4)) + 2
         # a vote at distance z changes the log ratio by about (z + 1.3) / sigma at most
         moved = (2 * far + 2.6) / sigma
-    grid = Grid.of_step(step, labels)
+    grid = Grid.of_step(_step_of(chances), labels)
     width = min(2.0 * grid.size, moved / grid.h + 2)
-    fits = grid.above <= MOST_POINTS and grid.size * (n + width) <= MAX_NUMBERS
-    if not (fits and grid.above * grid.h <= LONGEST_GRID):
+    if not (grid.size * (n + width) <= MAX_NUMBERS and grid.above * grid.h <= LONGEST_GRID):
         return math.inf
     # of a wide window only what some corner reads is copied
     return labels * grid.size * (5 * n + min(width, 4.0 * n) + OVERHEAD)

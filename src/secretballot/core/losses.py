@@ -9,6 +9,7 @@ coarser only raises the profile. Proofs: `docs/explanation/prices.md`, section 3
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -274,12 +275,8 @@ def fold(listed: Iterable[tuple[Losses, int]]) -> Losses:
     """
     kinds = list(listed)
     h = grid_step(math.sqrt(math.fsum(count * one.span**2 for one, count in kinds)))
-    total = None
-    for one, count in sorted(kinds, key=lambda kind: kind[0].span):
-        many = one.coarser(h) * count
-        total = many if total is None else total + many
-    assert total is not None
-    return total
+    kinds.sort(key=lambda kind: kind[0].span)
+    return functools.reduce(operator.add, (one.coarser(h) * count for one, count in kinds))
 
 
 def least_losses(one: Losses, other: Losses) -> Losses:

@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from secretballot.core.errors import DataError, Parameter, ParameterError, check_count
+from secretballot.core.errors import DataError, Parameter, ParameterError, check_count, wrong
 from secretballot.core.types import IntArray, UnsignedArray
 
 _SHORTEST_KEY, _LONGEST_KEY = 16, 64
@@ -65,9 +65,7 @@ class KeyedHashPartition:
     def __init__(self, n_teachers: int, key: bytes) -> None:
         self.n_teachers = check_count("n_teachers", n_teachers)
         if not self.n_teachers <= _MOST_SHARDS:
-            raise ParameterError(
-                Parameter("n_teachers"), f" is {n_teachers}; there can be {_MOST_SHARDS:,} at most."
-            )
+            raise wrong("n_teachers", n_teachers, f"at most {_MOST_SHARDS:,}")
         if not isinstance(key, bytes) or not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
             raise ParameterError(
                 Parameter("key"),
@@ -142,9 +140,6 @@ class KeyedHashPartition:
         keyed.update(canonical)
         return keyed.digest()
 
-    def __repr__(self) -> str:
-        return f"KeyedHashPartition(n_teachers={self.n_teachers}, key=<hidden>)"
-
 
 def shards_of_digests(digests: UnsignedArray, n_shards: int) -> IntArray:
     """Return the shard number of every row, int64 of shape (n_records,), by the hashes of its unit,
@@ -198,9 +193,6 @@ class PositionPartition:
         """Return the shard number of every position, an int64 array of shape (n_records,)."""
         return np.arange(self.n_records, dtype=np.int64) % self.n_teachers
 
-    def __repr__(self) -> str:
-        return f"PositionPartition(n_teachers={self.n_teachers}, n_records={self.n_records})"
-
 
 def _as_column(unit_ids: Any) -> npt.NDArray[Any]:
     column: npt.NDArray[Any]
@@ -210,15 +202,12 @@ def _as_column(unit_ids: Any) -> npt.NDArray[Any]:
         column = np.asarray(unit_ids.to_numpy())
     elif isinstance(unit_ids, np.ndarray):
         column = unit_ids
-    elif isinstance(unit_ids, (str, bytes)) or not isinstance(unit_ids, Iterable):
-        raise DataError(
-            f"unit ids are of type {type(unit_ids).__name__}; give one id per record, a single"
-            " column."
-        )
-    else:
+    elif isinstance(unit_ids, Iterable) and not isinstance(unit_ids, str | bytes):
         # As objects: numpy would turn [1, "a"] into text and [1, None] into floats, each id by its
         # neighbours.
         column = np.array(list(unit_ids), dtype=object)
+    else:
+        column = np.array(unit_ids)
     if column.ndim != 1:
         raise DataError(
             f"unit ids have {column.ndim} dimensions; give one id per record, a single column."

@@ -561,14 +561,13 @@ class _Request:
                 f"Request {self.request!r} was forfeited and stays spent; ask under another key,"
                 " which is a new charge."
             )
-        promised = (self.budget.epsilon, self.budget.delta)
         other = [name for name in self.terms if entry.terms.get(name) != self.terms[name]]
         # who reserves by hand may have paid for less
         other += ["events"] * (entry.events != (self.event,))
-        if other or (entry.epsilon, entry.delta) != promised:
-            what = (other or ["budget"])[0]
+        other += ["budget"] * (self.budget != PrivacyBudget(entry.epsilon, entry.delta))
+        if other:
             raise ParameterError(
-                f"Request {self.request!r} was begun with other terms ({what}); go on with the"
+                f"Request {self.request!r} was begun with other terms ({other[0]}); go on with the"
                 " same, or ask under another key, which is a new charge. Nothing was spent."
             )
         return entry
@@ -695,7 +694,8 @@ class _Request:
     def released(self, entry: LedgerEntry | None) -> Released:
         """Return what is stored under the request; before it is reserved, the release as it would
         be, with zeros for values, on an account that it takes whole."""
-        ledger, facts = self.ledger, (entry and entry.facts) or _facts(noise_source())
+        ledger, own = self.ledger, self.budget
+        facts = (entry and entry.facts) or _facts(noise_source())
         # a view: a stream may reserve more answers than memory holds
         values = np.broadcast_to(np.int64(0), (self.n_answers, self.n_columns))
         questions: tuple[bytes, ...] = ()
@@ -721,7 +721,7 @@ class _Request:
                 composition=ledger.composition,
                 guarantee=ledger.guarantee,
                 budget=ledger.budget,
-                spent_after=entry.spent_after if entry else (*self.budget.to_json().values(),),
+                spent_after=entry.spent_after if entry else (own.epsilon, own.delta),
                 durable=ledger.durable,
                 reservation=entry.id if entry else 0,
             ),
@@ -805,13 +805,12 @@ def _json_terms(asked: Terms, *, streams: bool) -> dict[str, Any]:
     try:
         text = json.dumps(terms, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
+        text = ""
+    if not 0 < len(text) <= MOST_TERMS:
         raise ParameterError(
-            "A public setting is no text, finite number, list or mapping; give such values alone."
-        ) from None
-    if not len(text) <= MOST_TERMS:
-        raise ParameterError(
-            f"The public settings have {len(text):,} bytes, and at most {MOST_TERMS:,} can be"
-            " certified; use a smaller basis or fewer candidates. Nothing was spent."
+            "A public setting is no text, finite number, list or mapping, or all together have more"
+            f" than {MOST_TERMS:,} bytes; give such values alone, a smaller basis or fewer"
+            " candidates. Nothing was spent."
         )
     read: dict[str, Any] = json.loads(text)
     return read

@@ -26,7 +26,6 @@ and only abstentions cost. All proofs: `docs/explanation/prices.md`.
 import functools
 import itertools
 import math
-from collections.abc import Iterable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -142,18 +141,18 @@ def neighbours_keep(order: float, charge: float, one: int, other: int) -> bool:
     return True
 
 
-def keeps_inequalities(table: "TableStream", weights: Iterable[int]) -> bool:
+@functools.lru_cache(maxsize=32)
+def keeps_inequalities(table: "TableStream", weights: tuple[int, ...]) -> bool:
     """Return whether weights of an answer keep what is stated of their table, in sixty digits.
 
     They are of 2^62, at distances 0, 1, ...; the last holds for all beyond.
     """
-    listed = [int(weight) for weight in weights]
-    if not listed or not all(0 < weight < WHOLE for weight in listed):
+    if not weights or not all(0 < weight < WHOLE for weight in weights):
         return False
-    if not Fraction(listed[0], WHOLE) <= Fraction(table.false_answer):
+    if not Fraction(weights[0], WHOLE) <= Fraction(table.false_answer):
         return False
     # a distance that stays is a pair as well: f e^-charge + s < 1
     return all(
         neighbours_keep(table.order, table.charge, one, other)
-        for one, other in itertools.pairwise(listed)
+        for one, other in itertools.pairwise(weights)
     )

@@ -352,14 +352,6 @@ def _moment_in(text: object) -> int:
     return seconds
 
 
-def _parts_in(listed: Any) -> tuple[str, ...]:
-    """Return listed parts of dates."""
-    usable = isinstance(listed, list | tuple) and all(one in tuple(DATE_PARTS) for one in listed)
-    if not usable or len(set(listed)) < len(listed):
-        raise ValueError
-    return tuple(listed)
-
-
 class DateColumn(_ColumnOfTexts):
     """A column of days or points in time: days from the public median, and parts of the date.
 
@@ -386,9 +378,8 @@ class DateColumn(_ColumnOfTexts):
     ]
     scale: Scale
     parts: Annotated[
-        tuple[str, ...],
-        PlainValidator(_parts_in),
-        Field(description=f"a list of {', '.join(DATE_PARTS)}, each at most once"),
+        tuple[Literal["month", "day", "weekday", "hour"], ...],
+        Field(description=f"a list of {', '.join(DATE_PARTS)}"),
     ]
     indicator: TrueOrFalse
 
@@ -597,8 +588,7 @@ class TextColumn(_ColumnOfTexts):
 
     def widen(self, kept: AnyArray, out: FloatArray) -> None:
         """Fill `out`, shape (n_rows, n_terms + 1), from what `compact` returned."""
-        for rows in _row_blocks(len(kept), out.shape[1]):
-            out[rows] = np.unpackbits(kept[rows], axis=1, count=out.shape[1])
+        out[:] = np.unpackbits(kept, axis=1, count=out.shape[1])
 
 
 def _words_in(listed: Any) -> tuple[str, ...]:

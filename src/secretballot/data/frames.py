@@ -255,7 +255,7 @@ def class_indices(
     classes: Sequence[object],
     *,
     role: str,
-    first_row: int | None = None,
+    first_row: int = 0,
 ) -> IntArray:
     """Return the class of every row as an index into the declared classes.
 
@@ -269,8 +269,8 @@ def class_indices(
         Declared classes; a cell is of the class whose text it carries ("1" and "1.0" are one text).
     role : str
         What the messages call the table.
-    first_row : int, optional
-        Place of the first row in a table of which these are a block.
+    first_row : int
+        Place of the first row in the table of which these are a block.
 
     Returns
     -------
@@ -292,7 +292,7 @@ def class_indices(
         raise DataError(
             f"The {role} has {rows.size} rows without a label in column {shown(target)}, or whose"
             f" label is none of the {len(places)} declared classes"
-            f" ({_rows_of_block(rows, frame, first_row)}); declare every class with --classes, or"
+            f" ({name_rows(rows + first_row)}); declare every class with --classes, or"
             " take the rows out."
         )
     return np.asarray(index[codes], dtype=np.int64)
@@ -315,9 +315,7 @@ def check_named(frame: pd.DataFrame, column: str, what: str, *, role: str) -> No
         )
 
 
-def unit_ids(
-    frame: pd.DataFrame, column: str, *, role: str, first_row: int | None = None
-) -> ObjectArray:
+def unit_ids(frame: pd.DataFrame, column: str, *, role: str, first_row: int = 0) -> ObjectArray:
     """Return the unit (person, household, account) every row belongs to, as text; `first_row` as
     for `class_indices`.
 
@@ -332,18 +330,10 @@ def unit_ids(
     if rows.size:
         raise DataError(
             f"The {role} has {rows.size} rows without a unit in column {shown(column)}"
-            f" ({_rows_of_block(rows, frame, first_row)}); give every row the id of its unit, or"
+            f" ({name_rows(rows + first_row)}); give every row the id of its unit, or"
             " take the rows out."
         )
     return ids
-
-
-def _rows_of_block(rows: Iterable[int], frame: pd.DataFrame, first_row: int | None) -> str:
-    """Return a phrase that names rows of a table, or of a block that begins at `first_row`."""
-    if first_row is None:
-        return name_rows(rows)
-    named = name_rows(first_row + row for row in rows)
-    return f"{named}; of the first {first_row + len(frame):,} rows that were read"
 
 
 def memory_bytes() -> int:
@@ -365,13 +355,11 @@ def frame_of(table: Any, *, role: str = "table") -> pd.DataFrame:
     """
     if not isinstance(table, pd.DataFrame):
         arrow = as_arrow(table)
-        if arrow is not None:
-            return with_text_names(frame_of_arrow(arrow, f"The {role}"))
-        if not hasattr(table, "to_pandas"):
+        if arrow is None:
             raise DataError(
                 f"The {role} is a {type(table).__name__}; give a pandas or polars frame or a path."
             )
-        table = table.to_pandas()
+        return with_text_names(frame_of_arrow(arrow, f"The {role}"))
     return with_text_names(table.reset_index(drop=True))
 
 

@@ -115,6 +115,10 @@ class _Cells(NamedTuple):
         digits = all(text.isascii() and text.isdigit() for text in self.distinct)
         return set(map(len, self.distinct)) if digits else set()
 
+    def share_of_dates(self, style: str) -> float:
+        """Return the share of the cells that are dates in a style, as `share` does."""
+        return self.share(lambda text: time_seconds(text, style) is not None)
+
     def share(self, reads: Callable[[str], bool]) -> float:
         """Return the share of the cells that something reads, 0 where it is below the least that
         makes a column of it."""
@@ -178,9 +182,9 @@ def _as_boolean(public: _Cells) -> InferredColumn | None:
 
 def _as_date(public: _Cells) -> InferredColumn | None:
     """Return a column of dates, ignored where day and month cannot be distinguished."""
-    shares = {"iso": public.share(_reads_dates("iso"))}
+    shares = {"iso": public.share_of_dates("iso")}
     if shares["iso"] < 1:  # which is read in every style, so no other could be better
-        shares |= {style: public.share(_reads_dates(style)) for style in _OTHER_STYLES}
+        shares |= {style: public.share_of_dates(style) for style in _OTHER_STYLES}
     best = max(shares.values())
     if best < _SHARE:
         return _as_compact_date(public)
@@ -217,10 +221,6 @@ def _inferred_dates(
     column = DateColumn.of_public(public.name, public.all, format=style)
     assert column is not None  # nearly all cells were read just now
     return InferredColumn(column, f"{_of_cells(share)} are {why}", doubt)
-
-
-def _reads_dates(style: str) -> Callable[[str], bool]:
-    return lambda text: time_seconds(text, style) is not None
 
 
 def _as_duration(public: _Cells) -> InferredColumn | None:

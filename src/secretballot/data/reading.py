@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
-from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
+from secretballot._naming import NAMED_AT_MOST, name_rows
 from secretballot._places import is_url
 from secretballot._typing import ObjectArray
 from secretballot.data.cells import texts_of
@@ -40,7 +40,6 @@ DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_ROWS = 8192
 _ROWS_TOGETHER = 2**16  # of a block, where all are held at last
 _PARQUET, _START = b"PAR1", 65536  # how a Parquet file begins; bytes that tell what a file is
-_NO_ROWS = "{where} has a header but no rows; give a file with at least one."
 #: A table as Python text takes up to this many times its size on disk.
 GROWTH = 3
 #: Bytes that a cell takes at least: read, converted and encoded, eight each time.
@@ -140,12 +139,18 @@ def table_blocks(
             if names is None:
                 _check_names([str(name) for name in frame.columns], where)
                 names = list(frame.columns)
-            _check_like_first(list(frame.columns), names, where, source.files[0].shown)
+            if sorted(frame.columns) != sorted(names):
+                raise DataError(
+                    f"{where} has other columns than {source.files[0].shown!r}; write all files of"
+                    " a table with the same."
+                )
             if len(frame):
                 empty = False
                 yield frame[names]
     if empty:
-        raise DataError(_NO_ROWS.format(where=f"The {role} {source.shown!r}"))
+        raise DataError(
+            f"The {role} {source.shown!r} has a header but no rows; give a file with at least one."
+        )
     # a file that came meanwhile counts as well
     if source_of(place, role=role).signatures() != before:
         raise DataError(
@@ -172,18 +177,6 @@ def _file_blocks(
         for name, value in file.keys.items():
             frame[name] = np.full(len(frame), value, dtype=object)
         yield frame
-
-
-def _check_like_first(found: list[str], first: list[str], where: str, other: str) -> None:
-    """Refuse a file of a folder that has other columns than the first one."""
-    missing, extra = set(first) - set(found), set(found) - set(first)
-    if missing or extra or len(found) != len(first):
-        said = [f"lacks {name_columns(sorted(missing))}"] if missing else []
-        said += [f"has {name_columns(sorted(extra))}"] if extra else []
-        raise DataError(
-            f"{where} {' and '.join(said) or 'has a column twice'}, unlike {other!r}; write all"
-            " files of a table with the same columns."
-        )
 
 
 def _start_of(file: TableFile, where: str) -> bytes:

@@ -26,7 +26,7 @@ from secretballot.data.columns import (
     OneHotColumn,
     declared_column,
 )
-from secretballot.data.frames import check_columns, frame_of, memory_bytes
+from secretballot.data.frames import check_columns, frame_of
 from secretballot.data.inferred import inferred_column
 from secretballot.exceptions import DataError
 
@@ -270,10 +270,9 @@ class Schema:
         Raises
         ------
         DataError
-            If a feature column is missing, or the matrix would not fit in memory.
+            If a feature column is missing.
         """
         frame = self._with_columns(table, role)
-        self._check_memory(len(frame), role)
         rows, odd = self.compact(frame)
         others = frozenset(column.name for column in self.features if column.has_other)
         return Encoding(self.widen(rows), odd, others)
@@ -377,34 +376,18 @@ class Schema:
         check_columns(frame, self.names, role=role, source=self.source, extra_allowed=True)
         return frame
 
-    def _check_memory(self, n_rows: int, role: str) -> None:
-        width = len(self.feature_names)
-        size = 8 * n_rows * width
-        if size > memory_bytes():
-            raise DataError(
-                f"The {role} would be a matrix of {n_rows} x {width} numbers ({size:,} bytes), more"
-                " than this machine's memory; give fewer rows, or declare wide columns as ignored"
-                " in a schema."
-            )
-
 
 def _check_header(declared: object) -> None:
     if not isinstance(declared, Mapping) or not isinstance(declared.get("columns"), Mapping):
         raise DataError('A schema is a JSON object with "columns": {name: kind}; this one is not.')
-    if declared.get("format", FORMAT) != FORMAT:
+    stated = declared.get("format", FORMAT), declared.get("version", VERSION)
+    if stated != (FORMAT, VERSION):
         raise DataError(
-            f"The schema says it has the format {shown(declared['format'])}; it must be {FORMAT!r}"
-            " or say nothing."
+            f"The schema has the format {shown(stated[0])} and version {shown(stated[1])}; this"
+            f" program reads {FORMAT!r} of version {VERSION}, so use the program that wrote it."
         )
-    version = declared.get("version", VERSION)
-    if isinstance(version, bool) or version != VERSION:
-        raise DataError(
-            f"The schema has version {shown(version)} and this program reads version {VERSION};"
-            " use the program that wrote it."
-        )
-    classes = declared.get("classes")
-    if classes is not None and not (isinstance(classes, list) and len(classes) >= 2):
+    classes, target = declared.get("classes", [0, 1]), declared.get("target", [])
+    if not (isinstance(classes, list) and len(classes) >= 2):
         raise DataError('"classes" of a schema is a list of at least two classes; this one is not.')
-    target = declared.get("target", [])
     if not (isinstance(target, list) and all(isinstance(name, str) for name in target)):
         raise DataError('"target" of a schema is a list of names of columns; this one is not.')

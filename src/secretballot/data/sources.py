@@ -345,15 +345,10 @@ def _local_files(folder: str, where: str) -> list[tuple[str, str]]:
                 found.append((os.path.relpath(path, folder).replace(os.sep, "/"), path))
             else:
                 odd += not name.startswith(_LEFT_OUT)
-    if unread:
+    if unread or odd:
         raise DataError(
-            f"{where} has {len(unread)} folders that cannot be read"
-            f" ({reason_unread(unread[0])}); give yourself the right to read them."
-        )
-    if odd:
-        raise DataError(
-            f"{where} is a folder with {odd} links to folders, links that lead nowhere, pipes or"
-            " devices; put files in their place."
+            f"{where} is a folder with {odd + len(unread)} links to folders, links that lead"
+            " nowhere, pipes, devices or folders that cannot be read; put files in their place."
         )
     return found
 

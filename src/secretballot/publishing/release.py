@@ -14,7 +14,6 @@ from secretballot.publishing.place import (
     check_place,
     drafted,
     move_into_place,
-    remove_damaged,
     settle_place,
 )
 from secretballot.publishing.process import publishing_process
@@ -67,7 +66,6 @@ def publish(
     job: ReleaseJob,
     *,
     overwrite: bool = False,
-    damaged: str = "",
     say: Callable[[str], None] | None = None,
 ) -> ReleaseFolder:
     """Have a release made by a process that never saw private data, and move it into its place.
@@ -81,8 +79,6 @@ def publish(
     job : ReleaseJob
     overwrite : bool
         Whether an earlier release in `folder` may be replaced. Any other folder is left alone.
-    damaged : str
-        What `damaged_file` found in `folder`; that release is removed once it is made again.
     say : callable of str, optional
         Called with the name of each step before it begins.
 
@@ -91,8 +87,8 @@ def publish(
     ParameterError
         If the student cannot be taken to another process.
     DataError
-        If the folder exists, the student cannot learn, the process ended, or the damaged release is
-        of another run; nothing half-written is left.
+        If the folder exists, the student cannot learn, or the process ended; nothing half-written
+        is left.
     ResourceError
         If it cannot be written.
     CertificateError
@@ -102,13 +98,9 @@ def publish(
     try:
         # a killed run may have set an earlier release aside: it decides whether the place is free
         settle_place(target)
-        if not damaged:
-            check_place(target, overwrite=overwrite)
+        check_place(target, overwrite=overwrite)
         with drafted(target) as draft, publishing_process() as process:
             written = process.perform(content, str(draft), say or (lambda _: None))
-            # no sooner: should it fail, what is whole of the damaged one is still there
-            if damaged:
-                remove_damaged(target, written.certificate)
             move_into_place(draft, target)
     except OSError as error:
         problem = error.strerror or str(error)

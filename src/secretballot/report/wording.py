@@ -4,7 +4,7 @@ import math
 import unicodedata
 from collections.abc import Mapping, Sequence
 
-from secretballot.accounting import CHANCE_BITS
+from secretballot.core.label_games import CHANCE_BITS
 
 _MOST_DIGITS = 9
 

@@ -23,7 +23,6 @@ from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.vault import make_vault
 
 Role = Literal["analyst", "curator", "auditor"]
-ALL_DATASETS = "*"
 FILE = "access.sqlite"
 
 _TOKEN = re.compile(r"sb_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -92,7 +91,7 @@ class ApiKey(Model):
 
     def covers(self, dataset: str) -> bool:
         """Return whether it may be used for a dataset."""
-        return ALL_DATASETS in self.datasets or dataset in self.datasets
+        return "*" in self.datasets or dataset in self.datasets
 
 
 @dataclass(frozen=True)
@@ -359,7 +358,8 @@ def _in_words(path: Path) -> Iterator[None]:
     """Turn errors of SQLite and of the system into a `LedgerError` of one sentence."""
     try:
         yield
-        return
     except (sqlite3.Error, OSError) as error:
         said = type(error).__name__
-    raise LedgerError(f"The keys and the log in {path} cannot be used ({said}); check the file.")
+        raise LedgerError(
+            f"The keys and the log in {path} cannot be used ({said}); check the file."
+        ) from None

@@ -5,7 +5,7 @@ import base64
 import json
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict
 from typing import Annotated, Any, TypeVar
@@ -27,12 +27,10 @@ from secretballot.service.console import console_routes
 from secretballot.service.guard import Guard, Meters
 from secretballot.service.points import ARROW, JSON, PARQUET, body_of, is_json
 from secretballot.service.problems import (
-    KINDS,
     MEDIA_TYPE,
     ProblemError,
     log_trouble,
     problem_of,
-    title_of,
 )
 from secretballot.service.served import AskedPoints, ServedDataset, ServedSession
 from secretballot.service.settings import ServiceSettings
@@ -61,10 +59,9 @@ class Service:
     def __init__(self, settings: ServiceSettings) -> None:
         self.settings = settings
         noise_source()  # loaded here: the first question would wait for it
-        file = settings.signing_key
-        self.signing_key: Any = None if file is None else read_private_key(file)
+        self.signing_key: Any = settings.signing_key and read_private_key(settings.signing_key)
         #: Fingerprint of the key by which certificates are signed.
-        self.signs_as = None if file is None else fingerprint(self.signing_key.public_key())
+        self.signs_as = self.signing_key and fingerprint(self.signing_key.public_key())
         self.access, self.meters = Access(settings.state), Meters()
         self.datasets = {
             name: ServedDataset(name, about, self.access, settings.limits)
@@ -221,7 +218,7 @@ _POINTS_BODY = {
         "content": {JSON: {"schema": _POINTS}, ARROW: _BINARY, PARQUET: _BINARY},
     }
 }
-_PROBLEM = {"description": "A problem document; /problems/KIND says what its kind means"}
+_PROBLEM = {"description": "A problem document"}
 
 public = APIRouter()  # none of these takes a key: nothing here is about a dataset
 _KEY = [Depends(HTTPBearer(auto_error=False, scheme_name="key"))]
@@ -232,47 +229,56 @@ _SESSION = "/v1/datasets/{dataset}/sessions/{session}"
 # --- sessions ---
 
 
-class _PlainRoute(APIRoute):
-    """A route whose endpoint takes the request as it is: looking at its parameters beforehand takes
-    as long as half of a small request."""
+class _ShapedRoute(APIRoute):
+    """A route whose answers, problems as well, leave at a fixed time and in a fixed size where the
+    settings say so. Its endpoint takes the request as it is: looking at its parameters beforehand
+    takes as long as half of a small request."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what answers a request."""
+        return self._answer
 
-        async def answer(request: Request) -> Response:
-            response: Response = await self.endpoint(request, **request.path_params)
-            return response
+    async def _answer(self, request: Request) -> Response:
+        service: Service = request.app.state.service
+        began, shape = time.monotonic(), service.settings.answers
+        response: Response
+        try:
+            response = await self.endpoint(request, **request.path_params)
+        except Exception as error:
+            response = service.response_to(error, request)
+        if shape.size_bytes:
+            # blanks behind a JSON document are a part of it
+            missing = -len(bytes(response.body)) % shape.size_bytes
+            response.body = bytes(response.body) + b" " * missing
+            response.headers["content-length"] = str(len(response.body))
+        if step := shape.grid_seconds:
+            # at the first moment that is whole steps of the grid after the beginning
+            passed = time.monotonic() - began
+            await asyncio.sleep(math.ceil(passed / step) * step - passed)
+        return response
 
-        return answer
+
+shaped = APIRouter(route_class=_ShapedRoute, dependencies=_KEY)
 
 
-plain = APIRouter(route_class=_PlainRoute, dependencies=_KEY)
-
-
-@plain.post(f"{_SESSION}/questions", openapi_extra=_POINTS_BODY)
+@shaped.post(f"{_SESSION}/questions", openapi_extra=_POINTS_BODY)
 async def questions(request: Request, dataset: str, session: str) -> Response:
     """Ask one point or many. A point that was asked before has its stored answer, for nothing;
     where the budget ends inside a request, `given` says which points have an answer."""
     service: Service = request.app.state.service
+    served = service.session(request, dataset, session, ASKERS)
 
-    async def work() -> Response:
-        served = service.session(request, dataset, session, ASKERS)
+    def read(points: Any) -> AskedPoints:
+        asked, key = question_digests(points), request.state.key
+        entry = AuditEntry(request.state.request_id, key.id, "ask", dataset, session, len(asked))
+        return AskedPoints(points, asked, entry, key.quota)
 
-        def read(points: Any) -> AskedPoints:
-            asked, key = question_digests(points), request.state.key
-            entry = AuditEntry(
-                request.state.request_id, key.id, "ask", served.dataset, served.name, len(asked)
-            )
-            return AskedPoints(points, asked, entry, key.quota)
-
-        asked = await _worked_on_points(request, service, served, read, quick=True)
-        place, size = (served.dataset, served.name), len(asked.questions)
-        answers = await served.collector.ask(asked, size)
-        service.meters.questions.labels(*place).inc(size)
-        service.meters.left.labels(*place).set(answers.left)
-        return _json_response(_answers_document(served, answers))
-
-    return await _shaped_response(service, request, work)
+    asked = await _worked_on_points(request, service, served, read, quick=True)
+    size = len(asked.questions)
+    answers = await served.collector.ask(asked, size)
+    service.meters.questions.labels(dataset, session).inc(size)
+    service.meters.left.labels(dataset, session).set(answers.left)
+    return _json_response(_answers_document(served, answers))
 
 
 def _answers_document(session: ServedSession, answers: SessionAnswers) -> dict[str, Any]:
@@ -299,28 +305,6 @@ def _answers_document(session: ServedSession, answers: SessionAnswers) -> dict[s
         ],
         "left": answers.left,
     }
-
-
-async def _shaped_response(
-    service: Service, request: Request, work: Callable[[], Awaitable[Response]]
-) -> Response:
-    """Return the response of `work`, a problem as well, at a fixed time and of a fixed size where
-    the settings say so."""
-    began, shape = time.monotonic(), service.settings.answers
-    try:
-        response = await work()
-    except Exception as error:
-        response = service.response_to(error, request)
-    if shape.size_bytes:
-        # blanks behind a JSON document are a part of it
-        missing = -len(bytes(response.body)) % shape.size_bytes
-        response.body = bytes(response.body) + b" " * missing
-        response.headers["content-length"] = str(len(response.body))
-    if shape.grid_seconds:
-        # at the first moment that is whole steps of the grid after the beginning
-        passed = time.monotonic() - began
-        await asyncio.sleep(math.ceil(passed / shape.grid_seconds) * shape.grid_seconds - passed)
-    return response
 
 
 @keyed.get(_SESSION)
@@ -440,7 +424,9 @@ def release_file(
     request: Request, service: TheService, served: AnyDataset, release: str, name: str
 ) -> Response:
     """A file of a release, unchanged; its certificate lists it."""
-    content = served.file(release, name)
+    content = served.releases.get(release, {}).get(name)
+    if content is None:
+        raise ProblemError("not-found", "There is no such file; /v1/datasets lists them.")
     service.download(request, served.name, release)
     return Response(
         content,
@@ -511,14 +497,6 @@ async def signing_key(service: TheService) -> Response:
     return Response(pem, media_type="application/x-pem-file")
 
 
-@public.get("/problems/{kind}")
-async def problem(kind: str) -> dict[str, Any]:
-    """What a kind of problem means, and what to do."""
-    if kind not in KINDS:
-        raise ProblemError("not-found", "There is no problem of that kind.")
-    return {"title": title_of(kind), **KINDS[kind]._asdict()}
-
-
 def application(
     settings: ServiceSettings, *, on_stop: Callable[[], None] = lambda: None
 ) -> FastAPI:
@@ -561,7 +539,7 @@ def application(
     app.state.service = service
     app.add_middleware(Guard, service=service)
     # addresses are tried in this order: questions first
-    app.include_router(plain)
+    app.include_router(shaped)
     app.include_router(keyed)
     app.include_router(public)
     app.router.routes += console_routes()

@@ -118,10 +118,9 @@ def _table_of_json(content: bytes, columns: dict[str, Any], most: int) -> Any:
     cells = (cell for row in rows for cell in (row.values() if form is dict else row))
     if not all(isinstance(cell, _CELL_KINDS) for cell in cells):
         raise ProblemError("wrong-points", "A value of a point must be a number or a string.")
-    return rows if form is list else _frame_of_rows(rows, [str(name) for name, _, _ in width])
-
-
-def _frame_of_rows(rows: list[Any], names: list[str]) -> pd.DataFrame:
+    if form is list:
+        return rows
+    names = [str(name) for name, _, _ in width]
     if any(row.keys() != set(names) for row in rows):
         said = ", ".join(map(shown, names))
         raise ProblemError("wrong-points", f"A point has other columns; give all of these: {said}.")
@@ -136,7 +135,8 @@ def _frame_of_columnar(content: bytes, kind: str, most: int, width: int) -> pd.D
         raise ProblemError(
             "wrong-media-type", f"This service reads no {kind}; send {JSON}, or have pyarrow added."
         ) from None
-    table, size = None, None
+    table: Any = None
+    size: int | None = None
     # what the library raises for damaged content, in words that may quote it
     with contextlib.suppress(
         pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, MemoryError
@@ -208,31 +208,27 @@ _DICTIONARY, _BATCH = 2, 3  # kinds of messages
 def _parquet_table(content: bytes, most: int, width: int) -> Any:
     import pyarrow.parquet as pq
 
+    # the file's own numbers first: few bytes may stand for very many rows
+    about = pq.read_metadata(io.BytesIO(content))
+    groups = [about.row_group(group) for group in range(about.num_row_groups)]
+    rows = max(about.num_rows, sum(group.num_rows for group in groups))
+    _refuse_large(rows, most, about.num_columns, width)
+    columns = [about.schema.column(place) for place in range(width)]
+    if any(column.max_repetition_level for column in columns):
+        raise ProblemError("wrong-points", "The table has lists in its cells; flatten them.")
+    used = {group.column(place).compression for group in groups for place in range(width)}
+    if not used <= _BOUNDED_CODECS:
+        raise ProblemError(
+            "wrong-media-type",
+            f"A {PARQUET} must be compressed by Snappy or not at all; write it so.",
+        )
     # A value that is in many cells stays one value: written out it may take any memory. Where
     # an encoding does not allow that, the reader refuses it.
-    with pq.ParquetFile(io.BytesIO(content)) as file:
-        texts = [
-            column.path
-            for column in map(file.metadata.schema.column, range(file.metadata.num_columns))
-            if column.physical_type == "BYTE_ARRAY"
-        ]
+    texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
     with pq.ParquetFile(io.BytesIO(content), read_dictionary=texts) as file:
-        # the file's own numbers first: few bytes may stand for very many rows
-        about = file.metadata
-        groups = [about.row_group(group) for group in range(about.num_row_groups)]
-        rows = max(about.num_rows, sum(group.num_rows for group in groups))
-        _refuse_large(rows, most, about.num_columns, width)
-        if any(about.schema.column(place).max_repetition_level for place in range(width)):
-            raise ProblemError("wrong-points", "The table has lists in its cells; flatten them.")
-        used = {group.column(place).compression for group in groups for place in range(width)}
-        if not used <= _BOUNDED_CODECS:
-            raise ProblemError(
-                "wrong-media-type",
-                f"A {PARQUET} must be compressed by Snappy or not at all; write it so.",
-            )
         table = file.read()
-        _refuse_large(table.num_rows, most)
-        return table
+    _refuse_large(table.num_rows, most)
+    return table
 
 
 #: Others turn a byte into hundreds or thousands; this one into 21 at most.

@@ -71,9 +71,10 @@ def connect(
     Raises
     ------
     ServiceError
-        If the service cannot be reached, or refuses the key; the connection is closed first.
+        If the service cannot be reached, refuses the key, or has no such session; the connection is
+        closed first.
     ParameterError
-        If there is no such dataset or session, or several to choose from; likewise.
+        If there is no such dataset, or several to choose from; likewise.
 
     Examples
     --------
@@ -137,7 +138,7 @@ class RemoteSession:
     --------
     >>> def label(url, key, X_public):
     ...     with sb.connect(url, key) as session:
-    ...         return sb.ask_actively(session, X_public, n_queries=20).released
+    ...         return sb.ask_actively(session, X_public, n_queries=20)
     >>> isinstance(sb.RemoteSession, type)
     True
     """
@@ -298,7 +299,7 @@ def _chosen_address(document: Mapping[str, Any], dataset: str | None, session: s
     Raises
     ------
     ParameterError
-        If it is not there, or there are several datasets to choose from.
+        If the dataset is not there, or there are several to choose from.
     """
     sessions = {str(one["name"]): list(map(str, one["sessions"])) for one in document["datasets"]}
     name = next(iter(sessions)) if dataset is None and len(sessions) == 1 else dataset
@@ -308,12 +309,7 @@ def _chosen_address(document: Mapping[str, Any], dataset: str | None, session: s
             Parameter("dataset"), f" is {shown(dataset)}; name one that the key may use: {names}."
         )
     chosen = sessions[name][0] if session is None else session
-    if chosen not in sessions[name]:
-        raise ParameterError(
-            Parameter("session"),
-            f" is {shown(chosen)}; {name} has {', '.join(map(shown, sessions[name]))}.",
-        )
-    return f"/v1/datasets/{quote(name)}/sessions/{quote(chosen)}"
+    return f"/v1/datasets/{quote(name)}/sessions/{quote(chosen, safe='')}"
 
 
 # --- requests ---
@@ -340,12 +336,18 @@ def _body_of(table: Any) -> bytes:
 
 def _fetched(client: Any, path: str, points: Any = None) -> Mapping[str, Any]:
     """Return the document with which a service answers a request."""
-    found, response = None, _response(client, path, points)
+    found = _document_in(_response(client, path, points))
+    if not found:
+        raise ServiceError("The service answered with no document; check the address.")
+    return found
+
+
+def _document_in(response: Any) -> dict[str, Any]:
+    """Return the JSON object of an answer, empty where there is none."""
+    found = None
     with contextlib.suppress(ValueError):
         found = response.json()
-    if isinstance(found, dict):
-        return found
-    raise ServiceError("The service answered with no document; check the address.")
+    return found if isinstance(found, dict) else {}
 
 
 def _response(client: Any, path: str, points: Any = None) -> Any:
@@ -384,10 +386,7 @@ def _response(client: Any, path: str, points: Any = None) -> Any:
 
 
 def _error_of(response: Any) -> Exception:
-    found = None
-    with contextlib.suppress(ValueError):
-        found = response.json()
-    about = found if isinstance(found, dict) else {}
+    about = _document_in(response)
     # words from elsewhere, which may end up on a terminal
     said = plain_line(str(about.get("detail", "The service gave no reason.")))
     error = _ERRORS.get(str(about.get("type", "")).rpartition("/")[2])

@@ -57,14 +57,18 @@ def listening_socket(host: str, port: int) -> socket.socket:
     DataError
         If it cannot be had.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
-        return socket.create_server((host, port), family=family)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # it listens once it can answer: before that, a client is refused at once
+        listening.bind((host, port))
     except OSError as error:
+        listening.close()
         problem = error.strerror or type(error).__name__
-    raise DataError(
-        f"Nothing can listen at {host}, port {port} ({problem}); give another host or port."
-    )
+        raise DataError(
+            f"Nothing can listen at {host}, port {port} ({problem}); give another host or port."
+        ) from None
+    return listening
 
 
 def serve(settings: ServiceSettings, listening: socket.socket) -> None:

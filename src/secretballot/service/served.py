@@ -1,13 +1,11 @@
 """What a service serves: datasets with their sessions, opened once, asked in groups."""
 
-import hashlib
 import itertools
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -34,8 +32,7 @@ from secretballot.vault import read_secret
 _MOST_FAILURES = 2  # requests of a group that fail by themselves, one after the other
 
 
-@dataclass(frozen=True, eq=False)
-class AskedPoints:
+class AskedPoints(NamedTuple):
     """The points of one request.
 
     Attributes
@@ -162,7 +159,7 @@ class ServedSession:
                             f" these {len(taken)} are more than are left of them; ask fewer. Stored"
                             " answers stay free.",
                         )
-            return new & np.array([question in counted for question in questions])
+            return new & np.array([question in counted for question in questions], dtype=np.bool_)
 
         joined = _joined_tables([asked.points for asked in group])
         answers = self.session.answer(joined, questions, admit=admit)
@@ -254,16 +251,10 @@ class ServedDataset:
     ) -> None:
         self.name, self.title = name, settings.title or name
         schema = None if settings.encoding is None else Schema.read(settings.encoding)
-        self.sessions = {
-            request: ServedSession(
-                name,
-                LabelingSession.reopen(settings.vault, request=request),
-                access,
-                limits,
-                schema,
-            )
-            for request in settings.sessions
-        }
+        self.sessions: dict[str, ServedSession] = {}
+        for request in settings.sessions:
+            session = LabelingSession.reopen(settings.vault, request=request)
+            self.sessions[request] = ServedSession(name, session, access, limits, schema)
         self.ledger = next(iter(self.sessions.values())).session.ledger
         others = {served.session.ledger.account for served in self.sessions.values()}
         if len(others) > 1:
@@ -272,8 +263,7 @@ class ServedDataset:
                 " as datasets of their own."
             )
         self.plan = None if settings.plan is None else _plan_document(settings.plan)
-        self.releases = {folder.name: _listed_files(folder) for folder in settings.releases}
-        self._folders = {folder.name: folder for folder in settings.releases}
+        self.releases = {folder.name: _released_files(folder) for folder in settings.releases}
 
     def describe(self) -> dict[str, Any]:
         """Return what may be asked and downloaded; public."""
@@ -309,33 +299,12 @@ class ServedDataset:
         position, chain = self.ledger.head()
         return {"dataset": self.name, "rows": position, "chain": chain, "entries": entries}
 
-    def file(self, release: str, name: str) -> bytes:
-        """Return a file of a release, unchanged.
-
-        Raises
-        ------
-        ProblemError
-            If the release has none of that name, or it is not the one that the certificate lists.
-        """
-        digest = self.releases.get(release, {}).get(name)
-        if digest is None:
-            raise ProblemError(
-                "not-found", "There is no such file; the list of releases names them."
-            )
-        content = read_secret(self._folders[release] / name)
-        if content is None or hashlib.sha256(content).hexdigest() != digest:
-            raise ProblemError(
-                "not-found", "The file is not the one that was released; ask the curator."
-            )
-        return content
-
     def ready(self) -> bool:
         """Return whether the ledger can be read now."""
-        try:
+        with suppress(SecretBallotError):
             self.ledger.head()
-        except SecretBallotError:
-            return False
-        return True
+            return True
+        return False
 
 
 def _amount(price: Any) -> dict[str, float]:
@@ -400,8 +369,8 @@ def _plan_document(path: Path) -> dict[str, Any]:
     return document
 
 
-def _listed_files(folder: Path) -> dict[str, str]:
-    """Return the files of a release and their digests, its certificate and signature among them.
+def _released_files(folder: Path) -> dict[str, bytes]:
+    """Return the files of a release, its certificate and signature among them.
 
     Raises
     ------
@@ -414,10 +383,6 @@ def _listed_files(folder: Path) -> dict[str, str]:
             " that does."
         )
     listed = json.loads((folder / CERTIFICATE_FILE).read_bytes())["files"]
-    names = [*listed, CERTIFICATE_FILE, SIGNATURE_FILE]
-    contents = {name: read_secret(folder / name) for name in names}
-    return {
-        name: hashlib.sha256(content).hexdigest()
-        for name, content in contents.items()
-        if content is not None
-    }
+    contents = {name: read_secret(folder / name) for name in [*listed, CERTIFICATE_FILE]}
+    contents[SIGNATURE_FILE] = read_secret(folder / SIGNATURE_FILE)
+    return {name: content for name, content in contents.items() if content is not None}

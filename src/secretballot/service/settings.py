@@ -173,5 +173,4 @@ def read_settings(path: Path) -> ServiceSettings:
             read_toml(path), context={"folder": path.absolute().parent}
         )
     except ValidationError as error:
-        fault = fault_of(error)
-    raise fault
+        raise fault_of(error) from None

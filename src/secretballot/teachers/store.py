@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import joblib
+
 from secretballot.drafts import sweep_drafts
 from secretballot.vault import make_vault, read_secret, write_secret
 
@@ -93,3 +95,12 @@ def _pickled_model(model: Any) -> bytes | None:
     except Exception:
         # A learner that cannot be pickled serves this run and is trained again in the next.
         return None
+
+
+def learner_identity(learner: Any) -> str:
+    """Return a digest of an unfitted learner with its settings, the same in every process."""
+    try:
+        return str(joblib.hash(learner, hash_name="sha1"))
+    except Exception:
+        # a learner that cannot be pickled cannot be kept either; its settings must do
+        return repr(learner)

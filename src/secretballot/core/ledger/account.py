@@ -199,8 +199,7 @@ class AnswerPage:
 
     def last(self) -> bytes | None:
         """Return the answer given last, None where there is none yet."""
-        which = "reservation = ? AND number = ?"
-        found = self._read(self._rows.all(which, self._reservation, self.count))
+        found = self.parts(self.count - 1)
         return found[0][1] if found else None
 
     def add(self, parts: Sequence[tuple[bytes, bytes]]) -> None:
@@ -638,9 +637,6 @@ class Ledger:
             f"Ledger({place}, dataset={self.dataset!r}, unit={self.unit!r},"
             f" relation={self.relation!r}, budget=({self.budget.epsilon:g}, {self.budget.delta:g}))"
         )
-
-    def __copy__(self) -> Self:
-        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # a second account with the same budget would be a second budget

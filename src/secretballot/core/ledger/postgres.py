@@ -244,7 +244,7 @@ class PostgresStore:
     @contextmanager
     def begun(self, *, write: bool) -> Iterator[Connection]:
         """Begin a transaction, and commit it at the end or leave its connection."""
-        with rows.in_words(psycopg.Error, self._refusal):
+        try:
             rested = self._resting.take(lambda since: time.monotonic() - since < _KEPT_S)
             connection: Connection = rested or _connect(self._place)
             try:
@@ -260,9 +260,11 @@ class PostgresStore:
                     self._resting.take(lambda _: False)
                     self._lost.add(connection.name)
                     if isinstance(error, psycopg.OperationalError):
-                        raise self._refusal(error, BrokenOffError) from None
+                        raise rows.unusable(self.where, error, BrokenOffError) from None
                 raise
             self._resting.put(connection, time.monotonic())
+        except psycopg.Error as error:
+            raise rows.unusable(self.where, error) from None
 
     def _end_lost(self, connection: Connection) -> None:
         """End what is left on the server of connections that were lost: it may hold locks."""
@@ -293,7 +295,7 @@ class PostgresStore:
             if not write:
                 raise
             raise UnknownEndError.of(
-                f"{self.where} broke off while it was storing ({_brief_error(error)})"
+                f"{self.where} broke off while it was storing ({rows.in_brief(error)})"
             ) from None
         if done != "COMMIT":  # of a transaction in which a statement had failed
             raise LedgerError(
@@ -302,11 +304,6 @@ class PostgresStore:
         if write and connection.warnings:  # a standby that must have it was not waited for
             said = rows.in_brief(" ".join(connection.warnings))
             raise UnknownEndError.of(f"{self.where} stored without certainty ({said})")
-
-    def _refusal(self, error: psycopg.Error, kind: type[LedgerError] = LedgerError) -> LedgerError:
-        """Return what went wrong, in words; libpq quotes no password."""
-        words = _IN_WORDS.get((error.sqlstate or "")[:2], _UNREACHED)
-        return kind(f"{self.where} {words} ({_brief_error(error)}). Nothing was changed.")
 
 
 def _is_there(connection: Connection) -> bool:
@@ -373,30 +370,3 @@ def _begin_transaction(
             " off, which may lose a purchase after noise was drawn for it; use the primary one,"
             " with fsync = on. Nothing was changed."
         )
-
-
-# --- in words ---
-
-_LOCKED = "is locked by another program; try again when that has finished"
-_HIDDEN = (
-    "is not there, or this role may not see or write it; give the right database and schema, or"
-    " have its owner grant the role its rights"
-)
-_UNREACHED = (
-    "cannot be reached, or broke off; see that the database runs, and that address and password are"
-    " right, then try again"
-)
-#: By the class of an error's state.
-_IN_WORDS = {
-    "55": _LOCKED,
-    "40": _LOCKED,
-    "42": _HIDDEN,
-    "3F": _HIDDEN,
-    "53": "could not grow; free some space on the server",
-    "23": "refused rows that do not follow the last one; check the ledger",
-}
-
-
-def _brief_error(error: psycopg.Error) -> str:
-    primary = error.diag.message_primary
-    return rows.in_brief(primary if primary else error)

@@ -19,7 +19,7 @@ import hashlib
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, Self, TypeVar
@@ -107,25 +107,23 @@ def repeated(work: Callable[Given, Result]) -> Callable[Given, Result]:
 
     @functools.wraps(work)
     def done(*given: Given.args, **named: Given.kwargs) -> Result:
-        try:
+        with suppress(BrokenOffError):
             return work(*given, **named)
-        except BrokenOffError:
-            pass
         return work(*given, **named)
 
     return done
 
 
-@contextmanager
-def in_words(
-    kinds: type[Exception] | tuple[type[Exception], ...], refusal: Callable[[Any], LedgerError]
-) -> Iterator[None]:
-    """Turn errors of a driver into a `LedgerError` of one sentence, in place of which no traceback
-    shows the other error: that may quote the file, which anybody may have written."""
-    try:
-        yield
-    except kinds as error:
-        raise refusal(error) from None
+def unusable(where: str, error: Exception, kind: type[LedgerError] = LedgerError) -> LedgerError:
+    """Return what a driver's error becomes, in its own words; raised in its place, as it may quote
+    the file, which anybody may have written. None quotes a password."""
+    diagnosis = getattr(error, "diag", None)  # of PostgreSQL
+    said = getattr(diagnosis, "message_primary", None) or getattr(error, "strerror", None) or error
+    return kind(
+        f"{where} cannot be reached, read or written ({in_brief(said)}); see that the place is"
+        " right and you may write there, that no other program holds it, and that its disk or"
+        " server is in order, or restore it from a copy. Nothing was changed."
+    )
 
 
 def in_brief(detail: object) -> str:
@@ -264,8 +262,8 @@ def account_in(transaction: Transaction) -> Account:
     except _UNREADABLE as error:
         raise LedgerError(
             f"{transaction.where} has lost its terms, or they are of another format than version"
-            f" {VERSION}, which this program reads ({type(error).__name__}); restore it from a copy,"
-            " or use the version of secretballot that made it."
+            f" {VERSION}, which this program reads ({type(error).__name__}); restore it from a"
+            " copy, or use the version of secretballot that made it."
         ) from None
 
 

@@ -168,8 +168,10 @@ class SqliteStore:
     def create(self, account: rows.Account) -> None:
         """Make the account."""
         if self._path is not None:
-            with rows.in_words(_ERRORS, self._refusal):
+            try:
                 _create_file(self._path, account)
+            except _ERRORS as error:
+                raise rows.unusable(self.where, error) from None
             return
         connection = connect(None)
         create_tables(connection, account)
@@ -182,13 +184,8 @@ class SqliteStore:
         The space of a reservation that it closes is given back before, in a transaction of its own
         whose lock is kept, so that nobody else takes it.
         """
-        with rows.in_words(_ERRORS, self._refusal), self._alone:
-            # before it is opened: if the file is replaced meanwhile, the next use sees it
-            file = self._file()
-            connection = self._resting.take(lambda mark: mark == file) or self._connected()
-            try:
-                # of a file that was overwritten by an older copy, SQLite may know pages
-                connection.execute("PRAGMA shrink_memory")
+        try:
+            with self._alone, self._connection() as connection:
                 if closes is not None:
                     _give_room_back(connection, closes)
                 connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
@@ -196,15 +193,8 @@ class SqliteStore:
                     connection.execute("PRAGMA locking_mode = NORMAL")  # from the end of this on
                 yield rows.Transaction(connection, self.where)
                 self._commit(connection, write)
-            except BaseException:
-                with suppress(sqlite3.Error):  # SQLite has often rolled back by itself
-                    connection.execute("ROLLBACK")
-                if self._path is None:
-                    self._resting.put(connection, file)
-                else:
-                    connection.close()
-                raise
-            self._resting.put(connection, file)
+        except _ERRORS as error:
+            raise rows.unusable(self.where, error) from None
 
     def claim_space(self, transaction: rows.Transaction, reservation: int, size: int) -> None:
         """Take pages of the file for an answer of `size` bytes, or fail with the purchase; in
@@ -238,23 +228,37 @@ class SqliteStore:
         if {sql for (sql,) in found} != set(SCHEMA):
             raise rows.changed_tables(self.where)
 
-    def _file(self) -> tuple[int, int] | None:
-        """Return what identifies the file in its place."""
-        try:
-            found = None if self._path is None else self._path.stat()
-        except FileNotFoundError:
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        # before it is opened: if the file is replaced meanwhile, the next use sees it
+        if self._path is not None and not self._path.exists():
             raise LedgerError(
                 f"There is no ledger at {self._path}; give the right path, or restore it from a"
                 " copy."
-            ) from None
-        return None if found is None else (found.st_dev, found.st_ino)
-
-    def _connected(self) -> sqlite3.Connection:
-        if self._path is None:  # both processes would hold the whole budget
-            raise LedgerError(
-                f"{self.where} belongs to the process that made it; share a ledger file instead."
             )
-        return connect(self._path)
+        found = None if self._path is None else self._path.stat()
+        file = found and (found.st_dev, found.st_ino)
+        connection = self._resting.take(lambda mark: mark == file)
+        if connection is None:
+            if self._path is None:  # both processes would hold the whole budget
+                raise LedgerError(
+                    f"{self.where} belongs to the process that made it; share a ledger file"
+                    " instead."
+                )
+            connection = connect(self._path)
+        try:
+            # of a file that was overwritten by an older copy, SQLite may know pages
+            connection.execute("PRAGMA shrink_memory")
+            yield connection
+        except BaseException:
+            with suppress(sqlite3.Error):  # SQLite has often rolled back by itself
+                connection.execute("ROLLBACK")
+            if self._path is None:
+                self._resting.put(connection, file)
+            else:
+                connection.close()
+            raise
+        self._resting.put(connection, file)
 
     def _commit(self, connection: sqlite3.Connection, write: bool) -> None:
         try:
@@ -262,21 +266,12 @@ class SqliteStore:
         except sqlite3.Error as error:
             # the last write to the disk may have been done and its end not confirmed; where others
             # hold the file, nothing was written yet
-            if not write or _code_of(error) == sqlite3.SQLITE_BUSY:
+            if not write or error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
                 raise
             raise UnknownEndError.of(
                 f"{self.where} met an error at the end of storing ({rows.in_brief(error)}), so"
                 " check the disk and its free space"
             ) from None
-
-    def _refusal(self, error: Exception) -> LedgerError:
-        """Return what went wrong, in words."""
-        if isinstance(error, OSError):
-            words = "could not be made or reached; check the disk, its free space and its quota"
-            detail = error.strerror or type(error).__name__
-        else:
-            words, detail = _WORDS.get(_code_of(error), _FOREIGN), rows.in_brief(error)
-        return LedgerError(f"{self.where} {words} ({detail}). Nothing was changed.")
 
 
 def _give_room_back(connection: sqlite3.Connection, reservation: int) -> None:
@@ -289,20 +284,4 @@ def _give_room_back(connection: sqlite3.Connection, reservation: int) -> None:
     connection.execute("COMMIT")
 
 
-# --- errors in words ---
-
 _ERRORS = (sqlite3.Error, UnicodeDecodeError, OSError)
-_FOREIGN = (
-    "is no ledger, or damaged, or refused a row; give the right path, or restore it from a copy"
-)
-_WORDS = {
-    sqlite3.SQLITE_BUSY: "is locked by another program; try again when that has finished",
-    sqlite3.SQLITE_READONLY: "cannot be written; give yourself the right on file and folder",
-    sqlite3.SQLITE_CANTOPEN: "cannot be opened; check that you may read and write file and folder",
-    sqlite3.SQLITE_FULL: "could not grow because the disk is full; free some space and try again",
-    sqlite3.SQLITE_IOERR: "met a system error; check the disk, its free space and its quota",
-}
-
-
-def _code_of(error: Exception) -> int:
-    return getattr(error, "sqlite_errorcode", -1) & 0xFF

@@ -110,9 +110,6 @@ class DatabasePlace:
     def __hash__(self) -> int:
         return hash(str(self))
 
-    def __copy__(self) -> Self:
-        return self
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 

@@ -489,9 +489,9 @@ def _made_folder(vault: str | Path | None, request: str) -> Path | None:
         return None
     place = reservation_folder(vault, request)
     # From the top down, so that no folder is ever open to others while its content is written.
-    for folder in (Path(vault), place.parent):
+    for folder in (Path(vault), place.parent, place):
         make_vault(folder)
-    return make_vault(place)
+    return place
 
 
 def _refuse_room_for_one(ledger: Ledger, split: BudgetSplit, request: str) -> None:

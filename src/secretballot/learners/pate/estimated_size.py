@@ -241,7 +241,7 @@ class EstimatedSize:
             except ParameterError:  # so many abstentions cannot be had for this budget
                 return False
             slack = quantile_slack(self.epsilon, event, self.pool.n_queries, BETA)
-            return seen > event.threshold + slack.total
+            return seen > event.threshold + sum(slack)
 
         return last_that_holds(holds, min(MAX_UNSTABLE, enough))
 

@@ -471,7 +471,9 @@ class PATEClassifier(ClassLearner, PATELearner):
 
     def _asked_by_estimate(self, task: Task) -> Any:
         """Return what was released, of a size that is paid for and drawn before."""
-        estimated, asked = EstimatedSize.of_settings(self, self._pool(task)), task.askable
+        asked = task.askable
+        sizes = len(asked), len(task.target.classes), self.n_teachers
+        estimated = EstimatedSize.of_settings(self, teacher_shape(*sizes, task.guarantee))
         # not cast where both numbers and labels are stored
         votes = cache(lambda: self._votes_on(task, asked, estimated.terms(1)))
         choice = estimated.pay(votes, task.account, task.given.request)
@@ -481,11 +483,6 @@ class PATEClassifier(ClassLearner, PATELearner):
             lambda rows: votes().take(np.searchsorted(asked, rows)),
             [choice_fields(choice)],
         )
-
-    def _pool(self, task: Task) -> VoteShape:
-        """Return the shape of the votes on all points that may be asked."""
-        sizes = len(task.askable), len(task.target.classes), self.n_teachers
-        return teacher_shape(*sizes, task.guarantee)
 
     def _cast_votes(self, task: Task, teacher: Any, points: Any, terms: Terms) -> Votes:
         if task.target.labels:
@@ -582,7 +579,7 @@ class PATEClassifier(ClassLearner, PATELearner):
             random_state=seed,
             **self._training(task),
         )
-        asked = ask_in_rounds(
+        released = ask_in_rounds(
             begun,
             terms,
             lambda rows: teachers.vote(take_rows(task.points, rows)),
@@ -594,8 +591,8 @@ class PATEClassifier(ClassLearner, PATELearner):
             vault=teachers.vault if task.account.durable else None,
             **task.named | {"request": given.request or uuid.uuid4().hex},
         )
-        self.explanation_ = asked.explanation
-        return asked.released
+        self.explanation_ = begun.selector.explain()
+        return released
 
 
 @dataclass(eq=False, repr=False)

@@ -97,25 +97,6 @@ class AskableRows:
         return take_rows(self.X, self.rows[places])
 
 
-@dataclass(frozen=True, eq=False)
-class QueryRun:
-    """What came of asking in rounds; public.
-
-    Attributes
-    ----------
-    released : ReleasedLabels
-        All answers of the reservation, with the certificate.
-    rounds : list of int
-        Queries of each round, in the order in which they were asked.
-    explanation : dict
-        What the strategy reports of its choices.
-    """
-
-    released: ReleasedLabels
-    rounds: list[int]
-    explanation: dict[str, Any]
-
-
 class QueryRounds:
     """Rounds of queries with their first proposal, and nothing paid yet: a strategy that cannot
     work on the pool says so here.
@@ -248,7 +229,7 @@ def ask_in_rounds(
     student: Any = None,
     random_state: int | None = None,
     **about: Any,
-) -> QueryRun:
+) -> ReleasedLabels:
     """Reserve all queries, and ask what the strategy proposes until it, the points or the
     reservation come to an end.
 
@@ -307,11 +288,12 @@ def ask_in_rounds(
         # what an earlier run of another strategy asked counts as one round before
         rounds = [before, *drawn]
     plan = begun.plan([size for size in rounds if size], stream.left_over(ends=True))
+    # what has another point among it is refused before it is too late
     released = certified_labels(done, askable.row_of, plan)
     if plan["left"] != "kept" and not stream.closed:
         # who asks again finds all of it in the ledger
         stream._stream.close(len(done.values), {"plan": plan})
-    return QueryRun(released, plan["rounds"], begun.selector.explain())
+    return released
 
 
 def ask_actively(
@@ -321,8 +303,7 @@ def ask_actively(
     *,
     n_queries: int | None = None,
     random_state: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> QueryRun:
+) -> ReleasedLabels:
     """Ask a session in rounds for the labels that teach most, as a `PATEClassifier` with a strategy
     does.
 
@@ -343,13 +324,11 @@ def ask_actively(
         has left, or all.
     random_state : int, optional
         Public seed of the strategy; None is 0.
-    progress : callable, optional
-        Called with (points answered, points to ask).
 
     Returns
     -------
-    QueryRun
-        With the answers as rows of `X_public`: all answers of the session, with its certificate,
+    ReleasedLabels
+        The answers as rows of `X_public`: all answers of the session, with its certificate,
         where it was asked about these points alone; else those of this run, without one.
 
     Raises
@@ -375,11 +354,11 @@ def ask_actively(
     >>> ledger = sb.Ledger.in_memory(dataset="example", budget=budget)
     >>> labels = sb.accounting.noisy_votes(budget, teachers.shape(20))
     >>> session = sb.LabelingSession(teachers, labels, ledger, budget, n_queries=20)
-    >>> run = sb.ask_actively(session, X_public, "margin:round_size=10")
-    >>> run.rounds, session.left
-    ([10, 10], 0)
+    >>> released = sb.ask_actively(session, X_public, "margin:round_size=10")
+    >>> len(released.queries), session.left
+    (20, 0)
     >>> from sklearn.linear_model import LogisticRegression
-    >>> student = sb.fit_student(LogisticRegression(), X_public, run.released)
+    >>> student = sb.fit_student(LogisticRegression(), X_public, released)
     """
     askable = AskableRows.of(as_matrix("X_public", X_public))
     if n_queries is None:
@@ -387,18 +366,18 @@ def ask_actively(
         n_queries = max(1, min(session.left, len(askable.rows)))
     wanted = check_count("n_queries", n_queries)
     rounds = _in_rounds(strategy)
-    begun = QueryRounds(rounds, askable, session.classes, wanted, random_state, progress)
+    begun = QueryRounds(rounds, askable, session.classes, wanted, random_state)
 
     def ask(proposed: IntArray) -> SessionAnswers:
         found: SessionAnswers = session.ask_many(askable.points(proposed))
         return found
 
-    run, sizes = begun.run(ask, n_teachers=session.n_teachers, sigma=session.sigma)
-    released = replace(run, queries=askable.rows[run.queries])
+    run, _ = begun.run(ask, n_teachers=session.n_teachers, sigma=session.sigma)
     # others have asked other points, or the pool is larger than a service takes at once
     with suppress(DataError, ServiceError):
-        released = session.released(askable.X)
-    return QueryRun(released, [size for size in sizes if size], begun.selector.explain())
+        whole: ReleasedLabels = session.released(askable.X)
+        return whole
+    return replace(run, queries=askable.rows[run.queries])
 
 
 def _in_rounds(strategy: str | QueryStrategy | InRounds) -> InRounds:
@@ -432,9 +411,8 @@ def label_actively(
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
     random_state: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
     student: Any = None,
-) -> QueryRun:
+) -> ReleasedLabels:
     """Ask in rounds about public points on which the teachers have voted already, elsewhere.
 
     Parameters
@@ -459,15 +437,13 @@ def label_actively(
         As for `secretballot.release`.
     random_state : int, optional
         Public seed of the strategy; None is 0.
-    progress : callable, optional
-        Called with (queries answered, queries reserved).
     student : scikit-learn classifier, default a LogisticRegression
         What interactive voting contradicts; fitted to the answers before each round.
 
     Returns
     -------
-    QueryRun
-        With the released labels, ready for `fit_student`.
+    ReleasedLabels
+        Ready for `fit_student`; the certificate's plan has the rounds.
 
     Raises
     ------
@@ -499,7 +475,7 @@ def label_actively(
     terms = choose_terms(mechanism, budget, pool, n_queries=n_queries, rounds=rounds)
     n_asked = terms.shape.n_queries
     return ask_in_rounds(
-        QueryRounds(rounds, askable, counts.classes, n_asked, random_state, progress),
+        QueryRounds(rounds, askable, counts.classes, n_asked, random_state),
         terms,
         counts.take,
         ledger,

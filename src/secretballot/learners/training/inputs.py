@@ -280,14 +280,15 @@ def example_rows(X: Any, X_public: Any, n: int) -> Any:
 
 
 def single_point(x: Any) -> Any:
-    """Return one point, of shape (n_features,) or one row of a table, as a table of shape
-    (1, n_features).
+    """Return one point, of shape (n_features,), cells by their columns, or one row of a table, as a
+    table of shape (1, n_features).
 
     Raises
     ------
     DataError
         If it has several rows.
     """
+    x = pd.DataFrame([x]) if isinstance(x, dict) else x
     point = x if hasattr(x, "shape") and len(x.shape) == 2 else np.asarray(x).reshape(1, -1)
     if point.shape[0] != 1:
         raise DataError(

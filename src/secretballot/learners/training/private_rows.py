@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import betainc
 
 from secretballot._validation import shown
@@ -22,7 +21,7 @@ from secretballot.exceptions import DataError
 from secretballot.foreign_code import result_of
 from secretballot.learners.training.inputs import n_columns
 from secretballot.teachers.records import unit_numbers
-from secretballot.teachers.rows import block_bounds, n_rows, row_block
+from secretballot.teachers.rows import block_bounds, is_sparse, n_rows, row_block
 
 Hashes = NDArray[np.uint64]
 
@@ -261,9 +260,8 @@ def _row_hashes(X: Any) -> Hashes:
     blocks = [_none()]
     for start, stop in block_bounds(n_rows(X), size):
         rows = row_block(X, start, stop)
-        if sparse.issparse(rows):
-            rows = rows.toarray()
-        blocks.append(pd.util.hash_pandas_object(_alike(rows), index=False).to_numpy())
+        rows = _alike(rows.toarray() if is_sparse(rows) else rows)
+        blocks.append(np.asarray(pd.util.hash_pandas_object(rows, index=False), dtype=np.uint64))
     return np.concatenate(blocks)
 
 

@@ -534,7 +534,7 @@ class LabelingSession(LabelStream):
 
         Parameters
         ----------
-        x : array of shape (n_features,), or a frame or matrix of one row
+        x : array of shape (n_features,), dict of cells, or a frame or matrix of one row
             A public point.
 
         Raises

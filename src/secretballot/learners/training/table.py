@@ -100,7 +100,7 @@ class Table(Private):
     _refusal = "a private table refuses to {}; give it to a learner."
 
     def __init__(self, X: Any, targets: Any, units: Any, unit_name: str | None) -> None:
-        self._X, self._targets, self._units = X, targets, units
+        self._records, self._targets, self._units = X, targets, units
         self._like = X  # has the columns of the records, and their missing values
         self.unit = "record" if units is None else "user"
         self.unit_name = None if units is None else unit_name
@@ -125,11 +125,11 @@ class Table(Private):
             persons = unit_numbers(self._units, self.n_records)
             order = np.argsort(persons, kind="stable")
             starts = np.flatnonzero(np.diff(persons[order], prepend=-1))
-        size = max(1, _PART_CELLS // max(1, n_columns(self._X)))
+        size = max(1, _PART_CELLS // max(1, n_columns(self._records)))
         # a part begins where a unit does
         begun = np.searchsorted(starts, np.arange(0, self.n_records, size))
         bounds = np.unique([*starts[begun[begun < len(starts)]], self.n_records]).tolist()
-        whole = Block(self._X, self._targets, persons)
+        whole = Block(self._records, self._targets, persons)
 
         def loaders() -> Iterator[Loader]:
             for start, stop in pairwise(bounds):
@@ -149,11 +149,11 @@ class Table(Private):
 
     def _parts_with_ids(self) -> Iterator[Block]:
         """Yield records with the ids of their units, all records of a unit in one block."""
-        yield Block(self._X, self._targets, self._units)
+        yield Block(self._records, self._targets, self._units)
 
     def refuse_points(self, X_public: Any) -> None:
         """Refuse public points, of shape (n_public, n_features), that are the records."""
-        refuse_private_points(self._X, X_public, units=self._units)
+        refuse_private_points(self._records, X_public, units=self._units)
 
     def note_columns(self, learner: Any) -> None:
         """Note at a learner how many columns there are, and their names if they have any."""
@@ -170,7 +170,7 @@ class Table(Private):
     @property
     def identity(self) -> tuple[Any, ...]:
         """All that teachers of these records depend on besides settings; private."""
-        return self._X, self._targets, self._units
+        return self._records, self._targets, self._units
 
     def checked_teacher(self, teacher: Any, X_public: Any, target: Target) -> Any:
         """Return the learner to clone for every shard, after a trial with dummy targets at public
@@ -190,8 +190,8 @@ class Table(Private):
             Where an interrupted fit finds the same shards again.
         """
         numbers = assign_shards(self.n_records, n_teachers, relation, self._units, vault)
-        source = Shards(self._X, self._targets, numbers, n_teachers)
-        return nullcontext((source, (self._X, self._targets, numbers)))
+        source = Shards(self._records, self._targets, numbers, n_teachers)
+        return nullcontext((source, (self._records, self._targets, numbers)))
 
     def teachers(
         self,
@@ -225,17 +225,17 @@ class TableOnDisk(Table):
     most_kept = 2**26
 
     def __init__(self, table: StoredTable, X_public: Any) -> None:
-        self._table, self._like = table, X_public
+        self._records, self._like, self._units = table, X_public, None
         self.unit, self.unit_name = table.unit, table.unit_name
         self.n_records = table.count_rows()
 
     @contextmanager
     def parts(self, *, send: bool = False) -> Iterator[Parts]:
-        with _units_together(self._table) as source:
+        with _units_together(self._records) as source:
             yield lambda: (partial(_part_by_unit, load) for load in source.loaders(send=send))
 
     def _parts_with_ids(self) -> Iterator[Block]:
-        with _units_together(self._table) as source:
+        with _units_together(self._records) as source:
             for load in source.loaders():
                 part = Block(*load())
                 if part.units is not None:
@@ -245,12 +245,9 @@ class TableOnDisk(Table):
                     part = part._replace(units=[high << 64 | low for high, low in halves])
                 yield part
 
-    def refuse_points(self, X_public: Any) -> None:
-        refuse_private_points(self._table, X_public)
-
     @property
     def identity(self) -> tuple[Any, ...]:
-        return (self._table.identity,)
+        return (self._records.identity,)
 
     @contextmanager
     def shards(
@@ -259,9 +256,9 @@ class TableOnDisk(Table):
         # shards hold private records: where no vault keeps them they go after the training
         place: Any = nullcontext(vault)
         if vault is None:
-            place = TemporaryDirectory(dir=self._table.vault, prefix=SHARDS)
+            place = TemporaryDirectory(dir=self._records.vault, prefix=SHARDS)
         with place as folder:
-            dealt = assign_stored_shards(self._table, n_teachers, relation, Path(folder))
+            dealt = assign_stored_shards(self._records, n_teachers, relation, Path(folder))
             # shards have the form of the points: both are asked of the same teachers
             yield replace(dealt, sparse=is_sparse(self._like)), dealt.serial
 

@@ -85,10 +85,6 @@ class Target:
         of a number."""
         return list(self.classes) or [0, 1] * bool(self.labels)
 
-    def dummies(self, n: int) -> IntArray | FloatArray:
-        """Return public targets to try a learner on, shape (n,)."""
-        return np.arange(n) % len(self.learnt) if self.learnt else np.arange(n) % 7 / 7.0
-
     def read(self, y: Any, n_records: int) -> IntArray | FloatArray:
         """Return private targets: of classes their places, int64 of shape (n_records,); of labels
         0 and 1, int64 of shape (n_records, n_labels); numbers cut to the bounds, nan for what is
