@@ -65,22 +65,26 @@ class Answer:
     said : str
         All that was said: the sentence of a refusal, or every detail of a verification.
     seconds : float
+    behind : str
+        Texts of other errors that an exception carries, which no traceback shows.
     """
 
     code: int
     said: str = ""
     seconds: float = 0.0
+    behind: str = ""
 
 
 def breach(answer: Answer, parser: Parser) -> str | None:
     """Return which rule the answer breaks, in words that are the same for the same defect; None if
     it breaks none."""
-    said, quoted = answer.said, answer.said.lower().replace(MARKER.lower(), "<cell>")
+    said, whole = answer.said, f"{answer.said}{answer.behind}".lower()
+    quoted = whole.replace(MARKER.lower(), "<cell>")
     if answer.code not in parser.allowed:
         return f"exit code {answer.code}: {said[:160]}"
     if answer.seconds > LONGEST_SECONDS:
         return f"took more than {LONGEST_SECONDS:.0f} s"
-    if parser.private and quoted != said.lower():
+    if parser.private and quoted != whole:
         return f"a private cell was quoted: {quoted[:120]}"
     if any(len(line) > LONGEST_SENTENCE for line in said.split("\n")):
         return f"a sentence of more than {LONGEST_SENTENCE} characters: {said[:80]}"
@@ -112,20 +116,19 @@ class Desk:
         shutil.rmtree(self._place)
         shutil.copytree(self._kept, self._place)
         self._parser.change(self._place, self._genuine, Random(f"{self._name} {which}"))
-        begun, sink = time.monotonic(), io.StringIO()
+        begun, sink, behind = time.monotonic(), io.StringIO(), ""
         try:
             with contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
-                said = self._parser.read(self._place)
-            code, said = (said, "") if isinstance(said, int) else (DONE, said or "")
+                found = self._parser.read(self._place)
+            code, said = (found, "") if isinstance(found, int) else (DONE, found or "")
+            said = f"{sink.getvalue()}{said}"
         except (Exception, SystemExit) as error:
             failure = failure_of(error)
-            code, said = failure.exit_code, f"{failure.error}{_other_texts(error)}"
-            sink = io.StringIO()
-        return Answer(code, f"{sink.getvalue()}{said}", time.monotonic() - begun)
+            code, said, behind = failure.exit_code, str(failure.error), _texts_behind(error)
+        return Answer(code, said, time.monotonic() - begun, behind)
 
 
-def _other_texts(error: BaseException) -> str:
-    """Return what else an exception of ours carries: a traceback would print it."""
+def _texts_behind(error: BaseException) -> str:
     if not isinstance(error, SecretBallotError):
         return ""
     others = (error.__cause__, error.__context__)

@@ -35,6 +35,7 @@ def test_hostile_inputs_are_read_or_refused_in_one_sentence(tmp_path: Path, name
         (Answer(1, "a defect"), "exit code 1"),
         (Answer(2, f"the cell {MARKER} is no number"), "quoted"),
         (Answer(2, f"the cell {MARKER.lower()} is no number"), "quoted"),
+        (Answer(2, "a sentence", 0.0, MARKER), "quoted"),
         (Answer(2, "a \x1b[31mred\x1b[0m sentence"), "control"),
         (Answer(2, "a name with \ud800"), "control"),
         (Answer(2, "long " * 200), "more than"),

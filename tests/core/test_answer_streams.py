@@ -253,7 +253,7 @@ def test_what_a_full_disk_refuses_does_not_depend_on_where_a_stream_would_stop(
     def used(name: str, unstable_at: int) -> int:
         ledger = sb.Ledger(tmp_path / name, dataset="registry", budget=ACCOUNT)
         stream = opened(sparse(1), ledger, tmp_path / f"{name} vault", queries=100)
-        with sqlite.connect(tmp_path / name) as connection:
+        with contextlib.closing(sqlite.connect(tmp_path / name)) as connection:
             pages = connection.execute("PRAGMA page_count").fetchone()[0]
         with monkeypatch.context() as patch:
             fill_the_disk(patch, pages + 2)
