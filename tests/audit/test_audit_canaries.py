@@ -116,6 +116,7 @@ def test_a_whole_audit_runs_the_program_and_goes_on(tmp_path):
     assert found.right == 16
     assert not found.passed
     assert found.bound <= found.power
+    assert "1 canary a run, 2 teachers, 26 queries" in found.text()
     assert "FAILED" in found.text()
     assert "cannot fail" not in found.text()
     assert json.loads(json.dumps(found.to_json()))["task"]["canaries"] == 1

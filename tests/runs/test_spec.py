@@ -173,6 +173,7 @@ def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path: Path) -> N
         ({"n_records": 0}, "n_records is 0; it must be at least 1"),
         ({"n_teachers": 2.5}, "n_teachers is 2.5; it must be an integer"),
         ({"target": "a,a"}, "target is 'a,a'; name each column once"),
+        ({"target": "a,b", "unit": "b"}, "unit is 'b', which is a target; name the column of ids"),
         ({"bounds": "0,1", "classes": "a,b"}, "bounds is given, so the target is a number"),
         ({"bounds": "0,1", "target": "a,b"}, "bounds is given, so the target is a number"),
         ({"relation": "add"}, "relation is 'add'; it must be one of add-remove or replace-one"),

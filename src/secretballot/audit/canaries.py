@@ -27,7 +27,8 @@ from secretballot._validation import (
 from secretballot.audit.bounds import canary_bound, epsilon_from_guesses, outcome_text, power_text
 from secretballot.audit.observation import Fields
 from secretballot.audit.runs import Progress, run_trials
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.report.wording import count_text
 
 _RECORDS_PER_TEACHER = 30  # of each class: every teacher gets some of both but with chance e^-30
 _CLASSES = ("no", "yes")
@@ -212,12 +213,12 @@ class CanaryAudit:
         task = self.task
         return "\n".join(
             [
-                f"task         {task.canaries} canaries a run, {task.teachers} teachers,"
-                f" {task.queries} queries",
+                f"task         {count_text(task.canaries, 'canary')} a run,"
+                f" {count_text(task.teachers, 'teacher')}, {count_text(task.queries, 'query')}",
                 f"release      {task.release}, by `learn`",
                 f"promise      epsilon {self.epsilon:g}, delta {self.delta:g} ({task.relation})",
                 f"runs         {self.runs}; {self.right} of {self.guesses} guesses right, of"
-                f" {self.coins} coins",
+                f" {count_text(self.coins, 'coin')}",
                 power_text(self.power, self.epsilon),
                 f"canaries     epsilon >= {self.bound:.3f} at {100 * self.confidence:g} %",
                 outcome_text(self.passed),
@@ -291,7 +292,8 @@ def audit_canaries(
     )
     if not task.queries_each >= 1:
         raise ParameterError(
-            f"{n_queries} queries are too few for {canaries} canaries; ask more of them."
+            Parameter("n_queries"),
+            f" is {n_queries}, too few for {count_text(canaries, 'canary')}; ask more.",
         )
     # 2. the runs
     public = task.public_table()

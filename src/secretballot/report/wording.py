@@ -30,7 +30,7 @@ def number_text(value: float) -> str:
 
 def count_text(count: int, noun: str) -> str:
     """Return a count with its noun, in the plural where it must be."""
-    irregular = {"query": "queries", "class": "classes"}
+    irregular = {"query": "queries", "class": "classes", "canary": "canaries"}
     *before, last = noun.split(" ")
     plural = " ".join([*before, irregular.get(last, last + "s")])
     return f"{count:,} {noun if count == 1 else plural}"

@@ -274,6 +274,11 @@ class DataSpec(Part):
             raise ParameterError(
                 Parameter("target"), f" is {shown(','.join(self.target))}; name each column once."
             )
+        if self.unit in self.target:
+            raise ParameterError(
+                Parameter("unit"),
+                f" is {shown(self.unit)}, which is a target; name the column of ids of persons.",
+            )
         if self.bounds is not None and (self.classes is not None or len(self.target) > 1):
             raise ParameterError(
                 Parameter("bounds"),
