@@ -16,8 +16,9 @@ from secretballot.cli import app
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Task
 from secretballot.planning.plan.text import plan_text
-from secretballot.runs import plan as moments_forecast
-from secretballot.runs.plan import forecast_moments, plan_toml
+from secretballot.runs import moments_forecast
+from secretballot.runs.moments_forecast import forecast_moments
+from secretballot.runs.plan import plan_toml
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)
 

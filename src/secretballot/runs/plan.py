@@ -1,6 +1,5 @@
-"""From public numbers and files to a plan, as `secretballot plan` does: votes are simulated on a
-labelled stand-in, and so are record moments; and plans on disk, settings that `learn --config`
-reads, and pictures.
+"""From public numbers and files to a plan, as `secretballot plan` does; and plans on disk, settings
+that `learn --config` reads, and pictures.
 
 Nothing here is secret: a plan is made of public numbers and stand-in data.
 """
@@ -14,36 +13,28 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
 
 from secretballot._naming import integers_or_words, named
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import IntArray
 from secretballot._validation import check_choice, check_count, check_instance, name_part
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
-from secretballot.bases.named import unfitted_basis
-from secretballot.core.types import Guarantee
 from secretballot.data.cells import is_missing, texts_of
 from secretballot.data.frames import check_named, class_indices
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.foreign_code import one_thread
-from secretballot.learners.moments.class_weights import ClassWeights, checked_weights
-from secretballot.learners.moments.estimators import RecordMomentsClassifier
-from secretballot.learners.moments.stages import MomentStages, MomentTarget
-from secretballot.learners.moments.vectors import Records, vector_sums
+from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.pate.mechanisms import OF_CLASSES
-from secretballot.planning.plan.estimates import Estimate, MomentsForecast
 from secretballot.planning.plan.model import PLANNED, Plan, Task
 from secretballot.planning.plan.pictures import draw_plan_pictures
 from secretballot.planning.planner import MOST_CLASSES, checked_stand_in, plan_votes
-from secretballot.planning.search.best_setting import FRONTIER, ImpossibleTaskError
-from secretballot.planning.simulation.seeded_noise import SeededNoise
+from secretballot.planning.search.best_setting import ImpossibleTaskError
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_outside_of_runs, write_files
 from secretballot.runs.methods import KINDS, Quote, Sizes, basis_of_columns, by_class, method_of
+from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.questions import Watch, cautions_of_price
 from secretballot.runs.spec import MOMENTS, PATE, DataSpec, RunSpec, Sources, groups, toml_text
 from secretballot.runs.tables import (
@@ -54,208 +45,6 @@ from secretballot.runs.tables import (
     schema_of,
 )
 from secretballot.students.names import student_by_name
-from secretballot.teachers.rows import as_table, n_rows, take_rows
-
-TURNS = 4  # at each epsilon, on rows that are divided anew
-HERE = FRONTIER.index(1.0)
-HALVED = (HERE, len(FRONTIER) - 1)  # where half of the stand-in is tried, too
-TEST_PART = 4  # one row in so many is kept for scoring
-POOL_PART = 3  # of the others one in so many is a public point
-LEAST_HALVED = 40  # rows of a kind, below which half of them tell nothing
-#: A class is rare up to this share.
-RARE = 0.05
-POINT_SHARE = 0.25  # what one over the public points counts beside one over the records
-MOST_POOL, MOST_PRIVATE, MOST_TEST = 2000, 6000, 10_000
-RECORD = Guarantee(unit="record", relation="add-remove")
-DEVIATIONS = 1.8  # to either side for nine runs of ten, of a spread that some 15 runs tell
-
-
-def forecast_moments(
-    task: Task,
-    X: Any,
-    y: IntArray,
-    *,
-    class_weights: ClassWeights | None = None,
-    basis: Basis | str = "auto",
-    seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
-) -> MomentsForecast:
-    """Return what record moments would reach at the task's epsilon and at others.
-
-    Rows of the stand-in are divided at random into private records, public points and rows to
-    score on, several times. Where they are fewer than the records of the task, the noise is as much
-    smaller, so that it is to them what it would be to all.
-
-    Parameters
-    ----------
-    task : Task
-        Its delta above 0.
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-        Public.
-    y : ndarray of int64, shape (n_rows,)
-        Class indices.
-    class_weights : ClassWeights, optional
-        The weights of the task, by the order of the classes.
-    basis : str or basis of `secretballot.bases`
-        As for `RecordMomentsClassifier`.
-    seed : int
-        Of rows and noise; it protects nothing.
-    progress : callable, optional
-        Takes steps done and steps in all.
-
-    Raises
-    ------
-    DataError
-        If the public points among the rows are all alike.
-
-    Privacy
-    -------
-    Takes no private data and spends nothing.
-    """
-    rows, n_test = as_table(X), len(y) // TEST_PART
-    n_pool = max(2, min(task.n_public, MOST_POOL, (len(y) - n_test) // POOL_PART))
-    n_private = min(len(y) - n_test - n_pool, task.n_records, MOST_PRIVATE)
-    beyond = _steps_beyond(task, n_private, n_pool)
-    # the whole stand-in at every budget, and half of it where that says something of more rows
-    parts = [tuple(range(len(FRONTIER))), *([HALVED] if beyond > 0 else [])]
-    done, total = 0, TURNS * sum(map(len, parts))
-    reached = np.zeros((2, len(FRONTIER), TURNS))
-    for turn in range(TURNS):
-        # the same rows at every epsilon, so that these can be compared
-        order = np.random.default_rng([seed, turn]).permutation(len(y))
-        ends = [n_pool, n_pool + n_private, len(order) - n_test]
-        pool, private, _, test = np.split(order, ends)
-        test = test[:MOST_TEST]
-        for part, places in enumerate(parts):
-            some = (pool[: n_pool // 2], private[: n_private // 2]) if part else (pool, private)
-            stand_in = _StandIn(task, class_weights, basis, rows, y, *some, test)
-            for place in places:
-                budget = PrivacyBudget(task.epsilon * FRONTIER[place], task.delta)
-                rng = np.random.default_rng([seed, turn, place])
-                reached[part, place, turn] = np.mean(stand_in.said_by_run(budget, rng) == y[test])
-        done += sum(map(len, parts))
-        if progress is not None:
-            progress(done, total)
-    # nothing, where half of the stand-in was not tried
-    gain = float((reached[0] - reached[1])[list(HALVED)].mean())
-    accuracy = _estimates_of(reached[0], beyond * max(0.0, gain))
-    least = float(np.bincount(y, minlength=task.n_classes).min() / len(y))
-    return MomentsForecast(
-        accuracy[HERE],
-        tuple(zip((task.epsilon * factor for factor in FRONTIER), accuracy, strict=True)),
-        n_private,
-        n_pool,
-        rare_share=least if 0 < least <= RARE else None,
-    )
-
-
-class _StandIn:
-    """A stand-in divided into public points, rows in the place of private records, and rows to
-    score on; mapped into the basis of these points."""
-
-    def __init__(
-        self,
-        task: Task,
-        class_weights: ClassWeights | None,
-        basis: Basis | str,
-        X: Any,
-        y: IntArray,
-        pool: IntArray,
-        private: IntArray,
-        test: IntArray,
-    ) -> None:
-        self._task, self._points, self._n_private = task, take_rows(X, pool), len(private)
-        self._class_weights = class_weights
-        records, self._scored = take_rows(X, private), take_rows(X, test)
-        with one_thread():
-            self._basis = unfitted_basis(basis, self._points).fit(self._points)
-            self._pool, mapped, self._test = (
-                self._basis.rows(rows) for rows in (self._points, records, self._scored)
-            )
-            beyond = ~self._basis.covered(records)
-        # the marks of a record: that it is there, and that the public points do not cover it
-        marks = np.column_stack([np.ones(len(beyond)), beyond]).astype(np.int64)
-        self._records = Records(mapped, y[private], marks)
-
-    def said_by_run(self, budget: PrivacyBudget, rng: np.random.Generator) -> IntArray:
-        """Return what the student of one simulated run says of the scored rows."""
-        with one_thread():
-            stages = MomentStages.of_records(
-                self._pool,
-                MomentTarget.of_classes(range(self._task.n_classes)),
-                budget,
-                RECORD,
-                n_stages=RecordMomentsClassifier().n_stages,
-                n_records=None,
-                expected_uncovered=self._basis.uncovered_share_,
-                class_weights=self._class_weights,
-                levels=self._basis.levels_,
-            )
-            # to these rows it is what the real noise will be to all records
-            sigma = stages.sigma * self._n_private / self._task.n_records
-            fewer = replace(stages, sigma=sigma)
-            sums = noisy_sums(self._records, fewer, rng)
-            model: Any = fewer.deciding_after(sums)[0]
-            if self._task.student == "auto":
-                return np.asarray(model.labels(self._test))
-            labels = model.labels(self._pool)
-            return _labels_of_student(self._task.student, self._points, labels, self._scored)
-
-
-def _steps_beyond(task: Task, n_private: int, n_pool: int) -> float:
-    """Return how far the real sizes lie beyond those of the stand-in, in steps from half of it to
-    it.
-
-    What a model misses by having few rows goes down about as the variance of its moments does: as
-    one over the records, and a quarter over the public points. A line through the stand-in and its
-    half shows what the rest will bring.
-    """
-    tried, real = (
-        1 / n + POINT_SHARE / m for n, m in ((n_private, n_pool), (task.n_records, task.n_public))
-    )
-    enough = n_pool >= LEAST_HALVED and n_private >= LEAST_HALVED
-    return max(0.0, 1 - real / tried) if enough else 0.0
-
-
-def noisy_sums(records: Records, stages: MomentStages, rng: np.random.Generator) -> list[IntArray]:
-    """Return the sums of all stages. The rows are public; private ones go into a release alone."""
-    noise, sums = SeededNoise(rng), list[IntArray]()
-    for sigma in stages.sigmas:
-        exact = vector_sums([[records]], stages.asked_after(sums), RECORD)._unseal()[0]
-        sums.append(exact + noise.discrete_gaussian(sigma, exact.size))
-    return sums
-
-
-def _labels_of_student(name: str, points: Any, labels: IntArray, test: Any) -> IntArray:
-    """Return what a student that learns from the model's labels says."""
-    if len(set(labels.tolist())) == 1:
-        return np.full(n_rows(test), labels[0])
-    try:
-        fitted = clone(student_by_name(name)).fit(points, labels)
-        return np.asarray(fitted.predict(test), dtype=np.int64)
-    except Exception as error:  # any learner may raise anything; all that it sees is public
-        raise DataError(
-            f"the student {name!r} cannot learn from labels of a model ({type(error).__name__});"
-            " plan with another one."
-        ) from None
-
-
-def _estimates_of(reached: FloatArray, more: float) -> list[Estimate]:
-    """Return the mean of the runs at each epsilon and what larger numbers bring, with the range in
-    which nine of ten others should fall.
-
-    Runs differ alike at all epsilons but for the noise, so that each spread leans on all of them;
-    half of what is added is uncertain, too.
-    """
-    own = reached.var(axis=1, ddof=1)
-    spread = np.sqrt((own + 2 * own.mean()) / 3 * (1 + 1 / reached.shape[1]))
-    halves = DEVIATIONS * spread + more / 2
-    means = np.minimum(reached.mean(axis=1) + more, 1.0)
-    return [
-        Estimate(float(mean), float(max(0.0, mean - half)), float(min(1.0, mean + half)))
-        for mean, half in zip(means, halves, strict=True)
-    ]
-
 
 PLAN_FILE, JSON_FILE, SCHEMA_FILE = "plan.toml", "plan.json", "plan.schema.json"
 STAND_IN = "stand-in file"
