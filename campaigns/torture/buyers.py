@@ -14,6 +14,7 @@ import secretballot as sb
 from campaigns.cases import Found
 from campaigns.postgres_server import PostgresServer
 from secretballot.accounting import Pure
+from secretballot.core.errors import BrokenOffError
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.rows import repeated
 
@@ -106,10 +107,22 @@ def _buy_and_ask(place: str, number: int, notes: Path) -> None:
         except sb.BudgetError:
             return
         except sb.LedgerError as error:
-            if "reached" not in str(error) and "broke off" not in str(error):
+            if not _server_was_away(error):
                 os.write(note, f"refused {number} {str(error).replace(' ', '_')}\n".encode())
                 return
             time.sleep(0.005)  # the server is being killed, or recovers
+
+
+def _server_was_away(error: sb.LedgerError) -> bool:
+    """Return whether a connection was lost or not made; whatever else a driver says, such as the
+    refusal of a trigger, is a fault."""
+    if isinstance(error, BrokenOffError) or "broke off" in str(error):
+        return True
+    cause = error.__context__
+    state = getattr(cause, "sqlstate", "")  # None where the server said nothing
+    if state is None:
+        return type(cause).__name__ == "OperationalError"
+    return str(state).startswith(("08", "57"))  # no connection, or a server that ends or begins
 
 
 def _buy(ledger: Ledger, request: str, note: int) -> None:

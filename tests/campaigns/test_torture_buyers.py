@@ -9,7 +9,8 @@ import pytest
 from campaigns.postgres_server import PostgresServer, reason_for_none
 from campaigns.torture import buyers
 
-from secretballot.core.ledger import postgres
+from secretballot.core.ledger import Ledger, postgres
+from secretballot.exceptions import LedgerError
 
 
 def test_a_crowd_at_one_ledger_cannot_overspend(tmp_path: Path) -> None:
@@ -26,6 +27,24 @@ def test_kills_of_buyers_and_of_the_server_lose_nothing(
     assert faults == []
     assert (counts["kills of buyers"], counts["kills of the server"]) == (3, 1)
     assert counts["purchases"] == 40 * counts["ledgers"]
+
+
+def test_a_server_that_is_away_is_no_fault_and_the_refusal_of_a_trigger_is_one(
+    postgres_server: PostgresServer,
+) -> None:
+    ledger = Ledger(postgres_server.url(schema="away"), dataset="d", budget=buyers.PRICE)
+
+    def away_after(statement: str) -> bool:
+        with pytest.raises(LedgerError) as refused, ledger._store.begun(write=True) as connection:
+            connection.execute(statement)
+        return buyers._server_was_away(refused.value)
+
+    assert not away_after("DELETE FROM account")
+    assert not away_after("SELECT 1 FROM nowhere")
+    postgres_server.kill()
+    assert away_after("SELECT 1")  # on a connection that rested
+    assert away_after("SELECT 1")  # on none
+    postgres_server.start()
 
 
 @pytest.mark.slow
