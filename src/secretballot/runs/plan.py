@@ -424,7 +424,9 @@ def write_plan(
     Raises
     ------
     DataError
-        If the folder is refused (`check_plan_folder`) or cannot be written.
+        If the folder is refused (`check_plan_folder`).
+    OSError
+        If it cannot be written.
     """
     check_plan_folder(folder)
     contents = {PLAN_FILE: plan_toml(plan, given).encode(), JSON_FILE: _json(plan.to_json())}
