@@ -31,7 +31,7 @@ from typing import Any
 
 from secretballot_verify import certificate, games
 from secretballot_verify.certificate import TABLES, WrongError, require, shown
-from secretballot_verify.games import MINUTES, UndecidedError
+from secretballot_verify.games import MINUTES
 from secretballot_verify.prices import ERROR, price_of
 
 CONFIRMED, REFUSED, UNDECIDED = "ok", "FAILED", "unsure"
@@ -356,10 +356,7 @@ def prices_of(document: dict[str, Any]) -> Iterator[Finding]:
 def priced(name: str, part: dict[str, Any]) -> Finding:
     """Return whether the event of a release or a choice costs what it promises."""
     epsilon, promised = part["epsilon"], part["delta"]
-    try:
-        price = price_of(part["events"][0], epsilon, promised)
-    except UndecidedError as reason:
-        return Finding(name, UNDECIDED, str(reason))
+    price = price_of(part["events"][0], epsilon, promised)
     stated = part["price"]["delta_recomputed"] if "price" in part else promised
     words = (
         f"delta {price.upper:.6g} at epsilon {epsilon:.6g} (at least {price.lower:.6g};"
