@@ -8,17 +8,8 @@ OUT    ?= demo-out/$(shell date +%Y%m%d-%H%M%S)
 FIGURES    ?= figures
 SEEDS      ?= 10
 FIRST_SEED ?= 0
-# For `make rates`: runs of every cell (100: the full grid), and where finished cells go.
-RUNS       ?= 30
-RATES      ?= build/noise-rates
-# For `make audit`: runs of every line, and where tables, results and the report go.
-AUDIT_RUNS ?= 30
-AUDIT      ?= build/audit
-
-# For `make fuzz` and `make torture`: hostile inputs for each parser; kills of each verb, steps of a filling disk.
-INPUTS     ?= 100000
-KILLS      ?= 200
-STEPS      ?= 20
+# For campaigns: a part of the inputs, kills and runs of each case.
+SCALE      ?= 1
 
 # One BLAS thread: teachers are small, and threads inside them only get in each other's way.
 export OMP_NUM_THREADS := 1
@@ -37,7 +28,7 @@ PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 ROOMY := awk 'NR == 2 && $$4 > 8000000 { print "/dev/shm" }'
 export PYTEST_DEBUG_TEMPROOT ?= $(shell test -w /dev/shm && df -Pk /dev/shm | $(ROOMY))
 
-.PHONY: demo demo-service demo-service-sqlite test golden test-lowest check docs test-slow bench figures rates audit fuzz fuzz-service torture mutation verifier smoke clean
+.PHONY: demo demo-service demo-service-sqlite test golden test-lowest check docs test-slow bench figures campaigns audit fuzz fuzz-service torture mutation verifier smoke clean
 
 demo: $(VENV)/.ready
 	$(BIN)/secretballot demo --out $(OUT)
@@ -85,6 +76,7 @@ check: $(VENV)/.ready
 	$(BIN)/lint-imports
 	$(BIN)/python tools/size.py --check
 	$(BIN)/python tools/settings_table.py --check
+	$(BIN)/python tools/certificate_schema.py --check
 
 # The site: build/site/index.html. A broken link or anchor, or a script, style or font from elsewhere, ends it.
 docs: build/docs-env/.ready docs/assets/gallery/plan.svg
@@ -108,26 +100,13 @@ bench: $(VENV)/.ready
 figures: $(VENV)/.ready
 	$(BIN)/python benchmarks/appendix_f.py $(SEEDS) $(FIGURES) $(FIRST_SEED)
 
-# Slopes under known noise beside the theorems'. Stopped, it goes on where it was.
-rates: $(VENV)/.ready
-	$(BIN)/python benchmarks/noise_rates.py $(RUNS) $(RATES)
-	$(BIN)/python benchmarks/noise_rates_figures.py $(RUNS) $(RATES)
+# Campaigns, of hours; stopped, each goes on where it was, and its table is in build/CAMPAIGN/report.txt. Attacks on whole
+# commands (docs/guides/auditing.md); hostile files for every parser; hostile requests to the service; kills, full disks, races,
+# hung and lost connections (docs/measurements.md).
+audit fuzz fuzz-service torture: $(VENV)/.ready
+	$(BIN)/python -m campaigns $@ --scale $(SCALE)
 
-# Attacks on whole commands: docs/guides/auditing.md. Stopped, it goes on where it was.
-audit: $(VENV)/.ready
-	$(BIN)/python campaigns/standing_audit.py $(AUDIT_RUNS) $(AUDIT)
-
-# Hostile inputs for every parser (stopped, it goes on where it was); kills, full disks, races:
-# docs/measurements.md.
-fuzz: $(VENV)/.ready
-	$(BIN)/python -m campaigns.fuzzing --examples $(INPUTS) --out build/fuzz
-
-# Hostile requests to the service, made from its OpenAPI document; 100,000 take half an hour.
-fuzz-service: $(VENV)/.ready
-	$(BIN)/python -m campaigns.service_requests $(INPUTS)
-
-torture: $(VENV)/.ready
-	$(BIN)/python -m campaigns.torture --kills $(KILLS) --steps $(STEPS)
+campaigns: audit fuzz fuzz-service torture
 
 # Small changes of the core that no test of it notices; hours on two cores. Stopped, it goes on where it was.
 mutation: $(VENV)/.ready

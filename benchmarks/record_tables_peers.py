@@ -1,6 +1,7 @@
-"""Other differentially private learners on the six tables of real_tables.py, for record_tables.py.
+"""Other differentially private learners on the tables of real_tables.py, for record_tables.py, and
+on UCI Adult.
 
-    build/peers/bin/python benchmarks/record_tables_peers.py [n_runs]
+    build/peers/bin/python benchmarks/record_tables_peers.py [n_runs] [table, or adult ...]
 
 They need versions of scikit-learn and numpy of their own, so an environment of their own
 (benchmarks/peers.txt says how to make it). Results go to build/record_tables_peers.jsonl, one line
@@ -38,6 +39,7 @@ EPSILONS = (0.1, 0.5, 1.0, 2.0)
 HIDDEN, RATE, CLIP = 64, 0.1, 1.0
 #: Steps and learning rates of gradient descent with momentum.
 SETTINGS = tuple((steps, rate) for steps in (200, 500) for rate in (0.05, 0.2, 0.6))
+PEERS = ("Opacus", "DP-EBM", "diffprivlib")
 PATH = BUILD / "record_tables_peers.jsonl"
 
 
@@ -144,8 +146,24 @@ def timed(accuracy: Any, *arguments: Any) -> dict[str, Any]:
     return {**found, "seconds": time.process_time() - begun}
 
 
+def by_settings(peers: Cells, name: str, epsilon: float, method: str) -> list[list[float]]:
+    """Return a peer's accuracies, setting by setting."""
+    cells = [
+        (tuple(np.atleast_1d(key.get("setting", "only")).tolist()), found["accuracy"])
+        for key, found in peers.items()
+        if (key["table"], key["epsilon"], key["method"]) == (name, epsilon, method)
+        and found["accuracy"] is not None
+    ]
+    by_setting: dict[tuple[Any, ...], list[float]] = {}
+    for setting, value in cells:
+        by_setting.setdefault(setting, []).append(value)
+    most = max(map(len, by_setting.values()), default=0)
+    # a setting that has not been run as often as the others is not compared yet
+    return [values for values in by_setting.values() if len(values) == most]
+
+
 def main(n_runs: int, names: list[str]) -> None:
-    """Compute all cells that are not known."""
+    """Compute all cells that are not known, and print the mean of the best setting of each peer."""
     warnings.simplefilter("ignore")
     cells = Cells(PATH)
     for run in range(n_runs):
@@ -167,7 +185,12 @@ def main(n_runs: int, names: list[str]) -> None:
                         {**key, "method": "Opacus", "setting": list(setting)},
                         functools.partial(timed, opacus_accuracy, split, epsilon, run, setting),
                     )
-            print(f"{name}, run {run}: done", flush=True)
+    for name in names:
+        for epsilon in EPSILONS:
+            found = [by_settings(cells, name, epsilon, one) for one in PEERS]
+            best = [max(map(np.mean, values), default=np.nan) for values in found]
+            texts = [f"{peer} {value:.1f}" for peer, value in zip(PEERS, best, strict=True)]
+            print(f"{name}, epsilon {epsilon:g}: {', '.join(texts)}", flush=True)
 
 
 if __name__ == "__main__":

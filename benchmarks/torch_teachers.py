@@ -26,6 +26,7 @@ from torch import nn
 import secretballot as sb
 from mnist_students import orientation_histograms
 from public_data import mnist
+from secretballot.teachers import torch_classifier
 from secretballot.teachers.ensemble import TeacherEnsemble
 
 SHARD = 60
@@ -63,22 +64,21 @@ def main() -> None:
     X, y = data.X_train[rows] / np.float32(255), data.y_train[rows]
     shards = np.arange(len(X)) // SHARD
     public = data.X_test / np.float32(255)
-    together, one_by_one = (
-        sb.TorchClassifier(
-            small_network,
-            steps=chosen.steps,
-            learning_rate=0.003,
-            device=chosen.device,
-            shards_at_once=slots,
-        )
-        for slots in (chosen.together, 1)
+    learner = sb.TorchClassifier(
+        small_network,
+        n_steps=chosen.steps,
+        optimizer="adam:lr=0.003",
+        device=chosen.device,
     )
+    kind, usual = learner._checked_recipe().device, dict(torch_classifier._MOST_SLOTS)
+    together = chosen.together or usual[kind]
     print(
         f"torch {torch.__version__}, {chosen.teachers} teachers of {SHARD} images,"
-        f" {chosen.steps} steps of {together.batch_size}, {together.slots(784)} in a stack"
+        f" {chosen.steps} steps of {learner.batch_size}, at most {together} in a stack"
     )
 
-    def trained(learner: sb.TorchClassifier, n_teachers: int) -> tuple[TeacherEnsemble, float]:
+    def trained(n_slots: int, n_teachers: int) -> tuple[TeacherEnsemble, float]:
+        torch_classifier._MOST_SLOTS[kind] = n_slots
         first = shards < n_teachers
         start = time.process_time()
         ensemble = TeacherEnsemble.fit(
@@ -87,14 +87,16 @@ def main() -> None:
         return ensemble, time.process_time() - start
 
     trained(together, 2)  # what torch loads when it first computes is nobody's
-    few, alone = trained(one_by_one, chosen.alone)
+    few, alone = trained(1, chosen.alone)
     alone *= chosen.teachers / chosen.alone
     ensemble, at_once = trained(together, chosen.teachers)
     print(f"trained: together {at_once:.1f} s, one by one {alone:.1f} s")
     print(f"ratio {alone / at_once:.1f}")
+    torch_classifier._MOST_SLOTS[kind] = 1
     start = time.process_time()
     few.vote_counts(public[:1000])
     alone = (time.process_time() - start) * chosen.teachers / chosen.alone * chosen.queries / 1000
+    torch_classifier._MOST_SLOTS[kind] = together
     start = time.process_time()
     votes = ensemble.vote_counts(public[: chosen.queries], classes=list(range(10)))
     at_once = time.process_time() - start

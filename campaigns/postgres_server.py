@@ -11,11 +11,11 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 _PATIENCE_S = 60.0
 _RULES = """
@@ -86,13 +86,7 @@ class PostgresServer:
             file.write("\n".join(["max_connections = 60", "shared_buffers = 16MB", *settings, ""]))
         self.start()
 
-    def url(
-        self,
-        *,
-        user: str = "postgres",
-        schema: str = "secretballot",
-        more: str = "",
-    ) -> str:
+    def url(self, *, user: str = "postgres", schema: str = "secretballot", more: str = "") -> str:
         """Return the URL of a schema, by the server's socket."""
         host = str(self.folder).replace("/", "%2F")
         return f"postgresql://{user}@{host}:{self.port}/postgres?schema={schema}{more}"
@@ -150,14 +144,11 @@ class PostgresServer:
             self.kill()  # a shutdown would write hundreds of files to the disk first
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    @contextmanager
-    def another(self) -> "Iterator[PostgresServer]":
-        """Give another server, which may be stopped while this one is in use."""
-        other = PostgresServer()
-        try:
-            yield other
-        finally:
-            other.remove()
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
 
     def run(self, *statements: str, url: str = "") -> list[Any]:
         """Run statements as the superuser, or by another URL, and return what the last one

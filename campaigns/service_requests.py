@@ -1,19 +1,13 @@
 """Hostile requests to the service, made from its OpenAPI document by schemathesis.
 
-Run it as ``python -m campaigns.service_requests [REQUESTS] [SEED]``. Every answer must be one that
-the document announces, none an error of ours, and neither answers nor logs may hold what stands in
-private records alone.
+Every answer must be one that the document announces, none an error of ours, and neither answers nor
+logs may hold what is in private records alone.
 """
 
 import asyncio
 import io
-import json
 import logging
 import random
-import sys
-import tempfile
-import time
-import warnings
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -22,30 +16,38 @@ from typing import Any
 import httpx
 import numpy as np
 import pandas as pd
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.errors import Unsatisfiable
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
+from campaigns.cases import Case, Found
 from campaigns.sessions import begun
 from secretballot.core.mechanisms import NoisyVotes, SparseVector
 from secretballot.service.access import Access
 from secretballot.service.app import application
 from secretballot.service.points import ARROW, JSON, PARQUET
-from secretballot.service.problems import KINDS
 from secretballot.service.settings import read_settings
 
-#: Stand in private records and nowhere else.
+#: In private records and nowhere else.
 MARKED_NUMBER, MARKED_WORD = 7318.25171, "marker-of-a-private-cell"
 MARKERS = (str(MARKED_NUMBER), MARKED_WORD)
 _CLASSES = ["no", "yes"]
 _BEGINNINGS = (b"", b"PAR1", b"\xff\xff\xff\xff", b'{"points": [[', b"[" * 2000)
 _ONE = ["session"]
-_BATCH = 100  # requests of one operation, then of the next
+#: How requests are made: 100 of one operation, then of the next.
+_SETTLED = settings(
+    max_examples=100,
+    phases=[Phase.generate],
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
 _SETTINGS = """
 signing_key = "own.pem"
-public_keys = ["curator.pem.pub"]
 [datasets.registry]
 vault = "vault"
 sessions = ["session", "sparse"]
@@ -68,22 +70,24 @@ def prepared(folder: Path) -> tuple[Path, list[str]]:
     frame = pd.DataFrame({"age": X[:, 0], "site": sites})
     frame.loc[3, "site"] = MARKED_WORD
     X[5, 1] = frame.loc[5, "age"] = MARKED_NUMBER
-    teachers = sb.train_teachers(
-        "tree", X, y, classes=_CLASSES, n_teachers=40, vault=folder / "vault"
-    )
-    budget = sb.PrivacyBudget(1000.0, 0.1)
-    ledger = sb.Ledger(folder / "registry.ledger", dataset="registry", budget=budget)
     counts = NoisyVotes(scale=30.0, release="counts")
-    session = begun(teachers, counts, ledger, 200)
     sparse = SparseVector(threshold_scale=0.5, query_scale=0.5, threshold=12, max_abstentions=5)
+    teachers, ledger = _dataset(folder, "registry", "vault", "tree", X, y)
+    session = begun(teachers, counts, ledger, 200)
     begun(teachers, sparse, ledger, 100, delta=1e-3, request="sparse")
+    # points that are objects with words in them
+    words = OneHotEncoder(handle_unknown="ignore"), ["site"]
+    encoder = make_column_transformer(words, remainder="passthrough")
+    learner = make_pipeline(encoder, DecisionTreeClassifier(max_depth=3))
+    public = pd.DataFrame({"age": [0.0, 1.0], "site": ["north", "south"]})
+    clinic = _dataset(folder, "clinic", "clinic-vault", learner, frame, y, X_public=public)
+    begun(clinic[0], counts, clinic[1], 200)
     asked = rng.normal(size=(20, 2))
     session.ask_many(asked)
     for name in ("own", "curator"):
         sb.new_signing_key(folder / f"{name}.pem")
     sb.write_release(folder / "release", session.released(asked), without=["student"])
     sb.sign_release(folder / "release", folder / "curator.pem")
-    _frame_dataset(folder, frame, y, counts)
     config = folder / "service.toml"
     config.write_text(_SETTINGS)
     with Access(read_settings(config).state) as access:
@@ -95,27 +99,13 @@ def prepared(folder: Path) -> tuple[Path, list[str]]:
     return config, [*tokens, token, "sb_wrong", ""]
 
 
-def _frame_dataset(folder: Path, frame: pd.DataFrame, y: Any, terms: Any) -> None:
-    """Begin a session whose points are objects with words in them."""
-    learner = make_pipeline(
-        make_column_transformer(
-            (OneHotEncoder(handle_unknown="ignore"), ["site"]), remainder="passthrough"
-        ),
-        DecisionTreeClassifier(max_depth=3),
-    )
-    public = pd.DataFrame({"age": [0.0, 1.0], "site": ["north", "south"]})
+def _dataset(folder: Path, name: str, vault: str, learner: Any, X: Any, y: Any, **more: Any) -> Any:
+    """Return teachers and a ledger with room for everything."""
     teachers = sb.train_teachers(
-        learner,
-        frame,
-        y,
-        classes=_CLASSES,
-        n_teachers=20,
-        vault=folder / "clinic-vault",
-        X_public=public,
+        learner, X, y, classes=_CLASSES, n_teachers=40, vault=folder / vault, **more
     )
     budget = sb.PrivacyBudget(1000.0, 0.1)
-    ledger = sb.Ledger(folder / "clinic.ledger", dataset="clinic", budget=budget)
-    begun(teachers, terms, ledger, 200)
+    return teachers, sb.Ledger(folder / f"{name}.ledger", dataset=name, budget=budget)
 
 
 class Campaign:
@@ -130,13 +120,12 @@ class Campaign:
 
     def __init__(self, app: Any, tokens: list[str], seed: int) -> None:
         self._app, self._tokens, self._dice = app, tokens, random.Random(seed)
-        self._marks = [app.state.service.signatures.own, *app.state.service.signatures.pems]
         self.statuses: Counter[int] = Counter()
         self.found: list[str] = []
 
     async def run(self, requests: int) -> None:
         """Send so many requests."""
-        import schemathesis
+        import schemathesis  # brings a plugin of pytest along
         from schemathesis import GenerationMode
 
         transport = httpx.ASGITransport(self._app)
@@ -144,35 +133,23 @@ class Campaign:
             document = (await client.get("/openapi.json")).json()
             schema = schemathesis.openapi.from_dict(document)
             operations = [one.ok() for one in schema.get_all_operations()]
-            while sum(self.statuses.values()) < requests:
+            while self.statuses.total() < requests:
                 for operation in operations:
                     for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
                         for case in self._cases(operation, mode):
                             await self._send(client, case)
-                so_far = {"requests": sum(self.statuses.values()), "findings": len(self.found)}
-                print(json.dumps(so_far), file=sys.stderr, flush=True)
 
     def _cases(self, operation: Any, mode: Any) -> list[Any]:
         """Return requests of one operation: as the document asks for them, or not."""
-        from hypothesis import HealthCheck, Phase, given, seed, settings
-        from hypothesis.errors import Unsatisfiable
-
         cases: list[Any] = []
 
         def collect(case: Any) -> None:
             cases.append(case)
 
-        settled = settings(
-            max_examples=_BATCH,
-            phases=[Phase.generate],
-            database=None,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        )
         strategy = operation.as_strategy(generation_mode=mode)
         # an operation without anything to get wrong has no wrong requests
         with suppress(Unsatisfiable):
-            seed(self._dice.randrange(2**32))(settled(given(strategy)(collect)))()
+            seed(self._dice.randrange(2**32))(_SETTLED(given(strategy)(collect)))()
         return cases
 
     async def _send(self, client: httpx.AsyncClient, case: Any) -> None:
@@ -184,8 +161,6 @@ class Campaign:
             ("session", dice.choice(["session", "sparse"] if dataset == "registry" else _ONE)),
             ("release", "release"),
             ("name", dice.choice(["certificate.json", "report.html", "labels.csv"])),
-            ("mark", dice.choice(self._marks)),
-            ("kind", dice.choice([*KINDS])),
         ):
             if name in (case.path_parameters or {}) and dice.random() < 0.85:
                 case.path_parameters[name] = good
@@ -250,36 +225,22 @@ class Campaign:
                     self.found.append(f"another shape: {where}")
 
 
-def main(requests: int, seed: int) -> int:
-    """Run a campaign and say what was found; return 1 if anything was."""
+def requests_sent(amount: int, number: int, folder: Path) -> Found:
+    """Send hostile requests to a service, and look at answers, logs and books."""
     lines = io.StringIO()
-    handler = logging.StreamHandler(lines)
     logger = logging.getLogger("uvicorn")
-    logger.addHandler(handler)
+    logger.addHandler(logging.StreamHandler(lines))
     logger.setLevel(logging.INFO)
     logger.propagate = False
-    with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        config, tokens = prepared(Path(place))
-        app = application(read_settings(config))
-        campaign = Campaign(app, tokens, seed)
-        began = time.monotonic()
-        asyncio.run(campaign.run(requests))
-        seconds = time.monotonic() - began
-        state = b"".join(one.read_bytes() for one in (Path(place) / "service-state").iterdir())
-        for name in ("registry", "clinic"):
-            sb.Ledger.open_existing(Path(place) / f"{name}.ledger").check()
+    config, tokens = prepared(folder)
+    campaign = Campaign(application(read_settings(config)), tokens, number)
+    asyncio.run(campaign.run(amount))
+    state = b"".join(one.read_bytes() for one in (folder / "service-state").iterdir())
+    for name in ("registry", "clinic"):
+        sb.Ledger.open_existing(folder / f"{name}.ledger").check()
     if any(one in lines.getvalue() or one.encode() in state for one in MARKERS):
         campaign.found.append("a private value in the log or in the state folder")
-    statuses = dict(sorted(campaign.statuses.items()))
-    total = sum(statuses.values())
-    print(json.dumps({"requests": total, "seconds": round(seconds, 1), "statuses": statuses}))
-    for line in campaign.found[:20]:
-        print(line)
-    print(f"{len(campaign.found)} findings; {len(lines.getvalue().splitlines())} lines of log")
-    return 1 if campaign.found else 0
+    return {str(status): n for status, n in sorted(campaign.statuses.items())}, campaign.found
 
 
-if __name__ == "__main__":
-    given = [int(word) for word in sys.argv[1:]] + [100_000, 0][len(sys.argv) - 1 :]
-    sys.exit(main(*given))
+CASES = {"hostile requests": Case(requests_sent, 100_000, 20_000)}

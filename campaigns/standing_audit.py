@@ -1,25 +1,23 @@
 """The standing audit: attacks on whole commands, and on a whole `learn` with canaries.
 
-    python campaigns/standing_audit.py RUNS FOLDER [NAME ...]
-
-Makes small tables in FOLDER, runs `secretballot audit` on them line by line and writes
-FOLDER/report.txt and FOLDER/report.json. RUNS is the number of runs of every line. Lines that have
-a result are not run again, and a line that was interrupted goes on. Names of lines restrict the
-audit to them. Ends with 1 if any line found something.
+Each case makes small tables and runs `secretballot audit` on them; one that was interrupted goes
+on.
 """
 
 import json
 import os
 import subprocess
 import sys
-import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from campaigns.cases import Case, Found
+
 JOBS = str(min(2, os.cpu_count() or 1))
-# of each line, so that a sound program passes all of them but once in a hundred standing audits
+# of each case, so that a sound program passes all of them but once in a hundred standing audits
 CONFIDENCE = "0.999"
 PRICE = ("--epsilon", "0.5", "--delta", "1e-6")
 TABLES = ("private.csv", "public.csv", "--target", "ill", "--classes", "no,yes")
@@ -34,7 +32,7 @@ SPARSE_VECTOR = (
     *("--set", "mechanism=sparse-vector:max_abstentions=1"),
 )
 
-# Name of each line: options of `audit release`, and the command after them.
+# Options of `audit release`, and the command after them.
 RELEASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "learn, counts, a record with a missing value more": (("--change", "add-missing"), LEARN),
     "learn, labels, a record more": (
@@ -62,8 +60,7 @@ RELEASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (*LEARN, *LABELS, "--set", "strategy=margin:round_size=10"),
     ),
 }
-# Name of each line: options of `audit canaries`, at a price that the default number of runs can
-# refute.
+# Options of `audit canaries`, at a price that the default number of runs can refute.
 CANARIES: dict[str, tuple[str, ...]] = {
     "learn, counts, canaries": ("--epsilon", "0.5", "--release", "counts"),
     "learn, labels, canaries": ("--epsilon", "0.5", "--release", "labels"),
@@ -71,7 +68,7 @@ CANARIES: dict[str, tuple[str, ...]] = {
 
 
 def write_tables(folder: Path) -> None:
-    """Write the private, public and vote files that the lines name, the same every time."""
+    """Write the private, public and vote files that the cases name, the same every time."""
     rng = np.random.default_rng(20261122)
 
     def table(name: str, rows: int, *, labelled: bool, apart: float = 0.0) -> None:
@@ -102,85 +99,37 @@ def write_tables(folder: Path) -> None:
     table("crowd-public.csv", 60, labelled=False, apart=2.0)
 
 
-def lines_of(runs: str) -> dict[str, list[str]]:
-    """Return the words of every line of the audit after `secretballot audit`."""
-    same = ["--confidence", CONFIDENCE, "--n-jobs", JOBS, "--runs", runs, "--json"]
-    lines = {}
-    for name, (options, command) in RELEASES.items():
-        private = next(word for word in command if word.endswith(".csv"))
-        lines[name] = ["release", *same, "--private", private, *options, "--", *command]
-    for name, settings in CANARIES.items():
-        lines[name] = ["canaries", *same, *settings]
-    return lines
+def words_of(name: str, runs: int) -> list[str]:
+    """Return the words of a case after `secretballot audit`."""
+    same = ["--confidence", CONFIDENCE, "--n-jobs", JOBS, "--runs", str(runs), "--json"]
+    if name in CANARIES:
+        return ["canaries", *same, *CANARIES[name]]
+    options, command = RELEASES[name]
+    private = next(word for word in command if word.endswith(".csv"))
+    return ["release", *same, "--private", private, *options, "--", *command]
 
 
-def run_line(folder: Path, number: int, name: str, words: list[str]) -> dict[str, Any]:
-    """Return the result of a line: the one that is kept, or that of running it now."""
-    kept = folder / f"line-{number:02d}.json"
-    # an interrupted audit goes on after its last finished line
-    if kept.is_file():
-        return dict(json.loads(kept.read_text()))
-    start = time.monotonic()
-    work = ["--work", f"work-{number:02d}"]
-    command = [sys.executable, "-m", "secretballot", "audit", words[0], *work, *words[1:]]
-    ended = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
-    # 6 is a finding; any other code is a line that did not run, which is not kept, so it runs again
-    if ended.returncode not in (0, 6):
-        return {
-            "name": name,
-            "passed": False,
-            "result": json.loads(ended.stdout or "{}"),
-            "seconds": 0.0,
-        }
-    seconds = time.monotonic() - start
-    result = json.loads(ended.stdout)
-    found = {"name": name, "passed": result["passed"], "result": result, "seconds": seconds}
-    kept.write_text(json.dumps(found, indent=1))
-    return found
-
-
-def told(found: dict[str, Any]) -> str:
-    """Return one line of the report."""
-    result = found["result"]
-    if result.get("audit") == "canaries":
-        text = (
-            f"{result['right']} of {result['guesses']} right, {bounds(result, result['epsilon'])}"
-        )
-    elif result.get("audit") == "release":
-        verdict = result["channels"][0]["verdict"]
-        text = (
-            f"{verdict['right']} of {verdict['guesses']} right,"
-            f" {bounds(verdict, result['promise']['epsilon'])}"
-        )
-    else:
-        text = f"not run: {result.get('error', 'no result')}"
-    return (
-        f"{'ok    ' if found['passed'] else 'FAILED'}  {found['name']:<58} {text}"
-        f" ({found['seconds']:.0f} s)"
-    )
-
-
-def bounds(counted: dict[str, Any], promise: float) -> str:
-    """Return what was certified, promised, and could have been certified."""
-    weak = "" if counted["power"] > promise else " (too few runs to fail)"
-    return f"epsilon >= {counted['bound']:.2f} of {promise:g}, power {counted['power']:.2f}{weak}"
-
-
-def main() -> int:
-    """Run the lines, print and write the report."""
-    runs, folder, names = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+def attacked(name: str, runs: int, _: int, folder: Path) -> Found:
+    """Attack a command, and return what was guessed and certified."""
     write_tables(folder)
-    report = []
-    for number, (name, words) in enumerate(lines_of(runs).items()):
-        if names and name not in names:
-            continue
-        report.append(run_line(folder, number, name, words))
-        print(told(report[-1]), flush=True)
-    (folder / "report.json").write_text(json.dumps(report, indent=1))
-    (folder / "report.txt").write_text("\n".join(map(told, report)) + "\n")
-    return int(not all(found["passed"] for found in report))
+    kind, *words = words_of(name, runs)
+    command = [sys.executable, "-m", "secretballot", "audit", kind, "--work", "work", *words]
+    ended = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
+    # 6 is a finding; with any other code it was not run, and is run again
+    if ended.returncode not in (0, 6):
+        raise RuntimeError(f"not run: {ended.stdout}")
+    result: dict[str, Any] = json.loads(ended.stdout)
+    counted, promise = result, result.get("epsilon")
+    if kind == "release":
+        counted, promise = result["channels"][0]["verdict"], result["promise"]["epsilon"]
+    counts = {"guesses": counted["guesses"], "right": counted["right"]}
+    counts |= {"is the certified epsilon": counted["bound"], "the promised one": promise}
+    counts |= {"the power": counted["power"]}
+    if counted["power"] <= promise:
+        counts["case of too few runs to fail"] = 1
+    return counts, [] if result["passed"] else [f"{name}: {json.dumps(counted)}"]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+CASES = {
+    name: Case(partial(attacked, name), 30, 10**6, goes_on=True) for name in [*RELEASES, *CANARIES]
+}

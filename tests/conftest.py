@@ -94,9 +94,8 @@ def postgres_server() -> Generator[Any, None, None]:
 
     if reason := reason_for_none():
         pytest.skip(reason)
-    server = PostgresServer()
-    yield server
-    server.remove()
+    with PostgresServer() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

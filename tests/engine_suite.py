@@ -36,7 +36,7 @@ from secretballot.learners.moments.vectors import Records, Residuals, vector_sum
 from secretballot.learners.training import shards
 from secretballot.learners.training import table as tables
 from secretballot.learners.training.shards import assign_stored_shards
-from secretballot.runs.stored_records import store_table
+from secretballot.runs.tables import store_table
 from secretballot.teachers import TeacherEnsemble, training
 from secretballot.teachers.executors import workers_of
 from secretballot.teachers.training import Shards, held_part

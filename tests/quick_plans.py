@@ -8,7 +8,7 @@ import pytest
 from secretballot.planning import planner
 from secretballot.planning.search import best_setting, evaluation, settings
 from secretballot.planning.simulation import stand_in
-from secretballot.runs import moments_forecast
+from secretballot.runs import plan as moments_forecast
 
 
 def few_budgets_in(patched: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,6 @@ def session_of(
         ledger,
         terms.budget,
         n_queries=terms.shape.n_queries,
-        confidence=terms.confidence,
         **more,
     )
 

@@ -37,7 +37,6 @@ PRIVATE_THINGS = [
     sb.Labeler,
     sb.LabelingSession,
     sb.choose_candidate,
-    sb.classifier_by_plan,
     sb.estimate_stability,
     sb.hold_out,
     sb.label_actively,
@@ -91,7 +90,7 @@ for name in [name for name in sys.modules if name.partition(".")[0] == "secretba
 import secretballot.learners.pate.estimators
 assert callable(secretballot.release)  # the function wins over any module of its name
 """
-    rooms = [*PUBLIC_ROOMS, *MORE_ROOMS]
+    rooms = [room for room in (*PUBLIC_ROOMS, *MORE_ROOMS) if room != "core.ledger"]
     subprocess.run([sys.executable, "-c", code, *rooms], check=True, timeout=600)
 
 

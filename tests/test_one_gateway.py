@@ -41,18 +41,16 @@ CATCHES = {
         "teachers/store.py:_read_models",
     },
     "what an engine fails at ends the run": {
-        "teachers/executors.py:_connect_to_ray",
+        "teachers/executors.py:_connecting",
         "teachers/executors.py:_dask_workers",
         "teachers/executors.py:_done_by",
         "teachers/executors.py:run_task",
-        "teachers/executors.py:submit",
     },
     "what cannot be pickled is refused, or not kept": {
         "teachers/executors.py:of",
         "teachers/store.py:_pickled_model",
-        "teachers/ensemble.py:_open_store",
+        "teachers/store.py:learner_identity",
         "learners/labelers/labeler.py:_part_digests",
-        "learners/training/shards.py:learner_identity",
     },
     "public points, or settings, alone": {
         "learners/selection.py:_refuse_unfit_candidate",
@@ -62,12 +60,10 @@ CATCHES = {
 # Functions that call such a method outside of a callable that a route gets, by the reason.
 CALLS = {
     "a basis or a hypothesis of this package, which is exact row by row": {
-        "bases/embedding.py:covered",
-        "bases/embedding.py:integers",
         "bases/integer_basis.py:mapped",
         "bases/integer_basis.py:rows",
         "bases/integer_basis.py:transform",
-        "hypotheses/base.py:_labels_by",
+        "hypotheses/base.py:errors",
         "learners/labelers/relabel.py:relabel",
         "learners/selection.py:private_scores",
     },
@@ -78,11 +74,9 @@ CALLS = {
         "teachers/torch_classifier.py:predict",
     },
     "public points alone": {
-        "bases/embedding.py:fit",
         "hypotheses/coefficient.py:_differences",
         "hypotheses/coefficient.py:disagreement_coefficient",
         "learners/moments/estimators.py:_release",
-        "learners/record_votes/classifier.py:_release",
         "learners/selection.py:_refuse_unfit_candidate",
         "learners/selection.py:_chosen_candidate",
         "learners/selection.py:_chosen_hypothesis",

@@ -44,11 +44,12 @@ from noisy_plans import calibrated
 from secretballot.accounting import (
     Event,
     PrivacyBudget,
-    calibrate_confident,
     calibrate_gaussian,
     calibrate_label_gaussian,
     calibrate_vote_table,
+    confident_labels,
     delta_upper,
+    teacher_shape,
 )
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import NoisyVotes, mechanism_in, shape_in
@@ -151,8 +152,9 @@ def test_it_confirms_labels_that_were_calibrated_to_the_promise(
 def test_it_confirms_answers_that_pass_a_threshold(
     queries: int, answers: int, n_classes: int
 ) -> None:
-    found = calibrate_confident(PrivacyBudget(1.0, 1e-6), queries, answers, n_classes)
-    event = json_of(found) | {"threshold": 1, "n_teachers": 1000}
+    shape, budget = teacher_shape(queries, n_classes, 1000), PrivacyBudget(1.0, 1e-6)
+    found = confident_labels(budget, shape, threshold=1, max_answers=answers)
+    event = json_of(found.event(shape))
     own = second.price_of(event, 1.0, 1e-6)
     # two classes are one game here, and of few queries the first program's losses, on a grid, cost
     # up to a quarter of delta more

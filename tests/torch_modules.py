@@ -130,4 +130,4 @@ def small_teacher() -> Any:
     """Return a teacher, as ``--teacher torch_modules:small_teacher`` asks for one."""
     from secretballot import TorchClassifier
 
-    return TorchClassifier(linear, steps=4, batch_size=8, device="cpu")
+    return TorchClassifier(linear, n_steps=4, batch_size=8, device="cpu")

@@ -29,7 +29,8 @@ def table() -> str:
                 seen.add(name)
                 shown = f"`--{name.replace('_', '-')}`" if extra["panel"] else f"`{name}`"
                 shown = f"`{name.upper()}`" if name in ("private", "public") else shown
-                default = "" if field.default in (None, ()) else f"`{field.default}`"
+                usual = None if field.is_required() else field.default
+                default = "" if usual in (None, ()) else f"`{usual}`"
                 mark = "" if extra["mark"] == "identity" else f" *{extra['mark'].capitalize()}.*"
                 lines.append(f"| {shown} | {default} | {field.description}{mark} |\n")
     return "".join(lines)

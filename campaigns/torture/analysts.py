@@ -1,22 +1,23 @@
 """Analysts who ask a service all the time and write down what they got, and the books of the
 service held against their notes."""
 
-import http.client
 import json
 import random
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
 import numpy as np
 
 import secretballot as sb
+from campaigns.sessions import begun
 from secretballot.core.mechanisms import NoisyVotes
-from secretballot.service.access import Access, AuditRow
+from secretballot.service.access import Access, AuditEntry
 
 QUESTIONS = "/v1/datasets/registry/sessions/session/questions"
 #: What a service under blows may say; anything else is a fault.
@@ -87,7 +88,7 @@ def made_dataset(
     event = counts.event(teachers.shape(planned))
     budget = sb.PrivacyBudget(sb.accounting.epsilon_upper((event,), 1e-6), 1e-6)
     ledger = sb.Ledger(ledger_at or folder / "registry.ledger", dataset="registry", budget=budget)
-    sb.LabelingSession(teachers, counts, ledger, budget, n_queries=planned)
+    begun(teachers, counts, ledger, planned)
     config = folder / "service.toml"
     config.write_text(_SETTINGS.format(patience=patience))
     keys = {}
@@ -121,6 +122,15 @@ class Received:
     request_id: str
     numbers: tuple[int, ...]
     answers: tuple[str | None, ...]
+
+    @classmethod
+    def of(cls, key: str, numbers: Sequence[int], response: httpx.Response) -> "Received":
+        """Return what came back from a request that was answered."""
+        answers = tuple(
+            json.dumps(one, sort_keys=True) if one["given"] else None
+            for one in response.json()["answers"]
+        )
+        return cls(key, response.headers["x-request-id"], tuple(numbers), answers)
 
 
 @dataclass
@@ -162,39 +172,31 @@ class Analyst:
     notes : Notes
         Shared with the others.
     key, token : str
-    port : int
+    url : str
         Of the service.
     """
 
-    def __init__(self, notes: Notes, key: str, token: str, port: int) -> None:
-        self.notes, self.key = notes, key
-        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        self._line = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE_S)
-        self.refusal = ""
+    def __init__(self, notes: Notes, key: str, token: str, url: str) -> None:
+        self.notes, self.key, self.refusal = notes, key, ""
+        headers = {"Authorization": f"Bearer {token}"}
+        self._line = httpx.Client(base_url=url, headers=headers, timeout=_PATIENCE_S)
 
-    def ask(self, numbers: Sequence[int]) -> Received | None:
-        """Ask questions and write down what came; return None where there was no answer, and keep
-        why in `refusal`."""
-        body = json.dumps({"points": [point_of(number) for number in numbers]})
+    def ask(self, numbers: Sequence[int]) -> tuple[str | None, ...] | None:
+        """Ask questions, write down what came and return the answers, None for those that the
+        budget had no room for; return None where there was no answer, and keep why in
+        `refusal`."""
         began = time.monotonic()
         try:
-            self._line.request("POST", QUESTIONS, body, self._headers)
-            response = self._line.getresponse()
-            content = response.read()
-        except (OSError, http.client.HTTPException):
-            self._line.close()
+            points = [point_of(number) for number in numbers]
+            response = self._line.post(QUESTIONS, json={"points": points})
+        except httpx.TransportError:
             return self._refused("no connection")
-        self.refusal, document = "", json.loads(content)
-        if response.status == 200:
-            answers = tuple(
-                json.dumps(one, sort_keys=True) if one["given"] else None
-                for one in document["answers"]
-            )
-            request_id = response.headers["x-request-id"]
-            found = Received(self.key, request_id, tuple(numbers), answers)
-            self.notes.received.append(found)
-            return found
-        kind = document["type"].rpartition("/")[2]
+        if response.status_code == 200:
+            self.refusal = ""
+            one = Received.of(self.key, numbers, response)
+            self.notes.received.append(one)
+            return one.answers
+        kind = response.json()["type"].rpartition("/")[2]
         seconds = time.monotonic() - began
         self.notes.slowest_refusal = max(self.notes.slowest_refusal, seconds)
         if kind not in EXPECTED:
@@ -204,10 +206,6 @@ class Analyst:
     def _refused(self, why: str) -> None:
         self.refusal = why
         self.notes.refused[why] += 1
-
-    def close(self) -> None:
-        """Let go of the connection."""
-        self._line.close()
 
     def ask_all_the_time(
         self, pool: int, seed: int, halt: threading.Event, pause: float = 0.04
@@ -251,8 +249,6 @@ def asking(
         halt.set()
         for thread in threads:
             thread.join()
-        for one in analysts:
-            one.close()
 
 
 def faults_in_books(
@@ -276,30 +272,24 @@ def faults_in_books(
         audit log knows; keys beyond their quota.
     """
     session = sb.LabelingSession.reopen(dataset.vault)
-    ledger = session.ledger
-    faults = list(notes.faults) + _damage(ledger.check)
+    ledger, faults = session.ledger, list(notes.faults)
+    try:
+        ledger.check()
+    except sb.LedgerError as error:
+        faults.append(f"damaged: {error}")
     if notes.slowest_refusal > dataset.patience + _LATE_S:
         faults.append(f"late: a refusal after {notes.slowest_refusal:.1f} seconds")
-    spent = ledger.spent()
-    if (
-        spent.epsilon > dataset.budget.epsilon
-        or spent.delta > dataset.budget.delta
-        or session.used > dataset.planned
-        or len(ledger.history()) != 1
-    ):
+    spent, budget = ledger.spent(), dataset.budget
+    within = spent.epsilon <= budget.epsilon and spent.delta <= budget.delta
+    if not (within and session.used <= dataset.planned and len(ledger.history()) == 1):
         faults.append(f"overspent: {session.used} answers of {dataset.planned}, {spent}")
     faults += ["lost: a row that was seen" for head in heads if not ledger.contains(*head)]
     faults += _faults_in_answers(session, notes)
-    faults += _faults_in_audit(dataset, notes, _rows_of(states), session.used, len(states))
-    return faults
-
-
-def _damage(check: Callable[[], object]) -> list[str]:
-    try:
-        check()
-    except sb.LedgerError as error:
-        return [f"damaged: {error}"]
-    return []
+    rows = list[AuditEntry]()
+    for state in states:
+        with Access(state) as log:
+            rows += log.rows(None, after=0, most=2**31)
+    return faults + _faults_in_audit(dataset, notes, rows, session.used, len(states))
 
 
 def _faults_in_answers(session: sb.LabelingSession, notes: Notes) -> list[str]:
@@ -325,16 +315,8 @@ def _faults_in_answers(session: sb.LabelingSession, notes: Notes) -> list[str]:
     return faults
 
 
-def _rows_of(states: Sequence[Path]) -> list[AuditRow]:
-    found: list[AuditRow] = []
-    for state in states:
-        with Access(state) as log:
-            found += log.rows(None, after=0, most=2**31)
-    return found
-
-
 def _faults_in_audit(
-    dataset: Dataset, notes: Notes, rows: Sequence[AuditRow], used: int, machines: int
+    dataset: Dataset, notes: Notes, rows: Sequence[AuditEntry], used: int, machines: int
 ) -> list[str]:
     admitted = {
         row.request_id: row for row in rows if (row.action, row.outcome) == ("ask", "admitted")

@@ -16,13 +16,15 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from http.client import HTTPConnection, HTTPException
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
+import httpx
+
+from campaigns.cases import Found
 from campaigns.postgres_proxy import PostgresProxy
 from campaigns.postgres_server import PostgresServer, children_of, is_alive
 from campaigns.torture.analysts import (
@@ -33,11 +35,10 @@ from campaigns.torture.analysts import (
     faults_in_books,
     made_dataset,
 )
-from campaigns.torture.broken_service import DEFECT
 from secretballot.core.ledger import Ledger
 
-#: Questions of one session, and kills of one round at most.
-PLANNED, KILLS_OF_A_ROUND = 3000, 40
+#: Questions of one session.
+PLANNED = 3000
 #: How often each is struck, with the ledger in a file, in a database, and in one that two machines
 #: use; a link that hangs closes no connection.
 BLOWS = {
@@ -63,29 +64,17 @@ class RunningService:
     ----------
     config : Path
     workers : int
-    defect : str
-        What is wrong with it, of `broken_service`; nothing by default.
     """
 
-    def __init__(
-        self,
-        config: Path,
-        *,
-        workers: int = 2,
-        defect: str = "",
-    ) -> None:
+    def __init__(self, config: Path, *, workers: int = 2) -> None:
         self.port = 0
         self.log, self._folder = config.with_name("service.log"), config.parent
-        module = "campaigns.torture.broken_service" if defect else "secretballot"
-        self._command = [sys.executable, "-m", module, "serve", "start"]
-        self._command += ["--config", str(config)]
-        self._command += ["--workers", str(workers), "--port"]
+        self._command = [sys.executable, "-m", "secretballot", "serve", "start"]
+        self._command += ["--config", str(config), "--workers", str(workers), "--port"]
         scratch = self._folder / "scratch"
         scratch.mkdir(exist_ok=True)
-        path = os.pathsep.join([str(_ROOT), str(_ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-        self._environment = {
-            **os.environ, DEFECT: defect, "TMPDIR": str(scratch), "PYTHONPATH": path,
-        }  # fmt: skip
+        path = os.pathsep.join([str(_ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+        self._environment = os.environ | {"TMPDIR": str(scratch), "PYTHONPATH": path}
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -128,14 +117,9 @@ class RunningService:
 
     def is_ready(self) -> bool:
         """Return whether it says that it can answer."""
-        line = HTTPConnection("127.0.0.1", self.port, timeout=5)
-        try:
-            line.request("GET", "/health/ready")
-            return line.getresponse().status == 200
-        except (OSError, HTTPException):
-            return False
-        finally:
-            line.close()
+        with suppress(httpx.TransportError):
+            return httpx.get(f"{self.url}/health/ready", timeout=5).status_code == 200
+        return False
 
     def answering_processes(self) -> list[int]:
         """Return the processes that have begun to answer and are there: the first one alone where
@@ -147,9 +131,7 @@ class RunningService:
 
     def wait_for(self, processes: int) -> None:
         """Wait until so many processes have begun to answer and are there."""
-        end = time.monotonic() + _PATIENCE_S
-        while len(self.answering_processes()) < processes and time.monotonic() < end:
-            time.sleep(0.05)
+        _wait_until(lambda: len(self.answering_processes()) >= processes)
 
     def defects(self) -> list[str]:
         """Return what its log tells of errors that nobody foresaw."""
@@ -168,13 +150,12 @@ class RunningService:
         workers = children_of(self._process.pid)
         self._process.kill()
         self._process.wait()
-        end = time.monotonic() + _PATIENCE_S
-        while any(map(is_alive, workers)) and time.monotonic() < end:
-            time.sleep(0.05)
+        _wait_until(lambda: not any(map(is_alive, workers)))
 
     def kill_all(self) -> None:
         """Kill all its processes at once."""
-        assert self._process is not None
+        if self._process is None:
+            return
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -193,87 +174,66 @@ class RunningService:
         self.kill_all()
 
 
-def service_kills(
-    kills: int,
+def service_struck(
+    amount: int,
+    seed: int,
     folder: Path,
-    *,
     server: PostgresServer | None = None,
     machines: int = 1,
-    defect: str = "",
     workers: int = 2,
-    seed: int = 0,
-) -> tuple[Counter[str], list[str]]:
+) -> Found:
     """Strike services that are asked all the time, and hold their books against the notes of those
     who asked.
 
     Parameters
     ----------
-    kills : int
+    amount : int
+        Blows.
+    seed : int
+        Of moments and questions.
     folder : Path
     server : PostgresServer, optional
         Where the ledger is kept; by default in a file.
     machines : int
         Services, each with a link of its own to the server where there are two.
-    defect : str
-        Of the services, for the campaign to find.
     workers : int
-    seed : int
-        Of moments and questions.
-
-    Returns
-    -------
-    counts : Counter
-        Blows by what was struck, requests and questions that were answered, refusals.
-    faults : list of str
-        As `faults_in_books`; services that do not come back, or whose log tells of a defect.
     """
-    dice, counts, faults = random.Random(seed), Counter[str](), list[str]()
-    done = 0
-    while done < kills:
-        place = folder / f"{seed}-{counts['ledgers']}"
-        schema = f"service{seed}_{counts['ledgers']}"
-        counts["ledgers"] += 1
+    schema = f"service{seed}_{machines}"
+    with ExitStack() as stack:
         links = [PostgresProxy(server) for _ in range(machines)] if server and machines > 1 else []
+        for link in links:
+            stack.callback(link.close)
         url = links[0].url(schema) if links else server and server.url(schema=schema)
+        place = folder / "machine"
         datasets = [made_dataset(place, PLANNED, url, _PATIENCE_OF_TWO if links else 10.0)]
         for number, link in enumerate(links[1:], 1):
-            other = replace(
-                datasets[0], config=place.with_name(f"{place.name}-{number}") / "service.toml"
-            )
-            shutil.copytree(place, other.config.parent)
+            config = folder / f"machine{number}" / "service.toml"
+            other = replace(datasets[0], config=config)
+            shutil.copytree(place, config.parent)
             file = _session_file(other)
             file.write_text(json.dumps(json.loads(file.read_text()) | {"ledger": link.url(schema)}))
             datasets.append(other)
-        now = min(kills - done, KILLS_OF_A_ROUND)
-        running = [RunningService(one.config, workers=workers, defect=defect) for one in datasets]
-        try:
-            faults += _round(datasets, running, now, _Blows(server, links, dice, counts))
-        finally:
-            for service in running:
-                if service.runs:
-                    service.kill_all()
-            for link in links:
-                link.close()
-        done += now
-    return counts, faults
+        running = [RunningService(one.config, workers=workers) for one in datasets]
+        for service in running:
+            stack.callback(service.kill_all)
+            service.start()
+        return _round(datasets, running, amount, _Blows(server, links, random.Random(seed)))
 
 
 def _round(
-    datasets: list[Dataset], services: list[RunningService], kills: int, blows: "_Blows"
-) -> list[str]:
+    datasets: list[Dataset], services: list[RunningService], amount: int, blows: "_Blows"
+) -> Found:
     """Ask and strike, let the rest of the budget be used up, ask everything again, and open the
     books."""
     notes, heads, dice = Notes(), list[tuple[int, str]](), blows.dice
-    for service in services:
-        service.start()
     *keys, curator = [(key, token) for key, (token, _) in datasets[0].keys.items()]
-    analysts = [Analyst(notes, *key, service.port) for key in keys for service in services]
-    curators = [Analyst(notes, *curator, service.port) for service in services]
+    analysts = [Analyst(notes, *key, service.url) for key in keys for service in services]
+    curators = [Analyst(notes, *curator, service.url) for service in services]
     ledger = Ledger.open_existing(json.loads(_session_file(datasets[0]).read_text())["ledger"])
     # more questions than are paid for
     pool = PLANNED + PLANNED // 4
     with asking(analysts, pool, dice):
-        for _ in range(kills):
+        for _ in range(amount):
             time.sleep(dice.uniform(0.2, 1.5))
             blows.strike(services)
             for service in services:
@@ -283,14 +243,13 @@ def _round(
             asked = dice.sample(known, min(len(known), 100))
             for one in curators:
                 if not asked_again(one, asked):
-                    return [f"it does not answer again: {one.refusal}"]
+                    return blows.counts, [f"it does not answer again: {one.refusal}"]
     faults = use_up(curators[0], pool)
     known = sorted(notes.answers)
     for one in curators:
         for start in range(0, len(known), 500):
             if not asked_again(one, known[start : start + 500]):
                 faults.append("lost: what was answered is not answered again")
-        one.close()
     for service in services:
         if (code := service.stop()) != 0:
             faults.append(f"a stop ends with exit code {code}")
@@ -299,27 +258,28 @@ def _round(
     blows.counts["requests answered"] += len(notes.received)
     blows.counts["questions answered"] += len(known)
     blows.counts.update(notes.refused)
-    return faults
+    return blows.counts, faults
 
 
-@dataclass
 class _Blows:
     """What may befall services, their links and their database."""
 
-    server: PostgresServer | None
-    links: list[PostgresProxy]
-    dice: random.Random
-    counts: Counter[str]
+    def __init__(
+        self, server: PostgresServer | None, links: list[PostgresProxy], dice: random.Random
+    ) -> None:
+        self._server, self._links, self.dice = server, links, dice
+        self.counts: Counter[str] = Counter()
 
     def strike(self, services: list[RunningService]) -> None:
         """Let something befall one of the services."""
-        kinds = BLOWS["machines" if self.links else "database" if self.server else "file"]
+        kinds = BLOWS["machines" if self._links else "database" if self._server else "file"]
         (blow,) = self.dice.choices(list(kinds), list(kinds.values()))
         self.counts[f"kills of {blow}"] += 1
         number = self.dice.randrange(len(services))
         service = services[number]
-        struck = [*self.links] if blow == "both links" else self.links[number : number + 1]
+        struck: Iterable[PostgresProxy] = ()
         if "link" in blow:
+            struck = self._links if blow == "both links" else [self._links[number]]
             for link in struck:
                 link.hang()
             time.sleep(self.dice.uniform(0.0, 6.0))
@@ -330,12 +290,20 @@ class _Blows:
         elif blow == "the first process":
             service.kill_first()
         elif blow == "the database":
-            assert self.server is not None
-            self.server.kill()
+            assert self._server is not None
+            self._server.kill()
             time.sleep(self.dice.uniform(0.0, 0.5))  # the service is asked meanwhile
-            self.server.start()
+            self._server.start()
         for link in struck:
             link.heal()
+
+
+def _wait_until(holds: Callable[[], object]) -> bool:
+    """Wait for a while until something holds, and return whether it does."""
+    end = time.monotonic() + _PATIENCE_S
+    while not (now := bool(holds())) and time.monotonic() < end:
+        time.sleep(0.05)
+    return now
 
 
 def _session_file(dataset: Dataset) -> Path:
@@ -345,24 +313,21 @@ def _session_file(dataset: Dataset) -> Path:
 
 def asked_again(analyst: Analyst, numbers: Sequence[int]) -> bool:
     """Ask questions that have answers until all of them come; return whether they did."""
-    end = time.monotonic() + _PATIENCE_S
-    while numbers and time.monotonic() < end:
-        found = analyst.ask(numbers)
-        if found is not None:
-            return None not in found.answers
-        time.sleep(0.05)
-    return not numbers
+    answers = list[str | None]()
+
+    def answered() -> bool:
+        answers[:] = analyst.ask(numbers) or ()
+        return bool(answers)
+
+    return not numbers or (_wait_until(answered) and None not in answers)
 
 
 def use_up(analyst: Analyst, pool: int) -> list[str]:
     """Ask new questions until the budget is spent."""
-    end = time.monotonic() + _PATIENCE_S
     for start in range(pool, 3 * pool, 250):
         numbers = range(start, start + 250)
-        while (found := analyst.ask(numbers)) is None and analyst.refusal != "budget-spent":
-            if time.monotonic() > end:
-                return [f"the rest of the budget cannot be used: {analyst.refusal}"]
-            time.sleep(0.05)
-        if found is None:
+        if not _wait_until(lambda n=numbers: analyst.ask(n) or analyst.refusal == "budget-spent"):
+            return [f"the rest of the budget cannot be used: {analyst.refusal}"]
+        if analyst.refusal == "budget-spent":
             return []
     return ["overspent: the budget does not end"]

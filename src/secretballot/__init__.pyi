@@ -130,7 +130,7 @@ from .learners.pate.rounds import (
 from .learners.pate.rounds import (
     label_actively as label_actively,
 )
-from .learners.record_votes.classifier import (
+from .learners.record_votes import (
     RecordVotesClassifier as RecordVotesClassifier,
 )
 from .learners.selection import (
@@ -179,9 +179,6 @@ from .report.student.load import (
     load_student as load_student,
 )
 from .runs.plan import (
-    classifier_by_plan as classifier_by_plan,
-)
-from .runs.plan import (
     plan as plan,
 )
 from .runs.run import (
@@ -193,7 +190,7 @@ from .runs.run import (
 from .runs.spec import (
     RunSpec as RunSpec,
 )
-from .runs.stored_records import (
+from .runs.tables import (
     store_table as store_table,
 )
 from .service.remote import (

@@ -48,11 +48,6 @@ _LENGTH = re.compile(
     r"(?P<hours>\d{1,6}):(?P<minutes>\d{2})(?::(?P<seconds>\d{2}(?:\.\d{1,9})?))?)?",
     re.ASCII,
 )
-_ISO_LENGTH = re.compile(
-    r"(?P<sign>-)?P(?:(?P<days>\d{1,9})D)?"
-    r"(?:T(?:(?P<hours>\d{1,9})H)?(?:(?P<minutes>\d{1,9})M)?(?:(?P<seconds>\d{1,9}(?:\.\d{1,9})?)S)?)?",
-    re.ASCII,
-)
 
 
 def time_seconds(text: str, style: str = "iso") -> int | None:
@@ -79,14 +74,7 @@ def time_seconds(text: str, style: str = "iso") -> int | None:
 
 def _seconds_of(found: re.Match[str]) -> int | None:
     parts = found.groupdict()
-    month, day = (
-        (parts.get("only_month"), "1")
-        if parts.get("only_month")
-        else (
-            parts["month"],
-            parts["day"],
-        )
-    )
+    month, day = parts["month"] or parts.get("only_month"), parts["day"] or 1
     try:
         days = datetime.date(int(parts["year"]), int(month or 0), int(day)).toordinal() - _EPOCH
     except ValueError:  # no such day
@@ -127,7 +115,7 @@ def duration_seconds(text: str) -> float | None:
     Parameters
     ----------
     text : str
-        Such as "2 days 03:00:00", "-1 days +23:59:59", "27:30:00", "12:30", "1:05 PM", "P1DT2H".
+        Such as "2 days 03:00:00", "-1 days +23:59:59", "27:30:00", "12:30", "1:05 PM".
 
     Returns
     -------
@@ -138,29 +126,18 @@ def duration_seconds(text: str) -> float | None:
     if clock is not None and clock["half"]:
         seconds = _clock_seconds(clock)
         return None if seconds is None else float(seconds)
-    for pattern in (_LENGTH, _ISO_LENGTH):
-        found = pattern.fullmatch(text)
-        if found is None or not any(
-            found[name] for name in ("days", "hours", "minutes", "seconds")
-        ):
-            continue
-        return _length_in_seconds(found)
-    return None
-
-
-def _length_in_seconds(found: re.Match[str]) -> float | None:
-    parts = found.groupdict()
-    of_clock = "clock_sign" in parts
-    minutes, seconds = int(parts["minutes"] or 0), float(parts["seconds"] or 0)
-    if of_clock and (minutes > 59 or seconds >= 60 or (parts["clock_sign"] and not parts["days"])):
+    found = _LENGTH.fullmatch(text)
+    if found is None or not (found["days"] or found["hours"]):
         return None
-    sign = -1 if parts["sign"] else 1
+    days, hours, minutes = (int(found[name] or 0) for name in ("days", "hours", "minutes"))
+    rest = float(found["seconds"] or 0)
+    if minutes > 59 or rest >= 60 or (found["clock_sign"] and not found["days"]):
+        return None
+    sign = own_sign = -1 if found["sign"] else 1
     # pandas writes a negative length as negative days and a positive time of day
-    own_sign = sign
-    if of_clock and parts["days"]:
-        own_sign = -1 if parts["clock_sign"] == "-" else 1
-    clock = 3600 * int(parts["hours"] or 0) + 60 * minutes + seconds
-    return sign * SECONDS_A_DAY * int(parts["days"] or 0) + own_sign * clock
+    if found["days"]:
+        own_sign = -1 if found["clock_sign"] == "-" else 1
+    return sign * SECONDS_A_DAY * days + own_sign * (3600 * hours + 60 * minutes + rest)
 
 
 def iso_text(seconds: int) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from secretballot.core.errors import COMPOSITIONS as COMPOSITIONS
-from secretballot.core.errors import LARGEST_INTEGER as LARGEST_INTEGER
 from secretballot.core.errors import LONGEST_LINE as LONGEST_LINE
 from secretballot.core.errors import LONGEST_NAME as LONGEST_NAME
 from secretballot.core.errors import LONGEST_SHOWN as LONGEST_SHOWN
@@ -28,9 +27,9 @@ from secretballot.core.errors import check_relation as check_relation
 from secretballot.core.errors import name_part as name_part
 from secretballot.core.errors import plain_line as plain_line
 from secretballot.core.errors import shown as shown
-from secretballot.core.errors import shown_kind as shown_kind
 from secretballot.core.errors import without_controls as without_controls
 
+LARGEST_INTEGER = 2**53
 #: Of a public pool; a verifier keeps a bit for every row up to the last one.
 MOST_ROWS = 25_000 * 2**16
 
@@ -38,9 +37,7 @@ MOST_ROWS = 25_000 * 2**16
 # options, and as a tuple, which guards compare with.
 ReleaseKind = Literal["labels", "counts"]
 Abstentions = Literal["drop", "random", "majority"]
-StrategyName = Literal[
-    "passive", "disagreement", "margin", "entropy", "committee", "k-center", "cluster"
-]
+StrategyName = Literal["passive", "disagreement", "margin", "entropy", "committee", "cluster"]
 VotesKind = Literal["votes", "counts"]
 #: What a basis of record moments may be called.
 BasisName = Literal["auto", "table", "kernel", "vectors", "images"]
@@ -59,6 +56,12 @@ BALLOTS = ("labels", "sets")
 
 MOST_CLASSES_SHOWN = 20
 FARTHEST = 40  # standard deviations and votes; noise lies beyond with chances below 1e-24
+
+
+def shown_kind(value: object) -> str:
+    """Return how a message names the type of something that was given, with its article."""
+    name = type(value).__name__
+    return with_article(name if name.isprintable() and len(name) <= LONGEST_SHOWN else "object")
 
 
 def shown_classes(values: Sequence[object]) -> str:

@@ -4,6 +4,7 @@ Locked while the writer lives, removed once it is dead. What has its name is who
 power cut.
 """
 
+import fcntl
 import os
 import re
 import shutil
@@ -16,17 +17,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO
 
-try:
-    import fcntl
-except (
-    ImportError
-):  # Windows has no such locks; drafts of dead writers then stay until somebody removes them
-    fcntl = None  # type: ignore[assignment]
-
-
 # a dot, the name to be, and what `tempfile` adds
 _DRAFT = re.compile(r"\.(?P<name>.+)-[a-z0-9_]{8}")
-_WITHOUT_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_WITHOUT_LINKS = os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 @contextmanager
@@ -40,7 +33,13 @@ def draft_file(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
     OSError
         If it cannot be made.
     """
-    handle, draft = _locked_draft(path)
+    while True:  # one that was swept before it was locked is made again
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+        _hold(handle)
+        if os.fstat(handle).st_nlink:
+            break
+        os.close(handle)
+    draft = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:  # closing it lets go of the lock, so rename first
             yield file, draft
@@ -67,15 +66,13 @@ def put_in_place(file: IO[bytes], draft: Path, path: Path, *, only_new: bool = F
     """
     file.flush()
     os.fsync(file.fileno())
-    if os.name == "nt":  # which does not rename an open file
-        file.close()
     if only_new:
         # a link takes no name that is taken, as a replacement would
         with suppress(FileExistsError):
             os.link(draft, path)
     else:
         draft.replace(path)
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
 def write_file(path: Path, content: bytes, *, mode: int = 0o644, only_new: bool = False) -> None:
@@ -116,7 +113,7 @@ def write_new(path: Path, content: bytes, mode: int) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
 def make_folder(folder: Path, mode: int = 0o777) -> None:
@@ -131,7 +128,7 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
     missing = [place for place in places if not place.exists()]
     folder.mkdir(mode, parents=True, exist_ok=True)
     for place in missing:
-        sync_folder(place.parent)
+        sync(place.parent)
 
 
 def sync_tree(folder: Path) -> None:
@@ -144,23 +141,19 @@ def sync_tree(folder: Path) -> None:
     """
     for place, _, names in os.walk(folder, topdown=False):
         for name in names:
-            # Windows writes through what is open for writing alone
-            with open(os.path.join(place, name), "r+b") as file:
-                os.fsync(file.fileno())
-        sync_folder(Path(place))
+            sync(Path(place, name))
+        sync(Path(place))
 
 
-def sync_folder(folder: Path) -> None:
-    """Write the names in a folder through to the disk.
+def sync(place: Path) -> None:
+    """Write a file, or the names in a folder, through to the disk.
 
     Raises
     ------
     OSError
         If the disk fails.
     """
-    if os.name == "nt":  # Windows cannot open a folder, and keeps names by itself
-        return
-    handle = os.open(folder, os.O_RDONLY)
+    handle = os.open(place, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
@@ -168,40 +161,45 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def draft_folder(parent: Path, name: str, *, shared: bool = False) -> Iterator[Path]:
+def draft_folder(parent: Path, name: str) -> Iterator[Path]:
     """Give a new folder of mode 0700 in `parent` for what will be called `name`.
 
-    It is gone at the end.
-
-    Parameters
-    ----------
-    parent : Path
-    name : str
-    shared : bool
-        Whether other processes may hold it too, by `hold_draft`.
+    It is gone at the end. Other processes may hold it too, by `hold_draft`.
 
     Raises
     ------
     OSError
         If it cannot be made.
     """
-    handle, draft = _locked_folder(parent, name, shared=shared)
-    try:
-        with draft as path:
-            yield Path(path)
-    finally:
-        if handle is not None:
-            os.close(handle)
+    while True:  # one that was swept before it was locked is made again
+        with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=parent) as draft:
+            try:
+                handle = os.open(draft, os.O_RDONLY)
+            except FileNotFoundError:
+                continue
+            try:
+                _hold(handle)
+                # its name is a random one: what has it now is this folder
+                if os.path.isdir(draft):
+                    yield Path(draft)
+                    return
+            finally:
+                os.close(handle)
 
 
 def hold_draft(folder: Path) -> None:
-    """Keep sweepers from a shared draft until this process ends, whatever becomes of its maker.
+    """Keep sweepers from a draft until this process ends, whatever becomes of its maker.
 
     A folder that is gone already cannot be held; nothing happens.
     """
-    if fcntl is not None:
-        with suppress(OSError):
-            fcntl.flock(os.open(folder, os.O_RDONLY | _WITHOUT_LINKS), fcntl.LOCK_SH)
+    with suppress(OSError):
+        _hold(os.open(folder, os.O_RDONLY | _WITHOUT_LINKS))
+
+
+def _hold(handle: int) -> None:
+    # a file system without locks has no sweepers either: they cannot lock
+    with suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_SH)
 
 
 def sweep_drafts(folder: Path, *names: str) -> None:
@@ -216,7 +214,7 @@ def sweep_drafts(folder: Path, *names: str) -> None:
     *names : str
         What the drafts would have been called, with ``*`` for any characters.
     """
-    if fcntl is None or not folder.is_dir():
+    if not folder.is_dir():
         return
     with suppress(OSError):
         for path in list(folder.iterdir()):
@@ -243,8 +241,6 @@ def release_above(place: Path) -> Path | None:
 def try_lock(handle: int) -> bool:
     """Return whether the open file is now locked by this handle; false where another one holds
     it."""
-    if fcntl is None:
-        return True
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -257,8 +253,6 @@ def wait_for_lock(handle: int, seconds: float) -> bool:
 
     Where the file system knows no locks there is nobody to wait for.
     """
-    if fcntl is None:
-        return True
     end = time.monotonic() + seconds
     while True:
         try:
@@ -271,46 +265,6 @@ def wait_for_lock(handle: int, seconds: float) -> bool:
             return True
         else:
             return True
-
-
-def _locked_draft(path: Path) -> tuple[int, Path]:
-    """Return an open draft that no sweeper removes.
-
-    One that was swept before it was locked is made again.
-    """
-    while True:
-        # mkstemp opens with mode 0600
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-        if fcntl is not None:
-            # a file system without locks has no sweepers either: they cannot lock
-            with suppress(OSError):
-                fcntl.flock(handle, fcntl.LOCK_EX)
-        if os.fstat(handle).st_nlink:
-            return handle, Path(name)
-        os.close(handle)
-
-
-def _locked_folder(
-    parent: Path, name: str, *, shared: bool
-) -> "tuple[int | None, tempfile.TemporaryDirectory[str]]":
-    """Return a folder that no sweeper removes, and what holds it.
-
-    One that was swept before it was locked is made again.
-    """
-    while True:
-        draft = tempfile.TemporaryDirectory(prefix=f".{name}-", dir=parent)
-        if fcntl is None:
-            return None, draft
-        with suppress(FileNotFoundError):
-            handle = os.open(draft.name, os.O_RDONLY)
-            # a file system without locks has no sweepers either: they cannot lock
-            with suppress(OSError):
-                fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
-            # its name is a random one: what has it now is this folder
-            if os.path.isdir(draft.name):
-                return handle, draft
-            os.close(handle)
-        draft.cleanup()
 
 
 def _remove_if_dead(path: Path) -> None:

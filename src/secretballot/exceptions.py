@@ -57,7 +57,7 @@ class ServiceError(SecretBallotError):
     Examples
     --------
     >>> try:
-    ...     sb.connect("http://127.0.0.1:9", "sb_none", retries=0)
+    ...     sb.connect("http://127.0.0.1:9", "sb_none")
     ... except sb.ServiceError as error:
     ...     print(error.status)
     None

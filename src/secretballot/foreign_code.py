@@ -194,11 +194,9 @@ def _single_row(table: Any, row: int) -> Any:
 
 
 def is_exact(thing: object) -> bool:
-    """Return whether an object, and the basis that it holds if it holds one, is a basis, a
-    hypothesis or a class of them of this package: these treat every row by itself, exactly, so that
-    many rows may be given at once."""
-    inner = getattr(thing, "basis", None)
-    return type(thing).__module__.startswith(_EXACT) and (inner is None or is_exact(inner))
+    """Return whether an object is a basis, a hypothesis or a class of them of this package: these
+    treat every row by itself, exactly, so that many rows may be given at once."""
+    return type(thing).__module__.startswith(_EXACT)
 
 
 def result_once_seeded(work: Callable[[], T]) -> T | None:

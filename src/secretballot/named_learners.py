@@ -6,13 +6,11 @@ shards of 146 rows, voting on other training rows. Others may be given after the
 """
 
 import importlib
-import re
-import warnings
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
-from secretballot._validation import shown
+from secretballot._naming import named
+from secretballot._validation import shown, shown_kind
 from secretballot.exceptions import Parameter, ParameterError
 
 #: Returns a new, unfitted learner for a number of classes; None leaves the choice to the caller.
@@ -109,11 +107,15 @@ def learner_by_name(
         What messages call it.
     n_classes : int
     """
-    head, colon, settings = name.partition(":") if isinstance(name, str) else ("", "", "")
-    learner = makers[head](n_classes) if head in makers else None
-    if colon and learner is not None:
-        return _with_settings(learner, name, settings, parameter, n_classes)
-    if head in makers and not colon:
+    head, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if head in makers:
+        learner = makers[head](n_classes)
+        # settings of a pipeline are those of its last step
+        inner = learner.steps[-1][1] if hasattr(learner, "steps") else learner
+        known = [] if inner is None else sorted(set(inner.get_params(deep=False)) - _NOT_FOR_NAMES)
+        _, settings = named(parameter, name, {head: known})
+        for key, value in settings.items():
+            inner.set_params(**{key: _CONSTANTS.get(str(value).lower(), value)})
         return learner
     if colon and imports_a_class(name):
         return _imported_learner(name, parameter)
@@ -132,77 +134,8 @@ def imports_a_class(name: str) -> bool:
 #: Seeds follow from the run's, workers are the run's, and nothing of a fit is printed or carried
 #: over to another; no word can be a learner.
 _NOT_FOR_NAMES = frozenset({"base", "n_jobs", "random_state", "verbose", "warm_start"})
-_SETTING = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*([\w.+-]+)\s*", re.ASCII)
-_CONSTANTS = {"true": True, "false": False, "none": None}
-_INVALID = re.compile(r"The '(\w+)' parameter of (\w+) must be")
-
-
-def _with_settings(learner: Any, name: str, text: str, parameter: str, n_classes: int) -> Any:
-    """Return a learner with settings as they are after its name: ``max_depth=3,criterion=gini``.
-
-    Values are numbers, True, False, None or words. A setting of a pipeline is one of its last step.
-    """
-    inner = learner.steps[-1][1] if hasattr(learner, "steps") else learner
-    known = sorted(set(inner.get_params(deep=False)) - _NOT_FOR_NAMES)
-    settings: dict[str, Any] = {}
-    problem = ""
-    for part in text.split(","):
-        found = _SETTING.fullmatch(part)
-        if found is None:
-            problem = f"{shown(part.strip())} is no setting; write name=value,name=value"
-        elif found[1] in settings:
-            problem = f"{found[1]} is in it twice; say it once"
-        elif found[1] not in known:
-            problem = f"that learner has no setting {shown(found[1])}; it has {', '.join(known)}"
-        else:
-            settings[found[1]] = _value_of(found[2])
-    inner.set_params(**settings)
-    problem = problem or _problem_of(inner, n_classes)
-    if problem:
-        raise ParameterError(Parameter(parameter), f" is {shown(name)}, and {problem}.")
-    return learner
-
-
-def _value_of(text: str) -> int | float | str | bool | None:
-    """Return the value that a text stands for: a number, a constant or a word."""
-    for read in (int, float):
-        with suppress(ValueError):
-            return read(text)
-    return _CONSTANTS.get(text.lower(), text)
-
-
-def _problem_of(learner: Any, n_classes: int) -> str:
-    """Return why a learner does not learn from points that are made here, nothing where it does:
-    before it meets private ones."""
-    import numpy as np
-    from sklearn.base import clone
-
-    from secretballot._seeded import own_global_states
-
-    rows, columns = max(60, 4 * n_classes), 12
-    labels = np.arange(rows) % max(2, n_classes)
-    points = np.random.default_rng(0).normal(size=(rows, columns)) + labels[:, None]
-    try:
-        with own_global_states(0):
-            warnings.simplefilter("ignore")
-            clone(learner).fit(points, labels)
-    except Exception as error:  # any learner may refuse in any way; points and labels are public
-        refused = refused_setting(error) or f"it does not learn so ({type(error).__name__})"
-        return f"{refused}; see what scikit-learn says of its settings"
-    return ""
-
-
-def refused_setting(error: BaseException) -> str | None:
-    """Return in words which setting scikit-learn's validation refused; None for any other error.
-
-    Its own words differ between its versions, and go on about types.
-    """
-    if type(error).__name__ != "InvalidParameterError":
-        return None
-    found = _INVALID.match(str(error))
-    if found is None:
-        return "one of its settings cannot be"
-    return f"{found[2]} does not take its setting {found[1]}"
+#: Words that are no words.
+_CONSTANTS: dict[str, Any] = {"true": True, "false": False, "none": None}
 
 
 def _imported_learner(path: str, parameter: str) -> Any:
@@ -219,9 +152,23 @@ def _imported_learner(path: str, parameter: str) -> Any:
             f" ({type(error).__name__}); name an installed class as package.module:Class, or say"
             " with PYTHONPATH where its module lies.",
         ) from None
-    if not all(hasattr(learner, method) for method in ("fit", "predict", "get_params")):
+    check_learner(parameter, learner)
+    return learner
+
+
+def check_learner(parameter: str, learner: Any) -> None:
+    """Refuse what is no instance with scikit-learn's methods.
+
+    Records in its place, say, would be quoted by what refuses to clone them.
+
+    Raises
+    ------
+    ParameterError
+    """
+    needed = ("fit", "predict", "get_params")
+    if isinstance(learner, type) or not all(hasattr(learner, name) for name in needed):
         raise ParameterError(
             Parameter(parameter),
-            f" {path!r} must have fit, predict and get_params, as scikit-learn's classifiers have.",
+            f" is {shown_kind(learner)}; give a name, or an instance with fit, predict and"
+            " get_params, as scikit-learn's learners have.",
         )
-    return learner

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot._validation import check_count, check_positive, name_part, shown
+from secretballot._validation import check_count, check_positive, name_part
 from secretballot.core.mechanisms import Mechanism, NoisyVotes
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -29,42 +29,26 @@ def _read_only_integers(name: str, values: object) -> IntArray:
     return copy
 
 
-def _json_class_value(value: object) -> str | int | float | bool:
-    """Return a class value as the Python scalar that JSON gives back unchanged."""
-    scalar = value.item() if isinstance(value, np.generic) else value
-    if not isinstance(scalar, (str, int, float)) or scalar != scalar:
-        raise DataError(
-            f"classes holds {shown(value)}; a class is a string, an integer, a number or a truth"
-            " value."
-        )
-    return scalar
-
-
 def _checked_classes(classes: object) -> tuple[str | int | float | bool, ...]:
-    values = tuple(_json_class_value(value) for value in np.asarray(classes, dtype=object).ravel())
-    if len(values) < 2:
+    """Return class values as the Python scalars that JSON gives back unchanged."""
+    given = np.asarray(classes, dtype=object).ravel()
+    values = tuple(value.item() if isinstance(value, np.generic) else value for value in given)
+    plain = all(isinstance(value, str | int | float) and value == value for value in values)
+    if not plain or not 2 <= len(set(values)) == len(values):
         raise DataError(
             Parameter("classes"),
-            f" has {len(values)} values; give the two or more classes the teachers voted on.",
+            " must hold the two or more classes that were voted on, each once: strings, integers,"
+            " numbers or truth values.",
         )
-    if len(set(values)) < len(values):
-        raise DataError("classes repeats a value; give each class once.")
     return values
 
 
-def _checked_certificate(certificate: object) -> dict[str, Any]:
+def _checked_certificate(certificate: Any) -> dict[str, Any]:
     """Return a private copy of the certificate as JSON would give it back."""
-    if not isinstance(certificate, Mapping):
-        raise DataError(
-            Parameter("certificate"),
-            f" is a {type(certificate).__name__}; it must be a dict of JSON values.",
-        )
     try:
         copy: dict[str, Any] = json.loads(json.dumps(dict(certificate), allow_nan=False))
     except (TypeError, ValueError):
-        raise DataError(
-            "certificate holds a value that JSON cannot carry; use strings, numbers and lists."
-        ) from None
+        raise DataError("certificate must be a dict of what JSON can carry.") from None
     return copy
 
 
@@ -193,46 +177,41 @@ class ReleasedLabels(_Document):
             raise DataError(
                 "noisy_counts and sigma belong together; give both, or neither for labels alone."
             )
-        if self.noisy_counts is not None and not self.n_teachers and not self.by_record:
-            raise ParameterError(
-                Parameter("n_teachers"),
-                " is 0 and noisy_counts are given; without teachers there are no votes.",
-            )
         if self.noisy_counts is not None:
             set_field(self, "sigma", check_positive("sigma", self.sigma))
-            counts = _read_only_integers("noisy_counts", self.noisy_counts)
-            if not counts.size and len(self.classes) > 2:  # JSON's empty list has no columns
-                counts = counts.reshape(0, len(self.classes))
-            set_field(self, "noisy_counts", counts)
-            self._check_counts()
+            self._check_counts(_read_only_integers("noisy_counts", self.noisy_counts))
 
     def _check_rows(self) -> None:
-        if self.queries.ndim != 1 or self.labels.shape != self.queries.shape:
+        queries, labels = self.queries, self.labels
+        if queries.ndim != 1 or labels.shape != queries.shape or (queries < 0).any():
             raise DataError(
                 Parameter("queries"),
-                f" has shape {self.queries.shape} and labels {self.labels.shape}; both must be"
-                " one-dimensional and of the same length.",
+                f" has shape {queries.shape} and labels {labels.shape}; both must be of one"
+                " dimension and of the same length, and rows of the public pool count from 0.",
             )
-        if self.queries.size and self.queries.min() < 0:
-            raise DataError("queries holds a negative row; rows of the public pool count from 0.")
-        if self.labels.size and not (
-            self.labels.min() >= -1 and self.labels.max() < len(self.classes)
-        ):
+        if ((labels < -1) | (labels >= len(self.classes))).any():
             raise DataError(
                 Parameter("labels"),
                 f" must lie between -1 (abstained) and {len(self.classes) - 1}.",
             )
 
-    def _check_counts(self) -> None:
-        assert self.noisy_counts is not None
+    def _check_counts(self, counts: IntArray) -> None:
+        if not self.n_teachers and not self.by_record:
+            raise ParameterError(
+                Parameter("n_teachers"),
+                " is 0 and noisy_counts are given; without teachers there are no votes.",
+            )
         l, n_classes = len(self.queries), len(self.classes)  # noqa: E741  # the papers' letter
+        if not counts.size and n_classes > 2:  # JSON's empty list has no columns
+            counts = counts.reshape(0, n_classes)
         allowed = [(l, n_classes)] + ([(l,)] if n_classes == 2 else [])
-        if self.noisy_counts.shape not in allowed:
+        if counts.shape not in allowed:
             raise DataError(
                 Parameter("noisy_counts"),
-                f" has shape {self.noisy_counts.shape}; for these queries and classes it must be"
+                f" has shape {counts.shape}; for these queries and classes it must be"
                 f" {' or '.join(map(str, allowed))}.",
             )
+        object.__setattr__(self, "noisy_counts", counts)
 
     @property
     def n_classes(self) -> int:

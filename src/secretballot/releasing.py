@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -188,11 +188,8 @@ def release_labels(
     *,
     classes: Sequence[Any],
     rows: IntArray,
-    request: str | None = None,
-    purpose: str = "",
-    declaration: Mapping[str, object] | None = None,
-    choices: Sequence[Mapping[str, Any]] = (),
     points_sha256: str | None = None,
+    **about: Any,
 ) -> ReleasedLabels:
     """Release labels or noisy counts of votes that may not have been cast yet.
 
@@ -204,25 +201,24 @@ def release_labels(
     classes : sequence
     rows : array of int, shape (n_queries,)
         Rows of the public pool, distinct.
-    choices : sequence of mapping
-        As a certificate lists them.
-    ledger, request, purpose, declaration, points_sha256
+    ledger, points_sha256
         As for `release`, whose errors these are.
+    **about
+        ``request``, ``purpose`` and ``declaration``, as for `release`; ``choices``, as a
+        certificate lists them.
     """
+    asked = {
+        "rows": _digest(rows),
+        "classes": [class_value(value) for value in classes],
+        "points_sha256": points_sha256,
+    }
     return _certified(
         terms,
         private,
         ledger,
+        asked,
         lambda done: labels_released(done, rows, points_sha256),
-        asked={
-            "rows": _digest(rows),
-            "classes": [class_value(value) for value in classes],
-            "points_sha256": points_sha256,
-        },
-        request=request,
-        purpose=purpose,
-        declaration=declaration,
-        choices=choices,
+        **about,
     )
 
 
@@ -276,10 +272,8 @@ def release_table(
     ledger: Ledger,
     *,
     rows: ArrayLike | None = None,
-    request: str | None = None,
-    purpose: str = "",
-    declaration: Mapping[str, object] | None = None,
     points_sha256: str | None = None,
+    **about: Any,
 ) -> ReleasedTable:
     """Release a table of answers to votes for sets of labels, or for numbers.
 
@@ -291,8 +285,10 @@ def release_table(
         A callable makes them, after all else was looked at.
     rows : array of int, shape (n_queries,), optional
         Row of the public pool that each query is, distinct; 0, 1, ... by default.
-    ledger, request, purpose, declaration, points_sha256
+    ledger, points_sha256
         As for `release`, whose errors these are.
+    **about
+        ``request``, ``purpose`` and ``declaration``, as for `release`.
 
     Returns
     -------
@@ -334,16 +330,8 @@ def release_table(
         described = {**fields, "rows": named.tolist(), "values": answers.tolist()}
         return ReleasedTable(_certificate(done, described))
 
-    return _certified(
-        terms,
-        private,
-        ledger,
-        certified,
-        asked={"rows": _digest(named), "points_sha256": points_sha256},
-        request=request,
-        purpose=purpose,
-        declaration=declaration,
-    )
+    asked = {"rows": _digest(named), "points_sha256": points_sha256}
+    return _certified(terms, private, ledger, asked, certified, **about)
 
 
 _Document = TypeVar("_Document", ReleasedLabels, ReleasedTable)
@@ -353,12 +341,12 @@ def _certified(
     terms: Terms,
     private: VoteSource,
     ledger: Ledger,
+    asked: Mapping[str, Any],
     certified: Callable[[Released], _Document],
     *,
-    asked: Mapping[str, Any],
-    request: str | None,
-    purpose: str,
-    declaration: Mapping[str, object] | None,
+    request: str | None = None,
+    purpose: str = "",
+    declaration: Mapping[str, object] | None = None,
     choices: Sequence[Mapping[str, Any]] = (),
 ) -> _Document:
     """Return what was released, as `certified` makes it of what was drawn."""
@@ -637,11 +625,9 @@ def _loss_of(epsilon: float) -> float:
 def _choice(epsilon: float, composition: str) -> ExponentialChoice:
     """Return what chooses at a price of (epsilon, 0)."""
     # the loss of the exponential mechanism has a bounded range, which basic composition cannot use
-    flips = composition == "basic"
-    rule: Literal["exponential", "permute-and-flip"] = (
-        "permute-and-flip" if flips else "exponential"
-    )
-    return ExponentialChoice(epsilon=_loss_of(epsilon), rule=rule)
+    if composition == "basic":
+        return ExponentialChoice(epsilon=_loss_of(epsilon), rule="permute-and-flip")
+    return ExponentialChoice(epsilon=_loss_of(epsilon), rule="exponential")
 
 
 def _check_named(
@@ -674,11 +660,8 @@ def _check_named(
 
 def _distinct_names(names: Sequence[str], n_candidates: int) -> list[str]:
     given = list(names)
-    if (
-        len(given) != n_candidates
-        or len(set(given)) < len(given)
-        or not all(isinstance(name, str) for name in given)
-    ):
+    texts = all(isinstance(name, str) for name in given)
+    if not texts or not len(set(given)) == len(given) == n_candidates:
         raise ParameterError(
             Parameter("names"),
             f" is {shown(given)}; give one string for each of the {n_candidates} candidates,"
@@ -746,7 +729,7 @@ def check_one_account(
     """
     # one certificate states one total, so all that it names must be paid from one account
     for name, own, paid in parts:
-        if not same_account(own, account):
+        if not account.items() <= own.items():
             raise ParameterError(
                 f"{name} was paid from another ledger ({own['dataset']!r}) than the release"
                 f" ({account['dataset']!r}), or they differ in their terms; use the same ledger"
@@ -759,18 +742,12 @@ def check_one_account(
             )
 
 
-def same_account(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two accounts are one, as certificates state them."""
-    return all(one[key] == other[key] for key in ("kind", "dataset", "unit", "relation", "budget"))
-
-
 def account_terms(ledger: Ledger) -> dict[str, Any]:
     """Return what distinguishes an account from another one, as certificates state it."""
     return {
         "kind": ledger.composition,
         "dataset": ledger.dataset,
-        "unit": ledger.unit,
-        "relation": ledger.relation,
+        **ledger.guarantee.model_dump(),
         "budget": ledger.budget.to_json(),
     }
 
@@ -831,21 +808,13 @@ def _named_rows(public_rows: ArrayLike, n_queries: int) -> IntArray:
 
 def _distinct_rows(name: str, given: ArrayLike, n_rows: int) -> IntArray:
     rows = np.asarray(given)
+    fault = ""
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
-        raise DataError(
-            name_part(name),
-            f" has shape {rows.shape} and dtype {rows.dtype}; give one or more row numbers, as"
-            " integers.",
-        )
-    if not (rows.min() >= 0 and rows.max() < n_rows):
-        raise DataError(
-            name_part(name),
-            f" names rows from {rows.min()} to {rows.max()}; rows go from 0 to {n_rows - 1}."
-            " Nothing was spent.",
-        )
-    if len(np.unique(rows)) < len(rows):
-        raise DataError(
-            name_part(name),
-            " names a row twice; ask each row once and use the stored answer for repeats.",
-        )
+        fault = f" has shape {rows.shape} and dtype {rows.dtype}; give one or more integers."
+    elif not (rows.min() >= 0 and rows.max() < n_rows):
+        fault = f" names rows from {rows.min()} to {rows.max()}; rows go from 0 to {n_rows - 1}."
+    elif len(np.unique(rows)) < len(rows):
+        fault = " names a row twice; ask each once and use the stored answer for repeats."
+    if fault:
+        raise DataError(name_part(name), f"{fault} Nothing was spent.")
     return rows.astype(np.int64)

@@ -68,25 +68,21 @@ def read_secret(path: Path, *, largest: int | None = None, own: bool = False) ->
     DataError
         If it cannot be read, is no ordinary file, is too large, or is not our own.
     """
-    content, problem = None, ""
     try:
         # a pipe in its place would make a plain open wait for ever
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        handle = os.open(path, flags | (os.O_NOFOLLOW if own else 0))
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW * own)
         try:
             problem = _reason_unfit(os.fstat(handle), largest, own)
             if not problem:
                 with os.fdopen(handle, "rb", closefd=False) as file:
-                    content = file.read()
+                    return file.read()
         finally:
             os.close(handle)
     except FileNotFoundError:
         return None
     except OSError as error:
         problem = error.strerror or type(error).__name__
-    if problem:
-        raise DataError(f"{path} cannot be read ({problem}); put the vault back as it was.")
-    return content
+    raise DataError(f"{path} cannot be read ({problem}); put the vault back as it was.")
 
 
 def _reason_unfit(found: os.stat_result, largest: int | None, own: bool) -> str:
@@ -111,15 +107,12 @@ def write_secret(path: Path, content: bytes, *, only_new: bool = False) -> None:
         If it cannot be written; a file that was there before is unchanged.
     """
     make_vault(path.parent)
-    problem = ""
     try:
         write_file(path, content, mode=0o600, only_new=only_new)
     except OSError as error:
-        problem = error.strerror or type(error).__name__
-    if problem:
         raise DataError(
-            f"{path} cannot be written ({problem}); free some space or name another folder."
-        )
+            f"{path} cannot be written ({error.strerror}); free some space or name another folder."
+        ) from None
 
 
 def keep_secret(path: Path, content: bytes) -> bytes:
@@ -195,7 +188,7 @@ def keep_in_step(vault: Path, ledger: "Ledger") -> None:
             " restore the newest copy of the ledger. Nothing was spent."
         )
     seen.write(*ledger.head())
-    ledger.call_after_commits(str(place), seen.write)
+    ledger.after_commit[str(place)] = seen.write
 
 
 def _head_name(ledger: "Ledger") -> str:
@@ -242,9 +235,7 @@ class SeenHead:
         with suppress(OSError, DataError):
             if self.read() is None and not os.path.lexists(self._path):
                 keep_secret(self._path, _record_of(position, chain) * 2)
-            handle = os.open(
-                self._path, os.O_RDWR | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-            )
+            handle = os.open(self._path, os.O_RDWR | os.O_NONBLOCK)
             try:
                 if stat.S_ISREG(os.fstat(handle).st_mode) and wait_for_lock(handle, _PATIENCE_S):
                     _write_later(handle, position, chain)

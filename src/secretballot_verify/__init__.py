@@ -43,7 +43,7 @@ _MAX_TOTAL = 2 * 10**9
 _MOST_ROWS = 25_000 * 2**16  # of a public pool
 _PAGE = 1 << 13  # queries, in 1 kB
 _FILES = re.compile(
-    r"README\.txt|model-card\.md|(?:labels|answers)\.csv|schema\.json"
+    r"README\.txt|model-card\.md|(?:labels|answers)\.(?:csv|parquet)|schema\.json"
     r"|student\.onnx|report\.html"
 )
 _SIGNATURE, _SIGNATURE_BYTES = "certificate.sig", 64
@@ -112,8 +112,9 @@ def check_files(document: dict[str, Any], folder: str) -> str:
         require(not changed, f"{name} is not the file that was released.")
     # answers of a table, and sums, are on the certificate itself, and need no digest
     name = values_of(document)
-    held = [one for one in ("answers", "labels") if f"{one}.csv" in listed]
-    fits = held == [name] if name else not held
+    # a table as Parquet is a copy for convenience: its digest is checked, not its rows
+    tables = {one for one in listed if one.endswith((".csv", ".parquet"))}
+    fits = {f"{name}.csv"} <= tables <= {f"{name}.csv", f"{name}.parquet"} if name else not tables
     require(fits, "The certificate lists another file of values than its mechanism has.")
     digest = document["released"]["labels_sha256"]
     labels = name != "labels" or listed["labels.csv"]["sha256"] == digest

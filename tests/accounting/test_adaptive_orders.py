@@ -22,7 +22,7 @@ from made_events import (
     table_event,
 )
 from secretballot.accounting import Event, delta_upper
-from secretballot.core.streams import WHOLE, Inequalities, place_of
+from secretballot.core.streams import WHOLE, neighbours_keep
 
 DEPTH = 3  # questions
 LEFT_OUT = 1e-12  # of noise that is not listed
@@ -171,13 +171,13 @@ def sparse(rng: random.Random, votes: Votes, count: int) -> Stream:
 
 def withheld(rng: random.Random, votes: Votes, count: int) -> Stream:
     order, charge = rng.choice([1.5, 3.0, 8.0]), rng.choice([0.1, 0.5, 1.0, 2.0])
-    tie, rule = rng.choice([0.01, 0.1, 0.3]), Inequalities(order, charge)
+    tie = rng.choice([0.01, 0.1, 0.3])
     weights = [int(WHOLE * tie)]
     for _ in range(votes.k):  # as fast as the inequalities allow
         low, high = weights[-1], WHOLE - 1
         while high - low > WHOLE >> 40:
             middle = (low + high) // 2
-            held = rule.hold(place_of(weights[-1]), place_of(middle))
+            held = neighbours_keep(order, charge, weights[-1], middle)
             low, high = (middle, high) if held else (low, middle)
         weights.append(low)
     event = abstention_event(order, charge, tie, count)

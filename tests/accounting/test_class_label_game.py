@@ -15,9 +15,9 @@ import secretballot_verify as second
 from made_events import class_event, counts_event, json_of, label_event
 from secretballot import PrivacyBudget
 from secretballot.accounting import (
-    calibrate_argmax_gaussian,
     calibrate_gaussian,
     delta_upper,
+    least_scale,
     price,
 )
 from secretballot.core import class_games
@@ -199,7 +199,7 @@ def test_labels_beside_other_events_are_games_too():
 )
 def test_calibrated_labels_gain_a_tenth_of_the_noise_and_take_seconds(labels):
     start, budget = time.process_time(), PrivacyBudget(1.0, 1e-6)
-    sigma = calibrate_argmax_gaussian(budget, labels)
+    sigma = least_scale(budget, class_event(1.0, labels))
     spent = delta_upper([class_event(sigma, labels)], 1.0)
     assert 0.97e-6 < spent <= 1e-6
     assert sigma < 0.85 * calibrate_gaussian(budget, 2 * labels)
@@ -210,7 +210,7 @@ def test_calibrated_labels_gain_a_tenth_of_the_noise_and_take_seconds(labels):
 @pytest.mark.usefixtures("games_of_classes")
 @pytest.mark.parametrize("labels", [14, 250])  # the longer one takes a minute
 def test_the_second_verifier_confirms_a_game_by_a_list_of_its_own(labels):
-    sigma = calibrate_argmax_gaussian(PrivacyBudget(1.0, 1e-6), labels)
+    sigma = least_scale(PrivacyBudget(1.0, 1e-6), class_event(1.0, labels))
     event = class_event(sigma, labels)
     assert price([event], epsilon=1.0).method == "losses"
     found = second.price_of(json_of(event), 1.0, 1e-6)

@@ -14,17 +14,17 @@ from made_events import class_event, confident_event, counts_event, json_of
 from secretballot import PrivacyBudget
 from secretballot.accounting import (
     RenyiFilter,
-    calibrate_argmax_gaussian,
     calibrate_gaussian,
     delta_upper,
     epsilon_upper,
+    least_scale,
 )
 from secretballot.core import class_games
 from secretballot.core.class_games import Noise, class_renyi
 
 
 def class_label_renyi(order, sigma):
-    return float(class_renyi(sigma, np.array([order]))[0])
+    return float(class_renyi(sigma, (order,))[0])
 
 
 def noise_of(sigma):
@@ -154,7 +154,7 @@ def test_a_list_of_laws_that_lacks_the_worst_ones_is_noticed(monkeypatch):
     tame = np.argsort((laws.chance * change**2).sum(axis=0))[: laws.chance.shape[1] // 2]
     few = class_games.StepLaws(laws.chance[:, tame], laws.log_ratio[:, tame])
     monkeypatch.setattr(class_games, "covering_laws", lambda *_: few)
-    bound = class_games._class_renyi.__wrapped__(20.0, (3.0,))[0]
+    bound = class_games.class_renyi.__wrapped__(20.0, (3.0,))[0]
     assert math.expm1(2 * bound) < largest_moment(20.0, 3.0)
 
 
@@ -182,7 +182,7 @@ def test_another_rule_for_ties_is_covered_and_a_release_of_the_counts_is_not():
 @pytest.mark.usefixtures("games_of_classes")
 def test_calibrated_labels_fit_and_are_confirmed_by_the_second_verifier(epsilon, delta, queries):
     budget = PrivacyBudget(epsilon, delta)
-    sigma = calibrate_argmax_gaussian(budget, queries)
+    sigma = least_scale(budget, class_event(1.0, queries))
     event = class_event(sigma, queries)
     assert 0.97 * delta < delta_upper([event], epsilon) <= delta
     assert sigma <= calibrate_gaussian(budget, 2 * queries)
@@ -194,7 +194,7 @@ def test_calibrated_labels_fit_and_are_confirmed_by_the_second_verifier(epsilon,
 
 
 def test_the_second_verifier_refuses_labels_with_far_too_little_noise():
-    sigma = calibrate_argmax_gaussian(PrivacyBudget(1.0, 1e-6), 20)
+    sigma = least_scale(PrivacyBudget(1.0, 1e-6), class_event(1.0, 20))
     event = class_event(0.8 * sigma, 20)
     price = second.price_of(json_of(event), 1.0, 1e-6)
     assert price.lower > 1e-6

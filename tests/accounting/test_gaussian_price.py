@@ -13,7 +13,6 @@ from secretballot.accounting import (
     PrivacyBudget,
     calibrate_gaussian,
     delta_upper,
-    epsilon_upper,
 )
 from secretballot.accounting import gaussian as room
 from secretballot.core.losses import DEVIATIONS, Losses, count_losses, discrete_gaussian_pmf
@@ -40,24 +39,6 @@ def test_analytic_epsilon_reaches_the_reference(
 @pytest.mark.parametrize(("epsilon", "expected"), [(2.0, 22.304762939), (0.5, 80.576185198)])
 def test_analytic_sigma_reaches_the_reference(epsilon: float, expected: float) -> None:
     assert 10 / room.gaussian_mu(epsilon, 1e-6) == pytest.approx(expected, rel=2e-8)
-
-
-@pytest.mark.parametrize(
-    ("queries", "sigma", "delta", "expected"),
-    [
-        (100, 20.0, 1e-6, 2.2540846502),
-        (100, 10.0, 1e-6, 4.8865541175),
-        (572, 40.0, 1e-5, 2.4353597494),
-    ],
-)
-def test_discrete_price_is_the_analytic_one_plus_the_lattice_correction(
-    queries: int, sigma: float, delta: float, expected: float
-) -> None:
-    exact = epsilon_upper([counts_event(sigma, queries)], delta)
-    # relative excess in delta of about z^2 / (12 n sigma^2); d log delta / d epsilon is about z /
-    # mu
-    correction = 30 / (12 * queries * sigma**2)
-    assert -correction < exact - expected < correction + 3e-5  # the grid
 
 
 def test_discrete_sigma_reaches_the_reference_to_six_digits() -> None:

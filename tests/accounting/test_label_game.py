@@ -94,7 +94,7 @@ def test_game_lies_between_an_attack_and_the_other_prices(queries: int, sigma: f
     game = game_delta(1.0, sigma, queries, 250)
     assert _best_even_attack(1.0, sigma, queries) <= game
     assert game < 0.05 * delta_upper([counts_event(sigma, queries)], 1.0)
-    divergences = queries * label_renyi(GaussianChances(sigma=sigma, n_teachers=250), ORDERS)
+    divergences = queries * label_renyi(GaussianChances(sigma=sigma, n_teachers=250), tuple(ORDERS))
     assert game < float(delta_of(divergences, ORDERS, np.array(1.0)))
 
 
@@ -175,7 +175,7 @@ def test_renyi_of_one_label_is_its_supremum() -> None:
         moment = a**order * b ** (1 - order) + (1 - a) ** order * (1 - b) ** (1 - order)
         worst = max(worst, math.log(moment) / (order - 1))
     found = [
-        float(label_renyi(GaussianChances(sigma=sigma, n_teachers=n), np.array([order]))[0])
+        float(label_renyi(GaussianChances(sigma=sigma, n_teachers=n), (order,))[0])
         for n in (k, None)
     ]
     assert found[0] == pytest.approx(worst, rel=1e-8)

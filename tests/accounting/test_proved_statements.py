@@ -16,8 +16,7 @@ from secretballot.accounting import (
     StableTests,
     delta_upper,
 )
-from secretballot.core.label_games import GaussianChances, label_losses
-from secretballot.core.losses import discrete_gaussian_pmf, fold, one_of_many, response_losses
+from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.core.renyi import ORDERS, delta_of, response
 
 Pair = tuple[float, float]
@@ -84,47 +83,6 @@ def test_thresholds_answer_half_as_much_again_as_counts() -> None:
 
 # -- section 3: parts and labels in any order
 # ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("labels", "parts"), [(1, 1), (2, 1), (1, 2), (2, 2)])
-@pytest.mark.parametrize("failure", [0.0, 0.01])
-def test_no_order_of_parts_and_labels_beats_parts_first(
-    labels: int, parts: int, failure: float
-) -> None:
-    sigma, n_teachers, e0, epsilon = 1.2, 3, 0.5, 0.6
-    pairs = both_ways(label_chances(n_teachers, sigma))
-    high = math.exp(e0) / (1 + math.exp(e0))
-
-    @cache
-    def any_order(p: float, q: float, labels_left: int, parts_left: int) -> float:
-        if labels_left == parts_left == 0:
-            return max(0.0, p - math.exp(epsilon) * q)
-        moves = [0.0]
-        if labels_left:
-            moves += [
-                any_order(p * a, q * b, labels_left - 1, parts_left)
-                + any_order(p * (1 - a), q * (1 - b), labels_left - 1, parts_left)
-                for a, b in pairs
-            ]
-        if parts_left:
-            moves += [
-                failure * p
-                + (1 - failure)
-                * sum(
-                    any_order(p * a, q * b, labels_left, parts_left - 1)
-                    for a, b in ((one, 1 - one), (1 - one, one))
-                )
-                # randomised response, and a tamer part
-                for one in (high, 0.7 * high + 0.3 * (1 - high))
-            ]
-        return max(moves)
-
-    chances = GaussianChances(sigma=sigma, n_teachers=n_teachers)
-    game = label_losses(chances, labels, labels, 60)
-    response_part = response_losses(e0, parts, one_of_many(failure, parts))
-    found = float(fold([(game, 1), (response_part, 1)]).delta(np.array([epsilon]))[0])
-    exact = any_order(1.0, 1.0, labels, parts)
-    assert exact * (1 - 1e-9) <= found <= exact * 1.01
 
 
 # -- section 7: the failures of a sample

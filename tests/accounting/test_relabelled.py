@@ -5,7 +5,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,16 +17,15 @@ from secretballot.accounting import (
     RenyiFilter,
     Sampled,
     SparseStream,
-    calibrate_relabelled,
     calibrate_sparse_vector,
+    calibrate_stream,
     delta_upper,
     epsilon_upper,
     event_in,
     needed_distance,
     price,
 )
-from secretballot.accounting.sample_calibration import stream_budget
-from secretballot.core import events as core_events
+from secretballot.accounting.sample_calibration import largest_sample, sample_grid, stream_budget
 from secretballot.core import renyi, sampling
 from secretballot.core.mechanisms import plurality, stability
 from secretballot.core.sampling import relabelling_loss
@@ -61,21 +59,6 @@ def unsampled_epsilon(epsilon: float, rate: float) -> float:
 
 def response_renyi(order: float, loss: float) -> float:
     return float(renyi.response(loss, np.array([order]))[0])
-
-
-def test_one_event_is_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A price is a function of public numbers; plans, fits, restarts, certificates ask for it."""
-    asked, whole = [], sampling.sampled_profile
-
-    def counted(*given: Any) -> Any:
-        asked.append(given)
-        return whole(*given)
-
-    monkeypatch.setattr(core_events.sampling, "sampled_profile", counted)
-    event = sampled_event(STREAM, 11, 107, "replace-one")
-    assert delta_upper([event], 1.25) == delta_upper([event], 1.25)
-    assert delta_upper([event], 0.5) > 0
-    assert len(asked) == 1
 
 
 # -- the event
@@ -315,6 +298,13 @@ def test_the_printed_chain_keeps_epsilon_below_56_and_delta_below_5() -> None:
     assert 1 / factor == pytest.approx(5.15, abs=5e-3)
 
 
+def calibrate_relabelled(budget, abstentions, relation="replace-one", n_records=None, eta=1.0):
+    """Return the stream and the largest sample to ask it of, as the labeler finds them."""
+    out_of = sample_grid(relation, n_records)
+    stream = calibrate_stream(stream_budget(budget, relation, eta), abstentions)
+    return largest_sample(budget, stream, out_of, relation, eta)
+
+
 def test_the_calibrated_rate_is_at_least_that_of_the_errata() -> None:
     n = 100_000
     # epsilon 1, e* = 1: 5.3 times 1 / 56
@@ -345,11 +335,6 @@ def test_the_calibrated_stream_is_near_the_best() -> None:
     assert found > 0.95 * max(shard(inside) for inside in (0.6, 1.5))
 
 
-def test_everybody_is_sampled_where_the_budget_allows_it() -> None:
-    event = calibrate_relabelled(PrivacyBudget(4.0, 1e-6), 2, n_records=500)
-    assert event.sampled == 500
-
-
 def test_add_remove_samples_more_than_three_times_as_much() -> None:
     budget = PrivacyBudget(1.0, 1e-6)
     one, other = (
@@ -368,7 +353,7 @@ def test_add_remove_samples_more_than_three_times_as_much() -> None:
         ({"n_records": 3}, "more records"),
         ({"n_records": 10, "relation": "add-remove"}, "private"),
         ({"n_records": 10, "relation": "user"}, "relation"),
-        ({"n_records": 10, "relabel_epsilon": 0.0}, "relabel_epsilon"),
+        ({"n_records": 10, "eta": 0.0}, "relabel_epsilon"),
         ({"n_records": 10, "budget": PrivacyBudget(1.0, 0.0)}, "delta"),
     ],
 )

@@ -13,7 +13,6 @@ from secretballot.accounting import (
     delta_upper,
     price,
 )
-from secretballot.core.losses import count_losses
 from secretballot.core.renyi import ORDERS, delta_of
 
 
@@ -108,15 +107,6 @@ def test_counts_of_two_scales_cost_exactly_what_both_tell(scales):
         assert found.method == "losses"
         assert true <= found.delta * (1 + 1e-9) <= 1.002 * true
         assert found.delta < delta_by_divergences(events, epsilon)
-
-
-def test_losses_of_counts_are_those_of_their_sum():
-    found = count_losses(2.0, 5)
-    assert found.chance.sum() == pytest.approx(1, abs=1e-10)
-    assert found.certain < 1e-25
-    # the mean of Q / P under P is 1
-    losses = found.h * np.arange(found.first, found.first + len(found.chance))
-    assert found.chance @ np.exp(-losses) == pytest.approx(1, abs=1e-9)
 
 
 def test_labels_beside_vectors_and_of_three_scales_gain_by_games():

@@ -11,10 +11,10 @@ from dp_accounting.pld import PLDAccountant
 from made_events import counts_event, label_event, pure_event, sums_event
 from secretballot.accounting import (
     PrivacyBudget,
-    calibrate_vector_sum,
     delta_upper,
     epsilon_upper,
 )
+from secretballot.accounting.calibration import calibrate_vector_sum
 from secretballot.core.renyi import ORDERS, delta_of
 
 

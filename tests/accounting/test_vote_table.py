@@ -14,31 +14,21 @@ import secretballot_verify as second
 from adaptive_labels import best_attack
 from exact_games.games import adaptive_delta
 from made_events import (
-    abstention_event,
-    counts_event,
     json_of,
-    label_event,
-    pure_event,
-    sampled_event,
-    sparse_event,
     table_event,
 )
 from secretballot.accounting import (
-    CHANCE_BITS,
     BinaryLabels,
-    Event,
     PrivacyBudget,
     calibrate_label_gaussian,
     calibrate_vote_table,
     delta_upper,
     epsilon_upper,
-    estimated_vote_table,
     event_in,
-    price,
 )
 from secretballot.accounting.table_weights import table_weights
 from secretballot.core import label_games as room
-from secretballot.core.label_games import label_losses
+from secretballot.core.label_games import CHANCE_BITS, label_losses
 from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.exceptions import ParameterError
 
@@ -314,7 +304,8 @@ def test_labels_that_a_table_answers(queries: int, wrong: float) -> None:
     charged = delta_upper([event], BUDGET.epsilon)
     assert 0.99 * BUDGET.delta < charged <= BUDGET.delta
     assert 1 - chance_of_one(event, 200) <= wrong
-    estimated = BinaryLabels(chances=estimated_vote_table(BUDGET, queries, 250), queries=queries)
+    chances = calibrate_vote_table(BUDGET, queries, 250, exact=False)
+    estimated = BinaryLabels(chances=chances, queries=queries)
     assert float(1 - chance_of_one(estimated, 200)) == pytest.approx(
         float(1 - chance_of_one(event, 200)), rel=0.5
     )
@@ -403,71 +394,6 @@ def noisy_label(sigma: float, need: int) -> float:
     """P(noise >= need)."""
     reach, pmf = discrete_gaussian_pmf(sigma)
     return float(pmf[np.arange(-reach, reach + 1) >= need].sum())
-
-
-def test_two_tables_beside_labels_and_responses_cost_at_least_every_order_of_asking() -> None:
-    one, other = random_table(3, 4, 1), random_table(4, 5, 1)
-    sigma, loss, epsilon = 3.0, 0.3, 0.4
-    kinds = [
-        [(float(a), float(b)) for a, b in steps_of(one)],
-        [(float(a), float(b)) for a, b in steps_of(other)],
-        [(noisy_label(sigma, t), noisy_label(sigma, t - s)) for t in range(-1, 4) for s in (1, -1)],
-        [(1 / (1 + math.exp(s * loss)), 1 / (1 + math.exp(-s * loss))) for s in (1, -1)],
-    ]
-
-    def value(p: float, q: float, left: frozenset[int]) -> float:
-        found = max(0.0, p - math.exp(epsilon) * q)
-        for kind in left:
-            rest = left - {kind}
-            found = max(
-                found,
-                *(
-                    value(p * a, q * b, rest) + value(p * (1 - a), q * (1 - b), rest)
-                    for a, b in kinds[kind]
-                ),
-            )
-        return found
-
-    events: list[Event] = [one, other, label_event(sigma, 1), pure_event(loss, 1)]
-    for places in ((0, 1), (0, 1, 2), (0, 1, 3), (0, 2, 3), (0, 1, 2, 3)):
-        listed = [events[place] for place in places]
-        truth = value(1.0, 1.0, frozenset(places))
-        found = price(listed, epsilon=epsilon)
-        assert truth <= found.delta <= 1.6 * truth
-        assert found.method == "losses"
-
-
-@pytest.mark.parametrize(
-    "beside",
-    [
-        abstention_event(20.0, 0.01, 1e-6, 3),
-        sampled_event(sparse_event(3.0, 3.0, 46, 1), 10, 100, "add-remove"),
-    ],
-)
-def test_what_stands_beside_a_table_is_paid_for(beside: Event) -> None:
-    table = calibrated(PrivacyBudget(0.5, 1e-6), 20, 60)
-    found = price([table, beside], epsilon=2.0)
-    assert found.delta >= max(delta_upper([table], 2.0), delta_upper([beside], 2.0))
-    added = epsilon_upper([table], 5e-6) + epsilon_upper([beside], 5e-6)
-    assert epsilon_upper([table, beside], 1e-5) < added
-
-
-def test_tables_beside_counts_parts_and_many_kinds() -> None:
-    table = table_event(table_weights(120, 20.0, 0.002), 10, 120)
-    other = table_event(table_weights(61, 20.0, 0.002), 6, 61)
-    third = table_event(table_weights(61, 20.0, 0.003), 6, 61)
-    counts, labels = counts_event(40.0, 20), label_event(40.0, 20, 250)
-    alone = epsilon_upper([table], 1e-6)
-    for beside in ([counts], [counts, labels], [pure_event(0.2, 1)], [other, third]):
-        together = price([table, *beside], delta=1e-6)
-        assert alone < together.epsilon
-        assert together.method == "losses"
-        # no more than both prices added, at half the delta each
-        added = epsilon_upper([table], 5e-7) + epsilon_upper(beside, 5e-7)
-        assert together.epsilon < added
-    # equal tables are one
-    halves = [table_event(table.chances.weights, 5, 120)] * 2
-    assert delta_upper(halves, 0.5) == delta_upper([table], 0.5)
 
 
 @pytest.mark.parametrize("weights", [(HALF, 1), (HALF, HALF - 1), (HALF, *(1 for _ in range(99)))])

@@ -73,4 +73,4 @@ def write_count(fault: str, rows: list[list[object]], folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    release(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[4]) / "release")
+    release(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[-1]) / "release")

@@ -1,9 +1,7 @@
 """Canaries: the tables do what they should, the bound is valid and has power, and one teacher's
 vote is what moves."""
 
-import csv
 import json
-import stat
 import sys
 
 import numpy as np
@@ -45,33 +43,30 @@ def test_more_than_is_promised_is_caught(epsilon, noise, runs, share, promise, l
     assert all(bound(sigma, runs, share=share) <= epsilon for _ in range(20))
 
 
-def table(path):
-    with path.open(newline="") as file:
-        return list(csv.reader(file))
+def rows_of(table):
+    return [line.split(",") for line in table.decode().splitlines()]
 
 
-def test_tables_differ_by_the_canaries_that_are_there(tmp_path):
+def test_tables_differ_by_the_canaries_that_are_there():
     task = CanaryTask(3, 4, 20, "counts", "add-remove")
-    for name, present in (("none", [False] * 3), ("two", [True, False, True])):
-        task.write_private(tmp_path / name, present)
-    none, two = table(tmp_path / "none"), table(tmp_path / "two")
+    none, two = (
+        rows_of(task.private_table(present)) for present in ([False] * 3, [True, False, True])
+    )
     assert two[: len(none)] == none
     assert two[len(none) :] == [["1", "0", "0", "yes"], ["0", "0", "1", "yes"]]
-    task.write_public(tmp_path / "public")
-    points = table(tmp_path / "public")[1:]
+    points = rows_of(task.public_table())[1:]
     assert len(points) == 20
     assert [
         points.count(point) for point in (["1", "0", "0"], ["0", "0", "1"], ["0", "0", "0"])
     ] == [6, 6, 2]
 
 
-def test_under_replace_one_the_number_of_records_is_the_same(tmp_path):
+def test_under_replace_one_the_number_of_records_is_the_same():
     task = CanaryTask(2, 4, 20, "labels", "replace-one")
-    lengths = []
-    for present in ([False, False], [True, False]):
-        task.write_private(tmp_path / "private", present)
-        lengths.append(len(table(tmp_path / "private")))
-    assert lengths[0] == lengths[1]
+    lengths = {
+        len(rows_of(task.private_table(present))) for present in ([False, False], [True, False])
+    }
+    assert len(lengths) == 1
 
 
 def test_scores_are_read_in_the_order_of_the_points():
@@ -104,8 +99,7 @@ lines = [f"{i},{count}" for i, count in enumerate(counts)]
 """
 
 
-def test_a_whole_audit_runs_the_program_and_cleans_up(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_whole_audit_runs_the_program():
     program = (sys.executable, "-S", "-c", PROGRAM)
     settings = {
         "epsilon": 0.5,
@@ -116,8 +110,7 @@ def test_a_whole_audit_runs_the_program_and_cleans_up(tmp_path, monkeypatch):
         "program": program,
         "random_state": 1,
     }
-    found = audit_canaries(**settings, keep=True)
-    assert stat.S_IMODE((tmp_path / "secretballot-audit").stat().st_mode) == 0o700
+    found = audit_canaries(**settings)
     # 25 counts of noise .1 are a mean of noise .02, and .5 parts the two worlds: one of 16 is
     # guessed wrong with probability 16 P(Z > 25) < 1e-135
     assert found.right == 16
@@ -126,6 +119,3 @@ def test_a_whole_audit_runs_the_program_and_cleans_up(tmp_path, monkeypatch):
     assert "FAILED" in found.text()
     assert "cannot fail" not in found.text()
     assert json.loads(json.dumps(found.to_json()))["task"]["canaries"] == 1
-    again = audit_canaries(**settings)
-    assert again == found
-    assert not (tmp_path / "secretballot-audit").exists()

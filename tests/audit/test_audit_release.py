@@ -5,10 +5,11 @@ The faults stand in planted_faults.py; one runs in processes of its own, as an a
 command does.
 """
 
-import gzip
+import io
 import json
 import stat
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ import pytest
 from planted_faults import release
 
 from secretballot.audit import audit_release
-from secretballot.audit.neighbours import write_worlds
+from secretballot.audit.neighbours import made_worlds
 from secretballot.audit.observation import observed_files, observed_text
 from secretballot.audit.release_audit import (
     Promise,
@@ -25,9 +26,8 @@ from secretballot.audit.release_audit import (
     _runs_to_choose_on,
     audit_trials,
 )
-from secretballot.audit.runs import Trial, WorkFolder
+from secretballot.audit.runs import Trial, fair_coins
 from secretballot.data.cells import vectors_of
-from secretballot.data.reading import read_table
 from secretballot.exceptions import DataError, ParameterError
 
 PROGRAM = (sys.executable, "-S", str(Path(__file__).with_name("planted_faults.py")))
@@ -121,37 +121,24 @@ def test_a_sound_program_passes_and_leaves_nothing_behind(folder):
     assert found.exit_codes == {0: runs}
     assert seen[0] == (0, runs)
     assert seen[-1] == (runs, runs)
-    assert not (folder / "secretballot-audit").exists()
     assert json.loads(json.dumps(found.to_json()))["passed"] is True
 
 
-def test_an_interrupted_audit_goes_on_where_it_was(folder):
-    def stop(done, total):
+def test_every_run_is_in_one_private_folder_and_sees_its_own_world_alone(folder, monkeypatch):
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    seen = []
+
+    def look(done, total):
+        seen.extend(stat.S_IMODE(path.stat().st_mode) for path in scratch.iterdir())
         if done == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        attacked("none", "more.json", runs=8, progress=stop)
-    work = folder / "secretballot-audit"
-    assert stat.S_IMODE(work.stat().st_mode) == 0o700
-    kept = {path.name: path.stat().st_mtime_ns for path in (work / "runs").iterdir()}
-    assert len(kept) >= 3
-    with pytest.raises(DataError, match="another audit"):
-        attacked("none", "missing.json", runs=8)
-    found = attacked("none", "more.json", runs=8, keep=True)
-    assert found.runs == 8
-    assert {name: (work / "runs" / name).stat().st_mtime_ns for name in kept} == kept
-
-
-def test_every_run_sees_the_same_names_and_only_its_own_world(folder):
-    attacked("none", "more.json", runs=8, keep=True)
-    work = folder / "secretballot-audit"
-    assert sorted(path.name for path in work.iterdir()) == ["audit.json", "runs"]
-    coins = json.loads((work / "audit.json").read_text())["coins"]
-    assert np.shape(coins) == (8, 1)
-    run = json.loads(gzip.decompress((work / "runs" / "000000.json.gz").read_bytes()))
-    assert set(run["channels"]) == {"release", "console", "timing"}
-    assert "seconds" not in run["channels"]["release"]
+        attacked("none", "more.json", runs=8, progress=look)
+    assert set(seen) == {0o700}
+    assert not list(scratch.iterdir())
 
 
 def test_a_command_that_always_fails_is_refused_in_one_sentence(folder):
@@ -174,7 +161,7 @@ def test_files_of_a_command_get_plain_names_and_its_out_is_replaced(folder):
     prepared, inputs, name, released = _prepared_command(words, Path("private.json"), None)
     assert prepared == [
         *("learn", "private.json", "2-private.json", "--ledger=a.ledger"),
-        *("--classes", "0,1", "--out", "out"),
+        *("--classes", "0,1", "--out", "o", "--out", "out"),
     ]
     assert (name, released) == ("private.json", "out/release")
     assert set(inputs) == {"2-private.json", "a.ledger", "a.ledger-journal"}
@@ -186,9 +173,8 @@ def test_files_of_a_command_get_plain_names_and_its_out_is_replaced(folder):
 def test_neighbours_are_made_from_one_table(tmp_path, change, rows):
     table = tmp_path / "table.csv"
     table.write_text("age;ward;ill\n30;north;no\n40;south;yes\n50;north;no\n60;south;yes\n")
-    first, second = tmp_path / "first", tmp_path / "second"
-    write_worlds(table, change, first, second, target="ill", row=1)
-    before, after = (path.read_text().splitlines() for path in (first, second))
+    worlds = made_worlds(table, change, target="ill", row=1)
+    before, after = (world.decode().splitlines() for world in worlds)
     assert (len(before), len(after)) == (5, rows + 1)
     assert before[0] == after[0] == "age,ward,ill"
     left = [line for line in before if line in after]
@@ -196,16 +182,15 @@ def test_neighbours_are_made_from_one_table(tmp_path, change, rows):
     new = [line for line in after if line not in before]
     assert new == {"drop": [], "add-missing": [",south,yes"]}.get(change, ["40000.0,south,no"])
     with pytest.raises(ParameterError, match="no such record"):
-        write_worlds(table, change, first, second, row=4)
+        made_worlds(table, change, row=4)
 
 
-def test_vectors_beside_a_table_are_in_both_worlds(tmp_path):
+def test_vectors_are_in_both_worlds(tmp_path):
     vectors = np.arange(12.0).reshape(4, 3)
-    pd.DataFrame({"age": [1, 2, 3, 4], "ill": list("abab")}).to_csv(tmp_path / "t.csv", index=False)
-    np.save(tmp_path / "t.scan.npy", vectors)
-    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
-    write_worlds(tmp_path / "t.csv", "add", first, second, target="ill", row=1)
-    before, after = (vectors_of(read_table(path)["scan"], 3) for path in (first, second))
+    table = pd.DataFrame({"age": [1, 2, 3, 4], "ill": list("abab"), "scan": vectors.tolist()})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    worlds = made_worlds(tmp_path / "t.csv", "add", target="ill", row=1)
+    before, after = (vectors_of(pd.read_csv(io.BytesIO(one))["scan"], 3) for one in worlds)
     assert (before == vectors).all()
     assert (after == [*vectors, vectors[1] * 1000]).all()
 
@@ -220,8 +205,8 @@ def test_more_runs_choose_where_the_coins_begin_with_one_world():
     assert starts == {12}
 
 
-def test_coins_are_fair_and_a_new_audit_tosses_them_anew(tmp_path):
-    coins = [WorkFolder(tmp_path / str(number), {}, 400).coins[:, 0] for number in range(2)]
+def test_coins_are_fair_and_a_new_audit_tosses_them_anew():
+    coins = [fair_coins(400, 1, None)[:, 0] for _ in range(2)]
     assert not np.array_equal(*coins)
     # of 400 fair coins 120 at most, or 280 at least, with probability 8e-16
     assert all(120 < coin.sum() < 280 for coin in coins)

@@ -1,8 +1,8 @@
-"""Predictions in integers are those of the softmax, and a row's do not depend on other rows."""
+"""Predictions in integers are near the real ones, and a row's do not depend on other rows."""
 
 import numpy as np
 import pytest
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 from secretballot.bases.integer_model import (
     CONSTANT,
@@ -10,6 +10,8 @@ from secretballot.bases.integer_model import (
     LARGEST_WEIGHT,
     PROBABILITY_UNIT,
     WEIGHT_UNIT,
+    IntegerLabels,
+    IntegerLine,
     IntegerModel,
     with_constant,
 )
@@ -34,16 +36,6 @@ def test_probabilities_are_those_of_the_softmax(n_classes: int) -> None:
     assert (IntegerModel.of(weights).labels(points) == logits.argmax(axis=1)).mean() > 0.99
 
 
-@pytest.mark.parametrize("n_classes", [2, 5])
-def test_a_row_is_predicted_alike_whatever_stands_around_it(n_classes: int) -> None:
-    weights, points = model_and_points(n_classes)
-    model = IntegerModel.of(weights)
-    whole = model.probabilities(points)
-    for size in (1, 3, 17, 64, 199):
-        parts = [model.probabilities(points[at : at + size]) for at in range(0, 200, size)]
-        assert (np.concatenate(parts) == whole).all()
-
-
 def test_sums_are_exact_at_the_ends_of_their_ranges() -> None:
     wide = np.full((1, 1024), LARGEST_COORDINATE)
     weights = np.full((1024, 1), LARGEST_WEIGHT)
@@ -64,3 +56,40 @@ def test_the_constant_stands_behind_cut_coordinates() -> None:
     found = with_constant(np.array([[5, 10**9], [-(10**9), 0]]))
     expected = [[5, LARGEST_COORDINATE, CONSTANT], [-LARGEST_COORDINATE, 0, CONSTANT]]
     assert found.tolist() == expected
+
+
+RNG = np.random.default_rng(0)
+POINTS = with_constant(np.rint(RNG.normal(0, 0.5, (200, 4)) * UNIT).astype(np.int64))
+POINTS[0, :-1] = LARGEST_COORDINATE
+POINTS[1, :-1] = -LARGEST_COORDINATE
+WEIGHTS = RNG.normal(0, 1, (5, 3))
+
+
+def test_they_are_near_the_functions_that_they_stand_for() -> None:
+    linear = POINTS / UNIT @ WEIGHTS
+    line = IntegerLine.of(WEIGHTS).predictions(POINTS) / PROBABILITY_UNIT
+    assert np.abs(line - np.clip(0.5 + linear, 0, 1)).max() < 5e-4
+    assert set(line[:2].ravel()) <= {0.0, 1.0}
+    labels = IntegerLabels.of(WEIGHTS).predictions(POINTS) / PROBABILITY_UNIT
+    assert np.abs(labels - expit(linear)).max() < 1e-3
+
+
+def test_each_label_is_predicted_as_one_of_two_classes_is() -> None:
+    model = IntegerLabels.of(WEIGHTS)
+    for k in range(3):
+        alone = IntegerModel(model.weights[:, [k]]).probabilities(POINTS)
+        assert (model.predictions(POINTS)[:, k] == alone[:, 1]).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_columns"),
+    [(IntegerLine, 3), (IntegerLabels, 3), (IntegerModel, 1), (IntegerModel, 3)],
+)
+def test_a_row_is_predicted_alike_whatever_stands_around_it(kind: type, n_columns: int) -> None:
+    model = kind.of(WEIGHTS[:, :n_columns])
+    whole = model.predictions(POINTS)
+    for size in (1, 3, 17, 199):
+        parts = [model.predictions(POINTS[at : at + size]) for at in range(0, 200, size)]
+        assert (np.concatenate(parts) == whole).all()
+    assert whole.min() >= 0
+    assert whole.max() <= PROBABILITY_UNIT

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from campaigns.standing_audit import RELEASES, lines_of, write_tables
+from campaigns.standing_audit import CASES, RELEASES, words_of, write_tables
 
 from secretballot.cli import app
 
@@ -38,6 +38,7 @@ def test_every_command_that_is_attacked_ends_well(folder: Path, name: str) -> No
 
 
 def test_every_line_names_files_that_are_written(folder: Path) -> None:
-    for words in lines_of("30").values():
+    for name in CASES:
+        words = words_of(name, 30)
         named = [word for word in words if word.endswith(".csv")]
         assert [word for word in named if not (folder / word).is_file()] == []

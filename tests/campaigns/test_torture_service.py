@@ -7,9 +7,9 @@ from typing import Any
 
 import httpx
 import pytest
-from campaigns.torture import analysts, broken_service
+from campaigns.torture import analysts
 from campaigns.torture.analysts import Dataset, Notes, Received, faults_in_books, made_dataset
-from campaigns.torture.service import service_kills
+from campaigns.torture.service import service_struck
 
 import secretballot as sb
 from secretballot.service.app import application
@@ -37,9 +37,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Dataset, Notes]:
                         json={"points": [analysts.point_of(number) for number in numbers]},
                         headers={"Authorization": f"Bearer {token}"},
                     )
-                    answers = [json.dumps(one, sort_keys=True) for one in found.json()["answers"]]
-                    request_id = found.headers["x-request-id"]
-                    notes.received.append(Received(key, request_id, tuple(numbers), tuple(answers)))
+                    notes.received.append(Received.of(key, numbers, found))
         await app.state.service.close()
 
     import asyncio
@@ -90,17 +88,7 @@ def test_a_service_that_is_killed_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("campaigns.torture.service.PLANNED", 300)
-    counts, faults = service_kills(2, tmp_path, workers=1)
+    counts, faults = service_struck(2, 0, tmp_path, workers=1)
     assert faults == []
     assert sum(times for what, times in counts.items() if what.startswith("kills of")) == 2
     assert counts["questions answered"] == 300
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("defect", broken_service.DEFECTS)
-def test_a_broken_service_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, defect: str
-) -> None:
-    monkeypatch.setattr("campaigns.torture.service.PLANNED", 600)
-    _, faults = service_kills(3, tmp_path, defect=defect)
-    assert faults

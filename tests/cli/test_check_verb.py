@@ -11,17 +11,6 @@ def folder(tmp_path: Path) -> Path:
     return write_files(tmp_path, 200)
 
 
-def test_labels_are_no_ids_of_persons(folder: Path) -> None:
-    words = words_of_run(folder, "--unit", "ill")
-    before = sorted(folder.iterdir())
-    check = ["check", *words[1:3], "--target", "ill", "--classes", "no,yes", "--unit", "ill"]
-    for one in (words, check):
-        result = invoke(*one)
-        assert result.exit_code == 2
-        assert "The column of unit ids, 'ill', is the one with the labels" in result.output
-    assert sorted(folder.iterdir()) == before
-
-
 @pytest.mark.parametrize("value", ["1e400", '"\\ud800"'])
 def test_classes_that_no_file_can_hold_are_refused_before_anything_is_paid(
     folder: Path, value: str

@@ -54,7 +54,6 @@ def test_what_is_said_before_is_what_the_certificate_says_after(
         multiple = mechanism["sigma"] / mechanism["bound"]
         assert said["sigma"] == pytest.approx(multiple, rel=1e-3)
     elif mechanism["kind"] == "sparse-vector":
-        assert [votes for votes, _ in said["chances"]] == [80, 240, 400]
         assert said["queries"] == mechanism["n_queries"]
     elif mechanism.get("noise") == "laplace":
         assert said["sigma"] == laplace_deviation(mechanism["scale"])

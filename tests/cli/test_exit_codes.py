@@ -69,7 +69,7 @@ def undecided(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
             "price", secretballot_verify.UNDECIDED, "Beyond what this program can price."
         )
     ]
-    monkeypatch.setattr("secretballot.cli.verify.each_finding", lambda *_, **__: unsure)
+    monkeypatch.setattr("secretballot.cli.use.each_finding", lambda *_, **__: unsure)
     return invoke("verify", "--independent", str(folder / "out"))
 
 
@@ -80,7 +80,6 @@ def found_by_audit(folder: Path, _: pytest.MonkeyPatch) -> Result:
     # a missing value, which the planted fault lets out
     neighbour.write_text(json.dumps([*rows, [None, 0.5]]))
     inputs = ["--private", str(private), "--neighbour", str(neighbour)]
-    inputs += ["--work", str(folder / "work")]
     settings = ["--program", FAULTY, "--runs", "30", "--random-state", "3", "--n-jobs", "2"]
     return invoke("audit", "release", *inputs, *settings, "--", "coin", str(private), "--out", "x")
 

@@ -36,8 +36,9 @@ def test_counts_become_labels_with_a_certificate(counts: Path) -> None:
     dry = json.loads(label(counts, "--n-queries", "40", "--dry-run", "--json").stdout)
     assert (dry["verb"], dry["queries"], dry["epsilon"]) == ("label", 40, 3)
     assert not (counts.parent / "out").exists()
-    result = label(counts, "--n-queries", "40", "--json")
+    result = label(counts, "--n-queries", "40", "--format", "parquet", "--json")
     assert result.exit_code == 0, result.stderr
+    assert (counts.parent / "out" / "release" / "labels.parquet").is_file()
     document = json.loads(result.stdout)
     assert (document["queries"], document["answered"]) == (40, 40)
     lines = (counts.parent / "out" / "release" / "labels.csv").read_text().splitlines()
@@ -49,7 +50,7 @@ def test_counts_become_labels_with_a_certificate(counts: Path) -> None:
     assert len({row for row, _, _ in answers}) == 40
     assert invoke("verify", str(counts.parent / "out")).exit_code == 0
     refused = invoke("predict", str(counts.parent / "out"), str(counts))
-    assert "since labels alone were released" in refused.stderr
+    assert "Labels alone have none" in refused.stderr
 
 
 def test_laplace_labels_need_no_delta(counts: Path) -> None:
@@ -64,7 +65,7 @@ def test_laplace_labels_need_no_delta(counts: Path) -> None:
     [
         (("--delta", "0"), "--delta is 0.*Laplace noise"),
         (("--delta", "0", "--mechanism", "vote-table"), "delta is 0.*Laplace noise"),
-        (("--n-queries", "201"), "201 queries"),
+        (("--n-queries", "201"), "is 201"),
         (("--n-teachers", "99"), "a sum that is not the number of teachers"),
         (("--mechanism", "sparse-vector:release=counts"), "sparse-vector has no setting 'release'"),
         (("--mechanism", "confident:threshold=500"), "threshold is 500, more votes than"),

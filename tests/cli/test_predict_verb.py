@@ -16,7 +16,7 @@ from secretballot.data import reading as tables
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.report.student.load import load_student
-from secretballot.runs import predict as predicting
+from secretballot.runs import use as predicting
 
 HEAD = "age,ward,dose"
 
@@ -70,9 +70,6 @@ def test_a_table_longer_than_a_block_is_read_in_blocks(
     monkeypatch.setattr(predicting, "table_blocks", partial(tables.table_blocks, rows=64))
     # as if the file were larger than the memory
     monkeypatch.setattr(tables, "memory_bytes", lambda: 1000)
-    from secretballot.data import schema
-
-    monkeypatch.setattr(schema, "memory_bytes", lambda: 64 * 8 * 5)
     blocks = predict(world / "run", tmp_path / "long.csv")
     assert blocks.exit_code == 0, blocks.stderr
     assert blocks.stdout == whole

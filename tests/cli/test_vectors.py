@@ -1,4 +1,4 @@
-"""Images beside a table: learned from, released and read again from the command line."""
+"""Images in a table: learned from, released and read again from the command line."""
 
 import json
 from pathlib import Path
@@ -16,9 +16,9 @@ def write_table(folder: Path, name: str, rows: slice) -> Path:
     order = np.random.default_rng(0).permutation(len(images))[rows]
     path = folder / f"{name}.csv"
     size = np.where(digits[order] > 4, "large", "small")
-    pd.DataFrame({"size": size}).to_csv(path, index=False)
-    larger = np.kron(images[order].reshape(-1, 8, 8), np.ones((2, 2)))
-    np.save(folder / f"{name}.image.npy", larger.astype(np.uint8))
+    larger = np.kron(images[order].reshape(-1, 8, 8), np.ones((2, 2))).astype(np.uint8)
+    pixels = larger.reshape(len(larger), -1).tolist()
+    pd.DataFrame({"size": size, "image": pixels}).to_csv(path, index=False)
     return path
 
 
@@ -39,7 +39,7 @@ def learn(folder: Path, out: str, *more: object) -> Result:
     )
 
 
-def test_images_beside_a_table_are_learned_released_and_read_again(folder: Path) -> None:
+def test_images_in_a_table_are_learned_released_and_read_again(folder: Path) -> None:
     result = learn(
         folder,
         "moments",

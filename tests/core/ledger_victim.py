@@ -99,7 +99,7 @@ def settle(place: Place) -> None:
     if isinstance(place, DatabasePlace):
         store = postgres.PostgresStore(place)
         with store.begun(write=True) as connection:
-            connection.execute(postgres.LOCK.format(schema=place.schema).encode())
+            connection.execute(postgres.LOCK.format(schema=place.schema))
             if not postgres._is_there(connection):
                 return
         with store.transaction(write=True):

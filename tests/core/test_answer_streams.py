@@ -186,7 +186,6 @@ def _process(path: str, start: int, gate: Any, out: Any) -> None:
     out.put(_asked_by_turns(stream, start))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_processes_that_open_at_once_share_one_plan(ledger: sb.Ledger) -> None:
     context = multiprocessing.get_context("fork")
     gate, out = context.Event(), context.Queue()
@@ -254,7 +253,7 @@ def test_what_a_full_disk_refuses_does_not_depend_on_where_a_stream_would_stop(
     def used(name: str, unstable_at: int) -> int:
         ledger = sb.Ledger(tmp_path / name, dataset="registry", budget=ACCOUNT)
         stream = opened(sparse(1), ledger, tmp_path / f"{name} vault", queries=100)
-        with sqlite.connect(tmp_path / name) as connection:
+        with contextlib.closing(sqlite.connect(tmp_path / name)) as connection:
             pages = connection.execute("PRAGMA page_count").fetchone()[0]
         with monkeypatch.context() as patch:
             fill_the_disk(patch, pages + 2)
@@ -493,7 +492,6 @@ def test_a_stream_is_neither_pickled_nor_copied(
             attempt(stream)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.parametrize("asked", [0, 1])
 def test_after_a_fork_only_one_side_of_a_stream_without_a_vault_goes_on(
     ledger: sb.Ledger, asked: int

@@ -127,7 +127,7 @@ def test_a_threshold_above_the_teachers_and_shares_without_meaning_are_refused()
         ({"threshold": 251}, "threshold is 251, more votes than 250 teachers"),
         ({"threshold": 0}, "threshold"),
         ({"threshold": 2.5}, "threshold"),
-        ({"max_answers": 11}, "max_answers"),
+        ({"max_answers": 11}, "one answer a query"),
         ({"threshold_share": 0.0}, "threshold_share"),
         ({"threshold_share": 1.0}, "threshold_share"),
     ):

@@ -68,7 +68,7 @@ def test_no_smaller_share_is_shown_than_lies_there_more_often_than_beta():
     # answerable
     event, epsilon, beta, n_queries = STREAMS[0], 0.8, 0.1, 10
     slack = quantile_slack(epsilon, event, n_queries, beta)
-    edge, needed = event.threshold + slack.total, event.threshold + slack.stream
+    edge, needed = event.threshold + sum(slack), event.threshold + slack.stream
     votes = 2 * (needed + 1)  # a margin of `votes` gives the distance `needed`, one short
     counts = np.array([[votes, 0]] * 4 + [[10 * votes, 0]] * 6)
     assert (stability(counts) > needed).mean() == 0.6

@@ -6,7 +6,6 @@ import pytest
 from ledger_backends import BUDGET, Ledgers, buy, make_three, refusal
 from secretballot.accounting import BasicFilter, Totals
 from secretballot.core.ledger import Ledger, rows
-from secretballot.core.ledger.rows import Row
 from secretballot.exceptions import LedgerError
 
 
@@ -35,10 +34,9 @@ REFUSED = [
     "UPDATE entry SET body = {byte} WHERE kind = 'close'",
     "UPDATE entry SET body = {byte} WHERE kind = 'part'",
     "UPDATE account SET terms = '{{}}'",
-    "UPDATE account SET format = 7",
     "UPDATE head SET position = 0",
     "UPDATE head SET position = 3",
-    ("INSERT INTO account SELECT 2, format, terms FROM account"),
+    "INSERT INTO account SELECT 2, terms FROM account",
     # a place that is taken, one after a gap, a part of a closed and one of no reservation, a
     # part after a gap, a question that was asked, a request that is known, a number that is not
     # the next
@@ -219,23 +217,3 @@ def test_sums_that_are_too_low_are_noticed_though_the_chain_is_whole(
         buy(ledger, "cheap")
     with pytest.raises(LedgerError, match="changed by hand at entry 1"):
         Ledger.open_existing(place)
-
-
-@pytest.mark.parametrize(("reservation", "number"), [(1, 2), (2, 5), (3, 4), (3, 7)], ids=str)
-def test_check_follows_the_order_within_a_reservation(
-    place: str, ledgers: Ledgers, reservation: int, number: int
-) -> None:
-    """As a program might add a row that knows the chain, once the triggers are taken away."""
-    with Ledger.open_existing(place)._reading() as found:
-        last = found.one("position = 7")
-        row = Row(8, "part", reservation, number, b"third", body=b"1", sums=last.sums)
-        chain = row.link(found.seen.chain)
-    with ledgers.edited(place) as run:
-        values = ", ".join(
-            ledgers.literal(value) if isinstance(value, bytes) else repr(value)
-            for value in (*row[:-1], chain)
-        )
-        run(f"INSERT INTO entry VALUES ({values})")
-        run(f"UPDATE head SET position = 8, chain = {ledgers.literal(chain)}")
-    with pytest.raises(LedgerError, match="changed by hand"):
-        Ledger.open_existing(place).check()

@@ -22,8 +22,6 @@ from secretballot.core.noise import ExactNoise
 from secretballot.learners.training.session import LabelStream
 from sessions import sparse, stream_of
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-
 K = 250
 PLAN = noisy(60.0, 6, budget=sb.PrivacyBudget(1.0, 1e-6), n_teachers=K)
 SPARSE = priced(sparse(2.0, 60, 2), 20, K)

@@ -149,7 +149,7 @@ class AccountInMemory(Account):
         return Ledger.in_memory(dataset="registry", budget=BUDGET)
 
     def reopen(self, ledger: Ledger) -> Ledger:
-        return copy.copy(ledger)
+        return copy.deepcopy(ledger)
 
 
 def account_in(places: Ledgers) -> type[Account]:

@@ -22,7 +22,7 @@ import secretballot as sb
 from ledger_answers import answer, answer_of
 from ledger_backends import BUDGET, DatabaseLedgers, buy
 from secretballot.cli import app
-from secretballot.core.ledger import Ledger, postgres, rows
+from secretballot.core.ledger import Ledger, postgres
 from secretballot.core.ledger.rows import BrokenOffError
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.core.noise import ExactNoise
@@ -119,7 +119,7 @@ def test_a_lock_that_lasts_is_one_sentence(
     number = buy(ledger, "plan")
     other = Ledger.open_existing(place)
     with ledger.answering(number):
-        refused(lambda: buy(other, "second"), "is locked by another program.*Nothing was changed")
+        refused(lambda: buy(other, "second"), "lock timeout.*Nothing was changed")
         assert other.spent().epsilon == 0.1  # who reads waits for nobody
     buy(other, "second")
 
@@ -219,7 +219,7 @@ def test_a_standby_that_was_not_waited_for_is_no_certainty(
 
 
 def test_a_standby_is_refused(postgres_server: PostgresServer) -> None:
-    with postgres_server.another() as standby:
+    with PostgresServer() as standby:
         place = DatabaseLedgers(standby.url).place()
         ledger = Ledger(place, dataset="registry", budget=BUDGET)
         buy(ledger, "a")
@@ -402,7 +402,7 @@ def test_a_database_that_is_down_is_one_sentence_and_nothing_is_drawn(
     for name, draw in vars(ExactNoise).items():
         if not name.startswith("_") and callable(draw):
             monkeypatch.setattr(ExactNoise, name, watched(name, draw))
-    with postgres_server.another() as server:
+    with PostgresServer() as server:
         place = DatabaseLedgers(server.url).place()
         ledger = Ledger(place, dataset="registry", budget=BUDGET)
         votes = sb.votes_of_counts([[3, 97], [60, 40]])
@@ -415,7 +415,7 @@ def test_a_database_that_is_down_is_one_sentence_and_nothing_is_drawn(
             lambda: Ledger(place, dataset="registry", budget=BUDGET),
         ):
             begun = time.monotonic()
-            refused(use, "cannot be reached, or broke off.*Nothing was changed")
+            refused(use, "cannot be reached.*Nothing was changed")
             assert time.monotonic() - begun < 20  # it would wait longer for another's lock
         assert drawn == []
         server.start()
@@ -444,8 +444,8 @@ def test_a_writer_with_the_rights_of_the_guide_buys_and_answers_and_may_do_nothi
     owner = postgres_server.url(user="curator", schema="patients")
     writer = postgres_server.url(user="asker", schema="patients")
     Ledger(owner, dataset="registry", budget=BUDGET)
-    refused(lambda: Ledger.open_existing(writer), "is not there, or this role may not see")
-    refused(lambda: Ledger(writer, dataset="registry", budget=BUDGET), "this role may not see")
+    refused(lambda: Ledger.open_existing(writer), "may write there")
+    refused(lambda: Ledger(writer, dataset="registry", budget=BUDGET), "may write there")
     guide = (Path(__file__).parents[2] / "docs" / "guides" / "service.md").read_text()
     rights = re.findall(r'-c "(GRANT [^"]*)"', guide)
     assert rights
@@ -530,25 +530,6 @@ def test_a_table_is_not_emptied(databases: DatabaseLedgers, place: str, ledger: 
     for table in ("account", "head", "entry"):
         with databases.open(place) as run, pytest.raises(psycopg.IntegrityError):
             run(f"TRUNCATE {table} CASCADE")
-
-
-# --- versions ---
-
-
-def test_an_account_of_another_version_is_refused(
-    place: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    buy(ledger, "a")
-    kept = rows.VERSION
-    with monkeypatch.context() as patch:
-        patch.setattr(rows, "VERSION", kept + 1)
-        for use in (
-            ledger.spent,
-            lambda: Ledger.open_existing(place),
-            lambda: buy(ledger, "b"),
-        ):
-            refused(use, f"has format version {kept} and this program reads version {kept + 1}")
-    assert ledger.releases() == 1
 
 
 # --- passwords ---

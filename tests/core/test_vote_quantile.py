@@ -10,11 +10,11 @@ import pytest
 from made_events import pure_event, ranged_event
 from secretballot.accounting import (
     PrivacyBudget,
-    calibrate_bounded_range,
     calibrate_pure,
     delta_upper,
     epsilon_upper,
 )
+from secretballot.accounting.calibration import calibrate_bounded_range
 from secretballot.core.mechanisms import rank_distances
 
 ALPHA = 1e-6

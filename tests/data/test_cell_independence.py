@@ -112,13 +112,7 @@ EVERY_KIND = Schema.from_json(
             "category": ["0", "1", "x", "True", "1.5", str(HUGE + 1), "1e+16"],
             "truth": {"kind": "boolean"},
             "text": {"kind": "text", "words": ["x", "2020", "days", "0", "true"]},
-            "weighed text": {
-                "kind": "text",
-                "encoding": "tfidf",
-                "words": ["x", "2020", "days", "0", "true"],
-                "weights": [1, 2.5, 3.125, 1.001, 9],
-            },
-            "hashed text": {"kind": "text", "encoding": "hashed", "width": 13, "bigrams": True},
+            "hashed text": {"kind": "text", "encoding": "hashed", "width": 13},
             "length of time": {
                 "kind": "duration",
                 "median": 60,

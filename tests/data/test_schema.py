@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from secretballot.data import schema as schema_module
 from secretballot.data.columns import CategoricalColumn, NumericColumn
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
@@ -102,9 +101,3 @@ def test_schema_files_are_read_and_bad_ones_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read") as caught:
         Schema.read(tmp_path / "nowhere.json")
     assert caught.value.__context__ is None
-
-
-def test_a_matrix_beyond_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema_module, "memory_bytes", lambda: 100)
-    with pytest.raises(DataError, match="more than this machine's memory"):
-        infer().encode(PUBLIC)

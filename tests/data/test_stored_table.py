@@ -15,9 +15,9 @@ import pytest
 from secretballot.core.partition import KeyedHashPartition, shards_of_digests
 from secretballot.data import stored as stored_table
 from secretballot.data.stored import (
+    About,
     StoredShards,
     StoredTable,
-    TableAbout,
     TableWriter,
     dealt_shards,
     forget_shards,
@@ -59,8 +59,8 @@ def stored(vault: Path, *, unit: str | None = None, serial: str = "s") -> Stored
     return writer.finish(about(serial))
 
 
-def about(serial: str) -> TableAbout:
-    return TableAbout(identity="identity", serial=serial, n_units=90, columns=("a", "b"))
+def about(serial: str) -> About:
+    return About(identity="identity", serial=serial, n_units=90, columns=("a", "b"))
 
 
 def by_place(units: object, first: int, count: int) -> np.ndarray:
@@ -111,7 +111,7 @@ def test_a_table_is_found_again_only_whole_and_of_the_same_file(tmp_path: Path) 
     assert again.serial == table.serial == "one"
     assert (again.count_rows(), again.count_units(), again.columns) == (N, 90, ("a", "b"))
     assert found(tmp_path, "another") is None
-    rows = tmp_path / "table" / "rows"
+    rows = tmp_path / "table" / "000000.rows"
     content = rows.read_bytes()
     for other in (content[:-1], content + b"x", b""):
         rows.write_bytes(other)
@@ -128,13 +128,13 @@ def test_a_table_is_found_again_only_whole_and_of_the_same_file(tmp_path: Path) 
 def test_a_table_is_not_read_where_another_one_was_stored(tmp_path: Path) -> None:
     first = stored(tmp_path, serial="one")
     other = stored(tmp_path, serial="two")  # of as many rows
-    with pytest.raises(DataError, match="another one was stored in its place"):
+    with pytest.raises(DataError, match="others were stored in their place"):
         list(first.blocks())
     assert sum(len(block.X) for block in other.blocks()) == N
     writer = TableWriter(tmp_path, TwoColumns(), ("no", "yes"), None)
     writer.add(cells(), CLASSES, None)
     assert found(tmp_path) is None  # it is there once it is finished
-    with (tmp_path / "table" / "rows").open("ab") as file:
+    with (tmp_path / "table" / "000000.rows").open("ab") as file:
         file.write(bytes(first.row_type.itemsize))
     with pytest.raises(DataError, match="Something else has written to"):
         writer.finish(about("three"))
@@ -193,7 +193,7 @@ def test_a_full_disk_ends_in_one_sentence(tmp_path: Path, monkeypatch: pytest.Mo
 def test_rows_are_never_written_through_a_link(tmp_path: Path) -> None:
     writer = TableWriter(tmp_path / "vault", TwoColumns(), ("no", "yes"), None)
     (tmp_path / "elsewhere").write_text("")
-    (tmp_path / "vault" / "table" / "rows").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "vault" / "table" / "000000.rows").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(DataError, match="cannot be written"):
         writer.add(cells(), CLASSES, None)
     assert (tmp_path / "elsewhere").read_text() == ""

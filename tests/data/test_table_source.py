@@ -94,7 +94,7 @@ def test_a_null_in_one_file_changes_no_cell_of_another(tmp_path: Path) -> None:
 def test_files_that_disagree_on_columns_are_refused(tmp_path: Path) -> None:
     rows().to_parquet(tmp_path / "a.parquet")
     rows().rename(columns={"dose": "dosis"}).to_parquet(tmp_path / "b.parquet")
-    with pytest.raises(DataError, match=r"b\.parquet' lacks column 'dose' and has column 'dosis'"):
+    with pytest.raises(DataError, match=r"b\.parquet' has other columns than"):
         list(table_blocks(tmp_path, role="private file"))
     rows().to_parquet(tmp_path / "b.parquet")
     (tmp_path / "ward=1").mkdir()

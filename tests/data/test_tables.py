@@ -128,11 +128,11 @@ def test_whole_numbers_are_one_class_however_stored(cells: list[object]) -> None
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        (["yes", "nan", "no", ""], r"2 rows without a label in column 'y' \(rows 1, 3\)"),
-        (["yes", None, "no", "no"], r"1 rows without a label in column 'y' \(row 1\)"),
+        (["yes", "nan", "no", ""], r"2 rows without a label in column 'y', .*\(rows 1, 3\)"),
+        (["yes", None, "no", "no"], r"1 rows without a label in column 'y', .*\(row 1\)"),
         (
             ["yes", SECRET, "no", SECRET],
-            r"2 rows whose label .* none of the 2 declared classes \(rows 1, 3\)",
+            r"2 rows .* none of the 2 declared classes \(rows 1, 3\)",
         ),
     ],
 )

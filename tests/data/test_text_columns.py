@@ -1,4 +1,4 @@
-"""Free text by public information alone: words, weighed words, hashed words."""
+"""Free text by public information alone: words, hashed words."""
 
 import hashlib
 import json
@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.feature_extraction.text import TfidfVectorizer
 
-from secretballot.data.columns import HashedTextColumn, WeightedTextColumn, is_word, words_in
+from secretballot.data.columns import HashedTextColumn, is_word, words_in
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 
@@ -21,7 +20,7 @@ RNG = np.random.default_rng(5)
 NOTES = [" ".join(RNG.choice(WORDS, size=RNG.integers(2, 8))) for _ in range(200)]
 PUBLIC = pd.DataFrame({"note": NOTES})
 HASHED = {"kind": "text", "encoding": "hashed", "width": 32}
-TFIDF = {"kind": "text", "encoding": "tfidf", "width": 6}
+FEW = {"kind": "text", "width": 6}
 #: Cells of every sort that a private table may hold.
 ODD = [
     None, "", "?", 7, 2.5, True, b"pain", ["pain"], {"pain": 1}, float("nan"), "!!!", "\0",
@@ -34,7 +33,7 @@ def schema_of(spec: Any, public: pd.DataFrame | None = PUBLIC) -> Schema:
     return Schema.from_json({"columns": {"note": spec}}, public=public)
 
 
-@pytest.mark.parametrize("spec", ["text", TFIDF, HASHED, {**HASHED, "bigrams": True}])
+@pytest.mark.parametrize("spec", ["text", HASHED])
 def test_an_odd_cell_is_encoded_by_itself_and_changes_no_other(spec: Any) -> None:
     schema = schema_of(spec)
     plain = schema.encode(PUBLIC)
@@ -51,33 +50,16 @@ def test_an_odd_cell_is_encoded_by_itself_and_changes_no_other(spec: Any) -> Non
     assert (together[[0, 1, 2, 9], :-1] == 0).all()
 
 
-def test_weights_are_those_of_scikit_learn() -> None:
-    schema = schema_of(TFIDF)
-    (column,) = schema.columns
-    assert isinstance(column, WeightedTextColumn)
-    vectorizer = TfidfVectorizer(
-        binary=True, vocabulary=column.words, token_pattern=r"[^\W_]+", smooth_idf=True
-    )
-    wanted = vectorizer.fit_transform(NOTES).toarray()
-    found = schema.encode(PUBLIC)
-    assert found[:, :-1] == pytest.approx(wanted, abs=1e-3)  # weights have three decimals
-    lengths = np.linalg.norm(found, axis=1)
-    assert lengths == pytest.approx(np.ones(len(found)))  # a cell without a word has its own place
-
-
 def test_hashed_words_need_no_public_table_and_are_the_same_everywhere() -> None:
     column = HashedTextColumn(name="note")
     # BLAKE2b of eight bytes, big-endian, modulo the width: promised, since students rest on it
     assert column.places_of("Pain, pain!") == {789}
     assert column.places_of("knee pain") == {789, 155}
-    both = HashedTextColumn(name="note", bigrams=True)
-    assert both.places_of("knee pain") == {789, 155, 768}
-    assert both.places_of("pain knee") != both.places_of("knee pain")
     assert schema_of(HASHED, public=None) == schema_of(HASHED)
 
 
 def test_a_schema_is_complete_and_the_same_in_two_processes() -> None:
-    declared = {"columns": {"a": TFIDF, "b": HASHED, "c": {"kind": "text", "width": 4}}}
+    declared = {"columns": {"a": FEW, "b": HASHED, "c": {"kind": "text", "width": 4}}}
     frame = pd.DataFrame({"a": NOTES, "b": NOTES, "c": NOTES})
     schema = Schema.from_json(declared, public=frame)
     text = json.dumps(schema.to_json())

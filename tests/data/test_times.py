@@ -72,7 +72,6 @@ def test_day_and_month_change_places_with_the_style() -> None:
         ("-1 days +23:59:59", -1),
         ("-1 day, 23:59:59", -1),
         ("0 days 00:00:00.000001", 1e-6),
-        *[("P1DT2H", 93600), ("PT0.5S", 0.5), ("-PT1M", -60), ("PT90M", 5400)],
     ],
 )
 def test_lengths_of_time_are_seconds(text: str, seconds: float) -> None:
@@ -81,7 +80,7 @@ def test_lengths_of_time_are_seconds(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "12", "12:60", "12:30:60", "13:00 PM", "P", "PT", "1 d", "days", "1:2:3",
+    ["", "12", "12:60", "12:30:60", "13:00 PM", "P1DT2H", "1 d", "days", "1:2:3",
      "12:30x", "-", "+1:00"],
 )  # fmt: skip
 def test_what_is_no_length_of_time_is_none(text: str) -> None:

@@ -1,6 +1,5 @@
 """Columns whose cells are vectors: embeddings, or the pixels of images."""
 
-import hashlib
 import json
 import math
 from pathlib import Path
@@ -14,8 +13,6 @@ from secretballot.data.cells import texts_of, vectors_of
 from secretballot.data.columns import VectorColumn
 from secretballot.data.reading import read_table, table_blocks
 from secretballot.data.schema import Schema
-from secretballot.data.sources import source_of
-from secretballot.exceptions import DataError
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -140,76 +137,3 @@ def test_the_schema_says_all() -> None:
     rows, _ = schema.compact(frame)
     assert rows.dtype.itemsize == 4 * WIDTH  # the other column counts the rows
     assert (schema.widen(rows) == schema.encode(frame)).all()
-
-
-def table_with_array(folder: Path, array: Any, name: str = "scan") -> Path:
-    """Return a CSV file of numbers, with an array beside it."""
-    path = folder / "patients.csv"
-    pd.DataFrame({"n": range(N), "age": RNG.integers(20, 90, N)}).to_csv(path, index=False)
-    np.save(folder / f"patients.{name}.npy", array)
-    return path
-
-
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_the_rows_of_an_array_beside_a_table_are_a_column(tmp_path: Path, kind: str) -> None:
-    images = RNG.integers(0, 256, size=(N, 3, 4), dtype=np.uint8)
-    path = table_with_array(tmp_path, images)
-    np.save(tmp_path / "patients.2020.scan.npy", images[:3])  # of another table
-    if kind == "parquet":
-        pd.read_csv(path).to_parquet(tmp_path / "patients.parquet")
-        path.unlink()
-        path = tmp_path / "patients.parquet"
-    frame = read_table(path)
-    assert frame.columns.tolist() == ["n", "age", "scan"]
-    assert (vectors_of(frame["scan"], 12) == images.reshape(N, 12)).all()
-    blocks = list(table_blocks(path, rows=7))
-    assert (vectors_of(pd.concat(blocks)["scan"], 12) == images.reshape(N, 12)).all()
-    assert Schema.infer(frame).reasons["scan"] == "all public cells are vectors of 12 numbers"
-
-
-def test_an_array_is_part_of_the_table_by_digest_size_and_time(tmp_path: Path) -> None:
-    path = table_with_array(tmp_path, VECTORS)
-    before = source_of(path)
-    digest, signatures = before.digest(), before.signatures()
-    other = tmp_path / "other"
-    other.mkdir()
-    # a public table whose vectors are the private ones
-    pd.DataFrame({"age": range(N)}).to_csv(other / "pool.csv", index=False)
-    np.save(other / "pool.scan.npy", VECTORS)
-    assert source_of(other / "pool.csv").shares_file(before)
-    np.save(tmp_path / "patients.scan.npy", VECTORS + 1.0)
-    assert source_of(path).digest() != digest
-    assert not source_of(other / "pool.csv").shares_file(source_of(path))
-    (tmp_path / "patients.scan.npy").unlink()
-    assert source_of(path).digest() == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert source_of(path).signatures() != signatures
-
-
-@pytest.mark.parametrize(
-    ("array", "said"),
-    [
-        (VECTORS[:-1], "has another number of rows than the table"),
-        (np.concatenate([VECTORS, VECTORS]), "has another number of rows than the table"),
-        (VECTORS[:, 0], r"no \.npy file of numbers with two dimensions"),
-        (VECTORS.astype(str), r"no \.npy file of numbers with two dimensions"),
-        (np.array([[{"a": "s3cr3t"}]] * N), r"no \.npy file of numbers with two dimensions"),
-    ],
-)
-def test_an_array_that_does_not_fit_is_refused(tmp_path: Path, array: Any, said: str) -> None:
-    path = table_with_array(tmp_path, array)
-    for read in (read_table, lambda place: list(table_blocks(place, rows=7))):
-        with pytest.raises(DataError, match=said) as told:
-            read(path)
-        assert told.value.__context__ is None
-
-
-def test_an_array_of_the_name_of_a_column_and_a_damaged_one_are_refused(tmp_path: Path) -> None:
-    path = table_with_array(tmp_path, VECTORS, "age")
-    with pytest.raises(DataError, match=r"has a column 'age', and so says the array '.*age.npy'"):
-        read_table(path)
-    whole = (tmp_path / "patients.age.npy").read_bytes()
-    (tmp_path / "patients.age.npy").unlink()
-    for damaged in (b"", whole[:50], b"text", whole[:-8]):
-        (tmp_path / "patients.scan.npy").write_bytes(damaged)
-        with pytest.raises(DataError, match=r"no \.npy file of numbers"):
-            read_table(path)

@@ -42,60 +42,29 @@ def opened(counts):
 @pytest.mark.parametrize("cells", [2**20, 4])
 def test_counts_and_votes_are_read_from_every_format(write, suffix, cells, monkeypatch):
     monkeypatch.setattr(tally, "_BLOCK_CELLS", cells)
-    assert opened(read_votes(write(COUNTS.astype(float), suffix))) == COUNTS.tolist()
+    assert opened(read_votes(write(COUNTS.astype(float), suffix), "counts")) == COUNTS.tolist()
     # the order of columns in memory does not matter
     for votes in (VOTES, np.asfortranarray(VOTES)):
-        assert opened(read_votes(write(votes, suffix), classes=[0, 1])) == COUNTS.tolist()
-    counts = read_votes(write(WORDS, suffix), classes=("NA", "yes"))
+        assert opened(read_votes(write(votes, suffix), "votes", classes=[0, 1])) == COUNTS.tolist()
+    counts = read_votes(write(WORDS, suffix), "votes", classes=("NA", "yes"))
     assert opened(counts) == COUNTS.tolist()
     assert (counts.shape.n_teachers, counts.classes) == (5, ("NA", "yes"))
 
 
 def test_csv_without_a_header_is_read_from_its_first_row(write):
-    for table, classes in ((COUNTS, None), (VOTES, [0, 1]), (WORDS, ["NA", "yes"])):
-        assert read_votes(write(table, ".csv", header=False), classes=classes).shape.n_queries == 3
+    for table, kind, classes in (
+        (COUNTS, "counts", None),
+        (VOTES, "votes", [0, 1]),
+        (WORDS, "votes", ["NA", "yes"]),
+    ):
+        path = write(table, ".csv", header=False)
+        assert read_votes(path, kind, classes).shape.n_queries == 3
 
 
 def test_csv_with_a_row_index_is_refused(tmp_path):
     pd.DataFrame(COUNTS).to_csv(tmp_path / "indexed.csv")
     with pytest.raises(DataError, match="without its row index"):
-        read_votes(tmp_path / "indexed.csv")
-
-
-# The kind is told from public numbers alone: neighbouring files must never be read as different
-# kinds.
-@pytest.mark.parametrize(
-    ("table", "options", "kind"),
-    [
-        (VOTES, {"classes": [0, 1]}, "votes"),
-        (VOTES, {"classes": [0, 1], "n_teachers": 5}, "votes"),
-        (COUNTS, {}, "counts"),
-        (COUNTS, {"classes": [0, 1]}, "counts"),
-        (COUNTS, {"classes": ["a", "b"], "n_teachers": 5}, "counts"),
-        (COUNTS, {"n_teachers": 5}, "counts"),
-        (VOTES[:, :2], {"classes": [0, 1], "kind": "votes"}, "votes"),
-        (COUNTS[:1], {"kind": "counts"}, "counts"),
-    ],
-)
-def test_kind_follows_the_shape(write, table, options, kind):
-    counts = read_votes(write(table, ".npy"), **options)
-    assert counts.shape.n_teachers == (table.shape[1] if kind == "votes" else 5)
-
-
-@pytest.mark.parametrize(
-    ("table", "options"),
-    [
-        (VOTES[:, :2], {"classes": [0, 1], "n_teachers": 2}),
-        (VOTES, {"n_teachers": 5}),
-        (np.ones((4, 5), dtype=int), {}),
-        (np.array([[1, 0], [0, 1]]), {}),
-        (np.array([[1, 0], [0, 1]]), {"classes": [0, 1]}),
-        (COUNTS[:1], {}),
-    ],
-)
-def test_ambiguous_kind_is_asked_for(write, table, options):
-    with pytest.raises(DataError, match="say which by kind"):
-        read_votes(write(table, ".npy"), **options)
+        read_votes(tmp_path / "indexed.csv", "counts")
 
 
 def test_votes_need_declared_classes(write):
@@ -107,17 +76,17 @@ def test_votes_need_declared_classes(write):
 
 def test_votes_must_have_the_stated_teachers(write):
     with pytest.raises(DataError, match="5 columns; there must be 6"):
-        read_votes(write(VOTES, ".npy"), classes=[0, 1], n_teachers=6)
+        read_votes(write(VOTES, ".npy"), "votes", classes=[0, 1], n_teachers=6)
 
 
 def test_inconsistent_rows_of_a_csv_are_named(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("a,b,c\n0,1,1\n0,,1\n0,7,1\nNA,1,1\n")
     with pytest.raises(DataError, match=r"a missing vote \(nan\) \(rows 1, 3"):
-        read_votes(path, classes=[0, 1])
+        read_votes(path, "votes", classes=[0, 1])
     path.write_text("a,b,c\n0,1,1\n0,1\n0,1,1,1\n")
     with pytest.raises(DataError, match=r"first line of 3 cells but another number in rows 1, 2"):
-        read_votes(path, classes=[0, 1])
+        read_votes(path, "votes", classes=[0, 1])
 
 
 def _npy_claiming(shape, dtype="<i8"):
@@ -153,6 +122,8 @@ def _pickled_objects():
         ("flat.npy", _npy_claiming((10,))),
         ("records.npy", _npy_claiming((2, 2), [("a", "<i8")])),
         ("complex.npy", _npy_claiming((2, 2), "<c16")),
+        ("letters.npy", _npy_claiming((2, 2), "<U5").replace(bytes(80), b"\xff" * 80)),
+        ("nothing.npy", _npy_claiming((2, 2), "<U0")),
         ("objects.npy", _pickled_objects()),
         ("archive.npy", _npz()),
         ("cut.npy", b"\x93NUMPY\x01\x00"),
@@ -167,7 +138,7 @@ def test_unreadable_file_is_one_sentence_without_its_content(tmp_path, name, con
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(DataError) as caught:
-        read_votes(path)
+        read_votes(path, "counts")
     message = str(caught.value)
     assert message.count("\n") == 0
     assert message.endswith(".")
@@ -254,7 +225,7 @@ def test_one_cell_of_votes_changes_no_other_reading(tmp_path, classes, header, t
 def test_one_column_of_votes_needs_to_be_told_of_its_header(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("0\n1\n")
-    with pytest.raises(DataError, match="a single cell decides"):
+    with pytest.raises(DataError, match="depends on a few cells"):
         read_votes(path, classes=[0, 1], kind="votes")
 
 
@@ -323,7 +294,7 @@ def test_the_first_vote_of_a_file_without_header_is_no_header(tmp_path):
     with pytest.raises(DataError, match=r"no declared class \(row 0"):
         read_votes(path, classes=[0, 1], kind="votes", header="no")
     with pytest.raises(ParameterError, match="header is 'maybe'"):
-        read_votes(path, classes=[0, 1], header="maybe")
+        read_votes(path, "votes", classes=[0, 1], header="maybe")
 
 
 def test_names_of_columns_that_may_be_counts_are_not_quoted(tmp_path):

@@ -46,20 +46,6 @@ def test_the_game_is_right_for_any_outcome_laws_zeros_included(pairs, length, ep
     assert found == pytest.approx(expected, rel=1e-7, abs=1e-9)
 
 
-def test_randomised_response_composes_as_known():
-    # Kairouz, Oh, Viswanath 2015: sum of C(n, i) (e^((n - i) e0) - e^(eps + i e0))_+ / (1 + e^e0)^n
-    e0, n = 0.7, 6
-    p = math.exp(e0) / (1 + math.exp(e0))
-    step = (np.array([p, 1 - p]), np.array([1 - p, p]))
-    for epsilon in (0.0, 0.5, 2.0):
-        terms = [
-            math.comb(n, i) * max(0.0, math.exp((n - i) * e0) - math.exp(epsilon + i * e0))
-            for i in range(n + 1)
-        ]
-        expected = sum(terms) / (1 + math.exp(e0)) ** n
-        assert adaptive_delta([step], n, epsilon) == pytest.approx(expected, rel=1e-9)
-
-
 def test_what_only_one_side_can_say_is_lost():
     step = (np.array([0.9, 0.1, 0.0]), np.array([0.9, 0.0, 0.1]))
     assert adaptive_delta([step], 1, 10.0) == pytest.approx(0.1)

@@ -99,9 +99,3 @@ def test_the_attack_catches_a_stream_that_does_not_stop():
 
     assert delta_lower(outputs(promise, here), outputs(promise, there), epsilon) == 0
     assert delta_lower(outputs(endless, here), outputs(endless, there), epsilon) > 0.05
-
-
-def test_identical_sides_show_nothing_and_disjoint_ones_everything():
-    same = np.array(["yes", "no"] * 500)
-    assert delta_lower(same, same, 0.0) == 0
-    assert delta_lower(np.zeros(4000), np.ones(4000), 3.0) > 0.8

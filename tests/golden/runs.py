@@ -478,8 +478,8 @@ def encoded_rows(table: dict[str, Any], basis: str) -> Released:
     with tempfile.TemporaryDirectory() as folder:
         for name, rows in (("public", clinic.iloc[:100]), ("private", clinic.iloc[100:])):
             cells = rows.drop(columns=["person", "ill", "v0", "v1"])
+            cells = cells.assign(scan=rows[["v0", "v1"]].to_numpy().tolist())
             cells.to_csv(Path(folder) / f"{name}.csv", index=False)
-            np.save(Path(folder) / f"{name}.scan.npy", rows[["v0", "v1"]].to_numpy())
             read.append(read_table(Path(folder) / f"{name}.csv"))
     kind_of = {"age": "numeric", "ward": "categorical", "day": "date", "scan": "vector"}
     kind_of["note"] = {"kind": "text", "encoding": "hashed", "width": 8}

@@ -16,7 +16,7 @@ from secretballot.core import releasing
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.training.session import LabelStream
 from secretballot.students.confirmed import StudentInRounds, with_confirmations
-from sessions import in_rounds, session_of, stream_of
+from sessions import in_rounds, stream_of
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 K = 100
@@ -73,14 +73,12 @@ def test_a_batch_stops_at_the_last_answer_and_its_certificate_says_so(
 
 
 def test_predictions_are_refused_before_anything_is_answered() -> None:
-    opened, plain = stream(CORRECTS, account()), stream(TERMS, account())
+    opened = stream(CORRECTS, account())
     two = counted([10, 90]), [b"a", b"b"]
     for predictions in ([[0.5, 0.5]], [[0.9, 0.3]] * 2):
         with pytest.raises(DataError, match="predictions"):
             opened.answer(*two, predictions)
-    with pytest.raises(ParameterError, match="contradict no student"):
-        plain.answer(*two, [[0.5, 0.5]] * 2)
-    assert opened._stream.used == plain._stream.used == 0
+    assert opened._stream.used == 0
     ledger = account()
     with pytest.raises(ParameterError, match="at most the number of teachers"):
         released(votes([10, 30], 40), TERMS, ledger)
@@ -132,23 +130,6 @@ def test_the_whole_reservation_is_paid_whatever_was_answered() -> None:
     assert not opened._stream.returns
     with pytest.raises(sb.BudgetError):
         released(votes([90] * 30), CORRECTS, ledger, request="second")
-
-
-# --- sessions
-
-
-def test_a_session_takes_predictions_with_its_questions() -> None:
-    teachers = sb.train_teachers("tree", X[:2000], Y[:2000], classes=[0, 1], n_teachers=K)
-    session = session_of(teachers, CORRECTS, account())
-    corrected = session.ask([0.95, 0.0], prediction=[1.0, 0.0])
-    left_alone = session.ask_many([[-0.95, 0.0]], predictions=[[1.0, 0.0]])
-    assert corrected.label in (1, None)
-    assert left_alone.labels.tolist() == [None]
-    plain = session_of(teachers, TERMS, account())
-    with pytest.raises(ParameterError, match="contradict no student"):
-        plain.ask([0.9, 0.0], prediction=[0.5, 0.5])
-    assert plain.used == 0
-    assert plain.ask([0.9, 0.0]).label in (0, 1, None)
 
 
 # --- fits
@@ -209,7 +190,7 @@ def test_the_student_of_a_round_saw_released_labels_alone(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(StudentInRounds, "predictions", spying)
     counts = votes(np.where(POOL[:, 0] > 0.1, 95, 5))
-    run = sb.label_actively(
+    asked = sb.label_actively(
         counts,
         POOL,
         CORRECTS.mechanism,
@@ -221,8 +202,8 @@ def test_the_student_of_a_round_saw_released_labels_alone(monkeypatch: pytest.Mo
     )
     # the first round has no student; the others know as many answers as were released before
     assert not seen[0][1].any()
-    starts = np.cumsum([0, *run.rounds])[: len(seen)]
+    starts = np.cumsum([0, *asked.certificate["plan"]["rounds"]])[: len(seen)]
     assert [len(labels) for labels, _ in seen] == starts.tolist()
     for labels, _ in seen:
-        told = run.released.labels[: len(labels)]
+        told = asked.labels[: len(labels)]
         assert (labels[told >= 0] == told[told >= 0]).all()

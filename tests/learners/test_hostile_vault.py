@@ -203,13 +203,10 @@ def test_the_head_of_a_file_of_teachers_is_theirs_or_they_count_as_absent(vault:
     path = max((vault / "teachers").glob("*.teachers"), key=lambda file: file.stat().st_mtime_ns)
     kept = path.read_bytes()
     head, payload = kept.split(b"\n", 1)
-    for mutant in (*(json.dumps(made).encode() for made in mutants(json.loads(head))), *RAW):
+    for mutant in (head[:-1], head[1:], head.upper(), head + b" ", *RAW):
         path.write_bytes(mutant + b"\n" + payload)
-        if mutant.strip() != head.strip():
-            with pytest.raises(
-                SecretBallotError, match="damaged or were kept under other versions"
-            ):
-                TrainedTeachers.load(vault)
+        with pytest.raises(SecretBallotError, match="damaged or were kept under other versions"):
+            TrainedTeachers.load(vault)
     path.unlink()
     os.mkfifo(path)
     with in_time(), pytest.raises(SecretBallotError):

@@ -17,7 +17,7 @@ from exact_games.distributions import Distribution, discrete_gaussian_distributi
 from exact_games.games import hockey_stick
 from noisy_plans import calibrated
 from secretballot.core.noise import ExactNoise
-from secretballot.teachers.ensemble import TeacherEnsemble
+from secretballot.learners.training import table as tables
 from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -77,13 +77,13 @@ def test_only_points_without_labels_are_asked_and_they_are_rows_of_the_records(
 ) -> None:
     X, y = _task(1001, 0)
     seen: dict[str, Any] = {}
-    fit = TeacherEnsemble.fit
+    made = tables.Shards
 
-    def spy(teacher: Any, rows: Any, index: Any, shards: Any, **settings: Any) -> Any:
+    def spy(rows: Any, index: Any, shards: Any, n_teachers: int) -> Any:
         seen.update(rows=rows, index=index, shards=shards)
-        return fit(teacher, rows, index, shards, **settings)
+        return made(rows, index, shards, n_teachers)
 
-    monkeypatch.setattr(TeacherEnsemble, "fit", spy)
+    monkeypatch.setattr(tables, "Shards", spy)
     model = _model(n_queries=100).fit(X, y, **ALONE)
     places = {row.tobytes(): place for place, row in enumerate(X)}
     taught = np.array([places[row.tobytes()] for row in np.asarray(seen["rows"])])
@@ -266,7 +266,7 @@ def test_a_ledger_of_labels_takes_labels_and_replaced_records_and_nothing_else()
         ({}, {"dropped": 1.0}, "dropped is 1.0"),
         ({}, {"dropped": 0.001}, "leaves no point to ask"),
         ({"n_teachers": 151}, {}, "151 with n_records 150; every teacher needs a record"),
-        ({"n_queries": 151}, {}, "151 queries"),
+        ({"n_queries": 151}, {}, "n_queries is 151"),
         ({}, {"y": np.full(300, 7)}, "not among the declared classes"),
     ],
 )

@@ -10,16 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.preprocessing import FunctionTransformer
 
-from secretballot.bases import EmbeddedBasis, KernelBasis, TableBasis
+import secretballot as sb
+from secretballot.bases import KernelBasis, TableBasis
 from secretballot.bases.integer_model import IntegerModel, with_constant
 from secretballot.core.types import Guarantee
 from secretballot.learners.moments import estimators, vectors
 from secretballot.learners.moments.stages import MomentTarget
 from secretballot.learners.moments.vectors import Residuals
 from secretballot.learners.training import table as tables
-from secretballot.learners.training.basis_rows import mapped_rows
 from secretballot.learners.training.table import Table, private_table
 from tiny_sums import records_of, sum_of
 
@@ -169,22 +168,9 @@ def test_a_person_with_records_everywhere_moves_a_sum_by_the_bound_at_most(
 class Together(KernelBasis):
     """Looks at all rows that it is given."""
 
-    def integers(self, X: Any) -> Any:
-        found = super().integers(X)
-        return found - found.min(axis=0)
 
-
-@pytest.mark.parametrize("embedded", [False, True])
-def test_a_basis_of_another_hand_meets_one_row_at_a_time_inside_an_embedding_too(
-    embedded: bool,
-) -> None:
-    rng = np.random.default_rng(2)
-    basis: Any = Together(n_landmarks=20, scaled=False)
-    if embedded:
-        basis = EmbeddedBasis(FunctionTransformer(), basis)
-    basis.fit(rng.normal(size=(200, 3)))
-    rows, odd = rng.normal(size=(30, 3)), np.array([[-9.0, 9.0, 9.0]])
-    width = basis.n_directions_ + 1
-    alone = mapped_rows(basis, rows, width)[0]
-    beside = mapped_rows(basis, np.vstack([rows, odd]), width)[0]
-    assert np.array_equal(beside[:-1], alone)
+@pytest.mark.parametrize("learner", [sb.RecordMomentsClassifier, sb.RecordVotesClassifier])
+def test_a_basis_of_another_hand_is_refused(learner: Any) -> None:
+    model = learner(basis=Together(n_landmarks=20), epsilon=1.0, delta=1e-6)
+    with pytest.raises(sb.ParameterError, match="basis is"):
+        model.fit(NUMBERS, np.arange(N) % 2, X_public=POOL, classes=[0, 1])

@@ -168,7 +168,7 @@ def test_a_release_that_names_no_points_or_answers_nothing_is_refused() -> None:
     X, _ = plane()
     votes = sb.votes_of_teachers(np.tile([0, 1], (40, 12)), classes=[0, 1])
     terms = calibrated(BUDGET, n_queries=40, n_teachers=24)
-    with pytest.raises(ParameterError, match="does not say which public points"):
+    with pytest.raises(ParameterError, match="has no points_sha256"):
         check_start(given(votes, terms, ledger_of()), (0, 1), X[N:])
     withheld = priced(sparse(0.5, 10, 2), 40, 24, budget=sb.PrivacyBudget(200.0, 1e-5))
     silent = given(votes, withheld, ledger_of(500.0), points_sha256=points_digest(X[N : N + 40]))

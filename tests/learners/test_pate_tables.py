@@ -12,6 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 import secretballot as sb
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.teachers.tables import label_ballots, number_ballots
+from secretballot.teachers.training import Shards
 
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 NAMES = ["ill", "old", "tall"]
@@ -73,9 +74,9 @@ def test_one_record_reaches_one_teacher() -> None:
 
     def ballots(y: Any) -> list[Any]:
         if y.ndim == 2:
-            found = label_ballots(GaussianNB(), X, y, shards, X_PUBLIC, n_teachers=20)
+            found = label_ballots(GaussianNB(), Shards(X, y, shards, 20), X_PUBLIC)
             return [named for named, _ in found]
-        return list(number_ballots(Ridge(), X, y, shards, X_PUBLIC, n_teachers=20))
+        return list(number_ballots(Ridge(), Shards(X, y, shards, 20), X_PUBLIC))
 
     for one, two in ((Y, changed), (NUMBERS, other)):
         moved = [
@@ -89,7 +90,7 @@ def test_one_record_reaches_one_teacher() -> None:
 def test_a_label_that_a_shard_lacks_is_not_named_there_and_one_it_has_throughout_is() -> None:
     y = np.column_stack([np.zeros(len(X)), np.ones(len(X)), Y[:, 0]]).astype(int)
     shards = np.zeros(len(X), dtype=int)
-    (filled, _), (empty, _) = label_ballots(GaussianNB(), X, y, shards, X_PUBLIC, n_teachers=2)
+    (filled, _), (empty, _) = label_ballots(GaussianNB(), Shards(X, y, shards, 2), X_PUBLIC)
     assert filled[:, 0].sum() == 0
     assert filled[:, 1].all()
     assert 0 < filled[:, 2].mean() < 1
@@ -121,10 +122,10 @@ class FailingRegressor(RegressorMixin, BaseEstimator):
 
 def test_a_teacher_that_fails_at_its_shard_votes_by_a_fixed_rule_in_silence() -> None:
     shards = np.arange(len(X)) % TEACHERS
-    ballots = label_ballots(FailsOnSome(), X, Y, shards, X_PUBLIC, n_teachers=TEACHERS)
+    ballots = label_ballots(FailsOnSome(), Shards(X, Y, shards, TEACHERS), X_PUBLIC)
     named = np.array([one[:, 0].all() for one, _ in ballots])
     assert (named == (X[:TEACHERS, 0] >= 0)).all()
-    votes = number_ballots(FailingRegressor(), X, NUMBERS, shards, X_PUBLIC, n_teachers=TEACHERS)
+    votes = number_ballots(FailingRegressor(), Shards(X, NUMBERS, shards, TEACHERS), X_PUBLIC)
     assert all(np.isnan(one).all() for one in votes)
 
 
@@ -133,8 +134,8 @@ def test_a_target_that_is_no_number_leaves_its_record_out_and_no_other() -> None
     y = NUMBERS.copy()
     y[7] = np.nan
     kept = np.delete(np.arange(len(X)), 7)
-    one = list(number_ballots(Ridge(), X, y, shards, X_PUBLIC, n_teachers=20))
-    two = list(number_ballots(Ridge(), X[kept], y[kept], shards[kept], X_PUBLIC, n_teachers=20))
+    one = list(number_ballots(Ridge(), Shards(X, y, shards, 20), X_PUBLIC))
+    two = list(number_ballots(Ridge(), Shards(X[kept], y[kept], shards[kept], 20), X_PUBLIC))
     assert all(np.array_equal(here, there) for here, there in zip(one, two, strict=True))
 
 

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 from secretballot.learners.training import private_rows
-from secretballot.learners.training.private_rows import PrivateRows
+from secretballot.learners.training.private_rows import PrivateRows, row_hashes
 
 RNG = np.random.default_rng(0)
 NUMBERS = RNG.normal(size=(2000, 3))
@@ -96,3 +97,37 @@ def test_frames_are_compared_by_cells_and_what_cannot_be_compared_passes() -> No
     assert not held(frame.iloc[:50].assign(ward="east"), frame)
     assert not PrivateRows([frame]).hold(0)
     assert not held(np.array([[[]]], dtype=object), NUMBERS)
+
+
+FRAME = pd.DataFrame(
+    {
+        "count": RNG.integers(0, 10**6, 2000),
+        "kind": pd.Categorical(RNG.choice(["a", "b"], 2000)),
+        "name": [f"person {number}" for number in range(2000)],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        NUMBERS,
+        RNG.integers(0, 100, size=(2000, 5)),
+        RNG.random((2000, 40)) < 0.5,
+        np.array([[f"{a:.9f}", "x"] for a in NUMBERS[:, 0]], dtype=object),
+        FRAME,
+        sparse.csr_matrix(np.where(np.abs(NUMBERS) > 0.5, NUMBERS, 0)),
+    ],
+    ids=["doubles", "integers", "flags", "texts", "frame", "sparse"],
+)
+def test_rows_of_every_kind_are_known_again_in_any_order(table: Any) -> None:
+    some = RNG.permutation(2000)[:60]
+    assert held(table.iloc[some] if hasattr(table, "iloc") else table[some], table)
+
+
+def test_cells_that_differ_make_other_rows() -> None:
+    for table in (np.eye(40), np.arange(1600.0).reshape(40, 40), 2.0 ** np.eye(40)):
+        found = row_hashes(table)
+        assert found is not None
+        assert len(set(found)) == 40
+    assert not held(NUMBERS[:, [1, 0, 2]], NUMBERS)

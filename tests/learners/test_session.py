@@ -1,12 +1,9 @@
 """A labelling session: one point at a time under one plan, for ever the same answers, across
 restarts and crowds."""
 
-import multiprocessing
-import os
 import pickle
 import shutil
 import stat
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +12,7 @@ import pytest
 from scipy import sparse
 
 import secretballot as sb
-from secretballot.core import releasing
 from secretballot.core.mechanisms import Mechanism, NoisyVotes
-from secretballot.core.noise import ExactNoise
 from secretballot.teachers.ensemble import TeacherEnsemble
 from sessions import session as begun_session
 from sessions import sparse as sparse_vector
@@ -134,53 +129,6 @@ def test_a_stream_that_has_stopped_says_so(
     assert session.left == 0
     with pytest.raises(sb.BudgetError):
         session.ask(POINTS[9])
-
-
-class _Tape:
-    """Noise from a fixed list, one for all sessions that are opened while it is in place."""
-
-    exact = True
-    description = "a tape"
-
-    def __init__(self) -> None:
-        self.drawn = 3
-
-    def _next(self, size: int) -> Any:
-        i = np.arange(self.drawn, self.drawn + size)
-        self.drawn += size
-        return (7 * i * i + 3 * i) % 11 - 5
-
-    def discrete_gaussian(self, sigma: float, size: int) -> Any:
-        return self._next(size)
-
-    def discrete_laplace(self, scale: float, size: int) -> Any:
-        return self._next(size)
-
-
-@pytest.mark.parametrize("secret", [False, True], ids=["gaussian", "sparse"])
-def test_a_session_reopened_before_every_question_answers_as_one_that_lives_on(
-    vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secret: bool
-) -> None:
-    plan: Mechanism = sparse_vector(2.0, 17, 3) if secret else COUNTS
-    said = []
-    for reopened in (False, True):
-        tape = _Tape()
-        monkeypatch.setattr(releasing, "noise_source", lambda tape=tape: tape)
-        ledger = sb.Ledger(tmp_path / f"{reopened}.sqlite", dataset="registry", budget=ACCOUNT)
-        session = begun(vault, plan, ledger, request=str(reopened), delta=0.1)
-        answers = []
-        for point in POINTS[:20]:
-            if reopened:
-                session = sb.LabelingSession.reopen(vault, request="True")
-            if not session.left:
-                break
-            answer = session.ask(point)
-            answers.append((answer.label, answer.noisy_count, answer.left))
-        said.append((answers, tape.drawn))
-    assert said[0] == said[1]
-    assert len(said[0][0]) > 3
-    if secret:
-        assert {None, "yes"} <= {label for label, *_ in said[0][0]}
 
 
 def test_what_cannot_be_reopened_says_why(vault: Path, ledger: sb.Ledger, tmp_path: Path) -> None:
@@ -319,77 +267,6 @@ def test_stored_questions_are_not_voted_on_again(
     session.ask_many(POINTS[:4])
     session.ask_many(POINTS[:4])
     assert asked == [3, 1]
-
-
-def _labels_of(session: sb.LabelingSession, start: int) -> list[tuple[int, Any]]:
-    got = []
-    for step in range(15):
-        row = (start + step) % 30
-        try:
-            got.append((row, session.ask(POINTS[row]).noisy_count))
-        except sb.BudgetError:
-            continue
-    return got
-
-
-def _process(vault: Path, start: int, gate: Any, out: Any) -> None:
-    gate.wait()
-    out.put(_labels_of(sb.LabelingSession.reopen(vault), start))
-
-
-def test_threads_share_a_session(vault: Path, ledger: sb.Ledger) -> None:
-    session = begun(vault, COUNTS, ledger)
-    with ThreadPoolExecutor(4) as pool:
-        found = [
-            pair
-            for pairs in pool.map(lambda start: _labels_of(session, start), (0, 5, 10, 15))
-            for pair in pairs
-        ]
-    assert len(dict(found)) == len(set(found)) == session.used == 8
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_processes_share_a_session(vault: Path, ledger: sb.Ledger) -> None:
-    session = begun(vault, COUNTS, ledger)
-    context = multiprocessing.get_context("fork")
-    gate, out = context.Event(), context.Queue()
-    children = [
-        context.Process(target=_process, args=(vault, start, gate, out)) for start in (0, 10, 20)
-    ]
-    for child in children:
-        child.start()
-    gate.set()
-    found = [pair for _ in children for pair in out.get(timeout=300)]
-    for child in children:
-        child.join()
-        assert child.exitcode == 0
-    assert len(dict(found)) == len(set(found)) == session.used == 8
-    assert sum(entry.parts for entry in ledger.history()) == 8
-
-
-class _Watch(ExactNoise):
-    """Exact noise that notes what a fresh reader of the ledger sees while it is drawn."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.seen = path, list[tuple[str, int]]()
-
-    def discrete_gaussian(self, sigma: float, size: int) -> Any:
-        entry = sb.Ledger.open_existing(self.path).history()[-1]
-        self.seen.append((entry.state, entry.parts))
-        return super().discrete_gaussian(sigma, size)
-
-
-def test_answers_are_paid_for_and_on_the_disk_before_they_return(
-    vault: Path, ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert ledger.path is not None
-    watch = _Watch(ledger.path)
-    monkeypatch.setattr(releasing, "noise_source", lambda: watch)
-    session = begun(vault, LABELS, ledger)
-    for number in range(3):
-        session.ask(POINTS[number])
-        assert sb.Ledger.open_existing(ledger.path).history()[0].parts == number + 1
-    assert watch.seen == [("reserved", 0), ("reserved", 1), ("reserved", 2)]
 
 
 def test_points_that_the_teachers_would_answer_by_rule_are_refused_unpaid(

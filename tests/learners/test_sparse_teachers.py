@@ -81,7 +81,7 @@ def test_sparse_rows_are_those_of_the_array_to_the_last_bit() -> None:
     )
     kinds: dict[str, Any] = {
         "a": "text",
-        "b": {"kind": "text", "encoding": "tfidf", "width": 3},
+        "b": {"kind": "text", "width": 3},
         "c": {"kind": "text", "encoding": "hashed", "width": 20},
         "n": {"kind": "numeric", "center": 0, "scale": 1},
         "d": "date",

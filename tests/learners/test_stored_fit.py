@@ -14,7 +14,7 @@ from secretballot.data.schema import Schema
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.training import shards as shards_module
-from secretballot.runs.stored_records import store_table
+from secretballot.runs.tables import store_table
 from secretballot.teachers.ensemble import TeacherEnsemble
 from sessions import in_rounds
 
@@ -100,7 +100,7 @@ def votes_of(unit: str | None, **data: Any) -> np.ndarray:
     terms = {"epsilon": 1, "delta": 1e-6, "votes_per_record": 3}
     model = sb.RecordVotesClassifier(**terms, ledger=account(unit))
     read = lambda _, cast: cast()._unseal()[0]  # noqa: E731
-    return np.asarray(made_by("record_votes.classifier.release_labels", read, model, **data))
+    return np.asarray(made_by("record_votes.release_labels", read, model, **data))
 
 
 @pytest.mark.parametrize("rows_together", [9, 10_000])

@@ -83,13 +83,13 @@ def test_a_release_that_is_stored_is_not_tried_again() -> None:
 def failed_shards(teacher: Any, monkeypatch: pytest.MonkeyPatch) -> int:
     """Return how many shards became fixed votes, where every second one lacks the first class."""
     found: list[TeacherEnsemble] = []
-    first = TeacherEnsemble.fit
+    first = TeacherEnsemble.of_shards
 
     def noted(*given: Any, **more: Any) -> TeacherEnsemble:
         found.append(first(*given, **more))
         return found[-1]
 
-    monkeypatch.setattr(TeacherEnsemble, "fit", noted)
+    monkeypatch.setattr(TeacherEnsemble, "of_shards", noted)
     y = np.arange(len(X)) // 2 % 3
     shards = np.arange(len(X)) % 20
     y[(shards % 2 == 0) & (y == 0)] = 1

@@ -11,6 +11,7 @@ import pytest
 
 import secretballot as sb
 from secretballot.learners.training import trained as room
+from secretballot.learners.training.inputs import single_point
 
 
 def table(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -40,7 +41,9 @@ def test_kept_teachers_vote_as_before_without_their_data_and_are_not_trained_aga
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = trained(tmp_path / "vault")
-    monkeypatch.setattr(room.TeacherEnsemble, "fit", lambda *_, **__: pytest.fail("was trained"))
+    monkeypatch.setattr(
+        room.TeacherEnsemble, "of_shards", lambda *_, **__: pytest.fail("was trained")
+    )
     for again in (trained(tmp_path / "vault"), sb.TrainedTeachers.load(tmp_path / "vault")):
         assert again.serial == first.serial != ""
         assert opened(again) == opened(first)
@@ -168,6 +171,7 @@ def test_frames_are_asked_with_the_columns_they_were_trained_on(tmp_path: Path) 
     first = sb.train_teachers(teacher, frame, label, **settings)
     again = sb.TrainedTeachers.load(tmp_path / "v")
     assert opened(again, frame[:30]) == opened(first, frame[:30])
+    assert opened(first, single_point({"x": 1.0, "c": "a"}))[0][1] == 5
     with pytest.raises(sb.DataError, match="misses column"):
         again.points(frame[["x"]])
     with pytest.raises(sb.DataError, match="in another order"):

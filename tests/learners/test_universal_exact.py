@@ -252,7 +252,7 @@ def sampled_answer(epsilon: float, rate: float, side: int) -> Law:
     return rate * sharpest(epsilon, side) + (1 - rate) / 2
 
 
-def printed(total: PrivacyBudget, share: float, n_first: int, why: str) -> BudgetSplit:
+def printed(total: PrivacyBudget, share: float, n_first: int) -> BudgetSplit:
     """As Algorithm 4 has it: all of epsilon to each part."""
     return BudgetSplit(
         epsilon=total.epsilon,
@@ -260,7 +260,6 @@ def printed(total: PrivacyBudget, share: float, n_first: int, why: str) -> Budge
         first_epsilon=total.epsilon,
         endless_epsilon=total.epsilon,
         first_questions=n_first,
-        why=why,
     )
 
 
@@ -270,15 +269,14 @@ ASKED = PrivacyBudget(1.0, 1e-6)
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_the_worst_of_two_guarantees_keeps_epsilon_and_as_printed_it_does_not(share):
     def delta(split: BudgetSplit) -> float:
-        assert split.first is not None
         sides = [
             jointly(sharpest(split.first.epsilon, side), sharpest(split.endless_epsilon, side))
             for side in (0, 1)
         ]
         return true_delta(*sides, ASKED.epsilon)
 
-    assert delta(BudgetSplit.of(ASKED, share, 100, "")) <= 1e-15
-    assert delta(printed(ASKED, share, 100, "")) == pytest.approx(0.338, abs=5e-4)
+    assert delta(BudgetSplit.of(ASKED, share, 100)) <= 1e-15
+    assert delta(printed(ASKED, share, 100)) == pytest.approx(0.338, abs=5e-4)
 
 
 class Point:
@@ -331,7 +329,6 @@ def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatc
             ledger=ledger,
         )
         labeler.fit([[7.0]], [label], classes=[0, 1]).ask_many(questions)
-        assert labeler.session_.split.first is not None
         laws.append(world.choice.law)
     assert len(laws[0]) == 1001
     loss = math.log(max(laws[0] / laws[1]))

@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import pytest
 
-import secretballot as sb
 from quick_plans import quick_forecasts
 from samples import synthetic_two_class
 from secretballot._validation import RELEASES
@@ -113,7 +112,6 @@ def test_a_plan_of_a_threshold_is_turned_into_options(made: Plan) -> None:
     assert plan.to_json()["recommended"]["setting"]["threshold"] == 80
     assert plan.settings()["mechanism"] == "confident:threshold=80,max_answers=20"
     assert "confident labels" in plan_text(plan)
-    assert sb.classifier_by_plan(plan).mechanism == "confident:threshold=80,max_answers=20"
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def given(tmp_path: Path) -> Path:
         plan.budget,
         "margin:round_size=5",
         n_queries=30,
-    ).released
+    )
     X = np.random.default_rng(1).normal(size=(800, 3))
     y = np.where(X[:, 0] > 0, "yes", "no")
     chosen = sb.SemiPrivateClassifier(epsilon=1.0).fit(X, y, X_public=points, classes=["no", "yes"])

@@ -20,11 +20,11 @@ import pytest
 
 from secretballot.exceptions import DataError, ResourceError
 from secretballot.publishing import process as room
-from secretballot.publishing import serving
 from secretballot.publishing.process import PublishingProcess, start_publishing
-from secretballot.publishing.release import publish
+from secretballot.publishing.release import check_parts, publish
 from secretballot.publishing.work import job_bytes
 from secretballot.released import ReleasedLabels
+from secretballot.report.extras import MissingExtraError
 from secretballot.report.release.folder import ReleaseJob
 
 Make = Callable[..., ReleasedLabels]
@@ -104,7 +104,7 @@ def test_a_job_sees_nothing_of_the_process_that_wants_it_and_one_that_ended_is_s
     assert second is not first
     os.killpg(second._process.pid, signal.SIGKILL)
     with pytest.raises(DataError, match="exit code -9"):
-        second.missing_parts()
+        second.perform(job_bytes(job("Plain")), str(tmp_path), lambda _: None)
 
 
 def test_steps_are_told(tmp_path: Path, job: Any) -> None:
@@ -145,17 +145,20 @@ def test_a_failing_disk_is_told_as_such(tmp_path: Path, make_released: Make) -> 
 
 
 def test_a_missing_package_is_found_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    # what the process says when it is ready
-    assert serving._missing_parts() == {
-        "report": "matplotlib is not installed;"
-        " install it with: pip install 'secretballot[report]'."
-    }
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(
+        MissingExtraError, match=r"secretballot\[report\].*exclude=report\. Nothing"
+    ):
+        check_parts([])
+    check_parts(["report"])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"secretballot\[parquet\]"):
+        check_parts(["report"], parquet=True)
 
 
 PROGRAM = """
 import pickle, sys
-from secretballot.publishing.release import publish
+from secretballot.publishing.release import check_parts, publish
 publish(sys.argv[1], pickle.load(open(sys.argv[2], "rb")))
 """
 

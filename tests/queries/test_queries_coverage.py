@@ -2,33 +2,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from secretballot.queries import ClusterSampling, KCenterSampling, PublicPool
+from secretballot.queries import ClusterSampling, PublicPool
 from secretballot.queries.coverage import spread_over
 
 
 def pool_of(X, n_queries=5):
     return PublicPool(X=X, classes=(0, 1), n_queries=n_queries, random_state=0)
-
-
-def farthest_first(X, n):
-    """The definition: nearest to the mean first, then always the point farthest from all before."""
-    Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    chosen = [int(np.argmin((Z**2).sum(axis=1)))]
-    for _ in range(n - 1):
-        gaps = np.min([((Z - Z[row]) ** 2).sum(axis=1) for row in chosen], axis=0)
-        gaps[chosen] = -1
-        chosen.append(int(np.argmax(gaps)))
-    return chosen
-
-
-@pytest.mark.parametrize("wrap", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize("seed", range(4))
-def test_k_center_is_farthest_first(seed, wrap):
-    X = np.random.default_rng(seed).normal(size=(80, 3)) * [1, 10, 100]
-    selector = KCenterSampling().start(pool_of(wrap(X), n_queries=25))
-    rows = [row for n in (1, 4, 20) for row in selector.propose(n).tolist()]
-    assert rows == farthest_first(X, 25)
-    assert sorted(rows + selector.propose(80).tolist()) == list(range(80))
 
 
 def groups(sizes, centres, seed=0):

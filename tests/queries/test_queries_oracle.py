@@ -11,8 +11,7 @@ from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import Thresholds
 from secretballot.queries import DisagreementSampling, PublicPool
 from secretballot.queries.base import LabelledRows
-from secretballot.queries.coverage import scaled_points
-from secretballot.queries.oracle import LogisticFits, OracleRegion
+from secretballot.queries.oracle import OracleRegion
 from secretballot.queries.uncertainty import PoolLearner
 
 LINEAR = LogisticRegression(C=1e4, max_iter=500)
@@ -29,20 +28,15 @@ def known(rows, labels, weights=None):
     )
 
 
-@pytest.mark.parametrize(("slack", "kind"), [(0.0, "batched"), (2.0, "batched"), (2.0, "learner")])
-def test_on_the_line_it_is_the_region_of_the_halfspaces(slack, kind):
+@pytest.mark.parametrize("slack", [0.0, 2.0])
+def test_on_the_line_it_is_the_region_of_the_halfspaces(slack):
     rng = np.random.default_rng(2)
     X = np.sort(rng.random((40, 1)), axis=0)
     rows = np.sort(rng.choice(40, 20, replace=False))
     labels = (X[rows, 0] >= 0.5).astype(np.int64)
     labels[[2, 17]] ^= 1
     whole = Thresholds("either").version_space()
-    fits = (
-        PoolLearner(LINEAR, pool_of(X))
-        if kind == "learner"
-        else LogisticFits(scaled_points(X), 1e4)
-    )
-    region = OracleRegion(fits)
+    region = OracleRegion(PoolLearner(LINEAR, pool_of(X)))
     region.update(known(rows, labels), slack)
     found = region.contains(np.arange(40))
     missed = region.describe()["mistakes"] - 2.0  # the best threshold makes two
@@ -60,26 +54,3 @@ def test_a_learner_that_cannot_be_constrained_is_refused():
     learner = make_pipeline(StandardScaler(), KNeighborsClassifier())
     with pytest.raises(ParameterError, match="takes no sample weights: a learner that cannot be"):
         DisagreementSampling(learner=learner).start(pool)
-
-
-def test_fits_together_are_the_fits_one_by_one():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(80, 3))
-    learner = PoolLearner(LogisticRegression(C=10.0, max_iter=5000, tol=1e-10), pool_of(X))
-    batched, single = LogisticFits(X, 10.0), learner
-    answers = known(np.arange(50), rng.integers(0, 2, 50), rng.random(50))
-    rows, labels, weights = (
-        np.arange(50, 80),
-        rng.integers(0, 2, 30),
-        10.0 ** rng.uniform(-1, 3, 30),
-    )
-    plain = single.fit_known(answers)
-    np.testing.assert_allclose(
-        batched.fit_known(answers), [*plain.intercept_, *plain.coef_[0]], atol=1e-3
-    )
-    for theta, model in zip(
-        batched.force(answers, rows, labels, weights),
-        single.force(answers, rows, labels, weights),
-        strict=True,
-    ):
-        np.testing.assert_allclose(theta, [*model.intercept_, *model.coef_[0]], atol=2e-3)

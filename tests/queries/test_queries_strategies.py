@@ -21,7 +21,6 @@ from secretballot.queries import (
     CommitteeSampling,
     DisagreementSampling,
     EntropySampling,
-    KCenterSampling,
     MarginSampling,
     PassiveSampling,
     PublicPool,
@@ -38,7 +37,7 @@ ALL = {name: strategy_by_name(name) for name in STRATEGIES} | {
     "disagreement of a learner": DisagreementSampling(
         learner=RandomForestClassifier(2, max_depth=2), noise_rate=0.0
     ),
-    "margin of a learner": MarginSampling(DecisionTreeClassifier(), KCenterSampling(), spread=1),
+    "margin of a learner": MarginSampling(DecisionTreeClassifier(), PassiveSampling(), spread=1),
     "unweighted": CommitteeSampling(KNeighborsClassifier(1), PassiveSampling(), members=3),
 }
 UNCERTAIN = (MarginSampling, EntropySampling, CommitteeSampling)

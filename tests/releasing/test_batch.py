@@ -287,7 +287,6 @@ def test_ctrl_c_during_the_draw_comes_after_the_answer_is_stored(
     assert len(sb.release(counts, mechanism, ledger, BUDGET, request="one").labels) == 26
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_process_that_is_asked_to_end_during_the_draw_stores_the_answer_first(
     name: str,

@@ -139,7 +139,7 @@ def test_a_broken_sampler_leaves_the_ledger_untouched(way, broken, ledger, monke
 def test_a_sampler_of_another_scale_leaves_the_ledger_untouched(ledger, monkeypatch) -> None:
     real = room._noise_measurement
     monkeypatch.setattr(room, "_noise_measurement", lambda law, scale: real(law, 0.7 * scale))
-    assert "draws wrong noise on this machine (of " in refused(PATHS["batch"], ledger)
+    assert "draws wrong noise on this machine (" in refused(PATHS["batch"], ledger)
     monkeypatch.undo()
     room.ready_sampler.cache_clear()
     PATHS["batch"](ledger)

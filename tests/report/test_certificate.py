@@ -1,7 +1,9 @@
 """What a certificate says, and that it can be written one way only."""
 
+import hashlib
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,13 +13,13 @@ from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
     UNSEEN_TEACHERS,
-    canonical_json,
     certificate_digest,
     describe_released,
     with_files,
 )
 
 Make = Callable[..., ReleasedLabels]
+ROOT = Path(__file__).parents[2]
 FILE = {"sha256": "0" * 64, "bytes": 1}
 
 
@@ -26,10 +28,22 @@ def test_the_digest_survives_a_way_through_a_file(released: ReleasedLabels) -> N
     assert certificate_digest(certificate) == certificate["digest"]
 
 
-def test_canonical_text_ignores_the_order_of_fields_and_nothing_else() -> None:
-    assert canonical_json({"b": 1, "a": [0.1, "é"]}) == canonical_json({"a": [0.1, "é"], "b": 1})
-    assert canonical_json({"b": 1, "a": [0.1, "é"]}) == '{"a":[0.1,"\\u00e9"],"b":1}'
-    assert canonical_json({"a": 1}) != canonical_json({"a": 1.0})
+def test_the_published_schema_describes_certificates(released: ReleasedLabels) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((ROOT / "docs" / "reference" / "certificate.schema.json").read_text())
+    certificate = json.loads(json.dumps(released.certificate))
+    jsonschema.validate(certificate, schema)
+    for changed in ({"epsilon": 0}, {"events": []}, {"more": 1}, {"unit": "table"}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(certificate | changed, schema)
+
+
+def test_the_digest_ignores_the_order_of_fields_and_nothing_else() -> None:
+    text = '{"a":[0.1,"\\u00e9"],"b":1}'
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    assert digest == certificate_digest({"b": 1, "a": [0.1, "é"], "digest": "x"})
+    assert digest == certificate_digest({"a": [0.1, "é"], "b": 1})
+    assert certificate_digest({"a": 1}) != certificate_digest({"a": 1.0})
 
 
 def test_counts_of_no_query_have_their_columns() -> None:

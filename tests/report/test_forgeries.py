@@ -26,10 +26,10 @@ from secretballot.accounting import (
     PrivacyBudget,
     Stream,
     calibrate_pure,
-    calibrate_vector_sum,
     epsilon_upper,
     event_in,
 )
+from secretballot.accounting.calibration import calibrate_vector_sum
 from secretballot.accounting.recipes import Terms
 from secretballot.accounting.stream_recipes import stream_mechanism
 from secretballot.core.mechanisms import (

@@ -123,7 +123,7 @@ KINDS = {
     "stay": "duration",
     "ward": "categorical",
     "note": {"kind": "text", "words": ["pain", "fever", "café", "strasse", "none"]},
-    "letter": {"kind": "text", "encoding": "tfidf", "words": ["pain", "fever", "some"]},
+    "letter": {"kind": "text", "words": ["pain", "fever", "some"]},
 }
 NOTES = ("some pain", "no PAIN, but Fever!", "CAFÉ", "cafe\u0301", "Straße", "none", "", "na")
 NOTES = (*NOTES, "pains fever-ish", "ill_pain", "a\nfever")

@@ -18,6 +18,7 @@ from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.release import folder as folder_room
 from secretballot.report.release.folder import ReleaseJob, write_files
 from secretballot.report.student.load import load_student
+from secretballot_verify import check_files
 
 Make = Callable[..., ReleasedLabels]
 
@@ -85,3 +86,20 @@ def test_a_reason_tells_no_address(
     monkeypatch.setattr(folder_room, "student_bytes", refuse)
     written = write_files(tmp_path, ReleaseJob(make_binary()), student=student)
     assert written.left_out["student.onnx"] == "<object object at 0x...> cannot be written."
+
+
+def test_released_labels_are_written_as_parquet_too(tmp_path: Path, make_withheld: Make) -> None:
+    pytest.importorskip("pyarrow")
+    released = make_withheld(classes=("01", "1"))
+    write_files(tmp_path, ReleaseJob(released, parquet=True))
+    table = pd.read_parquet(tmp_path / "labels.parquet")
+    assert {*table["label"].dropna()} <= {"01", "1"}  # texts stay texts
+    pd.testing.assert_frame_equal(
+        table,
+        pd.read_csv(tmp_path / "labels.csv", dtype={"label": object}),
+        check_dtype=False,
+    )
+    assert table["label"].isna().equals(table["abstained"])
+    assert verify_certificate(tmp_path).ok
+    certificate = json.loads((tmp_path / "certificate.json").read_text())
+    assert "answers.parquet" not in check_files(certificate, str(tmp_path))

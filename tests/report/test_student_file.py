@@ -19,7 +19,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 import secretballot as sb
-from secretballot.bases import EmbeddedBasis
 from secretballot.exceptions import DataError
 from secretballot.report.student.export import converted_student, student_bytes
 from secretballot.report.student.load import OnnxStudent, load_student
@@ -148,15 +147,6 @@ def test_what_does_not_convert_is_refused(student: Any) -> None:
     X = np.column_stack([np.arange(150) % 3, POINTS[:, 1:]])
     with pytest.raises(DataError, match=r"does not convert to ONNX \(.*\)\.$"):
         converted_student(student.fit(X, X[:, 1] > 0))
-
-
-def test_a_basis_with_an_embedding_is_refused() -> None:
-    from sklearn.decomposition import PCA
-
-    basis = EmbeddedBasis(PCA(2)).fit(POINTS)
-    weights = np.zeros((basis.n_directions_ + 1, 1), dtype=np.int64)
-    with pytest.raises(DataError, match="the basis EmbeddedBasis has no ONNX form"):
-        converted_student(MomentsStudent(basis, weights, ["no", "yes"]))
 
 
 def test_a_student_that_was_read_is_written_as_it_was(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from secretballot.runs.questions import (
     cautions_of_noise,
     cautions_of_price,
     cautions_of_records,
+    cautions_of_teachers,
     settle_questions,
     warnings_dropped,
 )
@@ -32,7 +33,7 @@ USUAL = PrivacyBudget(1.0, 1e-6)
         (10.0, 1e-3, None, []),
         (10.01, 1e-6, None, ["epsilon"]),
         (50.0, 0.5, None, ["epsilon", "delta"]),
-        (1.0, 0.0011, None, ["delta"]),
+        (1.0, 0.0011, 300, ["delta"]),
         (1.0, 1e-4, 10_000, ["delta"]),
         (1.0, 1e-4, 9_999, []),
         (1.0, 1e-6, 20, ["records"]),
@@ -46,28 +47,31 @@ USUAL = PrivacyBudget(1.0, 1e-6)
 def test_a_price_is_asked_about_by_public_numbers(
     epsilon: float, delta: float, records: int | None, names: list[str]
 ) -> None:
-    found = list(cautions_of_price(PrivacyBudget(epsilon, delta), records))
+    price = PrivacyBudget(epsilon, delta)
+    found = list(cautions_of_price(price))
+    if records is not None:
+        found += cautions_of_records(price, records, 10)
     assert [caution.name for caution in found] == names
     assert not any(caution.private for caution in found)
     assert set(names) <= set(get_args(Question))
 
 
 @pytest.mark.parametrize(
-    ("stated", "n_units", "teachers", "names"),
+    ("delta", "n_units", "teachers", "names"),
     [
-        (None, 20, None, ["records"]),
-        (None, 20, 50, ["teachers", "records"]),
-        (None, 5_000, 250, []),
-        (None, 200, 250, ["teachers"]),
-        (None, 250, 250, []),
-        # what was stated publicly was asked about before
-        (20, 20, None, []),
+        (1e-6, 20, None, ["records"]),
+        (1e-6, 20, 50, ["records", "teachers"]),
+        (1e-6, 5_000, 250, []),
+        (1e-6, 200, 250, ["teachers"]),
+        (1e-6, 250, 250, []),
+        (1e-3, 1_000, None, ["delta"]),
     ],
 )
 def test_how_many_records_there_are_is_asked_of_the_curator_alone(
-    stated: int | None, n_units: int, teachers: int | None, names: list[str]
+    delta: float, n_units: int, teachers: int | None, names: list[str]
 ) -> None:
-    found = list(cautions_of_records(USUAL, stated, n_units, teachers))
+    found = list(cautions_of_records(PrivacyBudget(1.0, delta), None, n_units))
+    found += cautions_of_teachers(teachers, n_units)
     assert [caution.name for caution in found] == names
     assert all(caution.private for caution in found)
     assert not any(str(n_units) in caution.text for caution in found if n_units != teachers)
@@ -78,10 +82,10 @@ def test_a_sparse_vector_that_would_hardly_answer_is_asked_about() -> None:
     width = mechanism.threshold
     few, many = 2 * width, 4 * width
     assert answer_chance(mechanism, math.ceil(few / 2) - 1) < 0.5
-    assert [
-        caution.name for caution in cautions_of_noise(priced(mechanism, 1000, few, budget=USUAL))
-    ] == ["noise"]
-    assert not [*cautions_of_noise(priced(mechanism, 1000, many, budget=USUAL))]
+    for n_teachers, usual, count in ((few, 0, 1), (many, 0, 0), (many, 1001, 1)):
+        terms = priced(mechanism, 1000, n_teachers, budget=USUAL)
+        asked = [caution.name for caution in cautions_of_noise(terms, usual)]
+        assert asked == ["noise"] * count
 
 
 LARGE, FEW = Caution("epsilon", "epsilon is large."), Caution("records", "few.", private=True)

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from made_plans import COUNTS, plan_for
@@ -14,7 +13,7 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.pate.mechanisms import OF_CLASSES, noise_of
 from secretballot.planning.plan.model import Plan, Setting
 from secretballot.runs import plan as plan_run
-from secretballot.runs.plan import classifier_by_plan, plan_toml, run_plan, write_plan
+from secretballot.runs.plan import plan_toml, run_plan, write_plan
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec, Sources
 from secretballot.runs.tables import RunInputs
@@ -45,7 +44,7 @@ def test_a_plan_is_the_settings_of_its_run(tmp_path: Path, setting: Setting) -> 
     assert spec.identity().items() >= made.settings().items()
     assert (spec.method.name, spec.method.random_state) == ("pate", 0)
     assert spec.forecast is not None
-    assert spec.forecast.student_accuracy == (0.5, 0.4, 0.6)
+    assert spec.forecast["student_accuracy"] == (0.5, 0.4, 0.6)
     name, own = named("mechanism", made.settings()["mechanism"], OF_CLASSES)
     assert noise_of(name) == setting.mechanism or name == setting.mechanism
     assert own.get("max_abstentions") == setting.max_abstentions
@@ -55,7 +54,7 @@ def test_a_plan_is_written_with_its_text_and_pictures(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "plan"
     files = write_plan(plan_for(), folder)
     names = {path.name for path in files}
-    assert names == {"plan.toml", "plan.json", "plan.txt", "frontier.svg", "frontier.png"}
+    assert names == {"plan.toml", "plan.json", "frontier.svg", "frontier.png"}
     assert {path.name for path in folder.iterdir()} == names
 
 
@@ -72,8 +71,8 @@ def test_a_plan_is_not_overwritten(tmp_path: Path) -> None:
     [
         ("thesis.tex", ".", "exists; give a new folder"),
         ("x", "x", "exists; give a new folder"),
-        ("vault/run.lock", "vault/plans/first", "lies in the vault .* stays secret"),
-        ("release/certificate.json", "release/plan", "lies in a release"),
+        ("vault/run.lock", "vault/plans/first", "lies in the vault"),
+        ("release/certificate.json", "release/plan", "or in a release"),
     ],
 )
 def test_a_folder_of_others_is_refused_before_anything_is_weighed(
@@ -89,33 +88,6 @@ def test_a_folder_of_others_is_refused_before_anything_is_weighed(
     with pytest.raises(DataError, match=message):
         write_plan(plan_for(), folder)
     assert sorted(tmp_path.rglob("*")) == before
-
-
-# --- what a plan supplies ---
-
-
-@pytest.mark.parametrize(
-    "setting", SETTINGS, ids=lambda setting: setting.mechanism + setting.strategy
-)
-def test_a_learner_by_a_plan_learns_as_planned(setting: Setting) -> None:
-    rng = np.random.default_rng(0)
-    X, X_public = rng.normal(size=(600, 3)), rng.normal(size=(50, 3))
-    plan = plan_for(
-        setting, epsilon=20.0, student="logistic" if setting.release == "labels" else "auto"
-    )
-    model = classifier_by_plan(plan).set_params(random_state=1)
-    assert model.in_rounds == (setting.strategy == "margin")
-    model.fit(X, (X[:, 0] > 0).astype(int), X_public=X_public, classes=[0, 1])
-    certificate = model.certificate_
-    assert (certificate["epsilon"], certificate["delta"]) == (20.0, 1e-5)
-    assert model.released_.n_teachers == setting.n_teachers
-    assert len(model.released_.queries) <= setting.n_queries
-    assert (model.released_.noisy_counts is not None) == (setting.release == "counts")
-
-
-def test_only_a_plan_makes_a_learner() -> None:
-    with pytest.raises(ParameterError, match="plan is a dict of length 0"):
-        classifier_by_plan({})  # type: ignore[arg-type]
 
 
 # --- planning ---

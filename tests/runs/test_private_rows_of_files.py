@@ -9,9 +9,9 @@ import pytest
 
 from secretballot.exceptions import DataError
 from secretballot.runs import tables as run_tables
-from secretballot.runs.check import TableCheck
 from secretballot.runs.run import quote, run
 from secretballot.runs.spec import RunSpec
+from secretballot.runs.tables import check_tables
 
 N = 900
 
@@ -80,7 +80,7 @@ def test_private_rows_are_refused_before_anything_is_paid(
 
 @pytest.mark.parametrize("part", [None, "public", "evaluate"])
 def test_a_check_names_the_file_that_holds_private_rows(tmp_path: Path, part: str | None) -> None:
-    found = [str(error) for error in TableCheck(spec_of(tmp_path, part)).stopping]
+    found = check_tables(spec_of(tmp_path, part))["stopping"]
     names = {"public": "public file", "evaluate": "test file"}
     assert ["rows of the private file" in one and names[part or ""] in one for one in found] == (
         [True] if part else []
@@ -92,7 +92,7 @@ def test_private_rows_on_disk_are_found_block_by_block(
     tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_tables, "MOST_IN_MEMORY", 0)
-    monkeypatch.setattr("secretballot.runs.stored_records.BLOCK_ROWS", 100)
+    monkeypatch.setattr("secretballot.runs.tables.BLOCK_ROWS", 100)
     spec = spec_of(tmp_path, part)
     for perform in (quote, run, quote, run):  # kept in the vault or not, all rows are compared
         with pytest.raises(DataError, match="holds rows of the private file"):

@@ -117,6 +117,19 @@ def test_ids_that_repeat_and_copies_of_rows_are_shown_to_the_curator(tmp_path: P
     assert read(tmp_path, private, public, drop=("patient_id",))[0].repeating_ids == ()
 
 
+def test_kinds_of_columns_are_declared_where_the_file_leaves_them_open(tmp_path: Path) -> None:
+    private = "id,seen,income\n1,01/02/2020,low\n2,03/02/2020,high\n2,13/02/2020,low\n"
+    public = "id,seen\n1,01/02/2020\n2,02/03/2020\n3,04/05/2020\n"
+    given = {"columns": "seen:day-first,id:numeric"}
+    inputs, watch = read(tmp_path, private=private, public=public, **given)
+    kinds = {name: one["kind"] for name, one in inputs.schema.to_json()["columns"].items()}
+    assert kinds == {"id": "numeric", "seen": "date"}
+    assert inputs.repeating_ids == ()
+    assert not any("seen" in note.text for note in watch.notes)
+    with pytest.raises(DataError, match="has no column 'saw', of which a kind is declared"):
+        read(tmp_path, private=private, public=public, columns={"saw": "text"})
+
+
 def test_the_public_file_must_fit_a_given_schema(tmp_path: Path) -> None:
     schema = tmp_path / "schema.json"
     schema.write_text(json.dumps({"columns": {"age": "numeric"}}))

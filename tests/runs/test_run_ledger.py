@@ -15,8 +15,7 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.report.certificate.build import certificate_digest
-from secretballot.runs.account import Account, place_of_account, settle_request
-from secretballot.runs.folder import RunFolder
+from secretballot.runs.folder import Account, RunFolder, place_of_account, settle_request
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec
 
@@ -32,19 +31,17 @@ def paid(private: Path, ledger: Path | str | None = None, **more: Any) -> RunSpe
 
 def opened(place: Path, total: PrivacyBudget | None = BUDGET, **more: Any) -> Ledger:
     """Open the ledger at a place, for a run about it."""
-    return Account(paid(place, **more), place).opened(total)
+    return Account(paid(place, place, total=None, **more)).opened(total)
 
 
 def begun(run: RunSpec, folder: RunFolder) -> Ledger:
     """Begin the run of a folder that was entered, as far as its account."""
-    ledger = Account.of_run(run, folder).opened(run.total)
+    ledger = Account(run, folder).opened(run.total)
     settle_request(folder, ledger, Watch())
     return ledger
 
 
 def test_an_account_is_opened_with_a_total_that_nobody_changes(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="total is missing, and a new account needs"):
-        opened(tmp_path / "l", None)
     for total in (BUDGET, BUDGET, None):
         assert opened(tmp_path / "l", total).budget == BUDGET
     with pytest.raises(ParameterError, match=r"total is 2,1e-06, and the account .*with 1,1e-06"):
@@ -114,19 +111,19 @@ def test_a_run_that_began_with_an_account_in_its_vault_goes_on_with_it(tmp_path:
 
 def test_a_run_opens_an_account_with_the_total_that_was_given(tmp_path: Path) -> None:
     run, folder = paid(tmp_path / "p", total=(4, 1e-5)), RunFolder(tmp_path / "out", {})
-    assert Account.of_run(run, folder).ledger is None
+    assert Account(run, folder).ledger is None
     with folder:
         ledger = begun(run, folder)
     assert ledger.budget == run.total == PrivacyBudget(4.0, 1e-5)
     assert ledger.path == tmp_path / "p.ledger"
-    said = Account.of_run(run, folder).to_json()
+    said = Account(run, folder).to_json()
     assert (said["total"], said["releases"], said["own"]) == (ledger.budget.to_json(), 0, False)
     assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
 
 
 def test_a_new_account_is_asked_about_and_an_old_one_is_not(tmp_path: Path) -> None:
     def asked(run: RunSpec) -> list[str]:
-        account = Account.of_run(run, RunFolder(tmp_path / "out", {}))
+        account = Account(run, RunFolder(tmp_path / "out", {}))
         return [one.text for one in account.questions(run.total)]
 
     (tmp_path / "old.ledger").touch()
@@ -135,7 +132,7 @@ def test_a_new_account_is_asked_about_and_an_old_one_is_not(tmp_path: Path) -> N
     assert "(beside it: old.ledger)" in text
     assert asked(paid(tmp_path / "p")) == asked(paid(tmp_path / "p", "own", total=None)) == []
     with pytest.raises(BudgetError, match="is less than the price"):
-        asked(paid(tmp_path / "p", total=(0.5, 1e-6)))
+        paid(tmp_path / "p", total=(0.5, 1e-6))
     opened(tmp_path / "p.ledger")
     assert asked(paid(tmp_path / "p", total=None)) == []
 
@@ -144,7 +141,7 @@ def test_a_full_account_says_so_before_anything_is_done(tmp_path: Path) -> None:
     ledger = opened(tmp_path / "p.ledger")
     number = ledger.reserve(EVENTS, PrivacyBudget(0.5, 5e-7), request="r", purpose="")
     answer(ledger, number, b"answer")
-    account = Account.of_run(paid(tmp_path / "p"), RunFolder(tmp_path / "out", {}))
+    account = Account(paid(tmp_path / "p"), RunFolder(tmp_path / "out", {}))
     assert account.to_json()["left"]["epsilon"] == pytest.approx(0.5)
     account.refuse_beyond("r")  # which was paid for
     with pytest.raises(BudgetError, match=r"epsilon 0\.5 and delta .* are left"):

@@ -9,7 +9,24 @@ import pytest
 from served_places import InProcess, Place, made_place
 
 from secretballot.service import remote
+from secretballot.service.access import Access
 from secretballot.service.app import application
+
+
+@pytest.fixture(autouse=True)
+def _closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close what applications have open that no server stops."""
+    opened: list[Access] = []
+    own = Access.__init__
+
+    def noted(self: Access, state: Path) -> None:
+        opened.append(self)
+        own(self, state)
+
+    monkeypatch.setattr(Access, "__init__", noted)
+    yield
+    for one in opened:
+        one.close()
 
 
 @pytest.fixture
@@ -30,13 +47,12 @@ def line_to(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     def serve(place: Place) -> InProcess:
         transport = InProcess(application(place.settings))
         transports.append(transport)
-        own = remote._Line.__init__
 
-        def patched(self: Any, *given: Any) -> None:
-            own(self, *given)
-            self._client = httpx.Client(headers=self._client.headers, transport=transport)
+        def client(url: str, key: str, timeout: float) -> httpx.Client:
+            headers = {"Authorization": f"Bearer {key}"}
+            return httpx.Client(base_url=url, headers=headers, transport=transport)
 
-        monkeypatch.setattr(remote._Line, "__init__", patched)
+        monkeypatch.setattr(remote, "_client_of", client)
         return transport
 
     yield serve

@@ -16,6 +16,7 @@ from test_answering import QUESTIONS, points, problem
 from secretballot.service.app import application
 from secretballot.service.collector import Collector
 from secretballot.service.problems import ProblemError
+from secretballot.service.settings import Limits
 
 
 class Recorder:
@@ -37,9 +38,9 @@ class Recorder:
             await asyncio.sleep(0.001)
 
 
-def collector(answer: Any, **given: Any) -> Collector[int, int]:
-    terms = {"most_points": 4, "most_waiting": 100, "patience_s": 300.0}
-    return Collector(answer, **{**terms, **given})
+def collector(answer: Any, **given: Any) -> Collector:
+    limits = Limits(group_points=4, waiting=100, answer_seconds=300.0)
+    return Collector(answer, limits.changed(**given))
 
 
 def test_what_comes_while_a_group_is_answered_is_the_next_group_in_its_order() -> None:
@@ -67,7 +68,7 @@ def test_more_than_may_wait_is_refused_at_once_and_who_left_takes_no_place() -> 
     recorder = Recorder()
 
     async def ask() -> list[int]:
-        gathered = collector(recorder, most_waiting=3)
+        gathered = collector(recorder, waiting=3)
         recorder.go.clear()
         first = asyncio.create_task(gathered.ask(0, 1))
         await recorder.begun()
@@ -93,7 +94,7 @@ def test_nothing_queues_behind_a_group_that_hangs() -> None:
     recorder = Recorder()
 
     async def ask() -> list[str]:
-        gathered = collector(recorder, patience_s=0.2)
+        gathered = collector(recorder, answer_seconds=0.2)
         recorder.go.clear()
         late = [asyncio.create_task(gathered.ask(number, 1)) for number in (0, 2)]
         await recorder.begun()

@@ -23,22 +23,24 @@ FRAME = {"kind": "frame", "columns": [["site", "str", None]]}
 LONG, MANY = "x" * 100_000, 5000  # half a gigabyte, once every cell is written out
 
 
-def stream(column: Any, **options: Any) -> bytes:
+def stream(column: Any, compression: str | None = None, **more: Any) -> bytes:
     import pyarrow as pa
 
-    table, sink = pa.table({"site": column}), pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+    table, sink = pa.table({"site": column, **more}), pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     content: bytes = sink.getvalue().to_pybytes()
     return content
 
 
-def parquet(column: Any, **options: Any) -> bytes:
+def parquet(column: Any, other: Any = None, **options: Any) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     sink = io.BytesIO()
-    pq.write_table(pa.table({"site": column}), sink, **options)
+    table = {"site": column} if other is None else {"site": column, "other": other}
+    pq.write_table(pa.table(table), sink, **options)
     return sink.getvalue()
 
 
@@ -76,6 +78,9 @@ def views_of(value: str, n: int) -> Any:
             "unreadable",
         ),
         (lambda: parquet([[0.0] * 1_000_000]), PARQUET, "wrong-points"),
+        (lambda: stream([[0.0] * 9]), ARROW, "unreadable"),
+        (lambda: stream(["x"], other=["x"]), ARROW, "wrong-points"),
+        (lambda: parquet(["x"], other=["x"]), PARQUET, "wrong-points"),
     ],
     ids=[
         "one long text in every cell",
@@ -86,6 +91,9 @@ def views_of(value: str, n: int) -> Any:
         "compressed file",
         "cells that share their beginnings",
         "a cell without end",
+        "lists in cells",
+        "columns that the session does not have",
+        "columns of a file that the session does not have",
     ],
 )
 def test_few_bytes_never_stand_for_very_many(
@@ -97,6 +105,17 @@ def test_few_bytes_never_stand_for_very_many(
     with pytest.raises(ProblemError) as refused:
         points_in(body, media_type, FRAME, MANY)
     assert refused.value.kind == kind
+
+
+def test_columns_may_share_their_text_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    pa = pytest.importorskip("pyarrow")
+    text = pa.array([LONG] * 100)  # ten million bytes
+    shared = pa.table({f"c{number}": text for number in range(11)})
+    monkeypatch.setattr("secretballot.service.points._arrow_table", lambda *_: shared)
+    columns = [[name, "str", None] for name in shared.column_names]
+    with pytest.raises(ProblemError) as refused:
+        points_in(b"", ARROW, {"kind": "frame", "columns": columns}, MANY)
+    assert refused.value.kind == "too-large"
 
 
 def test_ordinary_dictionaries_views_and_files_are_read() -> None:

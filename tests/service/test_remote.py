@@ -67,7 +67,7 @@ def test_errors_are_those_of_a_session(place: Place, line_to: Any) -> None:
     assert refused.value.status == 401
     with pytest.raises(ParameterError, match="nothing"):
         sb.connect(URL, place.token(), dataset="nothing")
-    with pytest.raises(ParameterError, match="sparse"):
+    with pytest.raises(ServiceError, match="no such session"):
         sb.connect(URL, place.token(), session="nothing")
     for url in ("service", "ftp://service", ""):
         with pytest.raises(ParameterError):
@@ -79,14 +79,14 @@ def test_an_active_student_learns_from_a_service(place: Place, line_to: Any) -> 
     session = sb.connect(URL, place.token())
     X_public = np.random.default_rng(1).normal(size=(60, 2))
     run = sb.ask_actively(session, X_public, "margin:round_size=4")
-    assert run.rounds == [4, 4, 4]
-    assert sb.verify_certificate(run.released.certificate).ok
-    student = sb.fit_student(LogisticRegression(), X_public, run.released)
+    assert len(run.queries) == 12
+    assert sb.verify_certificate(run.certificate).ok
+    student = sb.fit_student(LogisticRegression(), X_public, run)
     assert student.predict([[3.0, 0.0]]).tolist() == ["yes"]
     # again, by the session there: the same questions, free, and the same answers
     there = sb.LabelingSession.reopen(place.folder / "vault")
     again = sb.ask_actively(there, X_public, "margin:round_size=4", n_queries=QUERIES)
-    assert without_moment(again.released) == without_moment(run.released)
+    assert without_moment(again) == without_moment(run)
 
 
 def without_moment(released: sb.ReleasedLabels) -> dict[str, Any]:
@@ -104,13 +104,13 @@ def test_of_a_session_that_others_ask_the_answers_come_without_its_certificate(
     there.ask([50.0, 50.0])
     X_public = np.random.default_rng(1).normal(size=(60, 2))
     run = sb.ask_actively(there, X_public, "margin:round_size=4", n_queries=8)
-    assert (run.rounds, run.released.certificate) == ([4, 4], {})
+    assert (len(run.queries), run.certificate) == (8, {})
     with pytest.raises(ParameterError, match="n_queries is 61"):
         sb.ask_actively(there, X_public, n_queries=61)
     assert there.used == 9
     # what is left is less than what is wanted: the run ends where the budget does
     rest = sb.ask_actively(there, X_public + 1.0, "margin:round_size=2", n_queries=10)
-    assert (rest.rounds, there.left) == ([2, 1], 0)
+    assert (len(rest.queries), there.left) == (3, 0)
     with pytest.raises(BudgetError):
         sb.ask_actively(there, X_public + 2.0, n_queries=2)
 
@@ -137,14 +137,13 @@ def test_what_was_put_off_is_sent_again_and_what_was_refused_is_not(
         asked.append(said[len(asked)])
         return httpx.Response(asked[-1], json={"detail": "no"}, headers={"Retry-After": "0"})
 
-    line = remote._Line(URL, "key", 5.0, 4)
-    line._client = httpx.Client(transport=httpx.MockTransport(handle))
+    client = httpx.Client(base_url=URL, transport=httpx.MockTransport(handle))
     slept: list[float] = []
     monkeypatch.setattr(remote.time, "sleep", slept.append)
-    assert line.fetch("GET", "/v1/datasets") == {"detail": "no"}
+    assert remote._fetched(client, "/v1/datasets") == {"detail": "no"}
     assert (asked, slept) == ([503, 429, 200], [0.1, 0.2])
     with pytest.raises(ServiceError):
-        line.fetch("GET", "/v1/datasets")
+        remote._fetched(client, "/v1/datasets")
     assert (asked[3:], len(slept)) == ([401], 2)
 
 

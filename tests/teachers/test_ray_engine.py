@@ -7,7 +7,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from engine_suite import MARKER, EngineSuite, fitted
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import DataError
 from secretballot.teachers import executors
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # it reports home otherwise
@@ -62,7 +62,3 @@ class TestRay(EngineSuite):
         monkeypatch.setattr(executors, "versions_here", lambda: (("numpy", "0.1"),))
         with pytest.raises(DataError, match=r"A worker has numpy .* where this program has 0\.1"):
             fitted(DecisionTreeClassifier(), engine=engine)
-
-    def test_another_ray_beside_the_one_that_runs_is_refused(self, engine):
-        with pytest.raises(ParameterError, match="is connected to a Ray already"):
-            fitted(DecisionTreeClassifier(), engine="ray://127.0.0.1:10001")

@@ -42,8 +42,8 @@ def named(name: str) -> Any:
 
 
 def teacher(make: str = "dense", **settings: Any) -> sb.TorchClassifier:
-    given: dict[str, Any] = {"steps": 6, "batch_size": 8, "learning_rate": 0.05}
-    return sb.TorchClassifier(named(make), **(given | {"shards_at_once": N_TEACHERS} | settings))
+    given: dict[str, Any] = {"n_steps": 6, "batch_size": 8, "optimizer": "adam:lr=0.05"}
+    return sb.TorchClassifier(named(make), **(given | settings))
 
 
 def records(seed: int = 0) -> tuple[Any, Any, Any]:
@@ -110,19 +110,20 @@ def changed_shards() -> dict[str, tuple[Any, Any, Any]]:
     return worlds
 
 
-QUICK = [("dense", "adam"), ("convolutional", "sgd"), ("normalised", "adam")]
+ADAM, SGD = "adam:lr=0.05", "sgd:lr=0.05,momentum=0.9"
+QUICK = [("dense", ADAM), ("convolutional", SGD), ("normalised", ADAM)]
 
 
 @pytest.mark.parametrize(
     ("make", "optimizer"),
     [
         pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow)
-        for one in itertools.product(MODULES, ["adam", "sgd"])
+        for one in itertools.product(MODULES, [ADAM, SGD])
     ],
 )
 def test_nothing_of_one_shard_moves_a_bit_of_another_teacher(make: str, optimizer: str) -> None:
     learner = teacher(make, optimizer=optimizer)
-    assert learner.slots(SIDE**2) == N_TEACHERS
+    assert learner.slots(SIDE**2, N_TEACHERS) == N_TEACHERS
     assert keeps_apart(learner._checked_recipe(), SIDE**2, N_TEACHERS, 8, True)
     whole, points = fitted(*records(), learner), records(9)[0]
     before, votes = bits(whole), whole.vote_counts(points)._unseal()[0]
@@ -140,7 +141,7 @@ def test_a_shard_that_cannot_be_learned_is_a_fixed_vote() -> None:
     worlds = changed_shards()
     for name in ("empty", "not a number", "infinite", "too huge for floats", "one class"):
         assert bits(fitted(*worlds[name]))[2] is None, name
-    steep = teacher("linear", optimizer="sgd", learning_rate=1e3)
+    steep = teacher("linear", optimizer="sgd:lr=1e3,momentum=0.9")
     votes = [one is None for one in bits(fitted(*worlds["diverging"], steep))]
     assert votes == [False, False, True, False, False, False, False]
     points = records(9)[0][:5]
@@ -151,7 +152,7 @@ def test_a_shard_that_cannot_be_learned_is_a_fixed_vote() -> None:
 def test_votes_are_what_each_teacher_predicts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     points = records(9)[0]
     for make in MODULES:
-        ensemble = fitted(*records(), teacher(make, steps=12))
+        ensemble = fitted(*records(), teacher(make, n_steps=12))
         alone = np.zeros((len(points), CLASSES), dtype=int)
         for model in ensemble._teachers:
             alone[np.arange(len(points)), model.predict(points)] += 1
@@ -180,9 +181,12 @@ def test_a_vote_depends_on_no_other_model() -> None:
         assert scores[slot].tobytes() == other[slot].tobytes()
 
 
-def test_the_first_teachers_train_alike_whoever_is_waiting(tmp_path: Path) -> None:
+def test_the_first_teachers_train_alike_whoever_is_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(classifier._MOST_SLOTS, "cpu", 3)
     X, y, shards = records()
-    learner = teacher(shards_at_once=3)
+    learner = teacher(device="cpu")
     whole = bits(fitted(X, y, shards, learner))
     given: dict[str, Any] = {"kept": (tmp_path, "these")}
 
@@ -198,8 +202,9 @@ def test_the_first_teachers_train_alike_whoever_is_waiting(tmp_path: Path) -> No
     assert bits(resumed) == whole
 
 
-def test_workers_train_the_same_teachers() -> None:
-    learner = teacher("linear", shards_at_once=3)
+def test_workers_train_the_same_teachers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(classifier._MOST_SLOTS, "cpu", 3)
+    learner = teacher("linear", device="cpu")
     here = bits(fitted(*records(), learner))
     # a thread, which loads no torch of its own
     with ThreadPoolExecutor(1) as pool:
@@ -221,7 +226,8 @@ def test_one_slot_learns_what_torch_itself_does() -> None:
             *[part for part in named("convolutional")() if type(part) is not nn.Dropout]
         )
         optimiser = make(module.parameters())
-        recipe = Recipe(lambda m=module: m, 10, name, 0.01, 0.8, 0.1, "cpu")
+        settings = {"lr": 0.01, "weight_decay": 0.1} | ({"momentum": 0.8} if name == "sgd" else {})
+        recipe = Recipe(lambda m=module: m, 5, 10, name, tuple(settings.items()), "cpu")
         stack = Stack.fresh(recipe, [5, 6])
         stack.trained = {key: one.clone() for key, one in stack.trained.items()}
         first = {key: one.detach().clone() for key, one in module.named_parameters()}
@@ -240,7 +246,7 @@ def test_one_slot_learns_what_torch_itself_does() -> None:
 @pytest.mark.parametrize("make", ["Noisy", "Mixing", "Looped"])
 def test_modules_that_cannot_share_a_stack_are_trained_alone(make: Any) -> None:
     learner = teacher(make)
-    assert learner.slots(SIDE**2) == 1
+    assert learner.slots(SIDE**2, N_TEACHERS) == 1
     if make == "Mixing":
         assert slot_bytes(learner._checked_recipe(), SIDE**2) is not None
         assert not keeps_apart(learner._checked_recipe(), SIDE**2, N_TEACHERS, 8, True)
@@ -296,14 +302,15 @@ def test_a_device_that_a_shard_breaks_ends_the_run() -> None:
 
 
 def test_stacks_are_bounded_by_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = teacher(shards_at_once=None, device="cpu")
-    assert learner.slots(SIDE**2) == 50
+    learner = teacher(device="cpu")
+    assert learner.slots(SIDE**2, 100) == 50
+    assert learner.slots(SIDE**2, 51) == 26  # two stacks of one size
     needed = slot_bytes(learner._checked_recipe(), SIDE**2)
     assert needed is not None
     monkeypatch.setattr(classifier, "_MEMORY", 5 * needed)
-    assert learner.slots(SIDE**2) == 5
+    assert learner.slots(SIDE**2, 100) == 5
     monkeypatch.setattr(classifier, "_MEMORY", 1)
-    assert learner.slots(SIDE**2) == 1
+    assert learner.slots(SIDE**2, 100) == 1
 
 
 def test_memory_that_runs_out_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -372,7 +379,7 @@ def test_a_teacher_that_is_the_first_to_import_torch_is_trained_as_if_it_were_no
 def test_a_classifier_like_those_of_scikit_learn() -> None:
     X, y, _ = records()
     names = np.array(["low", "middle", "top"])[y]
-    model = clone(teacher(steps=100, random_state=3)).fit(X, names)
+    model = clone(teacher(n_steps=100, random_state=3)).fit(X, names)
     assert list(model.classes_) == ["low", "middle", "top"]
     assert model.score(X, names) > 0.85
     shares = model.predict_proba(X)
@@ -384,7 +391,7 @@ def test_a_classifier_like_those_of_scikit_learn() -> None:
     assert any(not np.array_equal(other.state_[key], model.state_[key]) for key in model.state_)
     back = pickle.loads(pickle.dumps(model))
     assert (back.predict(X) == model.predict(X)).all()
-    # labels that are outputs stand for them, and a class that was not seen is never predicted
+    # a class that was not seen is never predicted
     some = clone(model).fit(X[y > 0], y[y > 0])
     assert set(some.predict(X)) == {1, 2}
 

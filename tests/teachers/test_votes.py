@@ -152,7 +152,7 @@ def test_write_goes_into_a_closed_folder_with_mode_0600(counts, tmp_path):
     write_votes(counts, tmp_path / "counts.npy")
     assert stat.S_IMODE((tmp_path / "counts.npy").stat().st_mode) == 0o600
     assert [path.name for path in tmp_path.iterdir()] == ["counts.npy"]
-    assert opened(read_votes(tmp_path / "counts.npy")) == COUNTS.tolist()
+    assert opened(read_votes(tmp_path / "counts.npy", "counts")) == COUNTS.tolist()
 
 
 def test_write_refuses_an_open_folder(counts, tmp_path):

@@ -1,16 +1,12 @@
 """Events as data, certified prices, their inverses, and filters. Everything rounds upward."""
 
 from secretballot.accounting.calibration import (
-    calibrate_argmax_gaussian,
-    calibrate_bounded_range,
-    calibrate_confident,
     calibrate_gaussian,
     calibrate_label_gaussian,
     calibrate_pure,
     calibrate_sparse_vector,
-    calibrate_vector_sum,
     calibrate_vote_table,
-    estimated_vote_table,
+    least_scale,
     needed_distance,
 )
 from secretballot.accounting.recipes import (
@@ -22,7 +18,6 @@ from secretballot.accounting.recipes import (
     teacher_shape,
     vote_quantiles,
 )
-from secretballot.accounting.sample_calibration import calibrate_relabelled
 from secretballot.accounting.stream_recipes import (
     confident_labels,
     sparse_vector,
@@ -33,7 +28,6 @@ from secretballot.accounting.table_calibration import (
     calibrate_abstention_table,
     calibrate_stream,
 )
-from secretballot.core.errors import COMPOSITIONS
 from secretballot.core.events import (
     BinaryLabels,
     BoundedRange,
@@ -51,12 +45,10 @@ from secretballot.core.events import (
     event_in,
 )
 from secretballot.core.filters import BasicFilter, Filter, RenyiFilter, Totals, filter_for
-from secretballot.core.label_games import CHANCE_BITS, GaussianChances, TableChances
+from secretballot.core.label_games import GaussianChances, TableChances
 from secretballot.core.price import Price, PrivacyBudget, delta_upper, epsilon_upper, price
 
 __all__ = [
-    "CHANCE_BITS",
-    "COMPOSITIONS",
     "BasicFilter",
     "BinaryLabels",
     "BoundedRange",
@@ -80,24 +72,19 @@ __all__ = [
     "VectorSum",
     "WeakSignalWarning",
     "calibrate_abstention_table",
-    "calibrate_argmax_gaussian",
-    "calibrate_bounded_range",
-    "calibrate_confident",
     "calibrate_gaussian",
     "calibrate_label_gaussian",
     "calibrate_pure",
-    "calibrate_relabelled",
     "calibrate_sparse_vector",
     "calibrate_stream",
-    "calibrate_vector_sum",
     "calibrate_vote_table",
     "check_useful",
     "confident_labels",
     "delta_upper",
     "epsilon_upper",
-    "estimated_vote_table",
     "event_in",
     "filter_for",
+    "least_scale",
     "needed_distance",
     "noisy_means",
     "noisy_votes",

@@ -8,14 +8,13 @@ with sixty digits, so the table is the same on every machine.
 import functools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import IntArray
 from secretballot.core.events import TableStream
-from secretballot.core.streams import BITS, MAX_DISTANCE, WHOLE, Inequalities, Place, place_of
+from secretballot.core.streams import BITS, MAX_DISTANCE, WHOLE, neighbours_keep
 
 DIGITS = 32  # binary digits of the smaller one of both, from the second entry on
 LEAST_ABSTENTION = 1 << (BITS - 40)  # from this weight of an abstention on the table stays
@@ -43,57 +42,30 @@ def answer_weights(event: TableStream, largest: int) -> IntArray:
     sought from where floats guess it, and what is accepted was decided with sixty digits.
     """
     length = min(largest, MAX_DISTANCE) + 1
-    return _walk(event.order, event.charge, event.false_answer).weights(length)
+    # more than asked, so that a few walks serve all lengths
+    walked = min(1 << length.bit_length(), MAX_DISTANCE + 1)
+    return _walk(event.order, event.charge, event.false_answer, walked)[:length]
 
 
-@dataclass(frozen=True, eq=False)
-class _Walked:
-    """The weights so far, where the last of them is, the step to it, and whether more follow."""
-
-    weights: IntArray
-    here: Place
-    log_odds_step: float
-    ended: bool
-
-
-class _Walk:
-    """The weights of one table, walked as far as somebody asked: a shorter one is its beginning."""
-
-    def __init__(self, order: float, charge: float, false_answer: float) -> None:
-        self._order, self._charge = order, charge
-        here = place_of(_rounded_down(math.floor(Fraction(false_answer) * WHOLE)))
-        self._walked = _Walked(np.array([here.answer], dtype=np.int64), here, 1.0, False)
-
-    def weights(self, length: int) -> IntArray:
-        """Return the weights at the first `length` distances, read-only."""
-        walked = self._walked
-        if len(walked.weights) < length and not walked.ended:
-            # put in place whole, so that threads at worst walk twice
-            walked = self._walked = self._walked_further(walked, length)
-        found = walked.weights[:length]
-        found.setflags(write=False)
-        return found
-
-    def _walked_further(self, walked: _Walked, length: int) -> _Walked:
-        rule = Inequalities(self._order, self._charge)
-        found, here, step = walked.weights.tolist(), walked.here, walked.log_odds_step
-        while len(found) < length:
-            answered, abstention = here.answer / WHOLE, (WHOLE - here.answer) / WHOLE
-            if WHOLE - here.answer <= LEAST_ABSTENTION:
-                break
-            step = _largest_step(answered, abstention, self._order, self._charge, step)
-            after = _last_place(rule, here, _stepped_weight(here.answer, step))
-            if after.answer == here.answer:  # the digits end
-                break
-            here = after
-            found.append(here.answer)
-        return _Walked(np.array(found, dtype=np.int64), here, step, len(found) < length)
+@functools.lru_cache(maxsize=32)
+def _walk(order: float, charge: float, false_answer: float, length: int) -> IntArray:
+    """Return the weights at the first `length` distances, read-only."""
+    found, step = [_rounded_down(math.floor(Fraction(false_answer) * WHOLE))], 1.0
+    while len(found) < length:
+        here = found[-1]
+        if WHOLE - here <= LEAST_ABSTENTION:
+            break
+        step = _largest_step(here / WHOLE, (WHOLE - here) / WHOLE, order, charge, step)
+        after = _last_weight(order, charge, here, _stepped_weight(here, step))
+        if after == here:  # the digits end
+            break
+        found.append(after)
+    weights = np.array(found, dtype=np.int64)
+    weights.setflags(write=False)
+    return weights
 
 
-_walk = functools.lru_cache(maxsize=32)(_Walk)
-
-
-def _last_place(rule: Inequalities, here: Place, guess: int) -> Place:
+def _last_weight(order: float, charge: float, here: int, guess: int) -> int:
     """Return the last rounded weight from `here` on that keeps the inequalities with it.
 
     What keeps them is an interval that starts at `here`, so it does not matter where the search
@@ -103,21 +75,19 @@ def _last_place(rule: Inequalities, here: Place, guess: int) -> Place:
     at, reach = guess, 1
     # outward from the guess until one holds and the next does not
     while True:
-        place = place_of(at) if here.answer < at < WHOLE else None
-        if place is not None and rule.hold(here, place):
-            low, at = place, _later_weight(at, reach)
+        if here < at < WHOLE and neighbours_keep(order, charge, here, at):
+            low, at = at, _later_weight(at, reach)
         else:
             high, at = min(high, at), _earlier_weight(at, reach)
-        if at <= low.answer or at >= high:
+        if at <= low or at >= high:
             break
         reach *= 2
-    while _later_weight(low.answer, 1) < high:
-        middle = _rounded_down((low.answer + high) // 2)
-        if not low.answer < middle < high:
-            middle = _later_weight(low.answer, 1)
-        place = place_of(middle)
-        if rule.hold(here, place):
-            low = place
+    while _later_weight(low, 1) < high:
+        middle = _rounded_down((low + high) // 2)
+        if not low < middle < high:
+            middle = _later_weight(low, 1)
+        if neighbours_keep(order, charge, here, middle):
+            low = middle
         else:
             high = middle
     return low
@@ -185,80 +155,57 @@ def _largest_step(s: float, f: float, order: float, charge: float, guess: float)
     return float(brentq(excess, 0.0, high, xtol=5e-324, rtol=1e-13))
 
 
-def answer_chances(
-    order: float, charge: float, false_answer: float
-) -> Iterator[tuple[float, float]]:
-    """Yield the chances of an answer and of an abstention at distances 0, 1, ..., as floats.
+def abstention_chances(event: TableStream) -> Iterator[float]:
+    """Yield the chances of an abstention at distances 0, 1, ..., as floats.
 
     For plans: what is drawn are `answer_weights`, which differ in the ninth digit, and by more
     where a tiny `false_answer` leaves a weight too few digits to rise.
     """
-    s, f, step = false_answer, 1 - false_answer, 1.0
+    s, f, step = event.false_answer, 1 - event.false_answer, 1.0
     while True:
-        yield s, f
+        yield f
         if f > LEAST_ABSTENTION / WHOLE:
-            step = _largest_step(s, f, order, charge, step)
+            step = _largest_step(s, f, event.order, event.charge, step)
             grown = s * math.exp(step)
             s, f = grown / (f + grown), f / (f + grown)
 
 
-def rough_distance(
-    order: float, charge: float, false_answer: float, probability: float = 0.999
-) -> float:
-    """Return about what `distance_answered` returns, from a few places of the table."""
-    _, distances = _rough_path(order, charge, false_answer, probability)
-    return float(distances[-1])
-
-
 @functools.lru_cache(maxsize=256)
-def _rough_path(
-    order: float, charge: float, false_answer: float, probability: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return log-odds of an answer, up to those of a probability, and where the table has them,
-    both read-only.
+def rough_distance(event: TableStream, probability: float = 0.999) -> float:
+    """Return about what `distance_answered` returns, from a few places of the table.
 
     A table takes a step h of the log-odds for each vote, and how long it is changes slowly: so the
     number of votes is about the integral of 1 / h, and to the next order half of ln(h) more.
     """
-    start = math.log(false_answer) - math.log1p(-false_answer)
+    start = math.log(event.false_answer) - math.log1p(-event.false_answer)
     end = math.log(probability) - math.log1p(-probability)
     places = np.linspace(start, max(start, end), _PLACES)
     found, step = [], 1.0
     for place in places.tolist():
         s = 1 / (1 + math.exp(-place))
-        step = _largest_step(s, s * math.exp(-place), order, charge, step)
+        step = _largest_step(s, s * math.exp(-place), event.order, event.charge, step)
         found.append(step)
     steps = np.array(found)
     # the trapezoids by hand: scipy.integrate takes a third of the time in which a ledger opens
-    votes = 1 / steps
-    areas = np.cumsum(np.diff(places) * (votes[1:] + votes[:-1]) / 2.0)
-    distances = np.concatenate([[0.0], areas]) + np.log(steps / steps[0]) / 2
-    for shared in (places, distances):
-        shared.setflags(write=False)
-    return places, distances
+    area = float((np.diff(places) * (1 / steps[1:] + 1 / steps[:-1])).sum()) / 2
+    return area + math.log(steps[-1] / steps[0]) / 2
 
 
 @functools.lru_cache(maxsize=1024)
-def distance_answered(
-    order: float,
-    charge: float,
-    false_answer: float,
-    probability: float = 0.999,
-    most: int = MAX_DISTANCE,
-) -> float:
+def distance_answered(event: TableStream, probability: float = 0.999) -> float:
     """Return the distance, in votes, from which on a query is answered with `probability`.
 
-    Between two votes by the logarithm of the chance of an abstention. Infinite beyond `most`. A
-    probability nearer to 1 than 2^-39 is taken for that.
+    Between two votes by the logarithm of the chance of an abstention. Infinite beyond
+    `MAX_DISTANCE`. A probability nearer to 1 than 2^-39 is taken for that.
     """
     last, probability = 1.0, min(probability, 1 - 2.0**-39)
-    if rough_distance(order, charge, false_answer, probability) > 2 * most:
+    if rough_distance(event, probability) > 2 * MAX_DISTANCE:
         return math.inf  # as it is known without walking there
-    for distance, (_, f) in enumerate(answer_chances(order, charge, false_answer)):
+    for distance, f in enumerate(abstention_chances(event)):
         if f <= 1 - probability:
             share = math.log(last / (1 - probability)) / math.log(last / f) if distance else 0.0
             return max(0.0, distance - 1 + share)
-        if distance >= most or f <= LEAST_ABSTENTION / WHOLE:
-            return math.inf
+        if distance >= MAX_DISTANCE or f <= LEAST_ABSTENTION / WHOLE:
+            break
         last = f
     return math.inf

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from secretballot._validation import check_count, check_probability
+from secretballot._validation import check_count
 from secretballot.accounting.abstention_table import distance_answered
 from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.accounting.rounding import bisect_down, check_has_delta, first_integer
@@ -63,40 +63,54 @@ class Search(NamedTuple):
     spare: float = 1e-9
 
 
-GAMES = Search(0.01, 1e-5, 2e-3)  # a price takes up to a second
-# the price of more classes jumps by some per cent where the list of its game changes
-CLASS_GAMES = Search(0.01, 1e-3, 5e-3)
+# of labels a price takes up to a second; that of more classes jumps by some per cent where the list
+# of its game changes
+SEARCHES = {
+    "binary-labels": Search(0.01, 1e-5, 2e-3),
+    "class-labels": Search(0.01, 1e-3, 5e-3),
+}
 
 
 @functools.lru_cache(maxsize=256)  # plans, labels and their certificates ask for the same ones
-def least_noise(budget: PrivacyBudget, like: Event) -> Event:
-    """Return an event like one whose noise has the scale 1, and several scales their ratios to it,
-    with the least noise that fits the budget.
+def least_scale(budget: PrivacyBudget, like: Event) -> float:
+    """Return the least factor by which an event's Gaussian noise must grow to fit the budget.
 
-    The search starts where continuous Gaussian noise of as much signal would just fit.
+    That is the least sigma where the event has the sigma 1. It is right to about 1e-4 for labels of
+    two classes, to 1e-3 for those of more, and to ten digits else. The search starts where
+    continuous Gaussian noise of as much signal would just fit.
 
     Raises
     ------
     ParameterError
         If delta is 0, or no noise fits.
+
+    Examples
+    --------
+    >>> from secretballot import accounting
+    >>> labels = accounting.ClassLabels(sigma=1.0, queries=20)
+    >>> round(accounting.least_scale(sb.PrivacyBudget(1.0, 1e-6), labels))
+    22
     """
     check_has_delta(budget, "Gaussian noise")
 
     def delta(sigma: float) -> float:
         return delta_upper([_scaled(like, sigma)], budget.epsilon)
 
-    start = _smooth_sigma(budget, _squared_signal(like))
+    start = _smooth_sigma(budget, _squared_signal(_scaled(like, 1.0)))
     # delta of noisy counts ripples with sigma: the smooth answer is kept where it fits and lies
     # near the least
     if isinstance(like, Counts) and delta(start) <= budget.delta < delta(
         _in_range(start * (1 - 1e-3))
     ):
-        return _scaled(like, start)
-    search = Search()
-    if isinstance(like, BinaryLabels | ClassLabels | Confident):
-        binary = isinstance(like, BinaryLabels) or like.parts()[-1].kind == "binary-labels"
-        search = GAMES if binary else CLASS_GAMES
-    return _scaled(like, _least_sigma(delta, budget.delta, start, search))
+        return start
+    search = SEARCHES.get(like.parts()[-1].kind, Search())
+    found = _least_sigma(delta, budget.delta, start, search)
+    if isinstance(like, BinaryLabels | ClassLabels):
+        # where little noise keeps the budget delta of labels goes up and down with sigma, and
+        # counts may need less
+        counts = least_scale(budget, like.rough())
+        return counts if counts < found and delta(counts) <= budget.delta else found
+    return found
 
 
 def _scaled(like: Event, sigma: float) -> Event:
@@ -111,7 +125,7 @@ def _scaled(like: Event, sigma: float) -> Event:
             return like.changed(threshold_sigma=threshold, sigma=_in_range(sigma * like.sigma))
         case Counts() | ClassLabels():
             return like.changed(sigma=_in_range(sigma * like.sigma))
-    raise TypeError("No other event has Gaussian noise.")
+    raise ParameterError("An event without Gaussian noise has no scale that could be found.")
 
 
 def _squared_signal(event: Event) -> float:
@@ -129,61 +143,23 @@ def _squared_signal(event: Event) -> float:
 
 def calibrate_gaussian(budget: PrivacyBudget, shifts: int) -> float:
     """Return the least sigma, in votes, at which `shifts` integers with discrete Gaussian noise fit
-    the budget.
-
-    Starts at the analytic (continuous) answer, which is right to a few parts in 1e6 where noise is
-    not small.
-
-    Raises
-    ------
-    ParameterError
-        If delta is 0, `shifts` is not a positive integer, or no noise fits.
-    """
-    found = least_noise(budget, Counts(sigma=1.0, shifts=check_count("shifts", shifts)))
-    assert isinstance(found, Counts)
-    return found.sigma
+    the budget. Errors are those of `least_scale`."""
+    return least_scale(budget, Counts(sigma=1.0, shifts=shifts))
 
 
 def calibrate_label_gaussian(
     budget: PrivacyBudget, queries: int, n_teachers: int | None = None
 ) -> float:
-    """Return the least sigma, in votes, at which `queries` binary labels alone fit the budget (to
-    about 1e-4).
-
-    Raises
-    ------
-    ParameterError
-        If delta is 0, a count is not a positive integer, or no noise fits.
-    """
-    n = check_count("queries", queries)
+    """Return the least sigma, in votes, at which `queries` binary labels alone fit the budget.
+    Errors are those of `least_scale`."""
     chances = GaussianChances(sigma=1.0, n_teachers=n_teachers)
-    like = BinaryLabels(chances=chances, queries=n)
-    found, counts = least_noise(budget, like), calibrate_gaussian(budget, n)
-    assert isinstance(found, BinaryLabels)
-    assert isinstance(found.chances, GaussianChances)
-    # where little noise keeps the budget delta goes up and down with sigma, and counts may need
-    # less
-    sigma = found.chances.sigma
-    fits = counts < sigma and delta_upper([_scaled(like, counts)], budget.epsilon) <= budget.delta
-    return counts if fits else sigma
+    return least_scale(budget, BinaryLabels(chances=chances, queries=queries))
 
 
-def calibrate_argmax_gaussian(budget: PrivacyBudget, queries: int) -> float:
-    """Return the least sigma, in votes, at which `queries` labels of more than two classes fit the
-    budget (to about 1e-3).
-
-    Raises
-    ------
-    ParameterError
-        If delta is 0, `queries` is not a positive integer, or no noise fits.
-    """
-    n = check_count("queries", queries)
-    found = least_noise(budget, ClassLabels(sigma=1.0, queries=n))
-    assert isinstance(found, ClassLabels)
-    return min(found.sigma, calibrate_gaussian(budget, 2 * n))
-
-
-def calibrate_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> TableChances:
+@functools.lru_cache(maxsize=256)
+def calibrate_vote_table(
+    budget: PrivacyBudget, queries: int, n_teachers: int, *, exact: bool = True
+) -> TableChances:
     """Return the most informative table of chances of two classes within the budget (to about
     1e-4 of the noise that it replaces).
 
@@ -198,6 +174,8 @@ def calibrate_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -
         Number of labels.
     n_teachers : int
         Number K of teachers.
+    exact : bool
+        False for a forecast: about as sharp, and nothing is priced, so that it may not fit.
 
     Raises
     ------
@@ -206,21 +184,17 @@ def calibrate_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -
     """
     check_has_delta(budget, "a table of chances")
     teachers, n = check_count("n_teachers", n_teachers), check_count("queries", queries)
-    noise = _noise_of_table(budget, n, teachers)
-    return _table_like(noise, _order_of_table(budget, n, teachers), teachers)
-
-
-@functools.lru_cache(maxsize=256)
-def _noise_of_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> float:
-    """Return the least noise that a table within the budget stands for."""
-    order = _order_of_table(budget, queries, n_teachers)
+    order = _order_of_table(budget, n, teachers)
+    # a table is flatter than noise near an even vote, and steeper far out
+    noise = _in_range(FLATTER * _noise_of_labels(budget, n))
 
     def delta(noise: float) -> float:
-        table = _table_like(noise, order, n_teachers)
-        return delta_upper([BinaryLabels(chances=table, queries=queries)], budget.epsilon)
+        table = _table_like(noise, order, teachers)
+        return delta_upper([BinaryLabels(chances=table, queries=n)], budget.epsilon)
 
-    start = _noise_before_search(budget, queries)
-    return _least_sigma(delta, budget.delta, start, GAMES)
+    if exact:
+        noise = _least_sigma(delta, budget.delta, noise, SEARCHES["binary-labels"])
+    return _table_like(noise, order, teachers)
 
 
 def _table_like(noise: float, order: float, n_teachers: int) -> TableChances:
@@ -258,61 +232,6 @@ def _order_of_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> flo
     return max(LEAST_ORDER, share * best)
 
 
-def estimated_vote_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> TableChances:
-    """Return a table about as sharp as the calibrated one, for forecasts: it may not fit.
-
-    Nothing is priced. Parameters and errors are those of `calibrate_vote_table`.
-    """
-    check_has_delta(budget, "a table of chances")
-    teachers, n = check_count("n_teachers", n_teachers), check_count("queries", queries)
-    order = _order_of_table(budget, n, teachers)
-    return _table_like(_noise_before_search(budget, n), order, teachers)
-
-
-def _noise_before_search(budget: PrivacyBudget, queries: int) -> float:
-    """Return about the noise that a calibrated table stands for, right to some per cent."""
-    # a table is flatter than noise near an even vote, and steeper far out
-    return _in_range(FLATTER * _noise_of_labels(budget, queries))
-
-
-def calibrate_confident(
-    budget: PrivacyBudget,
-    queries: int,
-    answers: int,
-    n_classes: int,
-    threshold_share: float = 0.25,
-) -> Confident:
-    """Return the least noise at which answers that pass a noisy threshold fit the budget (to about
-    1e-4).
-
-    Parameters
-    ----------
-    budget : PrivacyBudget
-        With delta above 0.
-    queries, answers : int
-        Most queries that are asked, and most that are answered.
-    n_classes : int
-        Number of classes.
-    threshold_share : float
-        Share of the squared signal-to-noise ratio that goes to the threshold, in (0, 1); the rest
-        goes to the labels.
-
-    Raises
-    ------
-    ParameterError
-        If delta is 0, a number is out of its range, or no noise fits.
-    """
-    share = check_probability("threshold_share", threshold_share)
-    event = Confident(
-        threshold_sigma=1.0, sigma=1.0, queries=queries, answers=answers, n_classes=n_classes
-    )
-    shifts = (1 if n_classes == 2 else 2) * answers
-    ratio = math.sqrt(queries / share / (shifts / (1 - share)))
-    found = least_noise(budget, event.changed(threshold_sigma=_in_range(ratio)))
-    assert isinstance(found, Confident)
-    return found
-
-
 def calibrate_vector_sum(
     budget: PrivacyBudget,
     squared_sensitivity: int,
@@ -344,9 +263,7 @@ def calibrate_vector_sum(
         coordinates=coordinates,
         count=count if first is None else 1,
     )
-    found = least_noise(budget, event)
-    assert isinstance(found, VectorSum)
-    return found.sigmas[-1]
+    return least_scale(budget, event)
 
 
 def _smooth_sigma(budget: PrivacyBudget, squared_signal: float) -> float:
@@ -400,19 +317,14 @@ def _bracketing_sigmas(
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return (sigma, excess) twice: one that fails and a larger one that fits, near `start`.
 
-    Where even the least noise fits, it is both.
+    Where even the least noise fits, or the most fails, it is both.
     """
     at = start, excess(start)
     fits = at[1] <= 0
     while True:
         sigma = _in_range(at[0] * math.exp(-step if fits else step))
-        if sigma == at[0] and fits:
-            return at, at
         if sigma == at[0]:
-            raise ParameterError(
-                "No noise fits the budget; epsilon or delta is outside the range that can be"
-                " priced."
-            )
+            return at, at
         found = sigma, excess(sigma)
         if (found[1] <= 0) != fits:
             return (found, at) if fits else (at, found)
@@ -459,6 +371,7 @@ def _largest_loss(
     return 1 / bisect_down(fits, 1 / dearest, 2 * n / budget.epsilon, tolerance=1e-9)
 
 
+@functools.lru_cache(maxsize=256)  # as for `least_scale`
 def calibrate_sparse_vector(budget: PrivacyBudget, max_abstentions: int) -> SparseStream:
     """Return the sparse vector that answers the least stable queries within the
     budget.
@@ -472,11 +385,7 @@ def calibrate_sparse_vector(budget: PrivacyBudget, max_abstentions: int) -> Spar
         If delta is 0 or `max_abstentions` is not a positive integer.
     """
     check_has_delta(budget, "the sparse vector")
-    return _least_sparse_vector(budget, check_count("max_abstentions", max_abstentions))
-
-
-@functools.lru_cache(maxsize=256)  # as for `_gaussian_sigma`
-def _least_sparse_vector(budget: PrivacyBudget, t: int) -> SparseStream:
+    t = check_count("max_abstentions", max_abstentions)
     # so many epochs cannot be composed exactly; then each abstention is charged
     kinds = (True, False) if t < MOST_ANSWERS else (False,)
     candidates = [
@@ -501,8 +410,7 @@ def needed_distance(event: Stream, probability: float = 0.999) -> float:
     """Return the distance, in votes, from which on a query is answered with at least
     `probability`."""
     if isinstance(event, TableStream):
-        shape = event.order, event.charge, event.false_answer
-        return distance_answered(*shape, probability)
+        return distance_answered(event, probability)
     return bisect_down(
         lambda d: false_answer(event, math.ceil(d)) >= probability,
         0.0,
@@ -518,15 +426,6 @@ def _sparse_vector(
     to be checked."""
     failure = share * budget.delta
     single = -math.expm1(math.log1p(-failure) / t)  # one_of_many inverted
-
-    def event(scale: float) -> SparseStream:
-        return SparseStream(
-            threshold_scale=scale,
-            query_scale=ratio * scale,
-            threshold=0,
-            abstentions=t,
-        )
-
     # of composed epochs only the loss counts, (1 + 2 / ratio) / scale: one search serves all ratios
     if composed:
         scale = _pattern_scale(budget, t, composed, 1.0, failure) * (1 + 2 / ratio) / 3
@@ -534,9 +433,20 @@ def _sparse_vector(
         scale = _pattern_scale(budget, t, composed, ratio, failure)
     if not math.isfinite(scale):
         return None
-    threshold = first_integer(lambda w: false_answer(event(scale).changed(threshold=w)) <= single)
-    found = event(scale).changed(threshold=threshold)
+    event = vector_of(scale, ratio, t)
+    threshold = first_integer(lambda w: false_answer(event.changed(threshold=w)) <= single)
+    found = event.changed(threshold=threshold)
     return found if one_of_many(false_answer(found), t) <= failure else None
+
+
+def vector_of(scale: float, ratio: float, abstentions: int, threshold: int = 0) -> SparseStream:
+    """Return a sparse vector by the scale of its threshold's noise, and the queries' over that."""
+    return SparseStream(
+        threshold_scale=scale,
+        query_scale=ratio * scale,
+        threshold=threshold,
+        abstentions=abstentions,
+    )
 
 
 @functools.lru_cache(maxsize=64)
@@ -549,12 +459,7 @@ def _pattern_scale(
     """
 
     def fits(scale: float) -> bool:
-        event = SparseStream(
-            threshold_scale=scale,
-            query_scale=ratio * scale,
-            threshold=0,
-            abstentions=t,
-        )
+        event = vector_of(scale, ratio, t)
         return _pattern_delta(event, budget.epsilon, composed) <= budget.delta - failure
 
     # the pure bound, at which any delta is kept, is the largest scale that can be needed

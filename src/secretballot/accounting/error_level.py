@@ -7,7 +7,7 @@ how often the teachers disagree. Here it is one number over a fixed public pool
 released numbers and public settings.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from secretballot._validation import check_count, check_probability
 from secretballot.accounting import SparseStream
@@ -18,36 +18,27 @@ from secretballot.core.streams import false_answer, laplace_above
 _ROUNDING = 1 + 1e-9  # float error of the tails used here stays far below
 
 
-@dataclass(frozen=True)
-class QuantileSlack:
-    """How far beyond the threshold a released quantile must lie before it shows anything.
+class QuantileSlack(NamedTuple):
+    """How far beyond the threshold a released quantile must lie before it shows anything: by the
+    sum of both, except with some probability.
 
     Attributes
     ----------
     estimate : int
-        Votes by which the estimate's own noise may exceed 0, except with probability beta / 2.
+        Votes by which the estimate's own noise may exceed 0.
     stream : int
         Votes: all queries of the stream at a distance > threshold + stream are answered as long as
-        it runs, except with probability beta / 2.
-    beta : float
-        Failure probability of both together.
+        it runs.
 
     Examples
     --------
     >>> from secretballot.accounting.error_level import QuantileSlack
-    >>> slack = QuantileSlack(estimate=4, stream=30, beta=0.05)
-    >>> slack.total
+    >>> sum(QuantileSlack(estimate=4, stream=30))
     34
     """
 
     estimate: int
     stream: int
-    beta: float
-
-    @property
-    def total(self) -> int:
-        """Votes that a released quantile must exceed the threshold by."""
-        return self.estimate + self.stream
 
 
 def quantile_slack(
@@ -91,4 +82,4 @@ def quantile_slack(
     stream = first_integer(
         lambda votes: n * false_answer(event, event.threshold - votes) * _ROUNDING <= half
     )
-    return QuantileSlack(estimate, stream, beta)
+    return QuantileSlack(estimate, stream)

@@ -6,21 +6,17 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
-from secretballot._validation import check_choice
+from secretballot._validation import RELEASES, check_choice
 from secretballot.accounting.calibration import (
-    calibrate_argmax_gaussian,
     calibrate_bounded_range,
-    calibrate_gaussian,
-    calibrate_label_gaussian,
     calibrate_pure,
-    calibrate_vector_sum,
     calibrate_vote_table,
-    estimated_vote_table,
+    least_scale,
 )
 from secretballot.accounting.stream_recipes import check_answerable, stable_value
 from secretballot.core.exponential import least_quotient
@@ -143,18 +139,13 @@ def noisy_votes(
     >>> print(f"{found.scale:.0f} votes, {found.release}")
     42 votes, counts
     """
-    kind: Literal["labels", "counts"] = "counts" if release == "counts" else "labels"
-    check_choice("release", release, ("labels", "counts"))
+    kind = check_choice("release", release, RELEASES)
     if check_choice("noise", noise, ("gaussian", "laplace")) == "laplace":
         # a part's loss, the least float at this scale, is at most the one that was priced
         scale = least_quotient(1, calibrate_pure(budget, shape.shifts))
         return NoisyVotes(noise="laplace", scale=scale, release=kind)
-    if kind == "counts":
-        return NoisyVotes(scale=calibrate_gaussian(budget, shape.shifts), release=kind)
-    teachers = teachers_of(shape)
-    if shape.n_classes > 2:
-        return NoisyVotes(scale=calibrate_argmax_gaussian(budget, shape.moved))
-    return NoisyVotes(scale=calibrate_label_gaussian(budget, shape.moved, teachers))
+    one = NoisyVotes(scale=1.0, release=kind)
+    return one.changed(scale=least_scale(budget, one.event(shape)))
 
 
 def table_labels(budget: PrivacyBudget, shape: VoteShape, *, exact: bool = True) -> TableLabels:
@@ -183,8 +174,8 @@ def table_labels(budget: PrivacyBudget, shape: VoteShape, *, exact: bool = True)
             Argument("mechanism", "gaussian"),
             ".",
         )
-    find = calibrate_vote_table if exact else estimated_vote_table
-    return TableLabels(weights=find(budget, shape.moved, teachers_of(shape)).weights)
+    chances = calibrate_vote_table(budget, shape.moved, teachers_of(shape), exact=exact)
+    return TableLabels(weights=chances.weights)
 
 
 def noisy_means(budget: PrivacyBudget, shape: VoteShape) -> NoisyMeans:
@@ -195,9 +186,7 @@ def noisy_means(budget: PrivacyBudget, shape: VoteShape) -> NoisyMeans:
     ParameterError
         If no noise does.
     """
-    # one teacher moves the sums of all queries, each by at most the whole grid
-    squared = shape.moved * (shape.n_classes - 1) ** 2
-    return NoisyMeans(sigma=calibrate_vector_sum(budget, squared, shape.n_queries))
+    return NoisyMeans(sigma=least_scale(budget, NoisyMeans(sigma=1.0).event(shape)))
 
 
 def vote_quantiles(

@@ -14,7 +14,6 @@ from secretballot._validation import (
     check_positive,
 )
 from secretballot.accounting.rounding import bisect_down, check_has_delta, first_integer
-from secretballot.accounting.table_calibration import calibrate_stream
 from secretballot.core.events import Sampled, Stream
 from secretballot.core.price import PrivacyBudget, delta_upper
 from secretballot.core.sampling import LARGE, relabelling_loss
@@ -93,57 +92,21 @@ def largest_sample(
         If it does not allow one record to be sampled.
     """
 
-    def event(sampled: int) -> Sampled:
-        return Sampled(
-            stream=stream,
-            sampled=sampled,
-            out_of=out_of,
-            relation=relation,
-            relabel_epsilon=relabel_epsilon,
-        )
+    one = Sampled(
+        stream=stream, sampled=1, out_of=out_of, relation=relation, relabel_epsilon=relabel_epsilon
+    )
 
     def is_largest(sampled: int) -> bool:
-        more = sampled + 1
-        return more > out_of or delta_upper([event(more)], budget.epsilon) > budget.delta
+        if sampled >= out_of:
+            return True
+        more = one.changed(sampled=sampled + 1)
+        return delta_upper([more], budget.epsilon) > budget.delta
 
     # the price rises with the sample
     if largest := first_integer(is_largest):
-        return event(largest)
+        return one.changed(sampled=largest)
     raise ParameterError(
         f"epsilon {budget.epsilon:g} and delta {budget.delta:g} do not allow one of {out_of}"
         f" records to be sampled and relabelled at {relabel_epsilon:g}; use a larger epsilon, a"
         " smaller relabel_epsilon, or more records."
     )
-
-
-def calibrate_relabelled(
-    budget: PrivacyBudget,
-    max_abstentions: int,
-    *,
-    n_records: int | None = None,
-    relation: str = "replace-one",
-    relabel_epsilon: float = 1.0,
-) -> Sampled:
-    """Return the stream, and the largest relabelled sample to ask it of, that keep the budget.
-
-    Parameters
-    ----------
-    budget : PrivacyBudget
-        For the whole; delta above 0.
-    max_abstentions : int
-        Number of abstentions at which the stream stops.
-    n_records : int, optional
-        Number of records, which "replace-one" makes public; not for "add-remove".
-    relation : {"replace-one", "add-remove"}
-        Relation that the promise is about.
-    relabel_epsilon : float
-        Parameter of the choice of a labelling, in nats.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of its range, or the budget does not allow one record to be sampled.
-    """
-    out_of = sample_grid(relation, n_records)
-    stream = calibrate_stream(stream_budget(budget, relation, relabel_epsilon), max_abstentions)
-    return largest_sample(budget, stream, out_of, relation, relabel_epsilon)

@@ -1,16 +1,17 @@
 """From a budget to the mechanisms that answer some questions and withhold others. Every mechanism
 is priced again before it draws."""
 
-import functools
 import math
+from typing import Any
 
-from secretballot._validation import check_choice, check_count
+from secretballot._validation import check_choice, check_count, check_probability
 from secretballot.accounting.abstention_table import answer_weights
 from secretballot.accounting.calibration import (
-    calibrate_confident,
     calibrate_pure,
     calibrate_sparse_vector,
+    least_scale,
     needed_distance,
+    vector_of,
 )
 from secretballot.accounting.rounding import check_has_delta, first_integer
 from secretballot.accounting.table_calibration import calibrate_abstention_table
@@ -27,7 +28,7 @@ from secretballot.core.mechanisms import (
     weights_text,
 )
 from secretballot.core.price import PrivacyBudget, delta_upper
-from secretballot.core.streams import BITS, MAX_DISTANCE, false_answer
+from secretballot.core.streams import BITS, false_answer
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import Parameter, ParameterError
 
@@ -72,26 +73,23 @@ def confident_labels(
     >>> found.sigma < found.threshold_sigma
     True
     """
-    queries = shape.n_queries
-    answers = queries if max_answers is None else check_count("max_answers", max_answers)
-    if not answers <= queries:
-        raise ParameterError(
-            Parameter("max_answers"),
-            f" is {answers}, more than the {queries} queries that are asked; use at most as many.",
-        )
     teachers = teachers_of(shape)
     if not check_count("threshold", threshold) <= teachers:
         raise ParameterError(
             Parameter("threshold"),
             f" is {threshold}, more votes than {teachers} teachers have; use at most as many.",
         )
-    event = calibrate_confident(budget, queries, answers, shape.n_classes, threshold_share)
-    return ConfidentLabels(
-        threshold=threshold,
-        threshold_sigma=event.threshold_sigma,
-        sigma=event.sigma,
-        max_answers=answers,
+    share = check_probability("threshold_share", threshold_share)
+    answers = shape.n_queries if max_answers is None else check_count("max_answers", max_answers)
+    shifts = (1 if shape.n_classes == 2 else 2) * answers
+    ratio = math.sqrt(shape.n_queries / share / (shifts / (1 - share)))
+    one = ConfidentLabels(
+        threshold=threshold, threshold_sigma=ratio, sigma=1.0, max_answers=answers
     )
+    # each threshold has the noise of the worst
+    like = one.event(shape).changed(threshold=None, n_teachers=None)
+    scale = least_scale(budget, like)
+    return one.changed(threshold_sigma=scale * ratio, sigma=scale)
 
 
 def sparse_vector(
@@ -138,7 +136,7 @@ def sparse_vector(
                 Parameter("max_abstentions"),
                 f" {unstable}; use 'tight'.",
             )
-    return _sparse_vector(event)
+    return SparseVector(**_told(event))
 
 
 def table_of_abstentions(
@@ -163,8 +161,7 @@ def table_of_abstentions(
     ParameterError
         If a parameter is out of its range, or no table keeps the budget.
     """
-    event = calibrate_abstention_table(budget, max_abstentions, order=order)
-    return _abstention_table(event, largest_distance(n_teachers))
+    return _table(calibrate_abstention_table(budget, max_abstentions, order=order), n_teachers)
 
 
 def stable_value(budget: PrivacyBudget, shape: VoteShape) -> StableValue:
@@ -212,28 +209,20 @@ def stream_mechanism(event: Stream, n_teachers: int) -> SparseVector | Abstentio
     """Return what draws a stream: a sparse vector, or the table with the highest chances that its
     inequalities admit."""
     if isinstance(event, TableStream):
-        return _abstention_table(event, largest_distance(n_teachers))
-    return _sparse_vector(event)
+        return _table(event, n_teachers)
+    return SparseVector(**_told(event))
 
 
-def _sparse_vector(event: SparseStream) -> SparseVector:
-    return SparseVector(
-        threshold_scale=event.threshold_scale,
-        query_scale=event.query_scale,
-        threshold=event.threshold,
-        max_abstentions=event.abstentions,
-    )
+def _table(event: TableStream, n_teachers: int) -> AbstentionTable:
+    weights = answer_weights(event, largest_distance(n_teachers))
+    return AbstentionTable(**_told(event), weights=weights_text(weights))
 
 
-@functools.lru_cache(maxsize=8)  # a second for thousands of teachers
-def _abstention_table(event: TableStream, largest: int) -> AbstentionTable:
-    return AbstentionTable(
-        order=event.order,
-        charge=event.charge,
-        false_answer=event.false_answer,
-        max_abstentions=event.abstentions,
-        weights=weights_text(answer_weights(event, min(largest, MAX_DISTANCE))),
-    )
+def _told(event: Stream) -> dict[str, Any]:
+    """Return what a stream and the mechanism that draws it have in common."""
+    return event.model_dump(exclude={"kind", "abstentions"}) | {
+        "max_abstentions": event.abstentions
+    }
 
 
 def liu_noise(budget: PrivacyBudget, n_queries: int, max_abstentions: int) -> SparseStream:
@@ -255,7 +244,7 @@ def liu_noise(budget: PrivacyBudget, n_queries: int, max_abstentions: int) -> Sp
         / budget.epsilon
     )
     last = math.log(2 * (n_queries + max_abstentions) / budget.delta)
-    return _printed(scale, math.ceil(3 * scale * last), max_abstentions)
+    return vector_of(scale, 2.0, max_abstentions, math.ceil(3 * scale * last))
 
 
 def bassily_noise(budget: PrivacyBudget, n_queries: int, max_abstentions: int) -> SparseStream:
@@ -273,21 +262,12 @@ def bassily_noise(budget: PrivacyBudget, n_queries: int, max_abstentions: int) -
     """
     scale = math.sqrt(32 * max_abstentions * _log_of_delta(budget)) / budget.epsilon
     last = math.log(2 * n_queries / budget.delta)
-    return _printed(scale, math.ceil(2 * scale * last), max_abstentions)
+    return vector_of(scale, 2.0, max_abstentions, math.ceil(2 * scale * last))
 
 
 def _log_of_delta(budget: PrivacyBudget) -> float:
     check_has_delta(budget, "the sparse vector")
     return math.log(2 / budget.delta)
-
-
-def _printed(scale: float, threshold: int, max_abstentions: int) -> SparseStream:
-    return SparseStream(
-        threshold_scale=scale,
-        query_scale=2 * scale,
-        threshold=threshold,
-        abstentions=max_abstentions,
-    )
 
 
 def largest_distance(n_teachers: int) -> int:

@@ -6,6 +6,7 @@ What is returned was priced.
 
 import functools
 import math
+from contextlib import suppress
 
 import numpy as np
 
@@ -78,7 +79,7 @@ def _best_table(budget: PrivacyBudget, t: int) -> TableStream | None:
         if place not in known:
             order = float(ORDERS[place]) if 0 <= place < len(ORDERS) else None
             event = None if order is None else _table_at(budget, t, order)
-            known[place] = math.inf if event is None else _rough_reach(event)
+            known[place] = math.inf if event is None else rough_distance(event, _USUAL)
         return known[place]
 
     # where noise is Gaussian the same order is best: most divergence for its order
@@ -90,10 +91,6 @@ def _best_table(budget: PrivacyBudget, t: int) -> TableStream | None:
                 break
             best = better
     return _table_at(budget, t, float(ORDERS[best])) if distance(best) < math.inf else None
-
-
-def _rough_reach(event: TableStream) -> float:
-    return rough_distance(event.order, event.charge, event.false_answer, _USUAL)
 
 
 def _divergence_left(budget: PrivacyBudget, orders: FloatArray) -> FloatArray:
@@ -127,14 +124,11 @@ def calibrate_stream(budget: PrivacyBudget, max_abstentions: int) -> Stream:
     ParameterError
         If delta is 0, `max_abstentions` is not a positive integer, or neither keeps the budget.
     """
-    found: list[Stream] = []
-    refusal: ParameterError | None = None
-    for calibrate in (calibrate_sparse_vector, calibrate_abstention_table):
-        try:
-            found.append(calibrate(budget, max_abstentions))
-        except ParameterError as error:
-            refusal = refusal or error
-    if not found:
-        assert refusal is not None
-        raise refusal
-    return min(found, key=needed_distance)
+    try:
+        vector = calibrate_sparse_vector(budget, max_abstentions)
+    except ParameterError:
+        return calibrate_abstention_table(budget, max_abstentions)
+    with suppress(ParameterError):
+        both: list[Stream] = [vector, calibrate_abstention_table(budget, max_abstentions)]
+        return min(both, key=needed_distance)
+    return vector

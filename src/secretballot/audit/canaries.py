@@ -8,11 +8,8 @@ whole price of a release; one run may hold many canaries, which share its querie
 Jagielski 2023, arXiv:2305.08846). The number of right guesses bounds epsilon from below.
 """
 
-import csv
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +25,7 @@ from secretballot._validation import (
 )
 from secretballot.audit.bounds import epsilon_from_guesses, outcome_text, power_text
 from secretballot.audit.observation import Fields
-from secretballot.audit.runs import Experiment, Progress, WorkFolder, run_trials
+from secretballot.audit.runs import Progress, fair_coins, run_trials
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
 _RECORDS_PER_TEACHER = 30  # of each class: every teacher gets some of both but with chance e^-30
@@ -69,8 +66,8 @@ class CanaryTask:
         share = self.queries - 1 if self.release == "counts" else self.queries // 2
         return share // self.canaries
 
-    def write_private(self, path: Path, present: Sequence[bool]) -> None:
-        """Write the private table of a run, given which canaries are in it."""
+    def private_table(self, present: Sequence[bool]) -> bytes:
+        """Return the private table of a run, given which canaries are in it."""
         ordinary = [[*[0] * self.canaries, "no"]]
         rows = ordinary * (_RECORDS_PER_TEACHER * self.teachers)
         if self.release == "counts":
@@ -80,17 +77,17 @@ class CanaryTask:
                 rows = [*rows, [*self._canary_point(number), "yes"]]
             elif self.relation == "replace-one":
                 rows = [*rows, *ordinary]
-        self._write_table(path, [*self._column_names, "class"], rows)
+        return _table_of([*self._column_names, "class"], rows)
 
-    def write_public(self, path: Path) -> None:
-        """Write the points that are asked, canary by canary, then those far from all."""
+    def public_table(self) -> bytes:
+        """Return the points that are asked, canary by canary, then those far from all."""
         rows = [
             self._canary_point(number)
             for number in range(self.canaries)
             for _ in range(self.queries_each)
         ]
         rows += [[0] * self.canaries] * (self.queries - len(rows))
-        self._write_table(path, self._column_names, rows)
+        return _table_of(self._column_names, rows)
 
     def scores(self, released: Fields, sigma: float) -> FloatArray:
         """Return one score for each canary from a release; above 0, it was rather there.
@@ -144,11 +141,10 @@ class CanaryTask:
     def _canary_point(self, canary: int) -> list[int]:
         return [int(number == canary) for number in range(self.canaries)]
 
-    def _write_table(
-        self, path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]
-    ) -> None:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([header, *rows])
+
+def _table_of(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
+    """Return a table of numbers and class names as a CSV file."""
+    return "".join(f"{','.join(map(str, row))}\n" for row in [header, *rows]).encode()
 
 
 @dataclass(frozen=True)
@@ -281,10 +277,7 @@ def audit_canaries(
     promise: float | None = None,
     share: float = 1.0,
     confidence: float = 0.99,
-    options: Sequence[str] = (),
     program: Sequence[str] | None = None,
-    work: str | Path = "secretballot-audit",
-    keep: bool = False,
     n_jobs: int = 1,
     random_state: int | None = None,
     progress: Progress | None = None,
@@ -310,9 +303,7 @@ def audit_canaries(
         Share of the canaries that are guessed, the surest first.
     confidence : float
         Chance that the bound is not above the truth.
-    options : sequence of str
-        Further words of the command.
-    program, work, keep, n_jobs, random_state, progress
+    program, n_jobs, random_state, progress
         As in `audit_release`.
 
     Returns
@@ -340,17 +331,17 @@ def audit_canaries(
         raise ParameterError(
             f"{n_queries} queries are too few for {canaries} canaries; ask more of them."
         )
-    start = tuple(program or (sys.executable, "-m", "secretballot"))
-    words = (*_learn_command(task, epsilon, delta), *options)
     # 2. the runs
-    folder = Path(work)
-    described = {"program": start, "words": words, "task": asdict(task)}
-    work_folder = WorkFolder(folder, described, n_runs, random_state, coins_per_run=canaries)
-    task.write_public(folder / "public.csv")
-    experiment = Experiment(
-        start, words, _table_writer(task, folder, work_folder.coins), "out/release"
+    coins = fair_coins(n_runs, canaries, random_state)
+    public = task.public_table()
+    trials = run_trials(
+        _learn_command(task, epsilon, delta),
+        [{"private.csv": task.private_table(row), "public.csv": public} for row in coins.tolist()],
+        "out/release",
+        program=program,
+        jobs=check_count("n_jobs", n_jobs),
+        progress=progress,
     )
-    trials = run_trials(experiment, work_folder, jobs=n_jobs, progress=progress)
     # 3. every canary is guessed from the answers of its own run
     scores = np.concatenate(
         [
@@ -359,11 +350,9 @@ def audit_canaries(
         ]
     )
     right, guesses, bound = canary_bound(
-        scores, work_folder.coins.ravel(), delta=delta, alpha=alpha, share=share
+        scores, coins.ravel(), delta=delta, alpha=alpha, share=share
     )
     power = epsilon_from_guesses(guesses, guesses, len(scores), delta=delta, alpha=alpha)
-    if not keep:
-        work_folder.remove()
     stated = epsilon if promise is None else check_positive("promise", promise)
     return CanaryAudit(
         task, stated, delta, n_runs, right, guesses, len(scores), bound, power, confidence
@@ -393,16 +382,3 @@ def _learn_command(task: CanaryTask, epsilon: float, delta: float) -> tuple[str,
         *("--student", "logistic" if task.release == "labels" else "auto"),
         *("--out", "out"),
     )
-
-
-def _table_writer(
-    task: CanaryTask, folder: Path, coins: BoolArray
-) -> Callable[[int], Mapping[str, Path]]:
-    """Return the files of a run: its private table is written when its turn has come."""
-
-    def files(number: int) -> Mapping[str, Path]:
-        private = folder / f"private-{number:06d}.csv"
-        task.write_private(private, coins[number].tolist())
-        return {"private.csv": private, "public.csv": folder / "public.csv"}
-
-    return files

@@ -17,10 +17,10 @@ from secretballot.exceptions import Parameter, ParameterError
 _FAR = 1000.0
 
 
-def write_worlds(
-    table: Path, change: str, first: Path, second: Path, *, target: str | None = None, row: int = 0
-) -> None:
-    """Write a table and a neighbour of it as CSV files, in one style.
+def made_worlds(
+    table: Path, change: str, *, target: str | None = None, row: int = 0
+) -> tuple[bytes, bytes]:
+    """Return a table and a neighbour of it as CSV files, in one style.
 
     Parameters
     ----------
@@ -30,8 +30,6 @@ def write_worlds(
         What happens to the record; an added one is a copy of it with numbers a thousand times as
         large and another class, a replaced one becomes that, and one added with a missing value is
         a copy without its first value.
-    first, second : Path
-        Files to write.
     target : str, optional
         Column with the class.
     row : int
@@ -63,8 +61,8 @@ def write_worlds(
         after = pd.concat([kept, unlike])
     # both are written anew by the same writer: another style of numbers would
     # distinguish the worlds by itself
-    before.to_csv(first, index=False)
-    after.to_csv(second, index=False)
+    first, second = (world.to_csv(index=False).encode() for world in (before, after))
+    return first, second
 
 
 def _with_written_vectors(table: pd.DataFrame) -> pd.DataFrame:

@@ -1,9 +1,9 @@
 """Does anything that a command releases distinguish neighbouring inputs better than promised?"""
 
-import hashlib
 import math
+import os
+import re
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,22 +21,13 @@ from secretballot._validation import (
     check_probability,
 )
 from secretballot.audit.bounds import group_privacy, outcome_text, power_text
-from secretballot.audit.neighbours import write_worlds
-from secretballot.audit.runs import (
-    CHANNELS,
-    Experiment,
-    Progress,
-    Trial,
-    WorkFolder,
-    run_trials,
-    unique_name,
-)
+from secretballot.audit.neighbours import made_worlds
+from secretballot.audit.runs import CHANNELS, Progress, Trial, fair_coins, run_trials
 from secretballot.audit.telltale import Verdict, find_telltale, held_out
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.report.certificate.plan_checks import total_price
 
 _OUT = "out"
-_MAKES_RELEASES = ("learn", "label")
 _PROMISED = ("release",)  # channels that the guarantee is about
 _LEAST_RUNS = 6
 _LEAST_OF_A_WORLD = 4
@@ -179,8 +170,6 @@ def audit_release(
     delta: float | None = None,
     released: str | None = None,
     program: Sequence[str] | None = None,
-    work: str | Path = "secretballot-audit",
-    keep: bool = False,
     n_jobs: int = 1,
     random_state: int | None = None,
     progress: Progress | None = None,
@@ -196,8 +185,8 @@ def audit_release(
     ----------
     command : sequence of str, or str
         Words of the command, without the program:
-        ``learn patients.csv public.csv --target ill ...``. Files that it names are copied; its
-        ``--out`` is set by the audit.
+        ``learn patients.csv public.csv --target ill ...``. Files that it names are copied; the
+        audit sets its ``--out`` behind the others.
     private : path
         The private file, as the command names it.
     neighbour : path, optional
@@ -220,11 +209,6 @@ def audit_release(
         ``--out``.
     program : sequence of str, optional
         Words that start the program; this one by default.
-    work : path
-        Private folder of the audit, mode 0700. An interrupted audit is taken up when repeated with
-        the same one.
-    keep : bool
-        Whether to leave it in place at the end.
     n_jobs : int
         Runs at the same time.
     random_state : int, optional
@@ -241,18 +225,18 @@ def audit_release(
     ParameterError
         If settings do not fit together.
     DataError
-        If a file cannot be read, the command fails, or the work folder holds something else.
+        If a file cannot be read, or the command fails.
 
     Privacy
     -------
-    The work folder holds copies of the private files. The result describes released values, exit
-    codes, messages and times only; names of fields may hold text of a release.
+    A temporary folder holds copies of the private files until the end. The result describes
+    released values, exit codes, messages and times only; names of fields may hold text of a
+    release.
     """
     # 1. refuse what cannot be, before anything runs
     words = shlex.split(command) if isinstance(command, str) else list(command)
     n_runs = check_count("runs", runs, minimum=_LEAST_RUNS)
     alpha = 1 - check_probability("confidence", confidence)
-    check_count("n_jobs", n_jobs)
     if (neighbour is None) == (change is None):
         raise ParameterError(
             "Give either a neighbouring file or a change to make, not both or neither."
@@ -265,40 +249,27 @@ def audit_release(
                 " file."
             )
     # 2. the files of both worlds, and the words that find them
-    folder = Path(work)
-    start = tuple(program or (sys.executable, "-m", "secretballot"))
-    files = {
-        "private": _file_digest(private),
-        "neighbour": None if neighbour is None else _file_digest(neighbour),
-    }
-    words, inputs, name, observed = _prepared_command(words, Path(private), released)
-    same = {other: _file_digest(path) for other, path in sorted(inputs.items())}
-    described = {
-        "program": start,
-        "words": words,
-        "inputs": same,
-        **files,
-        "change": change,
-        "row": row,
-    }
-    work_folder = WorkFolder(folder, described, n_runs, random_state)
-    differing = _files_of_worlds(
-        folder, Path(private), neighbour, change, row, _value_of(words, "--target")
-    )
-    coins = work_folder.coins[:, 0].tolist()
-    experiment = Experiment(
-        start,
-        tuple(words),
-        lambda number: {**inputs, name: differing[coins[number]]},
+    words, files, name, observed = _prepared_command(words, Path(private), released)
+    worlds: tuple[Path | bytes, Path | bytes]
+    if change is None:
+        worlds = Path(private), Path(str(neighbour))
+        if not worlds[1].is_file():
+            raise DataError(f"{str(neighbour)!r} cannot be read; name the neighbouring file.")
+    else:
+        target = _value_of(words, "--target")
+        worlds = made_worlds(Path(private), change, target=target, row=row)
+    coins = fair_coins(n_runs, 1, random_state)[:, 0].tolist()
+    # 3. the runs
+    trials = run_trials(
+        words,
+        [{**files, name: worlds[coin]} for coin in coins],
         observed,
+        program=program,
+        jobs=check_count("n_jobs", n_jobs),
+        progress=progress,
     )
-    # 3. the runs; an interruption leaves the work folder, so that the audit can go on
-    trials = run_trials(experiment, work_folder, jobs=n_jobs, progress=progress)
     promise = _allowed_promise(trials, change, steps, epsilon, delta)
-    found = audit_trials(shlex.join(words), trials, coins, promise, alpha=alpha)
-    if not keep:
-        work_folder.remove()
-    return found
+    return audit_trials(shlex.join(words), trials, coins, promise, alpha=alpha)
 
 
 def audit_trials(
@@ -346,76 +317,42 @@ def _runs_to_choose_on(worlds: BoolArray) -> int:
     return len(worlds) // 2
 
 
-def _file_digest(path: str | Path) -> str:
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError as error:
-        raise DataError(f"{str(path)!r} cannot be read: {error.strerror}; name a file.") from None
-
-
 def _prepared_command(
-    words: list[str], private: Path, released: str | None
+    words: Sequence[str], private: Path, released: str | None
 ) -> tuple[list[str], dict[str, Path], str, str]:
     """Return the words with plain file names, the files by these names, the private one's name,
     and what to observe."""
-    inputs: dict[str, Path] = {}
-    named: dict[Path, str] = {}
-    plain, has_out = _without_out(words)
-    prepared = []
-    for before, word in zip(["", *plain], plain, strict=False):
-        named_so = before == "--set" or word.startswith("--")
-        option, equals, value = word.partition("=") if named_so else ("", "", word)
-        parts = [_noted_input(part, inputs, named) for part in value.split(",")]
-        prepared.append(f"{option}{equals}{','.join(parts)}")
-    # the output has one fixed place, so that paths cannot distinguish the worlds
-    if has_out or (prepared and prepared[0] in _MAKES_RELEASES):
-        prepared, has_out = [*prepared, "--out", _OUT], True
-    name = named.get(private.resolve())
-    if name is None:
+    files: dict[str, Path] = {}
+
+    def plain_name(part: str) -> str:
+        """Return the plain name of what is a file, having noted it, and anything else as it is."""
+        if not os.path.isfile(part):
+            return part
+        path, name = Path(part).resolve(), Path(part).name
+        while files.setdefault(name, path) != path:  # two files of one name
+            name = f"2-{name}"
+        journal = path.with_name(f"{path.name}-journal")  # a ledger is two files
+        if journal.is_file():
+            files[f"{name}-journal"] = journal
+        return name
+
+    prepared = ["".join(map(plain_name, re.split("([=,])", word))) for word in words]
+    # the output has one fixed place, so that paths cannot distinguish the worlds; the last counts
+    has_out = any(word.partition("=")[0] == "--out" for word in words)
+    if has_out or words[:1] == ["learn"] or words[:1] == ["label"]:
+        prepared += ["--out", _OUT]
+    elif released is None:
+        raise ParameterError(
+            "The command has no --out; say with --released which folder it releases."
+        )
+    name = next((name for name, path in files.items() if path == private.resolve()), "")
+    # each world gets its own private file under this name
+    if files.pop(name, None) is None:
         raise ParameterError(
             f"The command does not name the private file {str(private)!r}; it must, by the same"
             " path."
         )
-    if released is None and not has_out:
-        raise ParameterError(
-            "The command has no --out; say with --released which folder it releases."
-        )
-    # the private file is not a shared input: each world gets its own under this name
-    del inputs[name]
-    return prepared, inputs, name, released or f"{_OUT}/release"
-
-
-def _without_out(words: Sequence[str]) -> tuple[list[str], bool]:
-    """Return the words without an ``--out`` and its folder, and whether there was one.
-
-    The audit sets its own.
-    """
-    kept = [word for word in words if not word.startswith("--out=")]
-    if "--out" in kept:
-        place = kept.index("--out")
-        del kept[place : place + 2]
-    return kept, len(kept) < len(words)
-
-
-def _noted_input(word: str, inputs: dict[str, Path], named: dict[Path, str]) -> str:
-    """Return the plain name of a word that is a file, having noted the file.
-
-    Any other word as it is.
-    """
-    path = Path(word)
-    try:
-        if not word or not path.is_file():
-            return word
-    except OSError:
-        return word
-    key = path.resolve()
-    if key not in named:
-        named[key] = unique_name(path, list(inputs))
-        inputs[named[key]] = path
-        journal = path.with_name(f"{path.name}-journal")  # a ledger is two files
-        if journal.is_file():
-            inputs[f"{named[key]}-journal"] = journal
-    return named[key]
+    return prepared, files, name, released or f"{_OUT}/release"
 
 
 def _value_of(words: Sequence[str], option: str) -> str | None:
@@ -425,25 +362,6 @@ def _value_of(words: Sequence[str], option: str) -> str | None:
         if word.startswith(f"{option}="):
             return word.partition("=")[2]
     return None
-
-
-def _files_of_worlds(
-    folder: Path,
-    private: Path,
-    neighbour: str | Path | None,
-    change: str | None,
-    row: int,
-    target: str | None,
-) -> tuple[Path, Path]:
-    """Return the private file of each world.
-
-    Where a change is made, both are written anew, in one style.
-    """
-    if neighbour is not None:
-        return private, Path(neighbour)
-    first, second = folder / "first", folder / "second"
-    write_worlds(private, str(change), first, second, target=target, row=row)
-    return first, second
 
 
 def _allowed_promise(

@@ -1,20 +1,20 @@
 """Run one command many times, each time in a process and a folder of its own, and keep what could
 be seen of each run.
 
-Which of the two worlds a run is in is decided by a fair coin each, tossed before the first run and
-kept in the work folder, so that an interrupted audit goes on where it was. All runs see the same
-names of files and folders.
+Which of the two worlds a run is in is decided by a fair coin each, tossed before the first run. All
+runs see the same names of files and folders, in a private temporary folder.
 """
 
-import gzip
 import json
 import os
 import shutil
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -23,7 +23,6 @@ import numpy as np
 
 from secretballot._typing import BoolArray
 from secretballot.audit.observation import Fields, observed_files, observed_text
-from secretballot.drafts import write_file
 from secretballot.exceptions import DataError, ParameterError
 
 #: What is observed apart: what everybody sees, what the curator sees, and how long it took.
@@ -32,28 +31,6 @@ _LONGEST_S = 600.0  # of one run
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """A command, and the files that it finds in each run.
-
-    Attributes
-    ----------
-    program : tuple of str
-        Words that start the program, before those of the command.
-    words : tuple of str
-        The command, with names of files relative to the folder that it runs in.
-    files_of : callable
-        From the number of a run to its files, name to path.
-    released : str
-        Folder that is observed, relative to the folder that the command runs in.
-    """
-
-    program: tuple[str, ...]
-    words: tuple[str, ...]
-    files_of: Callable[[int], Mapping[str, Path]]
-    released: str
 
 
 @dataclass(frozen=True)
@@ -74,96 +51,40 @@ class Trial:
     certificate: dict[str, Any] | None = None
 
 
-class WorkFolder:
-    """The private folder of an audit: coins, finished runs, and the folders that runs live in.
+def fair_coins(runs: int, each: int, seed: int | None) -> BoolArray:
+    """Return fair coins of all runs, shape (runs, each): which world a run is in, or which of its
+    canaries are there.
 
     Parameters
     ----------
-    path : Path
-        New, or holding the same audit, interrupted.
-    description : dict
-        What makes it the same audit.
-    n_runs : int
+    runs, each : int
     seed : int or None
-        Of the random draws; None takes fresh ones.
-    coins_per_run : int
-        More than one where a run has several canaries.
-
-    Attributes
-    ----------
-    coins : ndarray of bool, shape (n_runs, coins_per_run)
-
-    Raises
-    ------
-    DataError
-        If the folder holds something else.
+        None takes fresh coins.
     """
-
-    def __init__(
-        self,
-        path: Path,
-        description: Mapping[str, Any],
-        n_runs: int,
-        seed: int | None = None,
-        *,
-        coins_per_run: int = 1,
-    ) -> None:
-        self.path = path
-        stated = path / "audit.json"
-        wanted = {**description, "runs": n_runs}
-        if path.exists() and not stated.is_file() and any(path.iterdir()):
-            raise DataError(
-                f"{str(path)!r} holds something else than an audit; name another folder with"
-                " --work."
-            )
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # a folder that was there may be open to others; what is observed of private runs is not
-        path.chmod(0o700)
-        (path / "runs").mkdir(exist_ok=True)
-        # an interrupted audit goes on with the draws it began with: new ones would be chosen after
-        # seeing results
-        if stated.is_file():
-            found = json.loads(stated.read_text(encoding="utf-8"))
-            coins = found.pop("coins", None)
-            if found != json.loads(json.dumps(wanted)):
-                raise DataError(
-                    f"{str(path)!r} holds another audit; delete it, or name another folder with"
-                    " --work."
-                )
-        else:
-            rng = np.random.default_rng(seed)
-            coins = rng.integers(2, size=(n_runs, coins_per_run)).astype(bool).tolist()
-            write_file(stated, json.dumps({**wanted, "coins": coins}).encode())
-        self.coins: BoolArray = np.array(coins, dtype=bool)
-
-    def finished(self, number: int) -> Trial | None:
-        """Return the run of this number, None if it has not been finished."""
-        try:
-            return Trial(**json.loads(gzip.decompress(self._run_place(number).read_bytes())))
-        except FileNotFoundError:
-            return None
-
-    def keep(self, number: int, trial: Trial) -> None:
-        """Keep a finished run."""
-        write_file(self._run_place(number), gzip.compress(json.dumps(asdict(trial)).encode(), 3))
-
-    def remove(self) -> None:
-        """Delete the folder."""
-        shutil.rmtree(self.path)
-
-    def _run_place(self, number: int) -> Path:
-        return self.path / "runs" / f"{number:06d}.json.gz"
+    return np.random.default_rng(seed).integers(2, size=(runs, each)).astype(bool)
 
 
 def run_trials(
-    experiment: Experiment, folder: WorkFolder, *, jobs: int, progress: Progress | None = None
+    words: Sequence[str],
+    files: Sequence[Mapping[str, Path | bytes]],
+    released: str,
+    *,
+    program: Sequence[str] | None,
+    jobs: int,
+    progress: Progress | None,
 ) -> list[Trial]:
-    """Run what is not finished yet and return all runs, in the order of their coins.
+    """Run a command once for each of some lists of files.
 
     Parameters
     ----------
-    experiment : Experiment
-    folder : WorkFolder
+    words : sequence of str
+        The command, with names of files relative to the folder that it runs in.
+    files : sequence of mappings of str to path or bytes
+        Of each run: what is copied, or written, into its folder.
+    released : str
+        Folder that is observed, relative to the one that the command runs in.
+    program : sequence of str, optional
+        Words that start the program; this one by default.
     jobs : int
         Runs at the same time, in folders whose names have equal length.
     progress : callable, optional
@@ -176,33 +97,31 @@ def run_trials(
     ParameterError
         If the program cannot be started.
     """
-    n, tell = len(folder.coins), progress or (lambda done, total: None)
-    trials = {
-        number: trial for number in range(n) if (trial := folder.finished(number)) is not None
-    }
-    tell(len(trials), n)
-    slots: SimpleQueue[str] = SimpleQueue()
-    for slot in range(jobs):
-        slots.put(f"slot-{slot:03d}")
+    n, tell = len(files), progress or (lambda done, total: None)
+    command = [*(program or (sys.executable, "-m", "secretballot")), *words]
+    trials: dict[int, Trial] = {}
+    tell(0, n)
+    with tempfile.TemporaryDirectory(prefix="secretballot-audit-") as folder:
+        slots: SimpleQueue[Path] = SimpleQueue()
+        for slot in range(jobs):
+            slots.put(Path(folder) / f"slot-{slot:03d}")
 
-    def run(number: int) -> Trial:
-        slot = slots.get()
-        try:
-            return _run_once(experiment, folder.path / slot, experiment.files_of(number))
-        finally:
-            slots.put(slot)
+        def run(number: int) -> Trial:
+            slot = slots.get()
+            try:
+                return _run_once(command, slot, files[number], slot / released)
+            finally:
+                slots.put(slot)
 
-    with ThreadPoolExecutor(jobs) as pool:
-        waiting = {pool.submit(run, number): number for number in range(n) if number not in trials}
-        try:
-            for future in as_completed(waiting):
-                number = waiting[future]
-                trials[number] = future.result()
-                folder.keep(number, trials[number])
-                _refuse_failures(trials)
-                tell(len(trials), n)
-        finally:  # after an interruption only the runs that are under way end
-            pool.shutdown(wait=True, cancel_futures=True)
+        with ThreadPoolExecutor(jobs) as pool:
+            waiting = {pool.submit(run, number): number for number in range(n)}
+            try:
+                for future in as_completed(waiting):
+                    trials[waiting[future]] = future.result()
+                    _refuse_failures(trials)
+                    tell(len(trials), n)
+            finally:  # after an interruption only the runs that are under way end
+                pool.shutdown(wait=True, cancel_futures=True)
     return [trials[number] for number in range(n)]
 
 
@@ -219,20 +138,25 @@ def _refuse_failures(trials: Mapping[int, Trial]) -> None:
         )
 
 
-def _run_once(experiment: Experiment, slot: Path, files: Mapping[str, Path]) -> Trial:
+def _run_once(
+    command: Sequence[str], slot: Path, files: Mapping[str, Path | bytes], released: Path
+) -> Trial:
     """Run the command in a fresh folder with the files of one world, observe, and delete the
     folder."""
     # 1. a folder of the same name and the same files, whatever was there before
     shutil.rmtree(slot, ignore_errors=True)
     slot.mkdir(mode=0o700)
-    for name, path in files.items():
-        shutil.copyfile(path, slot / name)
+    for name, content in files.items():
+        if isinstance(content, bytes):
+            (slot / name).write_bytes(content)
+        else:
+            shutil.copyfile(content, slot / name)
     # 2. a process of its own
     environment = {**dict.fromkeys(_THREADS, "1"), **os.environ}
     start = time.perf_counter()
     try:
         ended = subprocess.run(
-            [*experiment.program, *experiment.words],
+            command,
             cwd=slot,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -246,11 +170,10 @@ def _run_once(experiment: Experiment, slot: Path, files: Mapping[str, Path]) -> 
         ) from None
     except OSError as error:
         raise ParameterError(
-            f"The program {experiment.program[0]!r} cannot be started: {error.strerror}."
+            f"The program {command[0]!r} cannot be started: {error.strerror}."
         ) from None
     seconds = time.perf_counter() - start
     # 3. what everybody sees, what the curator sees, and how long it took, apart from each other
-    released = slot / experiment.released
     console: Fields = {}
     for name, output in (("output", ended.stdout), ("error", ended.stderr)):
         console |= observed_text(name, output.decode("utf-8", "replace"))
@@ -273,11 +196,3 @@ def _certificate_of(released: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return document if isinstance(document, dict) else None
-
-
-def unique_name(path: Path, taken: Sequence[str]) -> str:
-    """Return the name of a file, with a number before it if another file has that name."""
-    name, number = path.name, 2
-    while name in taken:
-        name, number = f"{number}-{path.name}", number + 1
-    return name

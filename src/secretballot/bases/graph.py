@@ -5,25 +5,23 @@ from typing import Any, Self
 import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse import linalg as sparse_linalg
-from sklearn.utils.validation import check_is_fitted
 
 from secretballot._nearest_points import NearestPoints
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count
-from secretballot.bases.integer_basis import IntegerBasis
+from secretballot.bases.integer_basis import VectorBasis
 from secretballot.bases.rotation import NO_VARIANCE, UNIT, with_fixed_signs
-from secretballot.bases.vectors import fitted_scale, number_blocks, public_numbers, rounded
+from secretballot.bases.vectors import fitted_scale, public_numbers, rounded
 from secretballot.exceptions import DataError, Parameter
 
 #: Bits below the coordinates' last one, in which values at public points are kept.
 FINER_BITS = 8
 #: Graphs of at most so many points are decomposed at once, larger ones step by step.
 SMALL_GRAPH = 1500
-BLOCK = 4096  # rows that are mapped at a time
 _BLOCK_CELLS = 1 << 22  # cells of neighbours in memory at a time
 
 
-class GraphBasis(IntegerBasis):
+class GraphBasis(VectorBasis):
     """Map vectors to coordinates by the public points that are nearest to them.
 
     The public points are joined to their nearest ones, and the smoothest functions on that graph
@@ -68,6 +66,8 @@ class GraphBasis(IntegerBasis):
     mean. Fitting takes time in proportion to the square of the public points, and mapping in
     proportion to rows times public points.
     """
+
+    name = "graph"
 
     def __init__(
         self,
@@ -138,41 +138,20 @@ class GraphBasis(IntegerBasis):
         self.n_directions_ = self._values.shape[1]
         return self
 
-    def integers(self, X: Any) -> IntArray:
-        """Return coordinates in units of 1 / 2^14, an array of int64 of shape (n_rows,
-        n_directions).
+    def _coordinates(self, numbers: FloatArray) -> IntArray:
+        nearest, _ = self._nearest_public(self._rounded_points(numbers), self.n_nearest)
+        # the mean of the values at the nearest public points
+        sums = np.zeros((len(numbers), self.n_directions_), dtype=np.int64)
+        for place in nearest.T:
+            sums += self._values[place]
+        return _coordinates_of(sums - self._offset)
 
-        Raises
-        ------
-        DataError
-            If the columns are not as many as those of the public points.
-        """
-        blocks = [self._mean_coordinates(points) for points in self._rounded_blocks(X)]
-        return np.concatenate(blocks) if blocks else np.empty((0, self.n_directions_), np.int64)
+    def _near_public(self, numbers: FloatArray) -> BoolArray:
+        points = self._rounded_points(numbers)
+        return self._nearest_public(points, self.n_nearest)[1] <= self._farthest
 
-    def covered(self, X: Any) -> BoolArray:
-        """Return which rows are about as near to a public point as those are to each other, shape
-        (n_rows,).
-
-        Each row is looked at by itself.
-        """
-        blocks = [
-            self._nearest_public(points, self.n_nearest)[1] <= self._farthest
-            for points in self._rounded_blocks(X)
-        ]
-        return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.bool_)
-
-    def describe(self) -> dict[str, Any]:
-        """Return name and settings as JSON values, for a certificate."""
-        return {"name": "graph", **self.get_params()}
-
-    def _rounded_blocks(self, X: Any) -> list[IntArray]:
-        """Return rounded points, block by block."""
-        check_is_fitted(self, "n_directions_")
-        return [
-            rounded(self._vectors(numbers), self._centre, self._spread)
-            for numbers in number_blocks(X, self.n_features_in_, BLOCK)
-        ]
+    def _rounded_points(self, numbers: FloatArray) -> IntArray:
+        return rounded(self._vectors(numbers), self._centre, self._spread)
 
     def _learn_vectors(self, numbers: FloatArray) -> FloatArray:
         """Learn what is compared from public numbers, and return it of them."""
@@ -181,14 +160,6 @@ class GraphBasis(IntegerBasis):
     def _vectors(self, numbers: FloatArray) -> FloatArray:
         """Return what is compared of rows, each by itself."""
         return numbers
-
-    def _mean_coordinates(self, points: IntArray) -> IntArray:
-        """Return the mean of the values at the nearest public points, for rounded points."""
-        nearest, _ = self._nearest_public(points, self.n_nearest)
-        sums = np.zeros((len(points), self.n_directions_), dtype=np.int64)
-        for place in nearest.T:
-            sums += self._values[place]
-        return _coordinates_of(sums - self._offset)
 
     def _nearest_public(self, points: IntArray, k: int) -> tuple[IntArray, IntArray]:
         """Return the k nearest public points of rounded points, and the least squared distance.

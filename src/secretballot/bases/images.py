@@ -63,6 +63,7 @@ class ImageBasis(GraphBasis):
     of the public points, and mapping in proportion to rows times public points.
     """
 
+    name = "images"
     # not a parameter: shares of maps are on one scale
     scaled = False
 
@@ -93,10 +94,6 @@ class ImageBasis(GraphBasis):
         starts = range(0, len(numbers), _IMAGES_AT_ONCE)
         parts = [self._maps(numbers[start : start + _IMAGES_AT_ONCE]) for start in starts]
         return np.concatenate(parts)
-
-    def describe(self) -> dict[str, Any]:
-        """Return name and settings as JSON values, for a certificate."""
-        return {"name": "images", **self.get_params()}
 
     def _maps(self, numbers: FloatArray) -> FloatArray:
         """Return the roots of the shares of all maps, shape (n_images, n_places)."""

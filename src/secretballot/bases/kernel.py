@@ -3,22 +3,20 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.bases.columns import ONE
-from secretballot.bases.integer_basis import IntegerBasis, check_whitening
+from secretballot.bases.integer_basis import VectorBasis, check_whitening
 from secretballot.bases.rotation import fitted_rotation
-from secretballot.bases.vectors import fitted_scale, number_blocks, public_numbers, rounded
+from secretballot.bases.vectors import fitted_scale, public_numbers, rounded
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
 #: Steps of the exponent in the table of the kernel.
 EXPONENT_STEPS = 2**10
-BLOCK = 4096  # rows that are mapped at a time
 
 
-class KernelBasis(IntegerBasis):
+class KernelBasis(VectorBasis):
     """Map vectors to coordinates by how near they are to public landmarks.
 
     Every vector is rounded to integers, its squared distances to landmarks are exact, and its
@@ -60,6 +58,8 @@ class KernelBasis(IntegerBasis):
     >>> basis.transform([[0.0, 1.0, -1.0]]).shape == (1, basis.n_directions_)
     True
     """
+
+    name = "kernel"
 
     def __init__(
         self,
@@ -128,39 +128,15 @@ class KernelBasis(IntegerBasis):
             raise DataError("The public points are too few or all alike; no direction is left.")
         return self
 
-    def integers(self, X: Any) -> IntArray:
-        """Return coordinates in units of 1 / 2^14, an array of int64 of shape (n_rows,
-        n_directions).
+    def _coordinates(self, numbers: FloatArray) -> IntArray:
+        squares = self._squared_distances(self._rounded_points(numbers))
+        return self._rotation.coordinates(self._kernel_values(squares))
 
-        Raises
-        ------
-        DataError
-            If the columns are not as many as those of the public points.
-        """
-        blocks = [
-            self._rotation.coordinates(
-                self._kernel_values(self._squared_distances(self._rounded_points(block)))
-            )
-            for block in self._number_blocks(X)
-        ]
-        return np.concatenate(blocks) if blocks else np.empty((0, self.n_directions_), np.int64)
-
-    def covered(self, X: Any) -> BoolArray:
-        """Return which rows are about as near to a landmark as public points are, shape (n_rows,).
-
-        Each row is looked at by itself. Ranks end where the public points do; so with `ranked` a
-        number beyond all of them is not covered either.
-        """
-        blocks = [
-            self._within_ranges(block)
-            & (self._squared_distances(self._rounded_points(block)).min(axis=1) <= self._farthest)
-            for block in self._number_blocks(X)
-        ]
-        return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.bool_)
-
-    def describe(self) -> dict[str, Any]:
-        """Return name and settings as JSON values, for a certificate."""
-        return {"name": "kernel", **self.get_params()}
+    def _near_public(self, numbers: FloatArray) -> BoolArray:
+        # ranks end where the public points do, so a number beyond all of them is not covered either
+        least = self._squared_distances(self._rounded_points(numbers)).min(axis=1)
+        covered: BoolArray = self._within_ranges(numbers) & (least <= self._farthest)
+        return covered
 
     def _check_settings(self) -> None:
         check_count("n_landmarks", self.n_landmarks)
@@ -171,11 +147,6 @@ class KernelBasis(IntegerBasis):
             raise ParameterError(
                 Parameter("width"), f" is {self.width}; it must lie between 0.01 and 100."
             )
-
-    def _number_blocks(self, X: Any) -> list[FloatArray]:
-        """Return numbers, block by block."""
-        check_is_fitted(self, "n_directions_")
-        return list(number_blocks(X, self.n_features_in_, BLOCK))
 
     def _rounded_points(self, numbers: FloatArray) -> IntArray:
         """Return the rounded points of numbers."""

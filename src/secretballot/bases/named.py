@@ -5,8 +5,12 @@ from typing import Any
 
 from sklearn.base import clone
 
+from secretballot._validation import BASES, check_choice, shown_kind
 from secretballot.bases import Basis, ImageBasis, KernelBasis, TableBasis
 from secretballot.bases.images import are_images
+from secretballot.bases.integer_basis import IntegerBasis
+from secretballot.exceptions import Parameter, ParameterError
+from secretballot.foreign_code import is_exact
 
 _NAMED: dict[str, Callable[[Any], Basis]] = {
     "table": TableBasis.suited_to,
@@ -15,6 +19,25 @@ _NAMED: dict[str, Callable[[Any], Basis]] = {
     "vectors": lambda X_public: KernelBasis(scaled=False),
     "images": lambda X_public: ImageBasis(),
 }
+
+
+def check_basis(basis: object) -> None:
+    """Refuse what is neither a `BasisName` nor a basis of this package: nothing would show that
+    another one maps every row by itself.
+
+    Raises
+    ------
+    ParameterError
+        Saying what it is.
+    """
+    if isinstance(basis, str):
+        check_choice("basis", basis, BASES)
+    elif not (isinstance(basis, IntegerBasis) and is_exact(basis)):
+        raise ParameterError(
+            Parameter("basis"),
+            f" is {shown_kind(basis)}; give {', '.join(BASES)}, or one of secretballot.bases, such"
+            " as TableBasis(), which is fitted to the public points here.",
+        )
 
 
 def unfitted_basis(basis: Basis | str, X_public: Any) -> Basis:

@@ -58,6 +58,8 @@ class TableBasis(IntegerBasis):
     True
     """
 
+    name = "table"
+
     def __init__(self, n_bins: int = 16, whitening: float = 0.6, n_directions: int = 500) -> None:
         self.n_bins = n_bins
         self.whitening = whitening
@@ -186,10 +188,6 @@ class TableBasis(IntegerBasis):
         check_is_fitted(self, "n_directions_")
         meant: FloatArray = self._rotation.weights.astype(np.float64) @ np.asarray(weights, float)
         return meant
-
-    def describe(self) -> dict[str, Any]:
-        """Return name and settings as JSON values, for a certificate."""
-        return {"name": "table", **self.get_params()}
 
     def _checked_frame(self, X: Any) -> pd.DataFrame:
         """Return rows as a frame of the columns that the public points had."""

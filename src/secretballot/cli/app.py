@@ -10,19 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from secretballot.cli import (
-    audit,
-    check,
-    demo,
-    evaluate,
-    learn,
-    ledger,
-    plan,
-    predict,
-    serve,
-    sign,
-    verify,
-)
+from secretballot.cli import audit, demo, learn, ledger, serve, use
 from secretballot.cli.outcome import EXIT_CODES, RUNNING, Running, guarded
 from secretballot.cli.screens import Group, group, verb
 
@@ -85,16 +73,18 @@ def _print_version(asked: bool) -> None:
 def program(
     version: Annotated[
         bool,
-        typer.Option(callback=_print_version, is_eager=True, help="Print the version, and exit."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version, and exit."
+        ),
     ] = False,
 ) -> None:
     """Take the options of the program itself."""
 
 
 _PANELS = {
-    "Before anything is spent": (plan.plan, check.check),
-    "Learn and publish": (learn.learn, learn.label, sign.sign),
-    "Use a release": (predict.predict, evaluate.evaluate, verify.verify),
+    "Before anything is spent": (learn.plan, learn.check),
+    "Learn and publish": (learn.learn, learn.label, use.sign),
+    "Use a release": (use.predict, use.evaluate, use.verify),
     "Operate": (ledger.app, serve.app, audit.app, demo.demo),
 }
 for _panel, _verbs in _PANELS.items():

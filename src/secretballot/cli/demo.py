@@ -2,16 +2,12 @@
 
 import io
 import shlex
-import shutil
-import sys
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from secretballot.cli.outcome import Answer, lines, say
-from secretballot.cli.screens import option
 from secretballot.exceptions import DataError
 
 #: Lines of each verb's output that are shown, by their first word.
@@ -23,18 +19,19 @@ _SHOWN = {
 }
 
 
-def demo(
-    context: typer.Context,
-    out: Annotated[Path, option("DIR", "New folder for the data and the run.")] = Path("demo-out"),
-    as_json: bool = False,
-) -> Answer:
+def demo(context: typer.Context, *, out: Path = Path("demo-out"), as_json: bool = False) -> Answer:
     """Run all of this on a simulated clinic, in seconds.
 
     Needs no network.
 
     Example: secretballot demo --out demo-out
+
+    Parameters
+    ----------
+    out : DIR
+        New folder for the data and the run.
     """
-    program, name = context.find_root().command, _name_of_program()
+    program = context.find_root().command
     commands, said = _commands(out), list[str]()
 
     def tell(line: str) -> None:
@@ -44,7 +41,7 @@ def demo(
 
     tell(f"Simulated clinic in {out}: 20,000 private, 2,000 public, 4,000 test patients")
     for number, (verb, words) in enumerate(commands.items(), start=1):
-        tell(f"{number} {verb:<9}{name} {shlex.join(words)}")
+        tell(f"{number} {verb:<9}secretballot {shlex.join(words)}")
         printed = io.StringIO()
         with redirect_stdout(printed):
             try:
@@ -65,22 +62,15 @@ def _commands(out: Path) -> dict[str, list[str]]:
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise DataError(f"{str(out)!r} exists; give a new folder, or remove it.")
-    files = write_clinic(out)
-    tables, study = [str(files.private), str(files.public)], str(out / "study")
-    target = ["--target", files.target, "--classes", ",".join(map(str, files.classes))]
+    write_clinic(out)
+    private, public, test = (str(out / f"{name}.csv") for name in ("private", "public", "test"))
+    tables, study = [private, public], str(out / "study")
+    target = ["--target", "readmitted", "--classes", "no,yes"]
     price = ["--epsilon", "1", "--delta", "1e-6", "--total", "4,1e-5"]
-    measured, predicted = ["--evaluate", str(files.test)], str(out / "predictions.csv")
+    measured, predicted = ["--evaluate", test], str(out / "predictions.csv")
     return {
         "check": ["check", *tables, *target],
         "learn": ["learn", *tables, *target, *price, *measured, "--out", study],
         "verify": ["verify", study, "--independent"],
-        "predict": ["predict", study, str(files.test), "--out", predicted, "--overwrite"],
+        "predict": ["predict", study, test, "--out", predicted, "--overwrite"],
     }
-
-
-def _name_of_program() -> str:
-    """Return how this program is started from where the user is."""
-    start = Path(sys.argv[0])
-    if start.name == "__main__.py":
-        return f"{shlex.quote(sys.executable)} -m secretballot"
-    return "secretballot" if shutil.which("secretballot") else shlex.quote(sys.argv[0])

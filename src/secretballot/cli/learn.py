@@ -1,17 +1,18 @@
-"""`secretballot learn` and `secretballot label`: from private records, or votes on public points,
-to a release."""
+"""`secretballot plan`, `check`, `learn` and `label`: from public words and private records,
+or votes on public points, to a release."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from secretballot.cli.outcome import Answer
+from secretballot._places import place_of, shown_place
+from secretballot.cli.outcome import BAD_INPUT, DONE, Answer, as_options
 from secretballot.cli.settings import LEARNING, settings_of
 from secretballot.cli.texts import show
 from secretballot.runs.spec import (
     DEFAULT_OUT,
     METHOD_SPECS,
-    RUN,
+    METHODS,
     VOTES,
     AboutSpec,
     BudgetSpec,
@@ -20,27 +21,83 @@ from secretballot.runs.spec import (
     OutputSpec,
     RunSpec,
     Sources,
+    groups,
 )
 
 if TYPE_CHECKING:
     from secretballot.runs.run import Outcome
 
-DryRun = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run",
-        help="Check everything, print price and noise; spend nothing.",
-        rich_help_panel=RUN,
-    ),
-]
-
 
 @settings_of(
-    *LEARNING,
-    arguments=("private", "public"),
-    required=("target", "epsilon", "delta"),
+    {name: one for name, one in DataSpec.settings().items() if name != "private"},
+    BudgetSpec.settings("epsilon", "delta", "relation"),
+    *(METHOD_SPECS[one].settings() for one in METHODS),
+    required=("epsilon", "delta"),
+    more=("n_records",),
+    public="Public table, or how many points there are.",
 )
-def learn(sources: Sources, dry_run: DryRun = False) -> Answer:
+def plan(
+    sources: Sources, *, watch: Any, like: str | None = None, out: Path | None = None
+) -> Answer:
+    """Recommend settings and forecast accuracy; reads public data only.
+
+    Without --n-records and --like only columns, price and noise are printed.
+
+    Example: secretballot plan public.csv --n-records 20000 --like cohort.csv --target ill
+    --epsilon 1 --delta 1e-6 --out plan
+
+    Parameters
+    ----------
+    like : FILE
+        Public labelled table that resembles the private one.
+    out : DIR
+        Folder for the plan: settings, columns and pictures.
+    """
+    # Imported here, so that help and usage errors of all verbs come at once.
+    from secretballot.planning.plan.text import plan_text
+    from secretballot.runs.plan import run_plan
+
+    stand_in = None if like is None else place_of(like)
+    found = run_plan(sources, like=stand_in, out=out, reporter=watch)
+    columns: dict[str, Any] = {} if found.schema is None else found.schema.to_edit()
+    made = {} if found.plan is None else found.plan.to_json()
+    quoted = {} if found.quote is None else found.quote.to_json()
+
+    text = "" if found.plan is None else plan_text(found.plan).rstrip("\n")
+    public = "PUBLIC" if found.schema is None else shown_place(sources.given["public"])
+    places = [shlex.quote(one) for one in (public, str(out or "DIR"))]
+
+    def show_it() -> None:
+        show("plan", found, columns.get("columns", {}), text, *places)
+
+    return Answer({**made, **quoted, **({"schema": columns} if columns else {})}, show_it)
+
+
+@settings_of(DataSpec.settings(), OutputSpec.settings("evaluate"), required=("target",))
+def check(sources: Sources, *, watch: Any) -> Answer:
+    """Compare a private with a public table, for the curator's eyes.
+
+    Nothing is trained, written or spent.
+
+    Example: secretballot check patients.csv public.csv --target ill --classes no,yes
+    """
+    from secretballot.runs.tables import check_tables, percent
+
+    fields = {
+        name: one
+        for name, one in sources.given.items()
+        if groups()[name] == "data" or name == "evaluate"
+    }
+    fields |= {"epsilon": 1, "delta": 1e-6}  # which are not looked at
+    found = check_tables(RunSpec.of_tree(Sources(fields=fields).tree()), watch, spelled=as_options)
+    # all of it is for the curator alone, and so are all notes
+    document = {"notes": [note.text for note in watch.notes], **found}
+    code = BAD_INPUT if found["stopping"] else DONE
+    return Answer(document, lambda: show("check", found, percent), code)
+
+
+@settings_of(*LEARNING, required=("target", "epsilon", "delta"))
+def learn(sources: Sources, *, watch: Any, dry_run: bool = False) -> Answer:
     """Learn a publishable model from a private labelled table and a public unlabelled one.
 
     Tables: CSV, Parquet, a folder of Parquet files, or a URL. Writes OUT/release, to publish, and
@@ -48,60 +105,61 @@ def learn(sources: Sources, dry_run: DryRun = False) -> Answer:
 
     Example: secretballot learn patients.csv public.csv --target ill --classes no,yes --epsilon 1
     --delta 1e-6 --total 4,1e-5
+
+    Parameters
+    ----------
+    dry_run
+        Check everything, print price and noise; spend nothing.
     """
     from secretballot.runs.folder import begun_description
 
     begun = begun_description(sources.given.get("out", DEFAULT_OUT)).get("method")
-    return _performed(sources, sources.tree(begun), dry_run=dry_run)
+    return _performed(sources.tree(begun), watch, dry_run=dry_run)
 
 
 @settings_of(
-    DataSpec.only("private", "classes"),
-    BudgetSpec,
-    METHOD_SPECS[VOTES],
-    OutputSpec.only("out"),
-    ExecutionSpec.only("confirm"),
-    AboutSpec,
+    DataSpec.settings("private", "classes"),
+    BudgetSpec.settings(),
+    METHOD_SPECS[VOTES].settings(),
+    OutputSpec.settings("out", "format"),
+    ExecutionSpec.settings("confirm"),
+    AboutSpec.settings(),
     method=VOTES,
-    arguments=("private",),
     required=("epsilon", "delta"),
     private="Votes or counts, one row for each query: .npy, .csv or .parquet.",
 )
-def label(sources: Sources, dry_run: DryRun = False) -> Answer:
+def label(sources: Sources, *, watch: Any, dry_run: bool = False) -> Answer:
     """Release labels from votes of teachers trained elsewhere.
 
     That each record reached one teacher only is your statement; the certificate says so.
 
     Example: secretballot label counts.npy --kind counts --classes no,yes --epsilon 1 --delta 1e-5
     --total 4,1e-5
+
+    Parameters
+    ----------
+    dry_run
+        Check everything, print price and noise; spend nothing.
     """
-    return _performed(sources, sources.tree(), dry_run=dry_run)
+    return _performed(sources.tree(), watch, dry_run=dry_run)
 
 
-def _performed(sources: Sources, tree: dict[str, Any], *, dry_run: bool) -> Answer:
+def _performed(tree: dict[str, Any], watch: Any, *, dry_run: bool) -> Answer:
     """Run, or say what a run would cost and ask, and return what came of it."""
     from secretballot.publishing.process import start_publishing
 
     spec = RunSpec.of_tree(tree)
     if not dry_run:
         start_publishing()  # before this program's own imports, which take as long
-    from secretballot.cli.console import watching
-    from secretballot.cli.local_modules import find_in_this_folder
     from secretballot.runs.run import quote, run
 
-    learners = (getattr(spec.method, name, None) for name in ("teacher", "student"))
-    find_in_this_folder(*(one for one in learners if one is not None))
-    forecast = None if spec.forecast is None else spec.forecast.model_dump(exclude_none=True)
-    more = {"method_reason": sources.why, "forecast": forecast}
-    with watching() as watch:
-        if dry_run:
-            quoted = quote(spec, watch)
-            said = quoted.to_json() | more
-            return Answer(said, lambda: show("quote", quoted, sources.why, forecast))
-        outcome = run(spec, watch)
-    return Answer(
-        _summary(outcome) | more, lambda: show("outcome", outcome, _terms(outcome), forecast)
-    )
+    if dry_run:
+        quoted = quote(spec, watch)
+        said = quoted.to_json() | {"forecast": spec.forecast}
+        return Answer(said, lambda: show("quote", quoted, spec.forecast))
+    outcome = run(spec, watch)
+    document = _summary(outcome) | {"forecast": spec.forecast}
+    return Answer(document, lambda: show("outcome", outcome, _terms(outcome), spec.forecast))
 
 
 def _terms(outcome: "Outcome") -> dict[str, Any]:
@@ -116,24 +174,20 @@ def _terms(outcome: "Outcome") -> dict[str, Any]:
 
 def _summary(outcome: "Outcome") -> dict[str, Any]:
     """Return the outcome for machines."""
-    certificate, report, terms = outcome.certificate, "report.html", _terms(outcome)
-    document = {
-        "method": outcome.method,
-        "epsilon": terms["epsilon"],
-        "delta": terms["delta"],
-        "queries": outcome.queries,
-        "answered": outcome.answered,
-        "accuracy": outcome.accuracy,
+    certificate, terms = outcome.certificate, _terms(outcome)
+    report = outcome.release / "report.html"
+    named = {name: terms[name] for name in ("epsilon", "delta")}
+    named |= {one: getattr(outcome, one) for one in ("method", "queries", "answered", "accuracy")}
+    return {
+        **named,
         "metrics": None if outcome.metrics is None else outcome.metrics.to_json(),
         "plan": certificate.get("plan"),
         "chosen": outcome.chosen,
-        "candidates": outcome.candidates,
-    }
-    return {name: value for name, value in document.items() if value is not None} | {
+        "candidates": certificate["public"].get("n_candidates"),
         "resumed": outcome.resumed,
         "release": str(outcome.release),
         "vault": str(outcome.vault),
         "account": str(outcome.account),
         "certificate": str(outcome.release / "certificate.json"),
-        "report": str(outcome.release / report) if report in outcome.files else None,
+        "report": str(report) if report.is_file() else None,
     }

@@ -1,53 +1,56 @@
 """`secretballot ledger`: the account of a private dataset, to make and to read."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from secretballot._validation import Composition, Relation, Unit
 from secretballot.cli.outcome import Answer, lines
-from secretballot.cli.screens import argument, group, option, verb, words
+from secretballot.cli.screens import group, verb
 from secretballot.cli.texts import show as show_text
 from secretballot.exceptions import LedgerError
 
 if TYPE_CHECKING:
     from secretballot.core.ledger import Ledger
 
-Place = Annotated[
-    str, argument("LEDGER", "The ledger's file, or the URL of a PostgreSQL database.")
-]
 app = group("ledger", "Create, show and check accounts.")
 
 
 @verb(app)
 def create(
-    place: Place,
-    dataset: Annotated[str, option("NAME", "Public name of the private dataset.")],
-    total: Annotated[str, option("E,D", "Limit of all releases from the dataset.")],
-    composition: Annotated[
-        Composition, option("NAME", f"How releases add up: {words(Composition)}.")
-    ] = "basic",
-    unit: Annotated[
-        Unit,
-        option(
-            "NAME",
-            f"What is protected: {words(Unit)}; of a user all records, of a label only that.",
-        ),
-    ] = "record",
-    relation: Annotated[
-        Relation, option("NAME", f"The change that is protected: {words(Relation)}.")
-    ] = "add-remove",
+    place: str,
+    *,
+    dataset: str,
+    total: str,
+    composition: Composition = "basic",
+    unit: Unit = "record",
+    relation: Relation = "add-remove",
 ) -> Answer:
     """Create the account of a private dataset, with the limit of all its releases.
 
     Example: secretballot ledger create registry.ledger --dataset registry-2026 --total 4,1e-5
+
+    Parameters
+    ----------
+    place : LEDGER
+        The ledger's file, or the URL of a PostgreSQL database.
+    dataset : NAME
+        Public name of the private dataset.
+    total : E,D
+        Limit of all releases from the dataset.
+    composition : NAME
+        How releases add up.
+    unit : NAME
+        What is protected, of a user all records.
+    relation : NAME
+        The change that is protected.
     """
     from secretballot.core.ledger import Ledger
     from secretballot.core.ledger.urls import file_or_database
-    from secretballot.runs.spec import PATE, RunSpec
+    from secretballot.core.price import PrivacyBudget
+    from secretballot.runs.spec import BudgetSpec
 
     # The total is checked before the path, so that a number out of range leaves no file behind. A
     # link that leads nowhere would be followed, whosever its target is.
-    budget = RunSpec.read(total=total, epsilon=1.0, delta=0.0, method=PATE).total
-    assert budget is not None
+    budget = PrivacyBudget(*(BudgetSpec.of_tree({"total": total}).total or ()))
     file = file_or_database(place)
     if Ledger.exists(file):
         raise LedgerError(
@@ -55,21 +58,21 @@ def create(
             " that one."
         )
     made = Ledger(
-        file,
-        dataset=dataset,
-        budget=budget,
-        composition=composition,
-        unit=unit,
-        relation=relation,
+        file, dataset=dataset, budget=budget, composition=composition, unit=unit, relation=relation
     )
     return _shown(made)
 
 
 @verb(app)
-def show(place: Place) -> Answer:
+def show(place: str) -> Answer:
     """Show whose account it is, what is spent and left, and every release, oldest first.
 
     Example: secretballot ledger show patients.csv.ledger
+
+    Parameters
+    ----------
+    place : LEDGER
+        The ledger's file, or the URL of a PostgreSQL database.
     """
     return _shown(_opened(place))
 
@@ -99,10 +102,15 @@ def _shown(ledger: "Ledger") -> Answer:
 
 
 @verb(app)
-def check(place: Place) -> Answer:
+def check(place: str) -> Answer:
     """Check every page and every row of the account, from the first one on.
 
     Example: secretballot ledger check patients.csv.ledger
+
+    Parameters
+    ----------
+    place : LEDGER
+        The ledger's file, or the URL of a PostgreSQL database.
     """
     ledger = _opened(place)
     ledger.check()

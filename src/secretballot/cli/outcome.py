@@ -166,20 +166,13 @@ def _failure_of(error: BaseException) -> Failure:
 
 
 def _usage_sentence(error: Any) -> str:
-    """Return what the parser of the command line says; of an option that is none, which was meant:
-    maybe a setting without one."""
-    if type(error).__name__ != "NoSuchOption":
-        return " ".join(str(getattr(error, "format_message", lambda: error)()).split())
-    from secretballot.runs.spec import groups, nearest
-
-    given = error.option_name
-    known = {word for one in error.ctx.command.params for word in one.opts}
-    ways = {word.lstrip("-").replace("-", "_"): word for word in known if word.startswith("--")}
-    if "--set" in known:
-        ways = {name: f"--set {name}=VALUE" for name in groups()} | ways
-    meant = nearest(given.lstrip("-").replace("-", "_"), ways)
-    ending = "see --help." if meant is None else f"did you mean {ways[meant]}?"
-    return f"There is no option {given}; {ending}"
+    """Return what the parser of the command line says; of an option that is none also how settings
+    without one are given."""
+    said = " ".join(str(getattr(error, "format_message", lambda: error)()).split())
+    parameters = [] if error.ctx is None else error.ctx.command.params
+    by_set = any("--set" in one.opts for one in parameters)
+    more = " A setting without an option is given by --set NAME=VALUE; --help-all lists them."
+    return said + (more if by_set and type(error).__name__ == "NoSuchOption" else "")
 
 
 def guarded(work: Callable[[], object], *, as_json: bool) -> int:

@@ -1,16 +1,17 @@
 """Help texts in sections that follow the width of the terminal, with an example to copy."""
 
 import inspect
-import os
 import re
+import textwrap
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, get_args
+from contextlib import ExitStack
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from secretballot.cli.outcome import RUNNING, Answer, print_json
-from secretballot.runs.spec import RUN
+from secretballot.cli.outcome import RUNNING, Answer, option_of, print_json
+from secretballot.runs.spec import ARGUMENTS, RUN, described
 
 #: Key of a context's `meta`: rows of settings that a help text shows besides the options.
 MORE = "secretballot.more"
@@ -45,15 +46,17 @@ class _Screen:
         parameters = context.command.get_params(context)
         usual = RUN if any(one.rich_help_panel == RUN for one in parameters) else "Options"
         for one in parameters:
-            own = "Arguments" if one.param_type_name == "argument" else one.rich_help_panel
-            sections.setdefault(own or usual, []).append(_row(one))
+            if one.param_type_name == "argument":
+                sections.setdefault(ARGUMENTS, []).append((one.metavar, one.help))
+            else:
+                row = one.get_help_record(context)
+                sections.setdefault(one.rich_help_panel or usual, []).append(row)
         sections |= context.meta.get(MORE, {})
         start = 4 + max(len(name) for rows in sections.values() for name, _ in rows)
         for title, rows in sections.items():
-            bold = "NO_COLOR" not in os.environ
-            formatter.write(f"\n{typer.style(title, bold=True) if bold else title}\n")
+            formatter.write(f"\n{title}\n")
             for name, text in rows:
-                lines = wrapped(text.split(" "), formatter.width - start)
+                lines = textwrap.wrap(text, formatter.width - start, break_on_hyphens=False)
                 formatter.write(f"  {name:<{start - 2}}" + f"\n{'':{start}}".join(lines) + "\n")
 
     def format_epilog(self, context: Any, formatter: Any) -> None:
@@ -61,41 +64,21 @@ class _Screen:
         for text in _paragraphs(self):
             if text.startswith(_EXAMPLE):
                 # an option stays with its value
-                words = re.split(" (?=-)", text.removeprefix(_EXAMPLE))
-                lines = wrapped(words, formatter.width - 6)
-                formatter.write("\nExample\n  " + " \\\n    ".join(lines) + "\n")
+                pieces = re.split(" (?=-)", text.removeprefix(_EXAMPLE))
+                kept = " ".join(piece.replace(" ", "\xa0") for piece in pieces)
+                lines = textwrap.wrap(
+                    kept, formatter.width - 6, break_long_words=False, break_on_hyphens=False
+                )
+                text = " \\\n    ".join(lines).replace("\xa0", " ")
+                formatter.write(f"\nExample\n  {text}\n")
         if context.command.epilog:
             formatter.write_paragraph()
             formatter.write_text(context.command.epilog)
 
 
-def wrapped(words: list[str], width: int) -> list[str]:
-    """Return words in lines of at most a width, where they are not longer themselves."""
-    lines = [words[0]]
-    for word in words[1:]:
-        if len(lines[-1]) + 1 + len(word) <= width:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(word)
-    return [line.rstrip() for line in lines]
-
-
 def _paragraphs(command: Any) -> list[str]:
-    return [" ".join(one.split()) for one in inspect.cleandoc(command.help or "").split("\n\n")]
-
-
-def _row(parameter: Any) -> tuple[str, str]:
-    """Return how a help text names a parameter, and what it says of it."""
-    words = [parameter.help or ""]
-    if parameter.param_type_name == "argument":
-        return parameter.metavar, words[0]
-    name = ", ".join(sorted(parameter.opts, key=len))
-    if not parameter.is_flag:
-        name += f" {parameter.metavar}"
-        default = parameter.default
-        words += [f"[default: {default}]"] if default not in (None, "", (), []) else []
-    words += ["[required]"] if parameter.required else []
-    return name, "  ".join(words)
+    text = inspect.cleandoc(command.help or "").partition("\n\nParameters\n")[0]
+    return [" ".join(one.split()) for one in text.split("\n\n")]
 
 
 class Verb(_Screen, TyperCommand):
@@ -135,15 +118,34 @@ def group(
 def verb(
     group: typer.Typer, panel: str | None = None, name: str | None = None
 ) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
-    """Return a decorator that makes a function a verb of a group, with ``--json``; a function that
-    wants to know of it takes `as_json`."""
+    """Return a decorator that makes a function a verb of a group, with ``--json``.
+
+    Positional parameters are arguments, and the others options; what they are called and mean is
+    in the docstring. A function that wants to know of ``--json`` takes `as_json`, and one that says
+    what it does meanwhile `watch`.
+    """
 
     def decorate(function: Callable[..., Answer]) -> Callable[..., Answer]:
         given = inspect.signature(function).parameters
-        own = [one for one in given.values() if one.name != AS_JSON]
+        texts = {
+            name: (metavar, text)
+            for head, text in described(function.__doc__).items()
+            for name, _, metavar in [head.partition(" : ")]
+        }
+        own = [
+            _declared(one, *texts[one.name]) if one.name in texts else one
+            for one in given.values()
+            if one.name not in (AS_JSON, WATCH)
+        ]
 
         def call(as_json: bool = False, **values: Any) -> None:
-            answer = function(**values, **({AS_JSON: as_json} if AS_JSON in given else {}))
+            values |= {AS_JSON: as_json} if AS_JSON in given else {}
+            with ExitStack() as stack:
+                if WATCH in given:
+                    from secretballot.cli.console import watching
+
+                    values[WATCH] = stack.enter_context(watching())
+                answer = function(**values)
             if as_json:
                 print_json(answer.document, answer.code)
             else:
@@ -158,7 +160,7 @@ def verb(
     return decorate
 
 
-AS_JSON = "as_json"
+AS_JSON, WATCH = "as_json", "watch"
 _JSON = inspect.Parameter(
     AS_JSON,
     inspect.Parameter.KEYWORD_ONLY,
@@ -177,14 +179,23 @@ def with_signature(
     call.__doc__, call.__name__ = function.__doc__, function.__name__
 
 
+def _declared(parameter: inspect.Parameter, metavar: str, text: str) -> inspect.Parameter:
+    """Return a parameter of a verb as the parser reads it."""
+    kind, kinds = parameter.annotation, (parameter.annotation, *get_args(parameter.annotation))
+    for choice in kinds:
+        if get_origin(choice) is Literal:
+            text = f"{text.rstrip('.')}: {words(choice)}."
+    if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+        made = typer.Argument(metavar=metavar, help=text)
+    else:
+        name, shown = option_of(parameter.name), None if kind is bool else metavar
+        made = typer.Option(name, metavar=shown, help=text)
+    return parameter.replace(annotation=Annotated[kind, made])
+
+
 def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
     """Return an option: how its value is called, and what it means."""
     return typer.Option(*names, metavar=metavar, help=text, **more)
-
-
-def argument(metavar: str, text: str) -> Any:
-    """Return an argument: how it is called, and what it means."""
-    return typer.Argument(metavar=metavar, help=text)
 
 
 def words(choice: Any) -> str:

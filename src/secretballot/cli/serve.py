@@ -1,14 +1,14 @@
 """`secretballot serve`: streams of answers over HTTP, prepared, served and queried."""
 
-import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from secretballot.cli.outcome import BUDGET_REFUSED, DONE, Answer, lines, say
-from secretballot.cli.screens import argument, group, option, verb
+from secretballot.cli.screens import group, verb
 from secretballot.cli.settings import settings_of
+from secretballot.cli.texts import show
 from secretballot.runs.spec import (
     METHOD_SPECS,
     STREAM,
@@ -29,22 +29,20 @@ key_app = group("key", "Make, list and revoke the API keys of a service.")
 app.add_typer(key_app)
 
 _CONFIG = Path("service.toml")
-Config = Annotated[Path, option("FILE", "Settings of the service, in TOML.")]
 
 
 @verb(app)
 @settings_of(
-    DataSpec,
-    BudgetSpec,
-    METHOD_SPECS[STREAM],
-    OutputSpec.only("out"),
-    ExecutionSpec,
+    DataSpec.settings(),
+    BudgetSpec.settings(),
+    METHOD_SPECS[STREAM].settings(),
+    OutputSpec.settings("out"),
+    ExecutionSpec.settings(),
     method=STREAM,
-    arguments=("private", "public"),
     required=("target", "epsilon", "delta", "n_queries"),
     out="Folder of the service.  [default: service]",
 )
-def prepare(sources: Sources) -> Answer:
+def prepare(sources: Sources, *, watch: Any) -> Answer:
     """Train teachers on a private table and begin a stream that `serve start` answers from.
 
     Writes OUT/DATASET-vault, which stays secret, OUT/DATASET-schema.json, and OUT/service.toml
@@ -54,44 +52,20 @@ def prepare(sources: Sources) -> Answer:
     Example: secretballot serve prepare patients.csv public.csv --target ill --classes no,yes
     --dataset registry --epsilon 1 --delta 1e-6 --total 4,1e-5 --n-queries 200
     """
-    from secretballot.cli.console import watching
-    from secretballot.cli.local_modules import find_in_this_folder
     from secretballot.runs.prepare import run_prepare
 
     sources.given.setdefault("out", Path("service"))
-    spec = RunSpec.of_tree(sources.tree())
-    find_in_this_folder(str(getattr(spec.method, "teacher", "")))
-    with watching() as watch:
-        made = run_prepare(spec, watch)
-    said = [
-        f"price      epsilon {made['epsilon']:g}, delta {made['delta']:g}",
-        f"queries    {made['queries']}, {made['left']} left",
-        f"account    {made['ledger']}",
-        f"settings   {made['settings']}",
-        f"secret     {made['vault']}",
-    ]
-    # settings that somebody may have written by hand are not overwritten
-    if made["dataset_listed"] and not made["listed"]:
-        said.append(
-            f"{made['settings']} was not changed; add {json.dumps(made['stream'])} to the sessions"
-            f" of dataset {made['dataset']} there."
-        )
-    elif not made["listed"]:
-        said.append(f"{made['settings']} existed and was not changed; add this to it:")
-        said += made["table"].splitlines()
-    return lines(made, *said)
+    made = run_prepare(RunSpec.of_tree(sources.tree()), watch)
+    return Answer(made, lambda: show("prepared", made))
 
 
 @verb(app)
 def start(
-    config: Config = _CONFIG,
-    host: Annotated[
-        str | None, option("HOST", "Address to listen at, instead of the settings'.")
-    ] = None,
-    port: Annotated[
-        int | None, option("N", "Port; 0 lets the system choose.", min=0, max=65535)
-    ] = None,
-    workers: Annotated[int | None, option("N", "Processes that share the ledgers.", min=1)] = None,
+    *,
+    config: Path = _CONFIG,
+    host: str | None = None,
+    port: int | None = None,
+    workers: int | None = None,
     as_json: bool = False,
 ) -> Answer:
     """Answer queries over HTTP, from streams that were prepared.
@@ -99,6 +73,17 @@ def start(
     Stops at Ctrl-C or a TERM signal, once the queries that have begun are answered.
 
     Example: secretballot serve start --config service.toml --workers 2
+
+    Parameters
+    ----------
+    config : FILE
+        Settings of the service, in TOML.
+    host : HOST
+        Address to listen at, instead of the settings'.
+    port : N
+        Port; 0 lets the system choose.
+    workers : N
+        Processes that share the ledgers.
     """
     from secretballot.service.run import listening_socket
     from secretballot.service.run import serve as run_service
@@ -122,17 +107,14 @@ KEY_VARIABLE = "SECRETBALLOT_KEY"
 
 @verb(app)
 def ask(
-    url: Annotated[str, argument("URL", "Address of the service.")],
-    points: Annotated[Path, argument("POINTS", "Public points, CSV with a header or Parquet.")],
-    key_file: Annotated[
-        Path | None, option("FILE", f"File of the API key; by default ${KEY_VARIABLE}.")
-    ] = None,
-    dataset: Annotated[str | None, option("NAME", "Dataset, if there are several.")] = None,
-    stream: Annotated[str | None, option("NAME", "Stream, if not the first one.")] = None,
-    max_new: Annotated[
-        int | None, option("N", "Ask nothing if more of the rows are new queries.", min=0)
-    ] = None,
-    out: Annotated[Path | None, option("FILE", "Where to write the answers, as CSV.")] = None,
+    url: str,
+    points: Path,
+    *,
+    key_file: Path | None = None,
+    dataset: str | None = None,
+    stream: str | None = None,
+    max_new: int | None = None,
+    out: Path | None = None,
 ) -> Answer:
     """Ask a service for the labels of the rows of a file, and write them as a table.
 
@@ -140,6 +122,23 @@ def ask(
     can be repeated.
 
     Example: secretballot serve ask https://labels.example.org points.csv --out answers.csv
+
+    Parameters
+    ----------
+    url : URL
+        Address of the service.
+    points : POINTS
+        Public points, CSV with a header or Parquet.
+    key_file : FILE
+        File of the API key; by default $SECRETBALLOT_KEY.
+    dataset : NAME
+        Dataset, if there are several.
+    stream : NAME
+        Stream, if not the first one.
+    max_new : N
+        Ask nothing if more of the rows are new queries.
+    out : FILE
+        Where to write the answers, as CSV.
     """
     from secretballot._validation import shown
     from secretballot.exceptions import Parameter, ParameterError
@@ -165,6 +164,8 @@ def ask(
     def show() -> None:
         if out is None:
             say(table.to_csv(index=False).rstrip("\n"), keep="\n\t")
+        else:
+            say(f"{out}: {given} of {rows} points answered, {answers.left} queries left")
 
     if given < rows:
         # on the standard error: the standard output may be the table
@@ -180,24 +181,15 @@ def _read_key(file: Path | None) -> str:
     ------
     ParameterError
         If there is none.
-    DataError
-        If the file cannot be read.
     """
-    from secretballot.exceptions import DataError, ParameterError
+    from secretballot.exceptions import ParameterError
 
-    if file is None:
-        key = os.environ.get(KEY_VARIABLE, "").strip()
-        if not key:
-            raise ParameterError(
-                f"There is no key; set {KEY_VARIABLE}, or name a file with --key-file."
-            )
-        return key
-    problem = ""
-    try:
-        return file.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        problem = getattr(error, "strerror", None) or "it is no text"
-    raise DataError(f"The key file {str(file)!r} cannot be read ({problem}); correct the path.")
+    key = os.environ.get(KEY_VARIABLE, "") if file is None else file.read_text("ascii", "replace")
+    if not key.strip():
+        raise ParameterError(
+            f"There is no key; set {KEY_VARIABLE}, or name a file with --key-file."
+        )
+    return key.strip()
 
 
 def _access(config: Path) -> "Access":
@@ -209,28 +201,33 @@ def _access(config: Path) -> "Access":
 
 @verb(key_app)
 def add(
-    role: Annotated[
-        Literal["analyst", "curator", "auditor"],
-        option("NAME", "What the key may do: analyst asks, auditor oversees, curator does both."),
-    ],
-    dataset: Annotated[list[str], option("NAME", "Dataset it is for; repeat it, or * for all.")],
-    owner: Annotated[str, option("TEXT", "Whose key it is.")] = "",
-    quota: Annotated[
-        int | None, option("N", "New queries it may ask of each dataset.", min=0)
-    ] = None,
-    expires: Annotated[
-        str | None,
-        option(
-            "DATE",
-            "Last day on which it holds, such as 2030-12-31 (UTC); by default until revoked.",
-        ),
-    ] = None,
-    config: Config = _CONFIG,
+    *,
+    role: Literal["analyst", "curator", "auditor"],
+    dataset: list[str],
+    owner: str = "",
+    quota: int | None = None,
+    expires: str | None = None,
+    config: Path = _CONFIG,
 ) -> Answer:
     """Make a key and print it, this once: only its hash is kept.
 
     Example: secretballot serve key add --role analyst --dataset registry --owner Ana --quota 200
     --expires 2030-12-31
+
+    Parameters
+    ----------
+    role : NAME
+        What the key may do; an analyst asks, an auditor oversees, a curator does both.
+    dataset : NAME
+        Dataset it is for; repeat it, or * for all.
+    owner : TEXT
+        Whose key it is.
+    quota : N
+        New queries it may ask of each dataset.
+    expires : DATE
+        Last day on which it holds, such as 2030-12-31 (UTC); by default until revoked.
+    config : FILE
+        Settings of the service, in TOML.
     """
     from secretballot.exceptions import ParameterError
     from secretballot.service.access import Access
@@ -260,10 +257,15 @@ def _state_of(key: "ApiKey") -> str:
 
 
 @verb(key_app, name="list")
-def list_keys(config: Config = _CONFIG) -> Answer:
+def list_keys(*, config: Path = _CONFIG) -> Answer:
     """List all keys, oldest first, revoked ones too.
 
     Example: secretballot serve key list
+
+    Parameters
+    ----------
+    config : FILE
+        Settings of the service, in TOML.
     """
     with _access(config) as access:
         keys = access.keys()
@@ -276,12 +278,17 @@ def list_keys(config: Config = _CONFIG) -> Answer:
 
 
 @verb(key_app)
-def revoke(
-    key_id: Annotated[str, argument("ID", "Id of the key.")], config: Config = _CONFIG
-) -> Answer:
+def revoke(key_id: str, *, config: Path = _CONFIG) -> Answer:
     """Revoke a key for good; it is refused from now on.
 
     Example: secretballot serve key revoke 0f3c9a7b2d41
+
+    Parameters
+    ----------
+    key_id : ID
+        Id of the key.
+    config : FILE
+        Settings of the service, in TOML.
     """
     with _access(config) as access:
         key = access.revoke(key_id)
@@ -289,10 +296,15 @@ def revoke(
 
 
 @verb(key_app)
-def audit(config: Config = _CONFIG) -> Answer:
+def audit(*, config: Path = _CONFIG) -> Answer:
     """Print the audit log: who asked how many points when, and who downloaded what.
 
     Example: secretballot serve key audit
+
+    Parameters
+    ----------
+    config : FILE
+        Settings of the service, in TOML.
     """
     with _access(config) as access:
         rows = access.rows(None, after=0, most=2**31)

@@ -1,18 +1,23 @@
 """Options that follow from `RunSpec`, for every verb that has settings of a run."""
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic.fields import FieldInfo
 
 from secretballot._places import shown_place
 from secretballot._validation import shown
 from secretballot.cli.outcome import Answer, option_of
-from secretballot.cli.screens import MORE, argument, option, with_signature, words
+from secretballot.cli.screens import MORE, option, with_signature, words
 from secretballot.exceptions import ParameterError
+from secretballot.named_learners import imports_a_class
 from secretballot.runs.spec import (
+    ARGUMENTS,
     DATA,
     METHOD,
     METHOD_SPECS,
@@ -23,18 +28,18 @@ from secretballot.runs.spec import (
     DataSpec,
     ExecutionSpec,
     OutputSpec,
-    Part,
     Sources,
     groups,
 )
 
-LEARNING: tuple[type[Part], ...] = (
-    DataSpec,
-    BudgetSpec,
-    *(METHOD_SPECS[one] for one in METHODS),
-    OutputSpec,
-    ExecutionSpec,
-    AboutSpec,
+Settings = Mapping[str, tuple[str, FieldInfo]]
+LEARNING: tuple[Settings, ...] = (
+    DataSpec.settings(),
+    BudgetSpec.settings(),
+    *(METHOD_SPECS[one].settings() for one in METHODS),
+    OutputSpec.settings(),
+    ExecutionSpec.settings(),
+    AboutSpec.settings(),
 )
 _METHOD = Annotated[
     str | None,
@@ -53,9 +58,8 @@ _SET = Annotated[
 
 
 def settings_of(
-    *models: type[Part],
+    *models: Settings,
     method: str | None = None,
-    arguments: tuple[str, ...] = (),
     required: tuple[str, ...] = (),
     more: tuple[str, ...] = (),
     **own: str,
@@ -66,12 +70,10 @@ def settings_of(
 
     Parameters
     ----------
-    *models : subclass of Part
+    *models : mapping, as `Part.settings` returns it
         Groups whose shown fields become options.
     method : str, optional
         Method of the run, where the verb fixes it; by default ``--method`` is an option.
-    arguments : tuple of str
-        Fields that are given without an option, in this order.
     required : tuple of str
         Options whose help says that they are; a file may give them, too.
     more : tuple of str
@@ -87,26 +89,25 @@ def settings_of(
             rest = {one.name: given.pop(one.name) for one in mine}
             given.pop("help_all", None)
             files, pairs = given.pop("config") or [], given.pop("set_") or []
-            fields = {name.removesuffix("_"): one for name, one in given.items() if one is not None}
+            fields = {name: one for name, one in given.items() if one is not None}
+            find_in_this_folder(*(fields[one] for one in ("teacher", "student") if one in fields))
             return verb(Sources(files, fields | _pairs(pairs), method=method), **rest)
 
-        data = DataSpec.model_fields
-        options: dict[str, Any] = {
-            one: Annotated[
-                str | None, argument(one.upper(), own.get(one) or str(data[one].description))
-            ]
-            for one in arguments
-        }
         shown, hidden = _fields(models)
         shown |= {one: hidden.pop(one) for one in more}
+        options: dict[str, Any] = {}
         for name, field in shown.items():
             extra: Any = field.json_schema_extra
-            if extra["panel"] == METHOD and method is None:
+            metavar, panel = extra["metavar"], extra["panel"] or DATA
+            text = own.get(name) or _help_of(field)
+            text += "  [required]" if name in required else ""
+            if panel == METHOD and method is None:
                 options.setdefault("method", _METHOD)  # before the settings of one method
-            if name not in arguments:
-                text = own.get(name) or _help_of(field)
-                text += "  [required]" if name in required else ""
-                options[f"{name}_" if name == "schema" else name] = _option(name, field, text)
+            if panel == ARGUMENTS:
+                made = typer.Argument(metavar=metavar, help=text)
+            else:
+                made = option(metavar, text, option_of(name), rich_help_panel=panel)
+            options[name] = Annotated[str | None, made]
         options |= {"config": _CONFIG, "set_": _SET}
         ordered = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
@@ -118,12 +119,22 @@ def settings_of(
     return decorate
 
 
-def _option(name: str, field: Any, text: str) -> Any:
-    extra = field.json_schema_extra
-    shown_in = extra["panel"] or DATA
-    return Annotated[
-        str | None, option(extra["metavar"], text, option_of(name), rich_help_panel=shown_in)
-    ]
+def find_in_this_folder(*learners: str) -> None:
+    """Let the user's own classes in the current folder be found, as of ``--teacher mymodel:Class``.
+
+    A script finds the modules beside it, a program that was installed does not. The folder is
+    looked into only where a module that was named on the command line, never in a file, is found
+    nowhere else, and it comes last: whatever lies in it takes the place of no installed module.
+    """
+    for name in learners:
+        top = name.partition(":")[0].partition(".")[0]
+        # `python -P` and PYTHONSAFEPATH ask that this folder be left alone
+        if not imports_a_class(name) or not top.isidentifier() or sys.flags.safe_path:
+            continue
+        here = Path.cwd()
+        is_here = (here / f"{top}.py").is_file() or (here / top).is_dir()
+        if is_here and str(here) not in sys.path and find_spec(top) is None:
+            sys.path.append(str(here))
 
 
 def _help_of(field: Any) -> str:
@@ -153,16 +164,16 @@ def _help_all(hidden: Mapping[str, Any]) -> inspect.Parameter:
     return inspect.Parameter("help_all", keyword, default=False, annotation=kind)
 
 
-def _fields(models: tuple[type[Part], ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _fields(models: tuple[Settings, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the settings of groups that a help text shows, and those that have no option."""
     found: dict[bool, dict[str, Any]] = {True: {}, False: {}}
     for model in models:
-        for name, (_, field) in model.settings().items():
+        for name, (_, field) in model.items():
             extra: Any = field.json_schema_extra
             if extra is not None:
                 found[extra["panel"] is not None].setdefault(name, field)
-    unseen = found[False].keys() - found[True].keys() - {"private", "public"}
-    return found[True], {name: one for name, one in found[False].items() if name in unseen}
+    shown, hidden = found[True], found[False]
+    return shown, {name: one for name, one in hidden.items() if name not in shown}
 
 
 def _pairs(pairs: list[str]) -> dict[str, str]:
@@ -171,7 +182,7 @@ def _pairs(pairs: list[str]) -> dict[str, str]:
     Raises
     ------
     ParameterError
-        If one has no value, or is given twice.
+        If one has no value.
     """
     found: dict[str, str] = {}
     for pair in pairs:
@@ -180,7 +191,5 @@ def _pairs(pairs: list[str]) -> dict[str, str]:
         name = name if groups().get(name) == group else key.strip()
         if not equals:
             raise ParameterError(f"--set {shown(shown_place(pair))} has no value; write KEY=VALUE.")
-        if name in found:
-            raise ParameterError(f"--set gives {shown(name)} twice; give it once.")
         found[name] = value.strip()
     return found

@@ -28,11 +28,12 @@ import numpy as np
 from secretballot.core.label_games import (
     OVERHEAD,
     Grid,
+    NoiseTable,
     Step,
     block_of,
     played_losses,
 )
-from secretballot.core.losses import Losses, count_losses, discrete_gaussian_pmf
+from secretballot.core.losses import Losses, count_losses
 from secretballot.core.renyi import largest_moments
 from secretballot.core.types import BoolArray, FloatArray, IntArray
 
@@ -43,8 +44,8 @@ FAR, DEEP = 7.8, 5.4
 # what a label may cost beside the laws of the list, as a probability: noise farther out, the slack
 # of the check and what floats lose in it
 LEFT_OUT = 5e-14
-CHECK_SLACK, DROP_SLACK, FLOAT_SLACK = 5e-15, 1e-15, 1e-14
-LISTED_SLACK = CHECK_SLACK + 2 * DROP_SLACK + FLOAT_SLACK  # of the laws of the list alone
+CHECK_SLACK, FLOAT_SLACK = 5e-15, 1e-14
+LISTED_SLACK = CHECK_SLACK + FLOAT_SLACK  # of the laws of the list alone
 FLOAT_ERROR = 1e-10  # relative, of a chance and of a ratio of two
 # where the points of the list lie, in standard deviations of the difference and of the sum of the
 # two noises; the first of the sums stands for all below it
@@ -60,10 +61,9 @@ MIRRORED_FROM = 40.0  # votes; from here on a law the other way round is nearly 
 TOLERANCES = (0.015, 0.02, 0.03, 0.05, 0.07)
 SPREADS = np.concatenate([[0.0], np.geomspace(1e-3, 0.4, 48)])
 LEAST_RATIO = 0.1
-# orders over sigma of the moments that laws are spread by, beside the variance; the last one for
-# games and for the divergences of orders up to it, and for those of orders above
-TILTS, USUAL_TILT, HIGH_TILT = (0.4, 0.8), 1.2, 1.45
-MAX_SIGMA_HIGH = 100.0  # votes, of the second; its check takes five to ten times as long
+# orders over sigma of the moments that laws are spread by, beside the variance; beyond the last
+# one divergences of the list are loose
+TILTS = (0.4, 0.8, 1.2)
 FIRST_SIDE = 0.25  # standard deviations, of the first squares
 SQUARES = 4096  # handled at a time
 USUAL_LAWS = 600  # that stand for the work of a game
@@ -75,26 +75,11 @@ MOST_ORDER = 1.5  # over sigma; beyond, divergences are those of counts
 LATTICE_MARGIN = 1e-2  # relative, of the divergences where the whole lattice is looked at
 
 
-class Noise:
+class Noise(NoiseTable):
     """Tables of the noise of one scale, and the chances of three outcomes.
 
     Integers whose chances are computed must lie within `reach` of 0.
     """
-
-    def __init__(self, sigma: float) -> None:
-        self.sigma = sigma
-        self.reach, self._pmf = discrete_gaussian_pmf(sigma)
-        # of a noise below t, at t + reach: summed from the far end, so that tails keep their digits
-        below = np.concatenate([[0.0], np.cumsum(self._pmf)])
-        # with the noise's whole width on either side, so that shifted tables are parts of this one
-        width = len(below)
-        self._below = np.concatenate([np.zeros(width), below, np.full(width, below[-1])])
-        self._zero = width + self.reach
-
-    def below(self, t: IntArray) -> FloatArray:
-        """Return P(N < t), for integers of any shape."""
-        found: FloatArray = self._below[np.clip(t + self._zero, 0, len(self._below) - 1)]
-        return found
 
     def chances(self, u: IntArray, w: IntArray) -> FloatArray:
         """Return the chances that the others win, the first class and the second.
@@ -120,11 +105,10 @@ class Noise:
         """
         starts, own = np.unique(least + self.reach, return_inverse=True)
         first = starts[0]
-        at = self._zero - self.reach + shift
-        terms = self._pmf[first:] * self._below[at + first : at + len(self._pmf)]
+        noise = np.arange(first - self.reach, self.reach + 1)
+        terms = self.pmf[first:] * self.below(noise + shift)
         parts = np.add.reduceat(terms, starts - first)
-        found: FloatArray = np.cumsum(parts[::-1])[::-1][own]
-        return found
+        return np.cumsum(parts[::-1])[::-1][own]
 
     def losses(self, u: IntArray, w: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the chances and log of their ratios, of the neighbour's to them; shapes (3, n)."""
@@ -149,7 +133,7 @@ class StepLaws:
 
 
 @functools.lru_cache(maxsize=32)
-def covering_laws(sigma: float, tilt: float = USUAL_TILT) -> StepLaws | None:
+def covering_laws(sigma: float) -> StepLaws | None:
     """Return laws that dominate one label of more than two classes, whatever the votes are.
 
     For every label and every convex function V from 1 down to at least 0, the largest mean of V
@@ -160,9 +144,6 @@ def covering_laws(sigma: float, tilt: float = USUAL_TILT) -> StepLaws | None:
     ----------
     sigma : float
         Scale of the noise on each count, in votes.
-    tilt : float
-        Largest order, over sigma, of which moments are kept near those of the lattice: it changes
-        which laws are listed, never that they dominate.
 
     Privacy
     -------
@@ -175,23 +156,18 @@ def covering_laws(sigma: float, tilt: float = USUAL_TILT) -> StepLaws | None:
         return None
     noise = Noise(sigma)
     edge, deep = math.ceil(FAR * sigma), math.ceil(DEEP * sigma)
-    if not _chance_beyond(noise, edge, deep) + LISTED_SLACK <= LEFT_OUT:
+    # of noises that count as revealed, in either direction: of one far below, of the first class
+    # far above and of the second, and of both below; under Q they are larger or smaller by one
+    one, two, both = noise.below(np.array([1 - edge, 2 - edge, 1 - deep])).tolist()
+    if not 2 * one + two + both**2 + LISTED_SLACK <= LEFT_OUT:
         return None
-    orders = [one * sigma for one in (*TILTS, tilt)]
+    orders = [tilt * sigma for tilt in TILTS]
     largest = _largest_moments(noise, orders)
     for tolerance in TOLERANCES:
         mesh = _Mesh.of(noise, edge, deep, orders, largest * (1 + tolerance))
         if _covers_lattice(mesh, noise, edge, deep):
-            return _without_dominated(mesh)
+            return mesh.laws
     return None
-
-
-def _chance_beyond(noise: Noise, edge: int, deep: int) -> float:
-    """Return the probability of the noises that count as revealed, in either direction."""
-    # under Q a noise stands for one that is larger or smaller by one; of one far below, of the
-    # first class far above and of the second, and of both below
-    below = noise.below(np.array([1 - edge, 2 - edge, 1 - deep]))
-    return 2 * float(below[0]) + float(below[1]) + float(below[2]) ** 2
 
 
 def _ratio_moments(p: FloatArray, ratio: FloatArray, orders: list[float]) -> FloatArray:
@@ -218,21 +194,19 @@ def _largest_moments(noise: Noise, orders: list[float]) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class _Mesh:
-    """Laws of the list at the corners of cells, and the hockey sticks of each cell's four.
+    """The list, and where its laws are corners of cells, the hockey sticks of each cell's four.
 
-    `apart` and `together` are where the corners lie, as differences w - u and sums u + w. `p` and
-    `q` have shape (sums, differences, 3). All x at which a slope of one of the hockey sticks
+    `apart` and `together` are where the corners lie, as differences w - u and sums u + w. All x at
+    which a slope of one of the hockey sticks
     changes, and 1, are `kinks`, of shape (cells, 13); `excess` of shape (cells, 4, 13) is what a
     hockey stick exceeds that of silence by.
     """
 
+    laws: StepLaws
     apart: FloatArray
     together: FloatArray
-    p: FloatArray
-    q: FloatArray
     kinks: FloatArray
     excess: FloatArray
-    closed: bool  # whether the laws the other way round are among them
 
     @classmethod
     def of(
@@ -259,7 +233,7 @@ class _Mesh:
         u, w = (np.clip(one, -rim, rim) for one in (u, w))
         p, q = _spread_laws(noise, u.ravel(), w.ravel(), orders, most)
         p, q = (np.moveaxis(one.reshape(3, *u.shape), 0, -1) for one in (p, q))
-        p, q = _with_whole_sums(p, q)
+        _make_sums_whole(p, q)
         if mirrored:
             p, q = np.concatenate([q[:, ::-1], p], axis=1), np.concatenate([p[:, ::-1], q], axis=1)
         corners = [
@@ -269,7 +243,11 @@ class _Mesh:
         ratio = corners[1] / corners[0]
         kinks = np.concatenate([1 / ratio.reshape(-1, 12), np.ones((len(ratio), 1))], axis=1)
         excess = _excess_over_silence(corners[0][:, :, None], ratio[:, :, None], kinks[:, None])
-        return cls(apart, sums.astype(np.float64), p, q, kinks, excess, mirrored)
+        p, q = (one.reshape(-1, 3).T for one in (p, q))
+        if not mirrored:
+            p, q = np.hstack([p, q]), np.hstack([q, p])
+        laws = StepLaws(p, np.log(q / p))
+        return cls(laws, apart, sums.astype(np.float64), kinks, excess)
 
     def around(self, u: FloatArray, w: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return the cell of each point, and the shares of its four laws, of shape (n, 4)."""
@@ -304,16 +282,12 @@ def _spread_laws(
     return p, p * (1 + change * (1 + spread))
 
 
-def _with_whole_sums(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return chances that sum to 1 but for the last digit of the largest of three."""
+def _make_sums_whole(p: FloatArray, q: FloatArray) -> None:
+    """Let chances sum to 1 but for the last digit of the largest of three, in place."""
     largest = p.argmax(axis=-1)[..., None]
-    found = []
     for chances in (p, q):
-        whole = chances.copy()
-        np.put_along_axis(whole, largest, 0.0, axis=-1)
-        np.put_along_axis(whole, largest, 1 - whole.sum(axis=-1, keepdims=True), axis=-1)
-        found.append(whole)
-    return found[0], found[1]
+        np.put_along_axis(chances, largest, 0.0, axis=-1)
+        np.put_along_axis(chances, largest, 1 - chances.sum(axis=-1, keepdims=True), axis=-1)
 
 
 def _excess_over_silence(p: FloatArray, ratio: FloatArray, x: FloatArray) -> FloatArray:
@@ -395,39 +369,16 @@ def _largest_excess(
     return bound
 
 
-def _without_dominated(mesh: _Mesh) -> StepLaws:
-    """Return the laws of a mesh, both ways round, without those that another one dominates."""
-    p, q = mesh.p.reshape(-1, 3), mesh.q.reshape(-1, 3)
-    if not mesh.closed:
-        p, q = np.concatenate([p, q]), np.concatenate([q, p])
-    ratio = q / p
-    left = np.ones(len(p), dtype=np.bool_)
-    kept = []
-    for i in np.argsort(-(p * (ratio - 1) ** 2).sum(axis=1)).tolist():
-        if not left[i]:
-            continue
-        kept.append(i)
-        x = np.append(1 / ratio[i], 1.0)
-        found = _excess_over_silence(p[i], ratio[i], x)
-        others = _excess_over_silence(p[left], ratio[left], x[:, None])
-        left[left] = ~(others <= (found + DROP_SLACK * np.minimum(1.0, x))[:, None]).all(axis=0)
-    return StepLaws(p[kept].T, np.log(ratio[kept]).T)
-
-
-def class_work(sigma: float, labels: int) -> float:
-    """Return about how many multiplications a game of `labels` will need.
-
-    Infinite where none is played.
-    """
-    if not MIN_SIGMA <= sigma <= MAX_SIGMA:
-        return math.inf
-    grid = Grid.of_step(LOSS_OF_SIGMA / sigma, labels)
-    return labels * grid.size * (7.5 * USUAL_LAWS + OVERHEAD)
-
-
 def class_block(sigma: float, queries: int) -> int | None:
     """Return of how many labels a block is played; None where no game is."""
-    return block_of(queries, lambda labels: class_work(sigma, labels))
+    if not MIN_SIGMA <= sigma <= MAX_SIGMA:
+        return None
+
+    def work(labels: int) -> float:
+        size = Grid.of_step(LOSS_OF_SIGMA / sigma, labels).size
+        return labels * size * (7.5 * USUAL_LAWS + OVERHEAD)
+
+    return block_of(queries, work)
 
 
 @functools.lru_cache(maxsize=256)
@@ -466,7 +417,8 @@ def class_losses(sigma: float, queries: int, block: int) -> Losses | None:
     )
 
 
-def class_renyi(sigma: float, orders: FloatArray) -> FloatArray:
+@functools.lru_cache(maxsize=256)
+def class_renyi(sigma: float, orders: tuple[float, ...]) -> FloatArray:
     """Return bounds on the divergences of one label between neighbours, over all votes.
 
     They hold for any number of classes above two and any number of teachers. Infinite where none is
@@ -476,7 +428,7 @@ def class_renyi(sigma: float, orders: FloatArray) -> FloatArray:
     ----------
     sigma : float
         Scale of the noise on each count, in votes.
-    orders : ndarray of shape (n,)
+    orders : tuple of float
         Above 1.
 
     Privacy
@@ -486,26 +438,17 @@ def class_renyi(sigma: float, orders: FloatArray) -> FloatArray:
     Source : docs/explanation/prices.md, section 15.
     Rounding : upward (dominating laws, far noise charged in full).
     """
-    return _class_renyi(sigma, tuple(orders.tolist()))
-
-
-@functools.lru_cache(maxsize=256)
-def _class_renyi(sigma: float, orders: tuple[float, ...]) -> FloatArray:
     a, found = np.array(orders), np.full(len(orders), math.inf)
     if not LEAST_SIGMA <= sigma <= MAX_SIGMA:
         return found
-    noise = Noise(sigma)
-    held, low = a <= 1 + MOST_ORDER * sigma, a <= USUAL_TILT * sigma
-    if sigma < MIN_SIGMA:
+    noise, held = Noise(sigma), a <= 1 + MOST_ORDER * sigma
+    laws = covering_laws(sigma) if held.any() else None
+    if laws is not None:
+        found[held] = _divergence_of(laws, noise, a[held], LISTED_SLACK)
+    elif sigma < MIN_SIGMA:
         # another program, which tries other orders, finds what is charged kept as well
         every = _laws_of_lattice(noise)
         found[held] = (1 + LATTICE_MARGIN) * _divergence_of(every, noise, a[held], 0.0)
-        return found
-    high = held & ~low & (sigma <= MAX_SIGMA_HIGH)
-    for tilt, some in ((USUAL_TILT, held & low), (HIGH_TILT, high)):
-        laws = covering_laws(sigma, tilt) if some.any() else None
-        if laws is not None:
-            found[some] = _divergence_of(laws, noise, a[some], LISTED_SLACK)
     return found
 
 

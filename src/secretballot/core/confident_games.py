@@ -66,11 +66,10 @@ class Group:
     sure: bool
 
 
-def _corners(noise: NoiseTable, first: int, last: int) -> list[Pairs]:
+def _corners(noise: NoiseTable, first: int, last: int) -> Pairs:
     """Return corners of a polygon around the pairs at first, ..., last, of those that lie within
-    the table."""
-    low, high = max(first, 3 - noise.reach), min(last, noise.reach - 1)
-    return [] if low > high else [corners(noise, low, high, DENSITY)]
+    the table: none where no pair does."""
+    return corners(noise, max(first, 3 - noise.reach), min(last, noise.reach - 1), DENSITY)
 
 
 @functools.lru_cache(maxsize=64)
@@ -80,7 +79,7 @@ def groups_of(
     """Return the groups of votes, the clearest first; none where no game is played."""
     if not MIN_SIGMA <= min(threshold_sigma, sigma) <= max(threshold_sigma, sigma) <= MAX_SIGMA:
         return ()
-    tops, labels = NoiseTable.of(threshold_sigma), NoiseTable.of(sigma)
+    tops, labels = NoiseTable(threshold_sigma), NoiseTable(sigma)
     half = n_teachers // 2
     span = min(half, math.ceil(FAR * sigma))
     ends = [*range(0, span, max(1, math.ceil(span / GROUPS))), half]
@@ -89,11 +88,11 @@ def groups_of(
         # where an odd vote is even the highest count may stay where it is
         moves = int(end > 0 or n_teachers % 2 == 0)
         first = threshold - min(n_teachers, half + 1 + end) + moves
-        of_group = _corners(labels, 2 + before, 1 + end)
-        of_group += _corners(labels, 1 - end, min(0, -before))
-        passing = Pairs.joined(_corners(tops, first, above - 1))
+        there = _corners(labels, 2 + before, 1 + end)
+        turned = _corners(labels, 1 - end, min(0, -before))
+        of_group = Pairs(*map(np.concatenate, zip(there, turned, strict=True)))
         sure = first < min(above, 3 - tops.reach)
-        found.append(Group(Pairs.joined(of_group), passing, sure))
+        found.append(Group(of_group, _corners(tops, first, above - 1), sure))
         before, above = end, min(above, first)
     return tuple(found[::-1])
 
@@ -208,5 +207,4 @@ def joint_renyi(
                 if group.sure:
                     worst = np.maximum(worst, np.expm1(most - charge))
         best = np.minimum(best, queries * np.log1p(worst) + answers * charge)
-    found: FloatArray = best / (orders - 1)
-    return found
+    return best / (orders - 1)

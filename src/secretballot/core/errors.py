@@ -23,7 +23,6 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
 RELATIONS: tuple[Relation, ...] = get_args(Relation)
 COMPOSITIONS: tuple[Composition, ...] = get_args(Composition)
 
-LARGEST_INTEGER = 2**53
 LONGEST_SHOWN = 60  # characters of a string in a message
 LONGEST_LINE = 500  # characters of a message
 LONGEST_NAME = 200  # characters of a name
@@ -264,12 +263,6 @@ def _value_description(value: object) -> str:
     return with_article(kind)
 
 
-def shown_kind(value: object) -> str:
-    """Return how a message names the type of something that was given, with its article."""
-    name = type(value).__name__
-    return with_article(name if name.isprintable() and len(name) <= LONGEST_SHOWN else "object")
-
-
 def _short_repr(value: Any) -> str:
     if isinstance(value, str | bytes) and len(value) > LONGEST_SHOWN:
         size = len(value)
@@ -392,18 +385,10 @@ def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None
     ParameterError
         If it is not such a name.
     """
-    if not isinstance(value, str):
-        raise wrong(name, value, "a string")
-    fault = ""
-    if not value.strip():
-        fault = " is empty; give at least one character."
-    elif len(value) > longest:
-        fault = f" has {len(value)} characters; give at most {longest}."
     # control characters and newlines would break lists; half a surrogate cannot be written
-    elif not value.isprintable():
-        fault = " has newlines, control characters or lone surrogates in it; give one plain line."
-    if fault:
-        raise ParameterError(name_part(name), fault)
+    fits = isinstance(value, str) and value.strip() and value.isprintable()
+    if not fits or len(str(value)) > longest:
+        raise wrong(name, value, f"one plain line of text, of 1 to {longest} characters")
 
 
 def check_relation(unit: str, relation: str) -> None:

@@ -11,9 +11,8 @@ Proofs: `docs/explanation/prices.md`.
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, TypeAdapter, model_validator
@@ -81,14 +80,6 @@ class Event(Model, ABC):
     #: Name of the field by which equal events add up, if any.
     counted: ClassVar[str] = ""
 
-    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        return [pair for pair in super().__repr_args__() if pair[0] != "kind"]
-
-    @property
-    def times(self) -> int:
-        """How often the same step was taken."""
-        return int(getattr(self, self.counted)) if self.counted else 1
-
     def repeated(self, times: int) -> "Event":
         """Return the event with another number of equal steps."""
         return self.model_copy(update={self.counted: times})
@@ -122,7 +113,21 @@ class Event(Model, ABC):
     def profile(self) -> tuple[Profile, float]:
         """Return bounds on delta at each epsilon, and an epsilon from which on they are hardly more
         than the failure; by default those that divergences give."""
-        return _renyi_profile(self)
+        own = [self.order] if isinstance(self, TableStream) else []
+        orders, failure = np.append(ORDERS, own), self.failure()
+        divergences = self.renyi(orders)
+        held = np.isfinite(divergences)
+        orders, divergences = orders[held], divergences[held]
+        if not len(orders):
+            return np.ones_like, 1.0
+
+        def delta(at: FloatArray) -> FloatArray:
+            return np.minimum(1.0, delta_of(divergences, orders, at) + failure)
+
+        # where the best order leaves no more than a tail, or than a share of what fails anyhow
+        tail = max(TAIL, TAIL_OF_FAILURE * failure)
+        reach = float((divergences - math.log(tail) / (orders - 1)).min())
+        return delta, min(FARTHEST, max(reach, 2.0**-40))
 
     @abstractmethod
     def renyi(self, orders: FloatArray) -> FloatArray:
@@ -255,7 +260,7 @@ class BinaryLabels(Event):
         return None
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        each = label_games.label_renyi(self.chances, orders)
+        each = label_games.label_renyi(self.chances, tuple(orders.tolist()))
         return np.minimum(self.queries * each, self.rough().renyi(orders))
 
     def rough(self) -> Event:
@@ -299,7 +304,7 @@ class ClassLabels(Event):
         return self.rough().losses() if found is None else found
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        each = class_games.class_renyi(self.sigma, orders)
+        each = class_games.class_renyi(self.sigma, tuple(orders.tolist()))
         return np.minimum(self.queries * each, self.rough().renyi(orders))
 
     def rough(self) -> Event:
@@ -694,26 +699,6 @@ def event_in(content: object) -> Event:
         If the kind is unknown, or a parameter is missing, extra, of another type or out of range.
     """
     return model_in(_ANY, content, "An event")
-
-
-def _renyi_profile(event: Event) -> tuple[Profile, float]:
-    """Return the profile that an event's divergences and failures give, and an epsilon from which
-    on it is hardly more than the failures."""
-    own = [event.order] if isinstance(event, TableStream) else []
-    orders, failure = np.append(ORDERS, own), event.failure()
-    divergences = event.renyi(orders)
-    held = np.isfinite(divergences)
-    orders, divergences = orders[held], divergences[held]
-    if not len(orders):
-        return np.ones_like, 1.0
-
-    def delta(at: FloatArray) -> FloatArray:
-        return np.minimum(1.0, delta_of(divergences, orders, at) + failure)
-
-    # where the best order leaves no more than a tail, or than a share of what fails anyhow
-    tail = max(TAIL, TAIL_OF_FAILURE * failure)
-    reach = float((divergences - math.log(tail) / (orders - 1)).min())
-    return delta, min(FARTHEST, max(reach, 2.0**-40))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -12,7 +12,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from secretballot.core.errors import DataError, Parameter
 from secretballot.core.types import IntArray, ObjectArray
 
 MAX_SCORE = 2**40  # in size: gaps between scores stay far inside 64 bits
@@ -140,6 +139,8 @@ def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
     """
     if exponent == 0:
         return 1 << bits, 1 << bits
+    if exponent > bits:
+        return 0, 1
     halvings = math.ceil(exponent).bit_length()
     work = bits + halvings + 16
     x = (exponent.numerator << (work - halvings)) // exponent.denominator
@@ -153,30 +154,6 @@ def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
     for _ in range(halvings):
         low, high = low * low >> work, -(-high * high >> work)
     return low >> (work - bits), -(-high >> (work - bits))
-
-
-def check_candidates(scores: IntArray) -> IntArray:
-    """Return scores as 64-bit integers that no difference takes out of range.
-
-    Raises
-    ------
-    DataError
-        If they are no integers of shape (n_candidates,) up to 2^40 in size; no value is named.
-    """
-    values = np.asarray(scores)
-    if values.dtype.kind not in "iu" or values.ndim != 1 or not len(values):
-        raise DataError(
-            Parameter("scores"),
-            f" have dtype {values.dtype} and shape {values.shape}; give integers, one for each"
-            " candidate.",
-        )
-    # gaps between scores must not wrap around in 64 bits, where a bad candidate would become the
-    # best
-    if not ((values >= -MAX_SCORE) & (values <= MAX_SCORE)).all():
-        raise DataError(
-            "scores hold a number beyond 2^40 in size; give counts of records or votes."
-        )
-    return values.astype(np.int64, copy=False)
 
 
 def drawn_index(gaps: IntArray, scale: Fraction, random_bits: Bits) -> int:
@@ -202,20 +179,15 @@ def drawn_index(gaps: IntArray, scale: Fraction, random_bits: Bits) -> int:
 
 def drawn_flip(gaps: IntArray, scale: Fraction, random_bits: Bits) -> int:
     """Draw an index by permute-and-flip, as `ExactNoise.flipped_index` says."""
-    horizon = min(math.ceil(Fraction(7 * _FLIP_BITS, 10) * scale), 2 * MAX_SCORE + 1)
-    distinct, place = np.unique(np.minimum(gaps, horizon), return_inverse=True)
-    product = _exponential_products(distinct, scale, _FLIP_BITS)
-    lower = (product[:, 0] >> _FLIP_BITS).astype(np.int64)[place]
-    upper = (-(-product[:, 1] >> _FLIP_BITS)).astype(np.int64)[place]
-    beyond = gaps >= horizon
-    lower[beyond], upper[beyond] = 0, 1
-    words = random_bits(64 * len(gaps)).to_bytes(8 * len(gaps), "little")
-    uniform = (np.frombuffer(words, dtype="<u8") >> np.uint64(64 - _FLIP_BITS)).astype(np.int64)
-    heads = uniform < lower
-    for i in np.flatnonzero(~heads & (uniform < upper)).tolist():
-        heads[i] = _is_below(int(uniform[i]), int(gaps[i]) / scale, random_bits)
-    found = np.flatnonzero(heads)
-    return int(found[_uniform_below(len(found), random_bits)])
+    distinct, places = np.unique(gaps, return_inverse=True)
+    exponents = [gap / scale for gap in distinct.tolist()]
+    bounds = [exp_bounds(exponent, _FLIP_BITS) for exponent in exponents]
+    heads = []
+    for i, place in enumerate(places.tolist()):
+        uniform, (low, high) = random_bits(_FLIP_BITS), bounds[place]
+        if uniform < low or (uniform < high and _is_below(uniform, exponents[place], random_bits)):
+            heads.append(i)
+    return heads[_uniform_below(len(heads), random_bits)]
 
 
 def _is_below(uniform: int, exponent: Fraction, random_bits: Bits) -> bool:

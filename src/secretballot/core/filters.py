@@ -13,7 +13,6 @@ filter allows and a plain price does not.
 
 import functools
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -70,42 +69,7 @@ class Totals:
         return Totals(self.grants - less.grants, self.loss - less.loss, self.failure - less.failure)
 
 
-class Filter(ABC):
-    """Admits releases one by one.
-
-    The whole sequence stays within the budget, however each release was chosen.
-
-    Examples
-    --------
-    >>> from secretballot import accounting
-    >>> rule = accounting.filter_for("renyi", sb.PrivacyBudget(2.0, 1e-6))
-    >>> isinstance(rule, accounting.Filter)
-    True
-    """
-
-    order: float | None = None
-
-    def __init__(self, budget: PrivacyBudget) -> None:
-        self.budget = budget
-
-    @abstractmethod
-    def costs(self, events: Sequence[Event], price: PrivacyBudget) -> Totals:
-        """Return the sums over one release; what has no bound adds more than any budget."""
-
-    @abstractmethod
-    def admits(self, totals: Totals, events: Sequence[Event], price: PrivacyBudget) -> bool:
-        """Return whether a release may follow others with these sums."""
-
-    @abstractmethod
-    def spent(self, totals: Totals) -> tuple[float, float]:
-        """Return the (epsilon, delta) to show for releases with these sums, rounded up."""
-
-    @abstractmethod
-    def left(self, totals: Totals) -> tuple[float, float]:
-        """Return the (epsilon, delta) to show as left after them, rounded down."""
-
-
-class BasicFilter(Filter):
+class BasicFilter:
     """Sum of epsilons, sum of deltas; as decimal fractions, so that ten times 0.1 is 1.
 
     Examples
@@ -120,10 +84,17 @@ class BasicFilter(Filter):
     ((1.0, 0.0), False)
     """
 
+    order: float | None = None
+
+    def __init__(self, budget: PrivacyBudget) -> None:
+        self.budget = budget
+
     def costs(self, events: Sequence[Event], price: PrivacyBudget) -> Totals:
+        """Return the sums over one release."""
         return Totals(1, _decimal_fraction(price.epsilon), _decimal_fraction(price.delta))
 
     def admits(self, totals: Totals, events: Sequence[Event], price: PrivacyBudget) -> bool:
+        """Return whether a release may follow others with these sums."""
         after, limit = totals.plus(self.costs(events, price)), self.costs((), self.budget)
         return after.loss <= limit.loss and after.failure <= limit.failure
 
@@ -151,7 +122,7 @@ def _float_below(value: Fraction) -> float:
     return nearest
 
 
-class RenyiFilter(Filter):
+class RenyiFilter:
     """Sum of Renyi divergences of one order, and sum of failure probabilities, each within its
     own limit.
 
@@ -171,10 +142,8 @@ class RenyiFilter(Filter):
     True
     """
 
-    order: float
-
     def __init__(self, budget: PrivacyBudget, order: float | None = None) -> None:
-        super().__init__(budget)
+        self.budget = budget
         if not budget.delta > 0:
             raise ParameterError(
                 Parameter("delta"),
@@ -197,9 +166,11 @@ class RenyiFilter(Filter):
             )
 
     def costs(self, events: Sequence[Event], price: PrivacyBudget) -> Totals:
+        """Return the sums over one release; what has no bound adds more than any budget."""
         return _divergence_costs(tuple(events), self.order)
 
     def admits(self, totals: Totals, events: Sequence[Event], price: PrivacyBudget) -> bool:
+        """Return whether a release may follow others with these sums."""
         after = totals.plus(self.costs(events, price))
         within = round_up(float(after.loss)) <= self.divergence_limit
         return within and round_up(float(after.failure)) <= self.failure_limit
@@ -247,6 +218,11 @@ def _gaussian_order(budget: PrivacyBudget) -> float:
     kept = (1 - FAILURE_SHARE) * budget.delta
     left = (budget.epsilon - np.maximum(0.0, lost_epsilon(ORDERS, kept))) / ORDERS
     return float(ORDERS[int(np.argmax(left))])
+
+
+#: Admits releases one by one: the whole sequence stays within the budget, however each release was
+#: chosen.
+Filter = BasicFilter | RenyiFilter
 
 
 def filter_for(composition: str, budget: PrivacyBudget, order: float | None = None) -> Filter:

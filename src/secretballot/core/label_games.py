@@ -24,8 +24,10 @@ the block, and blocks add as losses do. Proofs: `docs/explanation/prices.md`, se
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, NamedTuple, Self
 
 import numpy as np
@@ -36,7 +38,7 @@ from scipy.sparse import csr_array
 from secretballot.core.errors import ParameterError
 from secretballot.core.losses import Losses, count_losses, discrete_gaussian_pmf
 from secretballot.core.renyi import largest_moments
-from secretballot.core.types import Count, FloatArray, Model, Scale, Squared
+from secretballot.core.types import Count, FloatArray, IntArray, Model, Scale, Squared
 
 # grid points per step of the likelihood ratio at an even vote; the excess falls with its square
 RESOLUTION = 10
@@ -49,7 +51,6 @@ NEAR = 3.0  # standard deviations within which corners are dense
 REACH = 9.0  # standard deviations of the total loss that the grid covers; the rest is a failure
 OVERHEAD = 50  # multiplications that handling one grid point once costs as much as
 MAX_NUMBERS = 5e7  # corners and window, times grid points; prices depend on this limit
-MOST_POINTS = 100_000  # of a grid; beyond, one label costs so much that a game bounds nothing
 BLOCKS = (1024, 512, 256, 128, 64, 32)  # labels
 # multiplications that the game of one block may take, about a second; that of all labels may take
 # more, as blocks cost a little
@@ -72,7 +73,8 @@ CHANCE_BITS = 53  # chances of a table are multiples of 2^-53, which floats hold
 ONE = 2**CHANCE_BITS
 MAX_WEIGHTS = 10_000  # of one table; bounds what a certificate makes a reader compute
 
-_Point = tuple[int, int]  # chance and gap to the next one, in units of 2^-53
+# chance and gap to the next one, in units of 2^-53
+_Point = tuple[int | Fraction, int | Fraction]
 
 
 class GaussianChances(Model):
@@ -125,11 +127,13 @@ class TableChances(Model):
     def _check_weights(self) -> Self:
         weights, half = self.weights, ONE // 2
         falling = all(one >= later for one, later in itertools.pairwise(weights))
+        even = self.n_teachers % 2 == 0
         fits = falling and half >= weights[0] and weights[-1] < half
-        if not (fits and len(weights) <= self.n_teachers // 2 + 1):
-            raise ParameterError("A table needs falling chances of the minority, one a margin.")
-        if self.n_teachers % 2 == 0 and weights[0] != half:
-            raise ParameterError("At an even vote neither class is the minority.")
+        if not (fits and len(weights) <= self.n_teachers // 2 + 1 and weights[0] >= even * half):
+            raise ParameterError(
+                "A table needs falling chances of the minority, one a margin, and a half where"
+                " neither class is it."
+            )
         return self
 
     @property
@@ -144,8 +148,7 @@ class TableChances(Model):
 Chances = GaussianChances | TableChances
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
+class Pairs(NamedTuple):
     """Pairs (p, p + gap): the probability of label 1 under v and under v + 1 votes, or corners
     that cover them.
 
@@ -161,17 +164,6 @@ class Pairs:
     gap: FloatArray
     over: FloatArray
 
-    @classmethod
-    def joined(cls, parts: Sequence["Pairs"]) -> "Pairs":
-        """Return the pairs of all parts."""
-        none = np.zeros(0)
-        return cls(
-            *(
-                np.concatenate([none, *(getattr(part, one.name) for part in parts)])
-                for one in fields(cls)
-            )
-        )
-
     @property
     def chance(self) -> FloatArray:
         """Chances of both labels under v votes, of shape (2, n)."""
@@ -183,19 +175,18 @@ class Pairs:
         return np.stack([np.log1p(self.gap / self.p), np.log(self.over / self.rest)])
 
 
-class NoiseTable(NamedTuple):
-    """Chances of noise of one scale on -reach, ..., reach, and of noise of at least as much."""
+class NoiseTable:
+    """Chances of noise of one scale on -reach, ..., reach, and of noise below an integer."""
 
-    sigma: float
-    reach: int
-    pmf: FloatArray
-    above: FloatArray
+    def __init__(self, sigma: float) -> None:
+        self.sigma = sigma
+        self.reach, self.pmf = discrete_gaussian_pmf(sigma)
+        # of a noise below t, at t + reach: summed from the far end, so that tails keep their digits
+        self._below = np.concatenate([[0.0], np.cumsum(self.pmf)])
 
-    @classmethod
-    def of(cls, sigma: float) -> "NoiseTable":
-        """Return the table of a scale."""
-        reach, pmf = discrete_gaussian_pmf(sigma)
-        return cls(sigma, reach, pmf, np.cumsum(pmf[::-1])[::-1])
+    def below(self, t: IntArray) -> FloatArray:
+        """Return P(N < t), for integers of any shape."""
+        return self._below[np.clip(t + self.reach, 0, len(self._below) - 1)]
 
 
 def vote_pairs(chances: GaussianChances, far: int) -> tuple[Pairs, float]:
@@ -208,7 +199,7 @@ def vote_pairs(chances: GaussianChances, far: int) -> tuple[Pairs, float]:
     """
     half = math.inf if chances.n_teachers is None else chances.n_teachers // 2
     last = 1 + int(min(far, half))
-    pairs = corners(NoiseTable.of(chances.sigma), 2 - last, last)
+    pairs = corners(NoiseTable(chances.sigma), 2 - last, last)
     return pairs, float(pairs.gap[0]) if half > far else 0.0
 
 
@@ -220,10 +211,9 @@ def corners(noise: NoiseTable, first: int, last: int, density: int = DENSITY) ->
     along which the gap changes with slope expm1((2 (t_k - 1) - 1) / (2 sigma^2)), decreasing in k.
     Where edges i < j meet is a sum of positive terms: no digits are lost.
     """
-    sigma, reach, pmf, above = noise
-    t = np.arange(last, first - 1, -1)
-    step = pmf[t - 1 + reach]
-    every = Pairs(above[t + reach], above[1 - t + reach], step, above[2 - t + reach])
+    sigma, t = noise.sigma, np.arange(last, first - 1, -1)
+    step = noise.pmf[t - 1 + noise.reach]
+    every = Pairs(noise.below(1 - t), noise.below(t), step, noise.below(t - 1))
     stride, n = int(sigma / density), len(t)
     if stride < 2 or n < 4:
         return every
@@ -268,23 +258,15 @@ class Grid:
         return self.below + self.above + 1
 
 
+@functools.lru_cache(maxsize=256)
 def _step_of(chances: Chances) -> float:
     """Return the largest root mean square of one label's loss, in nats."""
     if isinstance(chances, TableChances):
         pairs = table_corners(chances)
         return math.sqrt(float(np.max((pairs.chance * pairs.log_ratio**2).sum(axis=0))))
-    even = _even_chance(chances.sigma)
+    # an even vote's two labels differ by P(N = 0) between neighbours
+    even = float(discrete_gaussian_pmf(chances.sigma)[1].max())
     return math.log1p(even) - math.log1p(-even) if even < 1 else 40.0
-
-
-@functools.lru_cache(maxsize=256)
-def _even_chance(sigma: float) -> float:
-    """Return P(N = 0), by which an even vote's two labels differ between neighbours."""
-    if sigma > 20:
-        # right to all digits (docs/explanation/prices.md, section 1)
-        return 1 / (math.sqrt(2 * math.pi) * sigma)
-    _, pmf = discrete_gaussian_pmf(sigma)
-    return float(pmf.max())
 
 
 def lowered_logarithm(logarithm: FloatArray) -> FloatArray:
@@ -383,7 +365,7 @@ def played_losses(
     grid = Grid.of_step(usual, size, resolution)
     step = step_on(grid)
     value: FloatArray = np.maximum(0.0, -np.expm1(grid.h * np.arange(-grid.below, grid.above + 1)))
-    total, at = None, grid.h * np.arange(grid.above + 1.0)
+    parts, at = [], grid.h * np.arange(grid.above + 1.0)
     for played in range(1, size + 1):
         value = np.minimum(1.0, np.maximum(value, step(value)) + beside)
         # the last block, if it is shorter, or one of all others
@@ -392,10 +374,8 @@ def played_losses(
             found = value[grid.below :]
             if least is not None:
                 found = np.minimum(found, least(played).delta(at))
-            some = Losses.of_values(np.minimum.accumulate(found), grid.h) * times
-            total = some if total is None else total + some
-    assert total is not None
-    return total
+            parts.append(Losses.of_values(np.minimum.accumulate(found), grid.h) * times)
+    return functools.reduce(operator.add, parts)
 
 
 def game_work(chances: Chances, labels: int) -> float:
@@ -404,23 +384,22 @@ def game_work(chances: Chances, labels: int) -> float:
     Infinite where none is played: it would fill the memory, floats end, or it bounds nothing.
     """
     if isinstance(chances, TableChances):
-        pairs, step = table_corners(chances), _step_of(chances)
-        if not step >= LEAST_DEVIATION:
+        if not _step_of(chances) >= LEAST_DEVIATION:
             return math.inf
-        n, moved = float(len(pairs.p)), float(pairs.log_ratio.max() - pairs.log_ratio.min())
+        pairs = table_corners(chances)
+        n, moved = float(len(pairs.p)), float(np.ptp(pairs.log_ratio))
     else:
-        sigma, teachers = chances.sigma, chances.n_teachers
+        sigma, half = chances.sigma, (chances.n_teachers or math.inf) / 2
         if not MIN_SIGMA <= sigma <= MAX_SIGMA:
             return math.inf
-        far = min(FAR, math.inf if teachers is None else teachers / 2 / sigma)
-        near, step = min(far, NEAR), _step_of(chances)
+        far = min(FAR, half / sigma)
+        near = min(far, NEAR)
         n = min(2 * far * sigma, 2 * DENSITY * (near + (far - near) / 4)) + 2
         # a vote at distance z changes the log ratio by about (z + 1.3) / sigma at most
         moved = (2 * far + 2.6) / sigma
-    grid = Grid.of_step(step, labels)
+    grid = Grid.of_step(_step_of(chances), labels)
     width = min(2.0 * grid.size, moved / grid.h + 2)
-    fits = grid.above <= MOST_POINTS and grid.size * (n + width) <= MAX_NUMBERS
-    if not (fits and grid.above * grid.h <= LONGEST_GRID):
+    if not (grid.size * (n + width) <= MAX_NUMBERS and grid.above * grid.h <= LONGEST_GRID):
         return math.inf
     # of a wide window only what some corner reads is copied
     return labels * grid.size * (5 * n + min(width, 4.0 * n) + OVERHEAD)
@@ -481,7 +460,8 @@ def label_losses(
     )
 
 
-def label_renyi(chances: Chances, orders: FloatArray) -> FloatArray:
+@functools.lru_cache(maxsize=1024)
+def label_renyi(chances: Chances, orders: tuple[float, ...]) -> FloatArray:
     """Return the largest divergence of one label between neighbours, over all vote counts.
 
     Like the game's value, the divergence's moment is convex in the pair of probabilities, so
@@ -489,11 +469,6 @@ def label_renyi(chances: Chances, orders: FloatArray) -> FloatArray:
     sigma get no bound (infinity): below, a count farther than 14 sigma from an even vote
     has a moment within 1e-16 of 1, which is never the largest.
     """
-    return _label_renyi(chances, tuple(orders.tolist()))
-
-
-@functools.lru_cache(maxsize=1024)
-def _label_renyi(chances: Chances, orders: tuple[float, ...]) -> FloatArray:
     a = np.array(orders)
     if isinstance(chances, TableChances):
         pairs, beside = table_corners(chances, 0.0), 0.0  # no pair is left out
@@ -524,18 +499,14 @@ def _upper_hull(points: list[_Point]) -> list[_Point]:
     return hull
 
 
-def _meeting_point(hull: list[_Point], i: int, j: int) -> tuple[int, int, int]:
-    """Return where the lines through edges i < j of a hull meet: both coordinates, and what they
-    are divided by."""
+def _meeting_point(hull: list[_Point], i: int, j: int) -> _Point:
+    """Return where the lines through edges i < j of a hull meet."""
     if j == i + 1:
-        return (*hull[j], 1)
+        return hull[j]
     (a, b), (c, d), (e, f), (g, h) = hull[i], hull[i + 1], hull[j], hull[j + 1]
-    # slopes up / along and down / far
-    up, along, down, far = d - b, c - a, h - f, g - e
-    divisor = up * far - down * along
-    x = (f - b) * along * far + up * far * a - down * along * e
-    y = b * divisor * along + up * (x - a * divisor)
-    return x * along, y, divisor * along
+    first, second = Fraction(d - b, c - a), Fraction(h - f, g - e)
+    x = (f - b + first * a - second * e) / (first - second)
+    return x, b + first * (x - a)
 
 
 @functools.lru_cache(maxsize=256)
@@ -543,28 +514,25 @@ def table_corners(chances: TableChances, tolerance: float = TOLERANCE) -> Pairs:
     """Return corners of a polygon around all pairs of neighbouring chances.
 
     Few where neighbouring pairs lie nearly on a line; at most `tolerance` above the pairs.
-    Everything is computed in integers; the corners themselves are rounded to floats.
+    Everything is computed in fractions; the corners themselves are rounded to floats.
     """
     each = itertools.pairwise(chances.chances)
     hull = _upper_hull([(low, high - low) for low, high in each if high > low])
     x = np.array([point[0] for point in hull], dtype=np.float64)
     y = np.array([point[1] for point in hull], dtype=np.float64)
-    corners: list[tuple[int, int, int]] = [(*hull[0], 1)]
+    found: list[_Point] = [hull[0]]
     i = 0
     while i < len(hull) - 2:
         # a corner above the hull only adds to the price: one stands for as many edges as it may
         j = i + 1
         while j < len(hull) - 2 and _excess_share(x, y, i, j + 1) <= tolerance:
             j += 1
-        corners.append(_meeting_point(hull, i, j))
+        found.append(_meeting_point(hull, i, j))
         i = j
     if len(hull) > 1:
-        corners.append((*hull[-1], 1))
-    p = np.array([a / (ONE * c) for a, _, c in corners])
-    rest = np.array([(ONE * c - a) / (ONE * c) for a, _, c in corners])
-    gap = np.array([b / (ONE * c) for _, b, c in corners])
-    over = np.array([(ONE * c - a - b) / (ONE * c) for a, b, c in corners])
-    return Pairs(p, rest, gap, over)
+        found.append(hull[-1])
+    exact = [(x, ONE - x, y, ONE - x - y) for x, y in found]
+    return Pairs(*np.array([[float(Fraction(one, ONE)) for one in each] for each in exact]).T)
 
 
 def _excess_share(x: FloatArray, y: FloatArray, i: int, j: int) -> float:
@@ -582,12 +550,7 @@ def _excess_share(x: FloatArray, y: FloatArray, i: int, j: int) -> float:
 @functools.lru_cache(maxsize=4096)
 def largest_loss(chances: TableChances) -> float:
     """Return the largest loss of one label, in nats, rounded up."""
-    below = np.array(chances.weights, dtype=np.float64)  # exact, as 1 - chance is
-    above = (ONE - below)[1 if chances.n_teachers % 2 == 0 else 0 :]
-    chance = np.concatenate([below[::-1], above])
-    low, high = chance[:-1], chance[1:]
-    # of both labels and directions: by symmetry each ratio of chances of label 1 is one of label 0;
-    # differences are exact, so that ratios near 1 lose no digits
-    gap = high - low
-    worst = max(np.log1p(gap / low).max(), np.log1p(gap / (ONE - high)).max())
+    # of both labels and directions: by symmetry each ratio of chances of label 0 is one of label 1
+    pairs = table_corners(chances, 0.0)
+    worst = np.log1p(pairs.gap / pairs.p).max()
     return float(worst) * (1 + 1e-14)

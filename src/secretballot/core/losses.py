@@ -9,8 +9,9 @@ coarser only raises the profile. Proofs: `docs/explanation/prices.md`, section 3
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
@@ -274,12 +275,8 @@ def fold(listed: Iterable[tuple[Losses, int]]) -> Losses:
     """
     kinds = list(listed)
     h = grid_step(math.sqrt(math.fsum(count * one.span**2 for one, count in kinds)))
-    total = None
-    for one, count in sorted(kinds, key=lambda kind: kind[0].span):
-        many = one.coarser(h) * count
-        total = many if total is None else total + many
-    assert total is not None
-    return total
+    kinds.sort(key=lambda kind: kind[0].span)
+    return functools.reduce(operator.add, (one.coarser(h) * count for one, count in kinds))
 
 
 def least_losses(one: Losses, other: Losses) -> Losses:
@@ -292,7 +289,7 @@ def least_losses(one: Losses, other: Losses) -> Losses:
 
 
 FLAT_SIGMA = 4.0  # from here on |P(S = s) - normal density| <= 5 n exp(-pi^2 sigma^2 / 2) < 3e-34 n
-MAX_FOLDS = 16384  # shifts folded directly when sigma is below FLAT_SIGMA
+LEFT_OUT = 1e-42  # more than what `discrete_gaussian_pmf` leaves out
 WIDE = 5000.0  # standard deviations of a sum, in votes, from which its lattice is read as a line
 DEVIATIONS = 12.5  # of a sum; the sub-Gaussian tail beyond is exp(-DEVIATIONS^2 / 2) < 2e-34
 
@@ -325,16 +322,9 @@ def count_losses(sigma: float, shifts: int) -> Losses:
     if not shifts / sigma**2 < 4 * FARTHEST:
         return _all_certain(1.0)
     if sigma < FLAT_SIGMA:
-        if shifts > MAX_FOLDS:
-            many, left = divmod(shifts, MAX_FOLDS)
-            whole = count_losses(sigma, MAX_FOLDS) * many
-            return whole + count_losses(sigma, left) if left else whole
-        # a cut drops less than 2 exp(-DEVIATIONS^2 / 2), and a block that was cut counts at most
-        # `shifts` times
-        chance, left_out = _summed_distribution(sigma, shifts), 4.0 * shifts
-        s = np.arange(float(len(chance))) - len(chance) // 2
-        certain = left_out * math.exp(-(DEVIATIONS**2) / 2)
-        return Losses.of_atoms((s + shifts / 2) / sigma**2, chance, certain)
+        reach, pmf = discrete_gaussian_pmf(sigma)
+        noise = np.arange(-reach, reach + 1.0)
+        return Losses.of_atoms((noise + 0.5) / sigma**2, pmf, LEFT_OUT) * shifts
     terms = 2 * DEVIATIONS * deviation + 3
     certain = 2 * math.exp(-(DEVIATIONS**2) / 2)
     certain += 5 * shifts * terms * math.exp(-(math.pi**2) * sigma**2 / 2)
@@ -350,27 +340,6 @@ def count_losses(sigma: float, shifts: int) -> Losses:
     return Losses.of_atoms((s + shifts / 2) / sigma**2, chance, certain)
 
 
-def _summed_distribution(sigma: float, shifts: int) -> FloatArray:
-    """Return the distribution of the sum of `shifts` discrete Gaussians, cut at `DEVIATIONS`."""
-    _, base = discrete_gaussian_pmf(sigma)
-    result, held, folds, left = np.ones(1), 0, 1, shifts
-    while left:
-        if left & 1:
-            held += folds
-            result = _cut_tails(np.convolve(result, base), sigma, held)
-        left >>= 1
-        if left:
-            folds *= 2
-            base = _cut_tails(np.convolve(base, base), sigma, folds)
-    return result
-
-
-def _cut_tails(distribution: FloatArray, sigma: float, folds: int) -> FloatArray:
-    reach = math.ceil(DEVIATIONS * sigma * math.sqrt(folds)) + 2
-    middle = len(distribution) // 2
-    return distribution if reach >= middle else distribution[middle - reach : middle + reach + 1]
-
-
 MOST_ANSWERS = 200_000  # of randomised response, whose losses are listed; more are added
 
 
@@ -382,10 +351,11 @@ def response_losses(epsilon: float, count: int, failure: float = 0.0) -> Losses:
     Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
     """
     if count > MOST_ANSWERS:
+        # of one answer as often, float errors would add up
         many, left = divmod(count, MOST_ANSWERS)
         whole = response_losses(epsilon, MOST_ANSWERS) * many
         whole = whole + response_losses(epsilon, left) if left else whole
-        return Losses(whole.h, whole.first, whole.chance, min(1.0, whole.certain + failure))
+        return replace(whole, certain=min(1.0, whole.certain + failure))
     # weights are right to a relative 3e-12
     chance = response_weights(count, epsilon)[::-1] * ((1 - failure) * (1 + 4e-12))
     losses = (2 * np.arange(count + 1.0) - count) * epsilon

@@ -13,7 +13,6 @@ Whose votes or sums they are is in the shape: one unit moves one vote of one tea
 comparisons are exact; prices round upward, in `core.events`.
 """
 
-import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -114,10 +113,6 @@ class Mechanism(Model, ABC):
             if not self.of_records:
                 teachers_of(shape)
         return self._event(shape)
-
-    def _told(self, *names: str) -> dict[str, Any]:
-        """Return fields that an event has under the same names."""
-        return {name: getattr(self, name) for name in names}
 
     def draw(self, shape: Shape, opened: Opened, noise: Noise, state: State) -> Drawn:
         """Draw the next answers, fewer than asked for where the mechanism stops.
@@ -259,7 +254,7 @@ class ConfidentLabels(Mechanism):
                 " most one answer a query."
             )
         return events.Confident(
-            **self._told("threshold_sigma", "sigma", "threshold"),
+            **self.model_dump(include={"threshold_sigma", "sigma", "threshold"}),
             queries=shape.moved,
             answers=min(self.max_answers, shape.moved),
             n_classes=shape.n_classes,
@@ -327,7 +322,7 @@ class SparseVector(_Stream):
         return True
 
     def stream_event(self) -> events.SparseStream:
-        noise = self._told("threshold_scale", "query_scale", "threshold")
+        noise = self.model_dump(include={"threshold_scale", "query_scale", "threshold"})
         return events.SparseStream(**noise, abstentions=self.max_abstentions)
 
     def _passed(self, distances: IntArray, noise: Noise, state: State) -> tuple[BoolArray, State]:
@@ -366,9 +361,9 @@ class AbstentionTable(_Stream):
     weights: Weights
 
     def stream_event(self) -> events.TableStream:
-        table = self._told("order", "charge", "false_answer")
+        table = self.model_dump(include={"order", "charge", "false_answer"})
         event = events.TableStream(**table, abstentions=self.max_abstentions)
-        if not _are_kept(event, self.weights):
+        if not keeps_inequalities(event, tuple(weights_of(self.weights).tolist())):
             raise ParameterError("The weights break an inequality that is stated of their table.")
         return event
 
@@ -718,8 +713,3 @@ def _released(noisy: IntArray) -> IntArray:
     """Cut integers to what all programs read alike, after the noise: whatever was drawn can be
     stored."""
     return np.clip(noisy, -LARGEST, LARGEST)
-
-
-@functools.lru_cache(maxsize=32)
-def _are_kept(event: events.TableStream, weights: str) -> bool:
-    return keeps_inequalities(event, weights_of(weights).tolist())

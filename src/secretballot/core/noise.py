@@ -15,7 +15,6 @@ import functools
 import importlib.metadata
 import os
 import secrets
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any
@@ -23,15 +22,13 @@ from typing import Any
 import numpy as np
 
 from secretballot.core.errors import (
-    DataError,
-    Parameter,
     SamplerError,
     check_count,
     check_positive,
     shown,
     wrong,
 )
-from secretballot.core.exponential import check_candidates, drawn_flip, drawn_index, drawn_range
+from secretballot.core.exponential import drawn_flip, drawn_index, drawn_range
 from secretballot.core.sampler import draws_wrong_noise, first_failure
 from secretballot.core.types import IntArray, Noise
 
@@ -40,10 +37,6 @@ from secretballot.core.types import IntArray, Noise
 MAX_SCALE = 2.0**40
 _CHUNK = 1 << 14  # draws per call: about a tenth of a second, so an interrupt is answered soon
 _MAX_THREADS = 4
-
-_MAX_UNIFORM_BITS = 62
-
-_Sampler = Callable[[int], IntArray]
 
 
 @functools.cache  # an error is not kept: the next call tries again
@@ -102,19 +95,8 @@ def _noise_measurement(distribution: str, scale: float) -> Any:
     return measurements.make_gaussian(domain, metrics.l2_distance(T="f64"), scale=scale)
 
 
-def _noise_sampler(distribution: str, scale: float) -> _Sampler:
-    measurement = _noise_measurement(distribution, scale)
-
-    def draw(size: int) -> IntArray:
-        # a vector of another length must fail here rather than be broadcast as one draw used many
-        # times
-        return np.array(measurement([0] * size), dtype=np.int64).reshape(size)
-
-    return draw
-
-
 class ExactNoise(Noise):
-    """Draw exact discrete noise, in a few threads and in bounded memory beside the result.
+    """Draw exact discrete noise, in a few threads.
 
     The object holds no state: no seed, no position in a stream. It pickles and copies freely, and
     whatever a KeyboardInterrupt stops is discarded.
@@ -152,9 +134,7 @@ class ExactNoise(Noise):
         ParameterError
             If a parameter is out of its range.
         """
-        return _draw_ready(
-            "laplace", check_scale("scale", scale), check_count("size", size, minimum=0)
-        )
+        return _draw_ready("laplace", check_scale("scale", scale), size)
 
     def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
         """Draw `size` integers with P(x) proportional to exp(-x^2 / (2 sigma^2)).
@@ -175,9 +155,7 @@ class ExactNoise(Noise):
         ParameterError
             If a parameter is out of its range.
         """
-        return _draw_ready(
-            "gaussian", check_scale("sigma", sigma), check_count("size", size, minimum=0)
-        )
+        return _draw_ready("gaussian", check_scale("sigma", sigma), size)
 
     def uniform_integers(self, bits: int, size: int) -> IntArray:
         """Draw `size` integers, uniform on 0, ..., 2^bits - 1.
@@ -199,13 +177,11 @@ class ExactNoise(Noise):
         ParameterError
             If a parameter is out of its range.
         """
-        wanted, length = check_count("bits", bits), check_count("size", size, minimum=0)
-        if not wanted <= _MAX_UNIFORM_BITS:
-            most = f"at most {_MAX_UNIFORM_BITS}, so that sums stay inside 64 bits"
-            raise wrong("bits", wanted, most)
+        if not 1 <= bits <= 62:
+            raise wrong("bits", bits, "from 1 to 62, so that sums stay inside 64 bits")
         # the upper bits of each eight bytes
-        drawn = np.frombuffer(secrets.token_bytes(8 * length), dtype="<u8")
-        return (drawn >> np.uint64(64 - wanted)).astype(np.int64)
+        drawn = np.frombuffer(secrets.token_bytes(8 * size), dtype="<u8")
+        return (drawn >> np.uint64(64 - bits)).astype(np.int64)
 
     def exponential_index(self, scores: IntArray, scale: float) -> int:
         """Draw an index i with probability proportional to exp(scores[i] / scale).
@@ -226,8 +202,6 @@ class ExactNoise(Noise):
         ------
         ParameterError
             If `scale` is out of its range.
-        DataError
-            If `scores` do not fit; no value is named.
 
         Notes
         -----
@@ -244,7 +218,8 @@ class ExactNoise(Noise):
         Time and memory grow with the sort of the candidates and one product of some hundred bits
         per distinct score within about 100 scales of the best.
         """
-        return drawn_index(*_gaps_and_scale(scores, scale), secrets.randbits)
+        exact = Fraction(check_scale("scale", scale))
+        return drawn_index(_gaps(scores), exact, secrets.randbits)
 
     def flipped_index(self, scores: IntArray, scale: float) -> int:
         """Draw an index by permute-and-flip: of the candidates in random order, the first whose
@@ -261,7 +236,8 @@ class ExactNoise(Noise):
 
         Source: McKenna, Sheldon 2020, arXiv:2010.12603, Algorithm 1.
         """
-        return drawn_flip(*_gaps_and_scale(scores, scale), secrets.randbits)
+        exact = Fraction(check_scale("scale", scale))
+        return drawn_flip(_gaps(scores), exact, secrets.randbits)
 
     def exponential_range(
         self, starts: IntArray, ends: IntArray, scale: float
@@ -286,8 +262,6 @@ class ExactNoise(Noise):
         ------
         ParameterError
             If `scale` is out of its range.
-        DataError
-            If `starts` and `ends` do not fit; no value is named.
 
         Notes
         -----
@@ -301,18 +275,14 @@ class ExactNoise(Noise):
 
         Time and memory: O(m), of numbers of some hundred bits.
         """
-        firsts, lasts = check_candidates(starts), check_candidates(ends)
-        if firsts.shape != lasts.shape:
-            raise DataError(
-                Parameter("ends"),
-                f" have shape {lasts.shape}; give one for each of the {len(firsts)} starts.",
-            )
-        return drawn_range(firsts, lasts, Fraction(check_scale("scale", scale)), secrets.randbits)
+        exact = Fraction(check_scale("scale", scale))
+        return drawn_range(starts, ends, exact, secrets.randbits)
 
 
-def _gaps_and_scale(scores: IntArray, scale: float) -> tuple[IntArray, Fraction]:
-    values = check_candidates(scores)
-    return values.max() - values, Fraction(check_scale("scale", scale))
+def _gaps(scores: IntArray) -> IntArray:
+    # of anything but integers this fails
+    gaps: IntArray = np.subtract(scores.max(), scores, dtype=np.int64, casting="same_kind")
+    return gaps
 
 
 def entropy_bytes(n: int) -> bytes:
@@ -346,20 +316,18 @@ def _draw_ready(distribution: str, scale: float, size: int) -> IntArray:
 
 
 def _draw_noise(distribution: str, scale: float, size: int) -> IntArray:
-    sampler = _noise_sampler(distribution, scale)
+    measurement = _noise_measurement(distribution, scale)
+
+    def draw(length: int) -> IntArray:
+        # a vector of another length must fail here rather than be broadcast as one draw used many
+        # times
+        return np.array(measurement([0] * length), dtype=np.int64).reshape(length)
+
     if size <= _CHUNK:
-        return sampler(size)
-    return _draw_in_threads(sampler, size)
-
-
-def _draw_in_threads(sampler: _Sampler, size: int) -> IntArray:
-    """Fill `size` draws chunk by chunk; OpenDP releases the interpreter lock while it draws."""
-    result = np.empty(size, dtype=np.int64)
-    starts = range(0, size, _CHUNK)
-    sizes = [min(_CHUNK, size - start) for start in starts]
+        return draw(size)
+    lengths = [min(_CHUNK, size - start) for start in range(0, size, _CHUNK)]
     workers = min(_MAX_THREADS, os.cpu_count() or 1)
+    # OpenDP releases the interpreter lock while it draws
     with ThreadPoolExecutor(workers, thread_name_prefix="secretballot-noise") as pool:
         # after an error or an interrupt `map` lets go of the draws that nobody will use
-        for start, drawn in zip(starts, pool.map(sampler, sizes), strict=True):
-            result[start : start + _CHUNK] = drawn
-    return result
+        return np.concatenate(list(pool.map(draw, lengths)))

@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from secretballot.core.errors import DataError, Parameter, ParameterError, check_count
+from secretballot.core.errors import DataError, Parameter, ParameterError, check_count, wrong
 from secretballot.core.types import IntArray, UnsignedArray
 
 _SHORTEST_KEY, _LONGEST_KEY = 16, 64
@@ -65,9 +65,7 @@ class KeyedHashPartition:
     def __init__(self, n_teachers: int, key: bytes) -> None:
         self.n_teachers = check_count("n_teachers", n_teachers)
         if not self.n_teachers <= _MOST_SHARDS:
-            raise ParameterError(
-                Parameter("n_teachers"), f" is {n_teachers}; there can be {_MOST_SHARDS:,} at most."
-            )
+            raise wrong("n_teachers", n_teachers, f"at most {_MOST_SHARDS:,}")
         if not isinstance(key, bytes) or not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
             raise ParameterError(
                 Parameter("key"),
@@ -117,10 +115,9 @@ class KeyedHashPartition:
         DataError
             As `assign` does.
         """
-        column, places = _as_column(unit_ids), None
-        values: Iterable[object] = column.tolist()
-        if column.dtype.kind in "iuf":
-            values, places = np.unique(column, return_inverse=True)
+        column = _as_column(unit_ids)
+        # as they are: how many digits of a float are exact depends on its type
+        values: Iterable[object] = column if column.dtype.kind == "f" else column.tolist()
         known: dict[object, bytes] = {}
         hashes = []
         try:
@@ -133,8 +130,7 @@ class KeyedHashPartition:
                 hashes.append(known[key])
         except TypeError:  # missing, unfit, or unhashable, such as a list
             _refuse_ids(column)
-        found = np.frombuffer(b"".join(hashes), dtype=">u8").astype(np.uint64).reshape(-1, 2)
-        return found if places is None else found[places]
+        return np.frombuffer(b"".join(hashes), dtype=">u8").astype(np.uint64).reshape(-1, 2)
 
     def _hash_of(self, value: object) -> bytes:
         canonical = canonical_id(value)
@@ -143,9 +139,6 @@ class KeyedHashPartition:
         keyed = self._hash.copy()
         keyed.update(canonical)
         return keyed.digest()
-
-    def __repr__(self) -> str:
-        return f"KeyedHashPartition(n_teachers={self.n_teachers}, key=<hidden>)"
 
 
 def shards_of_digests(digests: UnsignedArray, n_shards: int) -> IntArray:
@@ -200,9 +193,6 @@ class PositionPartition:
         """Return the shard number of every position, an int64 array of shape (n_records,)."""
         return np.arange(self.n_records, dtype=np.int64) % self.n_teachers
 
-    def __repr__(self) -> str:
-        return f"PositionPartition(n_teachers={self.n_teachers}, n_records={self.n_records})"
-
 
 def _as_column(unit_ids: Any) -> npt.NDArray[Any]:
     column: npt.NDArray[Any]
@@ -212,15 +202,12 @@ def _as_column(unit_ids: Any) -> npt.NDArray[Any]:
         column = np.asarray(unit_ids.to_numpy())
     elif isinstance(unit_ids, np.ndarray):
         column = unit_ids
-    elif isinstance(unit_ids, (str, bytes)) or not isinstance(unit_ids, Iterable):
-        raise DataError(
-            f"unit ids are of type {type(unit_ids).__name__}; give one id per record, a single"
-            " column."
-        )
-    else:
+    elif isinstance(unit_ids, Iterable) and not isinstance(unit_ids, str | bytes):
         # As objects: numpy would turn [1, "a"] into text and [1, None] into floats, each id by its
         # neighbours.
         column = np.array(list(unit_ids), dtype=object)
+    else:
+        column = np.array(unit_ids)
     if column.ndim != 1:
         raise DataError(
             f"unit ids have {column.ndim} dimensions; give one id per record, a single column."
@@ -231,27 +218,20 @@ def _as_column(unit_ids: Any) -> npt.NDArray[Any]:
 
 
 def _refuse_ids(column: npt.NDArray[Any]) -> NoReturn:
-    missing, unfit = [], []
-    for row, value in enumerate(column if column.dtype.kind in "iuf" else column.tolist()):
+    unfit = []
+    for row, value in enumerate(column if column.dtype.kind == "f" else column.tolist()):
         try:
-            if canonical_id(value) is None:
-                missing.append(row)
+            fits = canonical_id(value) is not None
         except TypeError:
+            fits = False
+        if not fits:
             unfit.append(row)
-    if missing:
-        raise DataError(
-            f"unit ids are missing in {len(missing)} rows ({_first_rows(missing)}); give every"
-            " record its unit's id."
-        )
+    named = ", ".join(map(str, unfit[:_ROWS_NAMED]))
     raise DataError(
-        f"unit ids in {len(unfit)} rows ({_first_rows(unfit)}) are neither integers nor text; "
-        "write the column as text or as exact integers."
+        f"unit ids in {len(unfit)} rows (rows {named}{', ...' if len(unfit) > _ROWS_NAMED else ''},"
+        " counted from 0) are missing, or neither integers nor text; give every record its unit's"
+        " id, as text or as an exact integer."
     )
-
-
-def _first_rows(rows: list[int]) -> str:
-    named = ", ".join(str(row) for row in rows[:_ROWS_NAMED])
-    return f"rows {named}{', ...' if len(rows) > _ROWS_NAMED else ''}, counted from 0"
 
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
@@ -292,12 +272,10 @@ def canonical_id(value: object) -> bytes | None:
         raise TypeError("a truth value is no unit id")
     if isinstance(value, numbers.Integral):
         return _from_integer(int(value))
-    if isinstance(value, (float, np.floating)):
-        return _from_float(value)
-    if isinstance(value, Decimal):
-        return _from_decimal(value)
+    if isinstance(value, (float, np.floating, Decimal)):
+        return _from_number(value)
     if isinstance(value, bytes):
-        return _from_text(value.decode("utf-8", "surrogateescape"))
+        value = value.decode("utf-8", "surrogateescape")
     if isinstance(value, str):
         return _from_text(value)
     raise TypeError("a unit id is an integer or text")
@@ -311,26 +289,14 @@ def _from_integer(number: int) -> bytes:
     return b"s%d" % number  # as text that spells it
 
 
-def _from_float(value: "float | np.floating") -> bytes | None:
-    number = float(value)
-    if math.isnan(number):
+def _from_number(value: "float | np.floating | Decimal") -> bytes | None:
+    if value.is_nan() if isinstance(value, Decimal) else math.isnan(value):
         return None
-    digits = int(np.finfo(type(value)).nmant) + 1 if isinstance(value, np.floating) else 53
-    # Beyond the limit neighbouring integers share one float, so the id that was meant is lost.
-    if not abs(number) < 2 ** min(digits, 53) or not number.is_integer():
-        raise TypeError("a float id must be an integer below the type's exact range")
-    return b"i%d" % int(number)
-
-
-def _from_decimal(value: Decimal) -> bytes | None:
-    if value.is_nan():
-        return None
-    if (
-        not value.is_finite()
-        or abs(value.adjusted()) > _MOST_BITS
-        or value != value.to_integral_value()
-    ):
-        raise TypeError("a decimal id must be an integer of some hundred digits")
+    # Beyond these digits neighbouring integers share one float, so the id that was meant is lost.
+    of_float = not isinstance(value, Decimal)
+    digits = min(int(np.finfo(np.asarray(value).dtype).nmant) + 1, 53) if of_float else _MOST_BITS
+    if not -(2**digits) < value < 2**digits or value != int(value):
+        raise TypeError("an id that is a number must be an exact integer")
     return _from_integer(int(value))
 
 

@@ -129,7 +129,7 @@ def _together(events: Sequence[Event]) -> Kinds:
     counted: Counter[Event] = Counter()
     for event in (part for one in events for part in one.priced()):
         if event.counted:
-            counted[event.repeated(1)] += event.times
+            counted[event.repeated(1)] += getattr(event, event.counted)
         else:
             counted[event] += 1
     return tuple((one.repeated(n), 1) if one.counted else (one, n) for one, n in counted.items())

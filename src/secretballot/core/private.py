@@ -73,9 +73,6 @@ class Private:
     def __bool__(self) -> bool:
         return True
 
-    def _repr_html_(self) -> str:
-        return f"<code>{self!r}</code>".replace("<private>", "&lt;private&gt;")
-
 
 class Sealed(Private):
     """A public shape and private integers. Two containers are equal if they are the same object.
@@ -138,7 +135,6 @@ class Votes(Sealed):
         guarantee: Guarantee,
         *,
         moved: int | None = None,
-        predicted: ArrayLike | None = None,
         sample: Sample | None = None,
         classes: Sequence[Any] | None = None,
     ) -> Self:
@@ -151,8 +147,6 @@ class Votes(Sealed):
             One unit of it reaches one teacher.
         moved : int, optional
             Rows in which one teacher can vote otherwise; all of them by default.
-        predicted : array of int, shape (n_queries, n_classes), optional
-            What a student of released labels predicts, in votes; public.
         sample : Sample, optional
             Of the records that the teachers learned from.
         classes : sequence of length n_classes, optional
@@ -179,8 +173,7 @@ class Votes(Sealed):
             moved=len(table) if moved is None else moved,
             sample=sample,
         )
-        made = cls(shape, classes, table, np.broadcast_to(np.int64(0), table.shape))
-        return made if predicted is None else made.against(predicted)
+        return cls(shape, classes, table, np.broadcast_to(np.int64(0), table.shape))
 
     def against(self, predicted: ArrayLike) -> Self:
         """Return the same votes of teachers beside what a student of released labels predicts.
@@ -495,8 +488,8 @@ def _scores(values: ArrayLike) -> IntArray:
     table = np.asarray(values)
     if table.dtype.kind not in "iu" or table.ndim != 1 or not table.size:
         raise DataError(Parameter("scores"), " are no list of integers.")
-    cut: IntArray = np.clip(table, -MAX_SCORE, MAX_SCORE).astype(np.int64)
-    return cut
+    found: IntArray = np.clip(table, -MAX_SCORE, MAX_SCORE).astype(np.int64)
+    return found
 
 
 def _floats(parts: tuple[IntArray, ...], bound: int) -> tuple[FloatArray, ...]:
@@ -522,8 +515,7 @@ def _squares(rows: FloatArray) -> IntArray:
 def _fits(left: FloatArray, right: FloatArray, squared: int | IntArray) -> NDArray[np.bool_]:
     """Return which products of rows have at most a squared norm, without a product of squares."""
     most = squared // np.maximum(_squares(right), 1)
-    fits: NDArray[np.bool_] = _squares(left) <= most
-    return fits
+    return _squares(left) <= most
 
 
 def _sum_of_part(
@@ -532,21 +524,16 @@ def _sum_of_part(
     """Return the sum of the vectors of one part that are within the bound, int64."""
     total = np.zeros(coordinates, dtype=np.int64)
     for block in rows_of(part):
-        found = _sum_within(_floats(block, bound), bound**2)
+        left, right, beside = _floats(block, bound)
+        rest = bound**2 - _squares(beside)
+        fits = (rest >= 0) & _fits(left, right, rest)
+        left[~fits] = beside[~fits] = 0
+        products = _exact_products(left, right, bound)
+        found = np.concatenate([products, beside.astype(np.int64).sum(axis=0)])
         if len(found) != coordinates:
             raise DataError("Blocks of vectors do not have the coordinates of the sum.")
         total += found
     return total
-
-
-def _sum_within(parts: tuple[FloatArray, ...], squared: int) -> IntArray:
-    """Return the sum of all vectors of at most this squared norm, int64."""
-    left, right, beside = parts
-    rest = squared - _squares(beside)
-    fits = (rest >= 0) & _fits(left, right, rest)
-    left[~fits] = beside[~fits] = 0
-    products = _exact_products(left, right, math.isqrt(squared))
-    return np.concatenate([products, beside.astype(np.int64).sum(axis=0)])
 
 
 def _exact_products(left: FloatArray, right: FloatArray, bound: int) -> IntArray:

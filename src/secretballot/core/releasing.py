@@ -10,15 +10,14 @@ what was drawn and not stored, and it is drawn anew.
 Both fold `Mechanism.draw`. Nothing else unseals private integers.
 """
 
-import contextlib
 import functools
 import hashlib
 import json
 import platform
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -29,7 +28,7 @@ from secretballot.core.errors import DataError, LedgerError, ParameterError, Unk
 from secretballot.core.events import Event
 from secretballot.core.ledger import Ledger, LedgerEntry
 from secretballot.core.ledger.account import AnswerPage
-from secretballot.core.ledger.rows import repeated
+from secretballot.core.ledger.rows import repeated, utc_now
 from secretballot.core.mechanisms import (
     Mechanism,
     NoisySums,
@@ -242,8 +241,7 @@ def release(
         size = MARK_BYTES + 8 * (2 + own.rows_of_stage * own.n_columns)
         own.reserve(space=own.n_stages * size)
     while (entry := own.reserved()).state == "reserved":
-        with ledger.reading(entry.id) as page:
-            stages = [own.decoded(body) for _, body in page.parts()]
+        stages = [own.decoded(body) for _, body in own.look(entry.id, AnswerPage.parts)]
         if made is None or stages:
             made = own.made(private, [stage.rows for stage in stages])
         own.drawing(entry.id, functools.partial(own.draw_stage, entry.id, made, stages))
@@ -328,7 +326,6 @@ class AnswerStream:
         self._own, self.reservation = own, reservation
         self.planned = own.shape.n_queries if isinstance(own.shape, VoteShape) else own.n_answers
         self._states = _SecretStates(vault, own.ledger.account, own.request)
-        self._given: _Given = own.nothing_given()
 
     def __repr__(self) -> str:
         return f"AnswerStream({self._own.request!r}, {self.left} of {self.planned} queries left)"
@@ -336,21 +333,17 @@ class AnswerStream:
     @property
     def left(self) -> int:
         """Questions that may still be answered; 0 once it has stopped or is closed."""
-        return self._found([])[1]
+        return self._own.look(self.reservation, self._left_on)
 
     @property
-    @repeated
     def used(self) -> int:
         """Questions that were answered, abstentions included."""
-        with self._own.ledger.reading(self.reservation) as page:
-            return page.count
+        return self._own.look(self.reservation, lambda page: page.count)
 
     @property
-    @repeated
     def closed(self) -> bool:
         """Whether the reservation is settled: stored answers are all that comes."""
-        with self._own.ledger.reading(self.reservation) as page:
-            return page.closed
+        return self._own.look(self.reservation, lambda page: page.closed)
 
     @property
     def returns(self) -> bool:
@@ -401,6 +394,7 @@ class AnswerStream:
                 break
         return self.find(questions)
 
+    @repeated
     def close(self, answered: int | None = None, about: Mapping[str, Any] | None = None) -> None:
         """Settle the reservation; it answers nothing new afterwards.
 
@@ -431,12 +425,10 @@ class AnswerStream:
             page.commit(facts, self._used_event(page.count))
 
     def released(self) -> Released:
-        """Return every answer so far, in order, also where a failed draw has ended the stream; what
-        was read before is not read again."""
+        """Return every answer so far, in order, also where a failed draw has ended the stream."""
         entry = self._own.ledger.entry(self._own.request)
         assert entry is not None  # rows are never removed
-        self._given = given = self._own.given(entry.id, self._given)
-        return self._own.released(entry, given)
+        return self._own.released(entry)
 
     # --- inside ---
 
@@ -456,16 +448,15 @@ class AnswerStream:
                 " that it began with. Nothing was answered."
             )
 
-    @repeated
     def _found(self, questions: Iterable[bytes]) -> tuple[dict[bytes, bytes], int]:
-        with self._own.ledger.reading(self.reservation) as page:
-            return page.find(questions), 0 if page.closed else self._left_on(page)
+        return self._own.look(
+            self.reservation, lambda page: (page.find(questions), self._left_on(page))
+        )
 
     def _left_on(self, page: AnswerPage) -> int:
         stops_at, last = self._own.mechanism.stops_at, page.last()
-        if stops_at is not None and last and not self._own.decoded(last).used < stops_at:
-            return 0
-        return int(self.planned - page.count)
+        stopped = stops_at is not None and last and not self._own.decoded(last).used < stops_at
+        return 0 if page.closed or stopped else int(self.planned - page.count)
 
     @repeated  # what was drawn and not stored was seen by nobody
     def _answer_block(self, private: Votes | Scores, rows: Mapping[bytes, int]) -> bool:
@@ -513,11 +504,7 @@ class AnswerStream:
 
 
 class _DrawEndedError(Exception):
-    """A draw ended by itself. An error of it would carry private integers along, in its frames;
-    this one has the kind alone of what ends the request."""
-
-    def __init__(self, kind: type[BaseException]) -> None:
-        self.kind = kind
+    """A draw ended by itself. An error of it would carry private integers along, in its frames."""
 
 
 class _Part(NamedTuple):
@@ -533,13 +520,6 @@ class _Part(NamedTuple):
     mark: bytes
     used: int
     rows: IntArray
-
-
-class _Given(NamedTuple):
-    """Answers that were read, in order: their questions, and values of shape (n, n_columns)."""
-
-    questions: tuple[bytes, ...]
-    values: IntArray
 
 
 class _Request:
@@ -581,14 +561,13 @@ class _Request:
                 f"Request {self.request!r} was forfeited and stays spent; ask under another key,"
                 " which is a new charge."
             )
-        promised = (self.budget.epsilon, self.budget.delta)
         other = [name for name in self.terms if entry.terms.get(name) != self.terms[name]]
         # who reserves by hand may have paid for less
         other += ["events"] * (entry.events != (self.event,))
-        if other or (entry.epsilon, entry.delta) != promised:
-            what = (other or ["budget"])[0]
+        other += ["budget"] * (self.budget != PrivacyBudget(entry.epsilon, entry.delta))
+        if other:
             raise ParameterError(
-                f"Request {self.request!r} was begun with other terms ({what}); go on with the"
+                f"Request {self.request!r} was begun with other terms ({other[0]}); go on with the"
                 " same, or ask under another key, which is a new charge. Nothing was spent."
             )
         return entry
@@ -605,10 +584,10 @@ class _Request:
         own = self.shape.guarantee
         self.ledger.check_promise(own.unit, own.relation, by_teachers=by_teachers)
         self.priced = price((self.event,), epsilon=self.budget.epsilon)
-        noise = noise_source()
+        noise_source()
         self.ledger.check_admits((self.event,), self.budget)
         if check is not None:
-            check(self.planned(self.priced, _facts(noise)))
+            check(self.released(None))
 
     def made(self, private: Source, stages: Sequence[IntArray]) -> Sealed:
         """Return the container of the next stage, which must be of the shape that is paid for."""
@@ -639,37 +618,35 @@ class _Request:
 
     def drawing(self, reservation: int, work: Callable[[], _Result]) -> _Result:
         """Do work that draws and stores. An end between the two would draw once more, so signals
-        are held back; and where a draw fails by itself, the request is forfeited."""
-        with signals_held_back():
-            return _without_frames(functools.partial(self._or_forfeited, reservation, work))
-
-    def _or_forfeited(self, reservation: int, work: Callable[[], _Result]) -> _Result:
+        are held back; and where a draw fails by itself, the request is forfeited. What is raised
+        lets go of the frames that it came through, whose values a program may print."""
+        handled = sys.exception()  # by the caller
         try:
-            return work()
-        except _DrawEndedError as ended:
-            kind = ended.kind
-        # in a transaction of its own
-        with contextlib.suppress(LedgerError):
-            self.ledger.forfeit(reservation, "The draw ended before it was stored.")
-        if kind is not LedgerError:
-            raise kind
-        raise LedgerError(
-            f"The draw of request {self.request!r} failed; it is forfeited and stays spent."
-        )
+            with signals_held_back():
+                with suppress(_DrawEndedError):
+                    return work()
+                with suppress(LedgerError):  # in a transaction of its own
+                    self.ledger.forfeit(reservation, "The draw ended before it was stored.")
+                raise LedgerError(
+                    f"The draw of request {self.request!r} failed; it is forfeited and stays spent."
+                )
+        except BaseException as error:
+            chain: list[BaseException | None] = [error]
+            while chain:
+                one = chain.pop()
+                if one is not None and one is not handled:
+                    one.__traceback__ = None
+                    chain += [one.__cause__, one.__context__]
+            raise
 
     def drawn(self, made: Sealed, before: State, noise: Noise) -> tuple[list[bytes], int | None]:
         """Draw the next answers: of a stream a body for each, else one for the whole stage, each
         without its mark; and the secret state after them."""
-        kind: type[BaseException] = LedgerError
-        try:
+        with suppress(BaseException):
             rows, after = self.mechanism.draw(self.shape, made._unseal(), noise, before)
             parts = [row[None] for row in rows] if self.streams else [rows]
             return [self.encoded(after.used, part) for part in parts], after.secret
-        except (KeyboardInterrupt, SystemExit) as error:
-            kind = KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else SystemExit
-        except BaseException:
-            pass
-        raise _DrawEndedError(kind)
+        raise _DrawEndedError
 
     def draw_stage(self, reservation: int, made: Sealed, stages: Sequence[_Part]) -> None:
         """Draw one stage and store it; with the last one the request is closed."""
@@ -685,11 +662,7 @@ class _Request:
                     if last:
                         page.commit(_facts(noise), None)
 
-        try:
-            store()
-        except LedgerError as error:
-            if isinstance(error, UnknownEndError) or self.reserved().state != "committed":
-                raise
+        store()
 
     def encoded(self, used: int, rows: IntArray) -> bytes:
         """Return what a row of the ledger holds after its mark, with space for all that may be."""
@@ -708,60 +681,51 @@ class _Request:
 
     # --- what came out ---
 
-    def nothing_given(self) -> "_Given":
-        """Return no answers."""
-        return _Given((), np.zeros((0, self.n_columns), dtype=np.int64))
+    def look(self, reservation: int, work: Callable[[AnswerPage], _Result]) -> _Result:
+        """Return what work finds among the answers that were given so far."""
 
-    def given(self, reservation: int, known: "_Given") -> "_Given":
-        """Return all answers, of which the first are known: rows are never changed."""
-        with self.ledger.reading(reservation) as page:
-            parts = page.parts(len(known.questions))
-        rows = [self.decoded(body).rows for _, body in parts]
-        questions = known.questions + tuple(key for key, _ in parts)
-        return _Given(questions, np.concatenate([known.values, *rows]))
+        @repeated
+        def found() -> _Result:
+            with self.ledger.reading(reservation) as page:
+                return work(page)
 
-    def released(self, entry: LedgerEntry, given: "_Given | None" = None) -> Released:
-        """Return what is stored under the request."""
-        given = given or self.given(entry.id, self.nothing_given())
-        facts = entry.facts or _facts(noise_source())
-        planned = self.planned(Price(**entry.terms["price"]), facts)
-        account = replace(planned.account, spent_after=entry.spent_after, reservation=entry.id)
-        return replace(
-            planned,
-            purpose=entry.purpose,
-            values=given.values,
-            questions=given.questions,
-            issued=entry.reserved_at,
-            account=account,
-            about=facts.get("about", {}),
-        )
+        return found()
 
-    def planned(self, priced: Price, facts: dict[str, Any]) -> Released:
-        """Return the release as it would be, with zeros for values, on an account that it takes
-        whole."""
+    def released(self, entry: LedgerEntry | None) -> Released:
+        """Return what is stored under the request; before it is reserved, the release as it would
+        be, with zeros for values, on an account that it takes whole."""
+        ledger, own = self.ledger, self.budget
+        facts = (entry and entry.facts) or _facts(noise_source())
+        # a view: a stream may reserve more answers than memory holds
+        values = np.broadcast_to(np.int64(0), (self.n_answers, self.n_columns))
+        questions: tuple[bytes, ...] = ()
+        if entry is not None:
+            parts = self.look(entry.id, AnswerPage.parts)
+            values = np.concatenate([values[:0], *(self.decoded(body).rows for _, body in parts)])
+            questions = tuple(key for key, _ in parts)
         return Released(
             request=self.request,
-            purpose=self.purpose,
+            purpose=entry.purpose if entry else self.purpose,
             mechanism=self.mechanism,
             shape=self.shape,
             event=self.event,
             budget=self.budget,
-            price=priced,
+            price=Price(**entry.terms["price"]) if entry else self.priced,
             public=self.terms["public"],
-            # a view: a stream may reserve more answers than memory holds
-            values=np.broadcast_to(np.int64(0), (self.n_answers, self.n_columns)),
-            questions=(),
+            values=values,
+            questions=questions,
             noise=facts,
-            issued=datetime.now(UTC).isoformat(timespec="seconds"),
+            issued=entry.reserved_at if entry else utc_now(),
             account=AccountFacts(
-                dataset=self.ledger.dataset,
-                composition=self.ledger.composition,
-                guarantee=self.ledger.guarantee,
-                budget=self.ledger.budget,
-                spent_after=(self.budget.epsilon, self.budget.delta),
-                durable=self.ledger.durable,
-                reservation=0,
+                dataset=ledger.dataset,
+                composition=ledger.composition,
+                guarantee=ledger.guarantee,
+                budget=ledger.budget,
+                spent_after=entry.spent_after if entry else (own.epsilon, own.delta),
+                durable=ledger.durable,
+                reservation=entry.id if entry else 0,
             ),
+            about=facts.get("about", {}),
         )
 
 
@@ -793,8 +757,8 @@ class _SecretStates:
         if found is None:
             raise LedgerError(
                 "The secret state that goes with the last answer of this stream is not in the"
-                " vault; put the vault back as it was, or begin another stream, which is a new"
-                " charge."
+                " vault, or damaged; put the vault back as it was, or begin another stream, which"
+                " is a new charge."
             )
         return found
 
@@ -813,32 +777,14 @@ class _SecretStates:
 
     def _states(self) -> dict[str, int]:
         content = self._held if self._files is None else self._files.read(self._name)
-        try:
+        with suppress(ValueError, RecursionError):  # which would carry the states along
             states = json.loads(content or b"{}")
             if isinstance(states, dict) and all(type(one) is int for one in states.values()):
                 return states
-        except (ValueError, RecursionError):
-            pass  # an error raised in here would carry the states along
-        raise LedgerError("The secret state of a stream is damaged; put the vault back as it was.")
+        return {}
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("A stream holds a secret state; open it again by its request.")
-
-
-def _without_frames(work: Callable[[], _Result]) -> _Result:
-    """Return what work on private integers gives; what it raises lets go of the frames that it came
-    through, whose values a program may print."""
-    handled = sys.exception()  # by the caller
-    try:
-        return work()
-    except BaseException as error:
-        chain: list[BaseException | None] = [error]
-        while chain:
-            one = chain.pop()
-            if one is not None and one is not handled:
-                one.__traceback__ = None
-                chain += [one.__cause__, one.__context__]
-        raise
 
 
 def _json_terms(asked: Terms, *, streams: bool) -> dict[str, Any]:
@@ -859,13 +805,12 @@ def _json_terms(asked: Terms, *, streams: bool) -> dict[str, Any]:
     try:
         text = json.dumps(terms, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
+        text = ""
+    if not 0 < len(text) <= MOST_TERMS:
         raise ParameterError(
-            "A public setting is no text, finite number, list or mapping; give such values alone."
-        ) from None
-    if not len(text) <= MOST_TERMS:
-        raise ParameterError(
-            f"The public settings have {len(text):,} bytes, and at most {MOST_TERMS:,} can be"
-            " certified; use a smaller basis or fewer candidates. Nothing was spent."
+            "A public setting is no text, finite number, list or mapping, or all together have more"
+            f" than {MOST_TERMS:,} bytes; give such values alone, a smaller basis or fewer"
+            " candidates. Nothing was spent."
         )
     read: dict[str, Any] = json.loads(text)
     return read
@@ -873,15 +818,15 @@ def _json_terms(asked: Terms, *, streams: bool) -> dict[str, Any]:
 
 def _facts(noise: ExactNoise) -> dict[str, Any]:
     """Return what a certificate says of the noise and of the software that drew it."""
-    software = {"python": platform.python_version()} | {
-        name: _version_of(name) for name in _PACKAGES
-    }
-    return {"exact": noise.exact, "description": noise.description, "software": software}
+    return {"exact": noise.exact, "description": noise.description, "software": _software()}
 
 
 @functools.cache  # reading it takes longer than all else
-def _version_of(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"
+def _software() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found

@@ -18,8 +18,7 @@ _COVERED = 1e-11
 
 def log_factor(orders: FloatArray) -> FloatArray:
     """Return the logarithm of (1 - 1/a)^a / (a - 1)."""
-    found: FloatArray = orders * np.log1p(-1 / orders) - np.log(orders - 1)
-    return found
+    return orders * np.log1p(-1 / orders) - np.log(orders - 1)
 
 
 def delta_of(divergences: FloatArray, orders: FloatArray, epsilon: FloatArray) -> FloatArray:
@@ -44,8 +43,7 @@ def delta_of(divergences: FloatArray, orders: FloatArray, epsilon: FloatArray) -
 
 def lost_epsilon(orders: FloatArray, delta: float) -> FloatArray:
     """Return by how much epsilon at `delta` exceeds the divergence of each order."""
-    found: FloatArray = (log_factor(orders) - math.log(delta)) / (orders - 1)
-    return found
+    return (log_factor(orders) - math.log(delta)) / (orders - 1)
 
 
 def response(epsilon: float, orders: FloatArray) -> FloatArray:
@@ -59,8 +57,7 @@ def response(epsilon: float, orders: FloatArray) -> FloatArray:
     # log cosh(u) = u - log 2 + log1p(e^(-2 u)); the last term is nothing at such u
     far = (2 * orders - 1) * epsilon / 2 - epsilon / 2 - math.log1p(math.exp(-epsilon))
     near = np.log1p(np.where(np.isinf(excess), 0.0, excess))
-    found: FloatArray = np.where(np.isinf(excess), far, near) / (orders - 1)
-    return found
+    return np.where(np.isinf(excess), far, near) / (orders - 1)
 
 
 def response_excess(epsilon: float, orders: FloatArray) -> FloatArray:
@@ -73,8 +70,7 @@ def response_excess(epsilon: float, orders: FloatArray) -> FloatArray:
     held = (2 * orders - 1) * epsilon <= 1200
     a, e = np.where(held, orders, 1.0), min(epsilon, 1200.0)
     product = np.sinh(a * e / 2) * np.sinh((a - 1) * e / 2)
-    found: FloatArray = np.where(held, 2 * product / math.cosh(e / 2), np.inf)
-    return found
+    return np.where(held, 2 * product / math.cosh(e / 2), np.inf)
 
 
 def largest_moments(chance: FloatArray, log_ratio: FloatArray, orders: FloatArray) -> FloatArray:

@@ -94,10 +94,7 @@ def _on_the_line(profile: Profile, epsilon: FloatArray) -> FloatArray:
     """Return bounds on delta at any real epsilon from those at epsilon >= 0, as neighbours have
     no order."""
     known = np.minimum(1.0, profile(np.abs(epsilon)))
-    found: FloatArray = np.where(
-        epsilon >= 0, known, 1 - np.exp(np.minimum(0.0, epsilon)) * (1 - known)
-    )
-    return found
+    return np.where(epsilon >= 0, known, 1 - np.exp(np.minimum(0.0, epsilon)) * (1 - known))
 
 
 def unsampled_epsilon(epsilon: FloatArray, rate: float) -> FloatArray:
@@ -142,8 +139,7 @@ def sampled_profile(stream: Profile, top: float, rate: float, loss: float) -> tu
 
     def whole(at: FloatArray) -> FloatArray:
         inner = relabelled_delta(known, unsampled_epsilon(at, rate), loss)
-        found: FloatArray = np.minimum(1.0, rate * (1 + SLACK) * inner)
-        return found
+        return np.minimum(1.0, rate * (1 + SLACK) * inner)
 
     reach = top + loss
     if reach < LARGE:

@@ -23,10 +23,9 @@ Then (P / Q)^a e^(-charge #abstentions) is a supermartingale under Q, for any nu
 and only abstentions cost. All proofs: `docs/explanation/prices.md`.
 """
 
+import functools
 import itertools
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -67,8 +66,7 @@ def one_vote_charges(event: "SparseStream", abstentions: int, orders: FloatArray
     held = log_answer < -NEAR_ONE
     excess = np.where(held, response_excess(loss, orders), 0.0)
     kappa = np.log1p(excess / -np.expm1(np.where(held, log_answer, -1.0)))
-    found: FloatArray = np.where(held, abstentions * kappa / (orders - 1), np.inf)
-    return found
+    return np.where(held, abstentions * kappa / (orders - 1), np.inf)
 
 
 def laplace_above(value: float, scale: float) -> float:
@@ -118,55 +116,43 @@ def _sum_tail(n: int, first_scale: float, second_scale: float) -> float:
     return math.exp(-n / large) * share
 
 
-@dataclass(frozen=True)
-class Place:
-    """The weight of an answer, of 2^62, and the logarithms of the weights of both outcomes."""
-
-    answer: int
-    log_answer: Decimal
-    log_abstention: Decimal
+@functools.lru_cache(maxsize=64)
+def _logarithms(answer: int) -> tuple[Decimal, Decimal]:
+    """Return those of the weights of an answer and of an abstention."""
+    return Decimal(answer).ln(_CONTEXT), Decimal(WHOLE - answer).ln(_CONTEXT)
 
 
-def place_of(answer: int) -> Place:
-    """Return the place of a table at which an answer has this weight."""
-    return Place(answer, Decimal(answer).ln(_CONTEXT), Decimal(WHOLE - answer).ln(_CONTEXT))
-
-
-class Inequalities:
-    """The two inequalities of one order and charge, between weights, in sixty digits."""
-
-    def __init__(self, order: float, charge: float) -> None:
-        # not in the caller's context, which may have fewer digits or traps of its own
-        with localcontext(_CONTEXT):
-            self._order, self._charge = Decimal(order), Decimal(charge)
-            self._limit = Decimal(WHOLE) * (1 - _CLEAR)
-
-    def hold(self, one: Place, other: Place) -> bool:
-        """Return whether both directions of a pair of neighbours surely keep the inequality."""
-        return self._holds_one_way(one, other) and self._holds_one_way(other, one)
-
-    def _holds_one_way(self, p: Place, q: Place) -> bool:
-        a = self._order
-        with localcontext(_CONTEXT):
-            abstains = a * p.log_abstention + (1 - a) * q.log_abstention - self._charge
-            answers = a * p.log_answer + (1 - a) * q.log_answer
+def neighbours_keep(order: float, charge: float, one: int, other: int) -> bool:
+    """Return whether the weights of an answer at two neighbouring distances, of 2^62, surely keep
+    both inequalities."""
+    # not in the caller's context, which may have fewer digits or traps of its own
+    with localcontext(_CONTEXT):
+        a, k, limit = Decimal(order), Decimal(charge), Decimal(WHOLE) * (1 - _CLEAR)
+        for p, q in ((one, other), (other, one)):
+            answers, abstains = (
+                a * here + (1 - a) * there
+                for here, there in zip(_logarithms(p), _logarithms(q), strict=True)
+            )
             # a power far above the whole ends it, before it is computed
-            if max(abstains, answers) > 50:
+            if max(answers, abstains - k) > 50:
                 return False
-            return abstains.exp() + answers.exp() <= self._limit
+            if not answers.exp() + (abstains - k).exp() <= limit:
+                return False
+    return True
 
 
-def keeps_inequalities(table: "TableStream", weights: Iterable[int]) -> bool:
+@functools.lru_cache(maxsize=32)
+def keeps_inequalities(table: "TableStream", weights: tuple[int, ...]) -> bool:
     """Return whether weights of an answer keep what is stated of their table, in sixty digits.
 
     They are of 2^62, at distances 0, 1, ...; the last holds for all beyond.
     """
-    listed = [int(weight) for weight in weights]
-    if not listed or not all(0 < weight < WHOLE for weight in listed):
+    if not weights or not all(0 < weight < WHOLE for weight in weights):
         return False
-    if not Fraction(listed[0], WHOLE) <= Fraction(table.false_answer):
+    if not Fraction(weights[0], WHOLE) <= Fraction(table.false_answer):
         return False
-    rule = Inequalities(table.order, table.charge)
-    places = [place_of(weight) for weight in listed]
     # a distance that stays is a pair as well: f e^-charge + s < 1
-    return all(rule.hold(one, other) for one, other in itertools.pairwise(places))
+    return all(
+        neighbours_keep(table.order, table.charge, one, other)
+        for one, other in itertools.pairwise(weights)
+    )

@@ -199,27 +199,22 @@ class Noise(Protocol):
 
     def discrete_laplace(self, scale: float, size: int) -> IntArray:
         """Draw `size` integers with P(x) proportional to exp(-|x| / scale)."""
-        ...
 
     def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
         """Draw `size` integers with P(x) proportional to exp(-x^2 / (2 sigma^2))."""
-        ...
 
     def uniform_integers(self, bits: int, size: int) -> IntArray:
         """Draw `size` integers, uniform on 0, ..., 2^bits - 1."""
-        ...
 
     def exponential_index(self, scores: IntArray, scale: float) -> int:
         """Draw an index i with probability proportional to exp(scores[i] / scale).
 
         `scores` have shape (n_candidates,).
         """
-        ...
 
     def flipped_index(self, scores: IntArray, scale: float) -> int:
         """Draw, of all i whose coin of chance exp((scores[i] - max(scores)) / scale) shows heads,
         one uniformly."""
-        ...
 
     def exponential_range(
         self, starts: IntArray, ends: IntArray, scale: float
@@ -229,7 +224,6 @@ class Noise(Protocol):
 
         `starts` and `ends` have shape (m,).
         """
-        ...
 
 
 class SecretFiles(Protocol):
@@ -237,8 +231,6 @@ class SecretFiles(Protocol):
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file, None if there is none."""
-        ...
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file, on the disk before this returns."""
-        ...

@@ -13,14 +13,13 @@ import sys
 import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, PlainSerializer, PlainValidator, ValidationInfo, field_validator
+from pydantic import Field, PlainSerializer, PlainValidator, ValidationError
 
 from secretballot._times import (
     DATE_FORMATS,
@@ -32,6 +31,7 @@ from secretballot._times import (
     time_seconds,
 )
 from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
+from secretballot._validation import shown
 from secretballot.core.types import Model
 from secretballot.data.cells import (
     LARGEST_NUMBER,
@@ -45,6 +45,7 @@ from secretballot.data.cells import (
     vectors_of,
     whole,
 )
+from secretballot.exceptions import DataError
 
 Cells: TypeAlias = "pd.Series[Any]"
 #: Parts of a column by name, as JSON has them.
@@ -351,14 +352,6 @@ def _moment_in(text: object) -> int:
     return seconds
 
 
-def _parts_in(listed: Any) -> tuple[str, ...]:
-    """Return listed parts of dates."""
-    usable = isinstance(listed, list | tuple) and all(one in tuple(DATE_PARTS) for one in listed)
-    if not usable or len(set(listed)) < len(listed):
-        raise ValueError
-    return tuple(listed)
-
-
 class DateColumn(_ColumnOfTexts):
     """A column of days or points in time: days from the public median, and parts of the date.
 
@@ -385,9 +378,8 @@ class DateColumn(_ColumnOfTexts):
     ]
     scale: Scale
     parts: Annotated[
-        tuple[str, ...],
-        PlainValidator(_parts_in),
-        Field(description=f"a list of {', '.join(DATE_PARTS)}, each at most once"),
+        tuple[Literal["month", "day", "weekday", "hour"], ...],
+        Field(description=f"a list of {', '.join(DATE_PARTS)}"),
     ]
     indicator: TrueOrFalse
 
@@ -541,11 +533,6 @@ def _odd_cells(cells: Cells, unknown: BoolArray) -> OddCells:
     return OddCells(rows[unread], int(rows.size - unread.sum()))
 
 
-#: Weights of words are multiples of this, so that sums of their squares are exact integers: a
-#: length that is rounded once is the same for a cell alone and among others.
-WEIGHT_UNIT = 0.001
-#: Of one word; the squares of all weights of a column add up to less than 2**63.
-_MOST_WEIGHT = 1000.0
 #: Words kept of a column of free text unless the schema says how many, the most frequent ones.
 MOST_WORDS = 300
 #: Encoded columns of one column of text, at most.
@@ -601,11 +588,7 @@ class TextColumn(_ColumnOfTexts):
 
     def widen(self, kept: AnyArray, out: FloatArray) -> None:
         """Fill `out`, shape (n_rows, n_terms + 1), from what `compact` returned."""
-        for rows in _row_blocks(len(kept), out.shape[1]):
-            self._widen_some(np.unpackbits(kept[rows], axis=1, count=out.shape[1]), out[rows])
-
-    def _widen_some(self, has: AnyArray, out: FloatArray) -> None:
-        out[:] = has
+        out[:] = np.unpackbits(kept, axis=1, count=out.shape[1])
 
 
 def _words_in(listed: Any) -> tuple[str, ...]:
@@ -654,57 +637,6 @@ class WordsColumn(TextColumn):
         return {self._word_places[word] for word in words_in(text) if word in self._word_places}
 
 
-Weight = Annotated[float, Field(strict=True, ge=WEIGHT_UNIT, le=_MOST_WEIGHT)]
-
-
-class WeightedTextColumn(WordsColumn):
-    """The same with a public weight for each word, and each cell brought to length 1: rare words
-    count for more, and words of a short cell for more than those of a long one.
-
-    Attributes
-    ----------
-    words : tuple of str
-        Public vocabulary, in lower case.
-    weights : tuple of float
-        Of the words; rounded to multiples of `WEIGHT_UNIT`.
-    """
-
-    weights: Annotated[
-        tuple[Weight, ...],
-        Field(
-            description="a list of numbers, one for each of its words (without regard to case),"
-            f" each from {WEIGHT_UNIT} to {_MOST_WEIGHT:g}"
-        ),
-    ]
-
-    encoding: ClassVar[str] = "tfidf"
-
-    @field_validator("weights")
-    @classmethod
-    def _check_weights(cls, weights: tuple[float, ...], info: ValidationInfo) -> tuple[float, ...]:
-        if len(weights) != len(info.data.get("words", weights)):
-            raise ValueError
-        return tuple(round(weight, 3) for weight in weights)
-
-    @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
-        """Return the words, and that each weighs the more the fewer public cells have it."""
-        found = (
-            {"words": given["words"]} if "words" in given else super().public_parts(cells, given)
-        )
-        if found is None:
-            return None
-        weights = word_weights(_words_in(found["words"]), known_texts(cells))
-        return {**found, "weights": weights.tolist()}
-
-    def _widen_some(self, has: AnyArray, out: FloatArray) -> None:
-        units = np.rint(np.array(self.weights) / WEIGHT_UNIT).astype(np.int64)
-        entries = has[:, :-1] * units
-        squares = (entries * units).sum(axis=1)  # exact: of integers, each below 2**63 together
-        out[:, :-1] = entries / np.sqrt(np.maximum(squares, 1))[:, None]
-        out[:, -1] = has[:, -1]
-
-
 class HashedTextColumn(TextColumn):
     """A column of free text without a vocabulary: each word goes to one of a public number of
     places by a public hash, and a cell shows which places it has words in.
@@ -713,15 +645,12 @@ class HashedTextColumn(TextColumn):
     ----------
     width : int
         Number of places.
-    bigrams : bool
-        Whether two words that follow on each other are hashed, too.
     """
 
     width: Annotated[
         int,
         Field(strict=True, ge=1, le=_MOST_TERMS, description=f"an integer from 1 to {_MOST_TERMS}"),
     ] = 1024
-    bigrams: TrueOrFalse = False
 
     encoding: ClassVar[str] = "hashed"
 
@@ -732,13 +661,11 @@ class HashedTextColumn(TextColumn):
 
     def places_of(self, text: str) -> set[int]:
         """Return the places of the words of a text."""
-        words = _listed_words(text)
-        pairs = map(" ".join, pairwise(words)) if self.bigrams else ()
-        return {self._hashed_place(term) for term in (*words, *pairs)}
+        return set(map(self._hashed_place, words_in(text)))
 
-    def _hashed_place(self, term: str) -> int:
+    def _hashed_place(self, word: str) -> int:
         # any string can be encoded in this way, lone surrogates too
-        content = term.encode("utf-8", "surrogatepass")
+        content = word.encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(content, digest_size=8).digest()
         return int.from_bytes(digest, "big") % self.width
 
@@ -765,12 +692,8 @@ def folded(text: str) -> str:
 def words_in(text: str) -> set[str]:
     """Return the words of a text, each once: letters and digits that are together, with their
     combining marks, without regard to case."""
-    return set(_listed_words(text))
-
-
-def _listed_words(text: str) -> list[str]:
     whole = folded(text)
-    return (_WORD if whole.isascii() else _marked_word()).findall(whole)
+    return set((_WORD if whole.isascii() else _marked_word()).findall(whole))
 
 
 @functools.cache
@@ -797,22 +720,136 @@ def frequent_words(listed: Sequence[str], most: int) -> tuple[str, ...]:
     return tuple(sorted(sorted(kept, key=lambda word: (-counts[word], word))[:most]))
 
 
-def word_weights(words: Sequence[str], texts: Iterable[str]) -> FloatArray:
-    """Return how informative each word is, by the share of some public texts that have it.
+# --- what a column is, as the user declares it; public cells say what is left open ---
 
-    Inverse document frequency, ln((1 + texts) / (1 + texts with the word)) + 1, as scikit-learn's
-    TfidfVectorizer has it: at least 1, and more the rarer a word is.
+_FEATURES = NumericColumn, CategoricalColumn, BooleanColumn, DateColumn, DurationColumn
+_KINDS: dict[str, type[FeatureColumn]] = {
+    kind.kind: kind for kind in (*_FEATURES, WordsColumn, VectorColumn)
+}
+_NAMES = (*_KINDS, IgnoredColumn.kind)
+_ENCODINGS: dict[str, type[TextColumn]] = {
+    kind.encoding: kind for kind in (WordsColumn, HashedTextColumn)
+}
+
+
+def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Column:
+    """Build one column from its JSON, with public cells for what the JSON leaves open.
 
     Parameters
     ----------
-    words : sequence of str
-    texts : iterable of str
+    name : str
+    spec : str, list or mapping
+        As `Schema.from_json` takes it.
+    public : DataFrame or None
+        Public table for the parts left out.
 
-    Returns
-    -------
-    ndarray of float, shape (n_words,)
+    Raises
+    ------
+    DataError
+        If `spec` is no column, or leaves open what no public table is there to say.
     """
-    listed = [words_in(text) for text in texts]
-    counts = Counter(word for found in listed for word in found)
-    having = np.array([counts[word] for word in words], dtype=np.float64)
-    return np.asarray(np.log((1 + len(listed)) / (1 + having)) + 1, dtype=np.float64)
+    # short forms of the object that `to_json` writes
+    if isinstance(spec, str):
+        spec = {"kind": spec}
+    elif isinstance(spec, list):
+        spec = {"kind": CategoricalColumn.kind, "categories": spec}
+    if not isinstance(spec, Mapping) or spec.get("kind") not in _NAMES:
+        raise DataError(
+            f"The schema says nothing usable about column {shown(name)}; "
+            f"say one of {', '.join(_NAMES)}, or list its categories."
+        )
+    given = {key: value for key, value in spec.items() if key not in ("kind", "reason")}
+    if spec["kind"] == IgnoredColumn.kind:
+        _checked(IgnoredColumn, name, given)
+        return IgnoredColumn(name=name, reason=spec.get("reason", "declared so"))
+    if spec["kind"] == TextColumn.kind:
+        return _declared_text(name, given, public)
+    return _completed(_KINDS[spec["kind"]], name, given, public, {})
+
+
+def _declared_text(name: str, given: dict[str, Any], public: pd.DataFrame | None) -> Column:
+    encoding = given.pop("encoding", WordsColumn.encoding)
+    if encoding not in tuple(_ENCODINGS):
+        raise _refusal("encoding", name, encoding, f"one of {', '.join(_ENCODINGS)}")
+    kind = _ENCODINGS[encoding]
+    # listed words set the width; of others the schema says how many
+    width = {}
+    if "words" not in given and "width" in given and kind is not HashedTextColumn:
+        width = {"width": given.pop("width")}
+        _checked(HashedTextColumn, name, width)
+    return _completed(kind, name, given, public, width)
+
+
+def _completed(
+    kind: type[FeatureColumn],
+    name: str,
+    given: dict[str, Any],
+    public: pd.DataFrame | None,
+    more: Mapping[str, Any],
+) -> Column:
+    """Return a column by its declared parts; public cells are read for those left open alone."""
+    column = _checked(kind, name, given)
+    if column is not None:
+        return column
+    found = kind.public_parts(_public_cells(name, public), {**given, **more})
+    if found is None and issubclass(kind, TextColumn):
+        raise DataError(
+            f"No word occurs in two public cells of column {shown(name)} without occurring in"
+            " nearly all of them; list its words in the schema, or declare it hashed or"
+            " ignored."
+        )
+    if found is None:
+        form = f" of format {given['format']}" if "format" in given else ""
+        raise DataError(
+            f"No public row has {kind.holds}{form} in column {shown(name)}; give all of its parts"
+            " in the schema."
+        )
+    column = _checked(kind, name, {**found, **given})
+    assert column is not None
+    return column
+
+
+def _checked(kind: type[Column], name: str, parts: Mapping[str, Any]) -> Column | None:
+    """Return the column that has these parts, None where some are left out.
+
+    Raises
+    ------
+    DataError
+        If such a column has no such part, or a part cannot be.
+    """
+    problems: list[Any] = []
+    try:
+        return kind.model_validate({"name": name, **parts})
+    except ValidationError as error:
+        problems += [one for one in error.errors(include_url=False) if one["type"] != "missing"]
+    if not problems:
+        return None
+    key = str(problems[0]["loc"][0])
+    if problems[0]["type"] == "extra_forbidden":
+        fields = {*kind.model_fields, "kind", "reason"} - {"name"}
+        known = fields | ({"encoding"} if issubclass(kind, TextColumn) else set())
+        raise DataError(
+            f"The schema says {shown(key)} of column {shown(name)}, which such a {kind.kind} column"
+            f" does not have; it may say {', '.join(sorted(known))}."
+        )
+    raise _refusal(key, name, parts[key], str(kind.model_fields[key].description))
+
+
+def _refusal(key: str, name: str, value: object, rule: str) -> DataError:
+    return DataError(
+        f"The schema's {key} of column {shown(name)} is {shown(value)}; it must be {rule}."
+    )
+
+
+def _public_cells(name: str, public: pd.DataFrame | None) -> "pd.Series[Any]":
+    if public is None:
+        raise DataError(
+            f"The schema leaves column {shown(name)} open and there is no public table to say the"
+            " rest."
+        )
+    if name not in public.columns:
+        raise DataError(
+            f"The schema has a column {shown(name)} that the public file lacks; add it or declare"
+            " it ignored."
+        )
+    return public[name]

@@ -22,7 +22,6 @@ from secretballot._naming import name_columns, name_rows
 from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import shown
 from secretballot.data.cells import coded, is_missing, texts_of, whole
-from secretballot.data.near_misses import near_categories
 from secretballot.exceptions import DataError
 
 
@@ -237,17 +236,11 @@ def check_columns(
     present, known = set(found), {*expected, *aside}
     missing = [name for name in expected if name not in present]
     extra = [name for name in found if name not in known]
-    # with no column in common the header is at fault, not one column: one message says so
-    if missing and len(missing) == len(expected):
-        raise DataError(
-            f"The {role} has none of the {len(expected)} feature columns of {source}; "
-            "check that its first line is a header with the same names."
-        )
     if missing:
         also = f" (and has {len(extra)} that {source} lacks)" if extra else ""
         raise DataError(
-            f"The {role} lacks {name_columns(missing)} of {source}{also}; "
-            "give both files the same feature columns, or leave columns out of both with --drop."
+            f"The {role} lacks {name_columns(missing)} of {source}{also}; check that its first line"
+            " is a header with the same names, or leave columns out of both files with --drop."
         )
     if extra and not extra_allowed:
         raise DataError(
@@ -262,7 +255,7 @@ def class_indices(
     classes: Sequence[object],
     *,
     role: str,
-    first_row: int | None = None,
+    first_row: int = 0,
 ) -> IntArray:
     """Return the class of every row as an index into the declared classes.
 
@@ -276,8 +269,8 @@ def class_indices(
         Declared classes; a cell is of the class whose text it carries ("1" and "1.0" are one text).
     role : str
         What the messages call the table.
-    first_row : int, optional
-        Place of the first row in a table of which these are a block.
+    first_row : int
+        Place of the first row in the table of which these are a block.
 
     Returns
     -------
@@ -292,24 +285,15 @@ def class_indices(
     check_named(frame, target, "its label column with --target", role=role)
     # each distinct label is looked up once, as columns are long and labels few
     codes, distinct = coded(texts_of(frame[target]))
-    empty = np.array([is_missing(text) for text in distinct], dtype=bool)
     places = {whole(str(name)): place for place, name in enumerate(classes)}
     index = np.array([places.get(text, -1) for text in distinct], dtype=np.int64)
-    # a missing label is reported before an undeclared one: it needs another fix
-    rows = np.flatnonzero((empty & (index < 0))[codes])
-    if rows.size:
-        raise DataError(
-            f"The {role} has {rows.size} rows without a label in column {shown(target)}"
-            f" ({_rows_of_block(rows, frame, first_row)}); label them or take them out."
-        )
     rows = np.flatnonzero((index < 0)[codes])
     if rows.size:
-        near = near_categories(texts_of(frame[target].iloc[rows]), list(places))
-        said = "" if near is None else f"; {near}"
         raise DataError(
-            f"The {role} has {rows.size} rows whose label in column {shown(target)} is none of the"
-            f" {len(places)} declared classes ({_rows_of_block(rows, frame, first_row)}){said};"
-            " declare every class with --classes, or take the rows out."
+            f"The {role} has {rows.size} rows without a label in column {shown(target)}, or whose"
+            f" label is none of the {len(places)} declared classes"
+            f" ({name_rows(rows + first_row)}); declare every class with --classes, or"
+            " take the rows out."
         )
     return np.asarray(index[codes], dtype=np.int64)
 
@@ -331,9 +315,7 @@ def check_named(frame: pd.DataFrame, column: str, what: str, *, role: str) -> No
         )
 
 
-def unit_ids(
-    frame: pd.DataFrame, column: str, *, role: str, first_row: int | None = None
-) -> ObjectArray:
+def unit_ids(frame: pd.DataFrame, column: str, *, role: str, first_row: int = 0) -> ObjectArray:
     """Return the unit (person, household, account) every row belongs to, as text; `first_row` as
     for `class_indices`.
 
@@ -348,18 +330,10 @@ def unit_ids(
     if rows.size:
         raise DataError(
             f"The {role} has {rows.size} rows without a unit in column {shown(column)}"
-            f" ({_rows_of_block(rows, frame, first_row)}); give every row the id of its unit, or"
+            f" ({name_rows(rows + first_row)}); give every row the id of its unit, or"
             " take the rows out."
         )
     return ids
-
-
-def _rows_of_block(rows: Iterable[int], frame: pd.DataFrame, first_row: int | None) -> str:
-    """Return a phrase that names rows of a table, or of a block that begins at `first_row`."""
-    if first_row is None:
-        return name_rows(rows)
-    named = name_rows(first_row + row for row in rows)
-    return f"{named}; of the first {first_row + len(frame):,} rows that were read"
 
 
 def memory_bytes() -> int:
@@ -381,13 +355,11 @@ def frame_of(table: Any, *, role: str = "table") -> pd.DataFrame:
     """
     if not isinstance(table, pd.DataFrame):
         arrow = as_arrow(table)
-        if arrow is not None:
-            return with_text_names(frame_of_arrow(arrow, f"The {role}"))
-        if not hasattr(table, "to_pandas"):
+        if arrow is None:
             raise DataError(
                 f"The {role} is a {type(table).__name__}; give a pandas or polars frame or a path."
             )
-        table = table.to_pandas()
+        return with_text_names(frame_of_arrow(arrow, f"The {role}"))
     return with_text_names(table.reset_index(drop=True))
 
 

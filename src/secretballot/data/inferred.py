@@ -109,6 +109,16 @@ class _Cells(NamedTuple):
     distinct: list[str]
     counts: IntArray
 
+    @property
+    def digits(self) -> set[int]:
+        """How many digits the cells have, nothing where some are no digits alone."""
+        digits = all(text.isascii() and text.isdigit() for text in self.distinct)
+        return set(map(len, self.distinct)) if digits else set()
+
+    def share_of_dates(self, style: str) -> float:
+        """Return the share of the cells that are dates in a style, as `share` does."""
+        return self.share(lambda text: time_seconds(text, style) is not None)
+
     def share(self, reads: Callable[[str], bool]) -> float:
         """Return the share of the cells that something reads, 0 where it is below the least that
         makes a column of it."""
@@ -172,9 +182,9 @@ def _as_boolean(public: _Cells) -> InferredColumn | None:
 
 def _as_date(public: _Cells) -> InferredColumn | None:
     """Return a column of dates, ignored where day and month cannot be distinguished."""
-    shares = {"iso": public.share(_reads_dates("iso"))}
+    shares = {"iso": public.share_of_dates("iso")}
     if shares["iso"] < 1:  # which is read in every style, so no other could be better
-        shares |= {style: public.share(_reads_dates(style)) for style in _OTHER_STYLES}
+        shares |= {style: public.share_of_dates(style) for style in _OTHER_STYLES}
     best = max(shares.values())
     if best < _SHARE:
         return _as_compact_date(public)
@@ -197,12 +207,8 @@ def _as_compact_date(public: _Cells) -> InferredColumn | None:
     if len(public.known) < _FEWEST_COMPACT_DATES:
         return None
     first, last = _YEARS_OF_COMPACT_DATES
-    if not all(
-        len(text) == 8
-        and text.isascii()
-        and text.isdigit()
-        and first <= int(text[:4]) <= last
-        and time_seconds(text, "compact") is not None
+    if public.digits != {8} or not all(
+        first <= int(text[:4]) <= last and time_seconds(text, "compact") is not None
         for text in public.distinct
     ):
         return None
@@ -215,10 +221,6 @@ def _inferred_dates(
     column = DateColumn.of_public(public.name, public.all, format=style)
     assert column is not None  # nearly all cells were read just now
     return InferredColumn(column, f"{_of_cells(share)} are {why}", doubt)
-
-
-def _reads_dates(style: str) -> Callable[[str], bool]:
-    return lambda text: time_seconds(text, style) is not None
 
 
 def _as_duration(public: _Cells) -> InferredColumn | None:
@@ -234,43 +236,21 @@ def _as_duration(public: _Cells) -> InferredColumn | None:
 
 def _as_code(public: _Cells) -> InferredColumn | None:
     """Return categories, or an ignored column, of digits that are no number."""
-    width = _one_width(public)
-    leading = width is not None and _has_leading_zeros(public)
-    named = _are_digits(public) and _CODE_NAME.fullmatch(public.name.lower()) is not None
-    if leading:
+    widths = public.digits
+    if len(widths) == 1 and max(widths) > 1 and any(text[0] == "0" for text in public.distinct):
         why = (
-            f"all public cells have {width} digits, some of them zeros at the beginning: codes, not"
-            " numbers"
+            f"all public cells have {max(widths)} digits, some of them zeros at the beginning:"
+            " codes, not numbers"
         )
-    elif named and max(map(len, public.distinct)) >= _FEWEST_DIGITS_OF_A_ZIP:
+    elif max(widths, default=0) >= _FEWEST_DIGITS_OF_A_ZIP and _is_named(public, _CODE_NAME):
         why = "all public cells are digits, and by its name the column is no number"
     else:
         return None
     found = _as_categories(public)
     if isinstance(found.column, IgnoredColumn):
-        reason = f"{why}; {found.reason}"
-        return _ignored(public, reason)
+        return _ignored(public, f"{why}; {found.reason}")
     reason = f'{why}, taken as categories; declare "numeric" or "ignored" if they are not'
     return InferredColumn(found.column, reason, doubt=True)
-
-
-def _are_digits(public: _Cells) -> bool:
-    return all(text.isascii() and text.isdigit() for text in public.distinct)
-
-
-def _has_leading_zeros(public: _Cells) -> bool:
-    """Return whether a cell is of digits that begin with a zero, as no number is written."""
-    return any(
-        len(text) > 1 and text.startswith("0") and text.isascii() and text.isdigit()
-        for text in public.distinct
-    )
-
-
-def _one_width(public: _Cells) -> int | None:
-    """Return the number of digits that all cells have, None where they are not all digits of one
-    number."""
-    widths = {len(text) for text in public.distinct}
-    return widths.pop() if len(widths) == 1 and _are_digits(public) else None
 
 
 def _as_number(public: _Cells) -> InferredColumn | None:
@@ -292,26 +272,17 @@ def _as_number(public: _Cells) -> InferredColumn | None:
     doubt = [", with a decimal comma"] if with_commas else []
     if share < _SHARE:
         doubt.append(f"; {', '.join(map(shown, others))} count as missing")
-    if not doubt:
-        doubt += _codes_in_doubt(public)
+    # codes and ids hardly repeat, which a few cells cannot show
+    many = len(public.known) >= _FEWEST_TO_ASK and len(public.distinct) > len(public.known) / 2
+    if not doubt and many and len(public.digits) == 1 and min(public.digits) >= _WIDTH_OF_A_CODE:
+        doubt.append(
+            f', all of {min(public.digits)} digits; declare "categorical" or "ignored" if they are'
+            " codes or ids"
+        )
     decimal = "," if with_commas else "."
     column = NumericColumn.of_public(public.name, public.all, decimal=decimal)
     assert column is not None  # a cell was read just now
     return InferredColumn(column, "".join([reason, *doubt]), bool(doubt))
-
-
-def _codes_in_doubt(public: _Cells) -> list[str]:
-    """Return what makes numbers look like codes or ids, with what to declare."""
-    width = _one_width(public)
-    # codes and ids hardly repeat, which a few cells cannot show
-    many = len(public.known) >= _FEWEST_TO_ASK and len(public.distinct) > len(public.known) / 2
-    if width is not None and width >= _WIDTH_OF_A_CODE and many:
-        return [
-            f', all of {width} digits; declare "categorical" or "ignored" if they are codes or ids'
-        ]
-    if _has_leading_zeros(public):
-        return [', some with zeros at the beginning; declare "categorical" if they are codes']
-    return []
 
 
 def _why_commas_are_unclear(public: _Cells) -> str | None:

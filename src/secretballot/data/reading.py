@@ -8,7 +8,6 @@ import codecs
 import contextlib
 import csv
 import io
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -18,10 +17,9 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
-from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
+from secretballot._naming import NAMED_AT_MOST, name_rows
 from secretballot._places import is_url
-from secretballot._typing import AnyArray, ObjectArray
-from secretballot._validation import shown
+from secretballot._typing import ObjectArray
 from secretballot.data.cells import texts_of
 from secretballot.data.frames import frame_of_arrow, memory_bytes, with_text_names
 from secretballot.data.sources import (
@@ -31,7 +29,6 @@ from secretballot.data.sources import (
     arrow_modules,
     attempt,
     guarded,
-    mapped_array,
     source_of,
     why_unread,
 )
@@ -43,7 +40,6 @@ DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_ROWS = 8192
 _ROWS_TOGETHER = 2**16  # of a block, where all are held at last
 _PARQUET, _START = b"PAR1", 65536  # how a Parquet file begins; bytes that tell what a file is
-_NO_ROWS = "{where} has a header but no rows; give a file with at least one."
 #: A table as Python text takes up to this many times its size on disk.
 GROWTH = 3
 #: Bytes that a cell takes at least: read, converted and encoded, eight each time.
@@ -65,9 +61,6 @@ def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFr
     on single records; a file that pandas wrote from integers and one null has floats in it, and
     integers beyond 2**53 were rounded when it was written. Write ids and codes of that size as
     text.
-
-    Arrays of numpy that lie beside a local file and are called like it are columns of vectors: the
-    rows of "patients.scan.npy" are the column "scan" of "patients.csv".
 
     Parameters
     ----------
@@ -146,12 +139,18 @@ def table_blocks(
             if names is None:
                 _check_names([str(name) for name in frame.columns], where)
                 names = list(frame.columns)
-            _check_like_first(list(frame.columns), names, where, source.files[0].shown)
+            if sorted(frame.columns) != sorted(names):
+                raise DataError(
+                    f"{where} has other columns than {source.files[0].shown!r}; write all files of"
+                    " a table with the same."
+                )
             if len(frame):
                 empty = False
                 yield frame[names]
     if empty:
-        raise DataError(_NO_ROWS.format(where=f"The {role} {source.shown!r}"))
+        raise DataError(
+            f"The {role} {source.shown!r} has a header but no rows; give a file with at least one."
+        )
     # a file that came meanwhile counts as well
     if source_of(place, role=role).signatures() != before:
         raise DataError(
@@ -173,61 +172,11 @@ def _file_blocks(
         raise DataError(f"{where} is {kind}, or as Parquet.")
     else:
         blocks, why = _csv_blocks(file, where, rows, has_header), _why_no_csv
-    arrays = {name: _opened_array(one) for name, one in file.arrays.items()}
-    done = 0
     for frame in guarded(blocks, partial(why, where)):
         # the folders of a file speak for all of its rows
         for name, value in file.keys.items():
             frame[name] = np.full(len(frame), value, dtype=object)
-        for name, array in arrays.items():
-            if name in frame.columns:
-                raise DataError(
-                    f"{where} has a column {shown(name)}, and so says the array"
-                    f" {file.arrays[name].shown!r} beside it; call one of them otherwise."
-                )
-            frame[name] = _vectors_in(array, done, len(frame))
-        done += len(frame)
         yield frame
-    for name, array in arrays.items():
-        if len(array) != done:
-            raise DataError(
-                f"The array {file.arrays[name].shown!r} has another number of rows than the table"
-                " beside it; give it one for each row, or another name."
-            )
-
-
-def _vectors_in(array: AnyArray, start: int, n_rows: int) -> ObjectArray:
-    """Return rows of an array as vectors, None beyond its end."""
-    part = np.asarray(array[start : start + n_rows], dtype=np.float64)
-    cells = np.empty(n_rows, dtype=object)
-    for row, vector in enumerate(part.reshape(len(part), math.prod(array.shape[1:]))):
-        cells[row] = vector  # all at once, numpy would make a table of them
-    return cells
-
-
-def _opened_array(file: TableFile) -> AnyArray:
-    """Return the array of a file, which is read as its rows are asked for."""
-    why = (
-        f"The array {file.shown!r} beside a table is no .npy file of numbers with two dimensions or"
-        " more; write it by numpy.save, with one row for each row of the table, or take it out of"
-        " that folder."
-    )
-    array = mapped_array(file.path, why)
-    if array.dtype.kind not in "iuf" or array.ndim < 2:
-        raise DataError(why)
-    return array
-
-
-def _check_like_first(found: list[str], first: list[str], where: str, other: str) -> None:
-    """Refuse a file of a folder that has other columns than the first one."""
-    missing, extra = set(first) - set(found), set(found) - set(first)
-    if missing or extra or len(found) != len(first):
-        said = [f"lacks {name_columns(sorted(missing))}"] if missing else []
-        said += [f"has {name_columns(sorted(extra))}"] if extra else []
-        raise DataError(
-            f"{where} {' and '.join(said) or 'has a column twice'}, unlike {other!r}; write all"
-            " files of a table with the same columns."
-        )
 
 
 def _start_of(file: TableFile, where: str) -> bytes:
@@ -440,24 +389,17 @@ def _compact_cells(cells: Sequence[str]) -> ObjectArray:
 def _check_names(names: Sequence[str], where: str) -> None:
     """Refuse a header with nameless or repeated columns; by position, since a "name" may be a
     cell."""
-    blank = [place + 1 for place, name in enumerate(names) if not name.strip()]
-    if blank or not names:
-        places = ", ".join(map(str, blank[:NAMED_AT_MOST])) or "none"
-        raise DataError(
-            f"{where} has columns without a name in its header (column number {places}); "
-            "name every column in the first line, or write the file without its row index."
-        )
-    first_places: dict[str, int] = {}
-    twice = [
-        place + 1
-        for place, name in enumerate(names)
-        if first_places.setdefault(name, place) < place
-    ]
-    if twice:
-        raise DataError(
-            f"{where} has a column name twice in its header (column number "
-            f"{', '.join(map(str, twice[:NAMED_AT_MOST]))}); give every column a name of its own."
-        )
+    placed = list(enumerate(names, start=1))
+    first = {name: place for place, name in reversed(placed)}
+    blank = [place for place, name in placed if not name.strip()]
+    twice = [place for place, name in placed if first[name] < place]
+    for what, places in (("columns without a name", blank), ("a column name twice", twice)):
+        if places or not names:
+            listed = ", ".join(map(str, places[:NAMED_AT_MOST])) or "none"
+            raise DataError(
+                f"{where} has {what} in its header (column number {listed}); give every column a"
+                " name of its own in the first line, and write the file without its row index."
+            )
 
 
 def lines_of(file: Iterable[str], where: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ Each row is encoded by itself, so a private row touches no other row.
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,14 @@ from scipy import sparse
 from secretballot._typing import AnyArray, FloatArray, IntArray
 from secretballot._validation import shown
 from secretballot.data.cells import OddCells
-from secretballot.data.columns import Column, FeatureColumn, IgnoredColumn, OneHotColumn
-from secretballot.data.declared import declared_column
-from secretballot.data.frames import check_columns, frame_of, memory_bytes
+from secretballot.data.columns import (
+    Column,
+    FeatureColumn,
+    IgnoredColumn,
+    OneHotColumn,
+    declared_column,
+)
+from secretballot.data.frames import check_columns, frame_of
 from secretballot.data.inferred import inferred_column
 from secretballot.exceptions import DataError
 
@@ -49,8 +54,8 @@ class Encoding:
     >>> import pandas as pd
     >>> schema = sb.data.Schema.infer(pd.DataFrame({"ward": ["north", "south"]}))
     >>> encoding = schema.encoding(pd.DataFrame({"ward": ["north", "N", "N"]}))
-    >>> encoding.unseen
-    {'ward': array([1, 2])}
+    >>> encoding.odd["ward"].strange.tolist(), encoding.others, encoding.unreadable
+    ([1, 2], frozenset({'ward'}), {})
     """
 
     # the table may be private, so nothing of it is shown
@@ -66,11 +71,6 @@ class Encoding:
             for name, odd in self.odd.items()
             if odd.strange.size and name not in self.others
         }
-
-    @property
-    def unseen(self) -> dict[str, IntArray]:
-        """Rows that were encoded as "other" and say something, by column."""
-        return {name: self.odd[name].strange for name in self.others if self.odd[name].strange.size}
 
 
 @dataclass(frozen=True)
@@ -270,10 +270,9 @@ class Schema:
         Raises
         ------
         DataError
-            If a feature column is missing, or the matrix would not fit in memory.
+            If a feature column is missing.
         """
         frame = self._with_columns(table, role)
-        self._check_memory(len(frame), role)
         rows, odd = self.compact(frame)
         others = frozenset(column.name for column in self.features if column.has_other)
         return Encoding(self.widen(rows), odd, others)
@@ -305,8 +304,11 @@ class Schema:
     def widen(self, rows: AnyArray) -> FloatArray:
         """Return what `compact` returned as an encoded matrix, shape (n_rows, n_features)."""
         matrix = np.empty((len(rows), len(self.feature_names)), dtype=np.float64)
-        for number, (column, place) in enumerate(self._feature_places()):
-            column.widen(rows[str(number)], matrix[:, place])
+        start = 0
+        for number, column in enumerate(self.features):
+            stop = start + len(column.feature_names)
+            column.widen(rows[str(number)], matrix[:, start:stop])
+            start = stop
         return matrix
 
     def widen_sparse(self, rows: AnyArray) -> Any:
@@ -321,38 +323,22 @@ class Schema:
         -------
         scipy.sparse.csr_matrix, shape (n_rows, n_features)
         """
-        every: IntArray = np.arange(len(rows), dtype=np.int64)
-        places, entries, values = [], [], []
-        for number, (column, place) in enumerate(self._feature_places()):
-            kept = rows[str(number)]
+        parts = [sparse.csr_matrix((len(rows), 0))]
+        for number, column in enumerate(self.features):
+            kept, width = rows[str(number)], len(column.feature_names)
             if isinstance(column, OneHotColumn):
-                places.append(every)
-                entries.append(kept.astype(np.int64) + place.start)
-                values.append(np.ones(len(rows)))
+                ends = np.arange(len(kept) + 1)
+                entries = np.ones(len(kept)), kept.astype(np.int64), ends
+                parts.append(sparse.csr_matrix(entries, shape=(len(kept), width)))
                 continue
-            width = place.stop - place.start
             # in blocks: the dense array of a wide column may not fit into memory
-            step = max(1, _ENTRIES_AT_ONCE // width)
-            for first in range(0, len(rows), step):
-                some = np.empty((len(kept[first : first + step]), width))
-                column.widen(kept[first : first + step], some)
-                flat = np.flatnonzero(some.ravel() != 0)
-                places.append(flat // width + first)
-                entries.append(flat % width + place.start)
-                values.append(some.ravel()[flat])
-        shape = (len(rows), len(self.feature_names))
-        if not len(rows):
-            return sparse.csr_matrix(shape)
-        where = np.concatenate(places), np.concatenate(entries)
-        return sparse.csr_matrix((np.concatenate(values), where), shape=shape)
-
-    def _feature_places(self) -> Iterator[tuple[FeatureColumn, slice]]:
-        """Yield the columns that are features, with their place in the encoded matrix."""
-        start = 0
-        for column in self.features:
-            stop = start + len(column.feature_names)
-            yield column, slice(start, stop)
-            start = stop
+            step, blocks = max(1, _ENTRIES_AT_ONCE // width), [sparse.csr_matrix((0, width))]
+            for start in range(0, len(kept), step):
+                some = np.empty((len(kept[start : start + step]), width))
+                column.widen(kept[start : start + step], some)
+                blocks.append(sparse.csr_matrix(some))
+            parts.append(sparse.vstack(blocks, format="csr"))
+        return sparse.hstack(parts, format="csr")
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema as JSON, complete: `from_json` needs no public table to read it."""
@@ -390,34 +376,18 @@ class Schema:
         check_columns(frame, self.names, role=role, source=self.source, extra_allowed=True)
         return frame
 
-    def _check_memory(self, n_rows: int, role: str) -> None:
-        width = len(self.feature_names)
-        size = 8 * n_rows * width
-        if size > memory_bytes():
-            raise DataError(
-                f"The {role} would be a matrix of {n_rows} x {width} numbers ({size:,} bytes), more"
-                " than this machine's memory; give fewer rows, or declare wide columns as ignored"
-                " in a schema."
-            )
-
 
 def _check_header(declared: object) -> None:
     if not isinstance(declared, Mapping) or not isinstance(declared.get("columns"), Mapping):
         raise DataError('A schema is a JSON object with "columns": {name: kind}; this one is not.')
-    if declared.get("format", FORMAT) != FORMAT:
+    stated = declared.get("format", FORMAT), declared.get("version", VERSION)
+    if stated != (FORMAT, VERSION):
         raise DataError(
-            f"The schema says it has the format {shown(declared['format'])}; it must be {FORMAT!r}"
-            " or say nothing."
+            f"The schema has the format {shown(stated[0])} and version {shown(stated[1])}; this"
+            f" program reads {FORMAT!r} of version {VERSION}, so use the program that wrote it."
         )
-    version = declared.get("version", VERSION)
-    if isinstance(version, bool) or version != VERSION:
-        raise DataError(
-            f"The schema has version {shown(version)} and this program reads version {VERSION};"
-            " use the program that wrote it."
-        )
-    classes = declared.get("classes")
-    if classes is not None and not (isinstance(classes, list) and len(classes) >= 2):
+    classes, target = declared.get("classes", [0, 1]), declared.get("target", [])
+    if not (isinstance(classes, list) and len(classes) >= 2):
         raise DataError('"classes" of a schema is a list of at least two classes; this one is not.')
-    target = declared.get("target", [])
     if not (isinstance(target, list) and all(isinstance(name, str) for name in target)):
         raise DataError('"target" of a schema is a list of names of columns; this one is not.')

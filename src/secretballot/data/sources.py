@@ -4,7 +4,6 @@ A source lists files and opens them; their content is read by `tables`. Names th
 carry no credentials.
 """
 
-import glob
 import hashlib
 import os
 import stat
@@ -17,10 +16,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-import numpy as np
-
 from secretballot._places import is_url, shown_place
-from secretballot._typing import AnyArray
 from secretballot._validation import shown
 from secretballot.exceptions import DataError, SecretBallotError
 
@@ -34,7 +30,6 @@ _NAMED = 3  # files that a message names
 _LEFT_OUT = (".", "_")
 #: Of tables in which some of the files are deleted rows, or older ones.
 _LOGS = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
-_ARRAY = ".npy"
 _PARQUET_NAMES = (".parquet", ".parq", ".pq")
 
 
@@ -54,9 +49,6 @@ class TableFile:
         None for a local file.
     relative : str
         Path in the folder that is the table, wherever that lies; empty where it is a file.
-    arrays : mapping of str to TableFile
-        Columns of vectors that lie beside a local file: of "patients.csv", the rows of
-        "patients.scan.npy" are the column "scan".
     """
 
     path: str
@@ -64,12 +56,6 @@ class TableFile:
     keys: Mapping[str, str | None] = field(default_factory=dict)
     system: Any = None
     relative: str = ""
-    arrays: Mapping[str, "TableFile"] = field(default_factory=dict)
-
-    @property
-    def parts(self) -> tuple["TableFile", ...]:
-        """This file, and those beside it that are columns of it."""
-        return (self, *self.arrays.values())
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
@@ -157,7 +143,7 @@ class TableSource:
         """
         return {
             file.path: attempt(file.signature, partial(why_unread, repr(file.shown)))
-            for file in self._part_files()
+            for file in self.files
         }
 
     def shares_file(self, other: "TableSource") -> bool:
@@ -169,23 +155,17 @@ class TableSource:
         DataError
             If a file cannot be read.
         """
-        mine, others = self._files_by_size(), other._files_by_size()
+        mine, others = self._sized_files(), other._sized_files()
         # contents are read only where sizes are equal
-        return any(
-            not {file.digest() for file in files}.isdisjoint(
-                file.digest() for file in others.get(size, ())
-            )
-            for size, files in mine.items()
-            if size in others
-        )
+        common = {size for _, size in mine} & {size for _, size in others}
+        found = [
+            {file.digest() for file, size in each if size in common} for each in (mine, others)
+        ]
+        return not found[0].isdisjoint(found[1])
 
-    def _files_by_size(self) -> dict[int, list[TableFile]]:
-        """Return the files that have each size."""
-        found: dict[int, list[TableFile]] = {}
+    def _sized_files(self) -> list[tuple[TableFile, int]]:
         signatures = self.signatures()
-        for file in self._part_files():
-            found.setdefault(signatures[file.path][0], []).append(file)
-        return found
+        return [(file, signatures[file.path][0]) for file in self.files]
 
     def digest(self) -> str:
         """Return the SHA-256 of what the files hold, in hexadecimal; of files elsewhere, of their
@@ -197,24 +177,18 @@ class TableSource:
             If a file cannot be read.
         """
         digest, signatures = hashlib.sha256(), self.signatures()
-        parts = list(self._part_files())
-        for file in parts:
+        for file in self.files:
             signature = signatures[file.path]
             # far files go by size and time: to hash them would be to load them
             if file.system is not None and signature[1] >= 0:
                 part = f"{signature[0]} {signature[1]}"
             else:
                 part = file.digest()
-            if self.single and len(parts) == 1 and file.system is None:
+            if self.single and file.system is None:
                 return part
             name = file.relative or file.path
             digest.update(f"{name}\0{part}\0".encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
-
-    def _part_files(self) -> Iterator[TableFile]:
-        """Yield all files that hold cells of the table."""
-        for file in self.files:
-            yield from file.parts
 
 
 def source_of(place: Place, *, role: str = "file") -> TableSource:
@@ -254,8 +228,7 @@ def _local_source(local: str, place: str, where: str) -> TableSource:
     problem = _why_no_file(Path(local))
     if problem:
         raise DataError(f"{where} {problem}")
-    file = TableFile(local, place, arrays=_arrays_beside(Path(local), place))
-    return TableSource((file,), place, True)
+    return TableSource((TableFile(local, place),), place, True)
 
 
 def _why_no_file(path: Path) -> str:
@@ -273,20 +246,6 @@ def _why_no_file(path: Path) -> str:
     except (OSError, ValueError) as error:
         return f"cannot be read ({getattr(error, 'strerror', None) or 'the path is not valid'})."
     return ""
-
-
-def _arrays_beside(table: Path, place: str) -> dict[str, TableFile]:
-    """Return the arrays that lie beside a table and are called like it, by the column that each of
-    them is."""
-    found = {}
-    if table.parent.is_dir():
-        for path in sorted(table.parent.glob(f"{glob.escape(table.stem)}.*{_ARRAY}")):
-            name = path.name[len(table.stem) + 1 : -len(_ARRAY)]
-            # "patients.2020.scan.npy" belongs to "patients.2020.csv"
-            if name and "." not in name:
-                shown = f"{place[: len(place) - len(table.name)]}{path.name}"
-                found[name] = TableFile(str(path), shown)
-    return found
 
 
 def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:
@@ -386,15 +345,10 @@ def _local_files(folder: str, where: str) -> list[tuple[str, str]]:
                 found.append((os.path.relpath(path, folder).replace(os.sep, "/"), path))
             else:
                 odd += not name.startswith(_LEFT_OUT)
-    if unread:
+    if unread or odd:
         raise DataError(
-            f"{where} has {len(unread)} folders that cannot be read"
-            f" ({reason_unread(unread[0])}); give yourself the right to read them."
-        )
-    if odd:
-        raise DataError(
-            f"{where} is a folder with {odd} links to folders, links that lead nowhere, pipes or"
-            " devices; put files in their place."
+            f"{where} is a folder with {odd + len(unread)} links to folders, links that lead"
+            " nowhere, pipes, devices or folders that cannot be read; put files in their place."
         )
     return found
 
@@ -507,14 +461,6 @@ def attempt(call: Callable[[], T], why: Callable[[Exception], str]) -> T:
     except Exception as error:
         sentence = why(error)
     raise DataError(sentence)
-
-
-def mapped_array(path: str | os.PathLike[str], why: str) -> AnyArray:
-    """Return the array of a `.npy` file, which is read as its rows are asked for; `DataError` of
-    this sentence if it is none."""
-    # a memory map checks the header's claim against the file's size and never unpickles
-    found: AnyArray = attempt(partial(np.lib.format.open_memmap, path, mode="r"), lambda error: why)
-    return found
 
 
 def guarded(blocks: Iterator[T], why: Callable[[Exception], str]) -> Iterator[T]:

@@ -1,7 +1,6 @@
 """The files of a clinic that never was, to try the program on."""
 
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,26 +10,8 @@ _SEED = 20260
 _PRIVATE, _PUBLIC, _TEST = 20_000, 2_000, 4_000
 
 
-class DemonstrationFiles(NamedTuple):
-    """Files of one demonstration.
-
-    Attributes
-    ----------
-    private, public, test : Path
-        Labelled private records, unlabelled public ones, labelled test records.
-    target : str
-    classes : tuple of str
-    """
-
-    private: Path
-    public: Path
-    test: Path
-    target: str
-    classes: tuple[str, str]
-
-
-def write_clinic(folder: Path) -> DemonstrationFiles:
-    """Write synthetic patients of one clinic.
+def write_clinic(folder: Path) -> None:
+    """Write synthetic patients of one clinic: private.csv, public.csv and test.csv.
 
     Numbers, categories, a few gaps, and whether each came back.
 
@@ -67,5 +48,3 @@ def write_clinic(folder: Path) -> DemonstrationFiles:
     }
     for name, part in parts.items():
         part.to_csv(folder / f"{name}.csv", index=False)
-    private, public, test = (folder / f"{name}.csv" for name in parts)
-    return DemonstrationFiles(private, public, test, "readmitted", ("no", "yes"))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from secretballot._naming import name_rows
-from secretballot._typing import CountArray, IntArray
+from secretballot._typing import BoolArray, CountArray, IntArray
 from secretballot._validation import (
     RELATIONS,
     UNITS,
@@ -111,7 +111,6 @@ def count_votes(
         If a vote is missing or no declared class, or the shape does not fit; the message names
         rows, never values.
     """
-    missing, strange, parts, first = list[IntArray](), list[IntArray](), list[CountArray](), 0
     places = {text_of(value): place for place, value in enumerate(classes)}
 
     def places_in(cells: "pd.Series[Any]") -> IntArray:
@@ -120,18 +119,16 @@ def count_votes(
         found = [places.get(text, other) for text, other in zip(texts, others, strict=True)]
         return np.array(found, dtype=np.int64)[codes]
 
-    for block in blocks:
-        n_teachers = _checked_width(block, "votes", n_teachers)
+    def counted(block: Block) -> tuple[CountArray, dict[str, BoolArray]]:
         cast = _by_cell(places_in, block)
         every = [np.count_nonzero(cast == place, axis=1) for place in range(len(classes))]
-        without = (cast == _MISSING_VOTE).any(axis=1)
-        missing.append(np.flatnonzero(without) + first)
-        strange.append(np.flatnonzero((cast == _NO_CLASS).any(axis=1) & ~without) + first)
-        parts.append(np.stack(every, axis=1).astype(np.int32))
-        first += len(block)
-    # all blocks first: one message names the faulty rows of the whole table
-    faults = {"a missing vote (nan)": missing, "a vote that is no declared class": strange}
-    return _joined_counts(parts, "votes", faults)
+        faults = {
+            "a missing vote (nan)": (cast == _MISSING_VOTE).any(axis=1),
+            "a vote that is no declared class": (cast == _NO_CLASS).any(axis=1),
+        }
+        return np.stack(every, axis=1).astype(np.int32), faults
+
+    return _joined_counts(blocks, counted, "votes", n_teachers)
 
 
 def _by_cell(read: Callable[["pd.Series[Any]"], Any], block: Block) -> Any:
@@ -167,9 +164,9 @@ def check_counts(
         If a count is nan, fractional, negative or too large, or rows differ in their sum; rows are
         named, never values.
     """
-    broken, unlike, parts, first = list[IntArray](), list[IntArray](), list[CountArray](), 0
-    for block in blocks:
-        n_classes = _checked_width(block, "counts", n_classes)
+
+    def counted(block: Block) -> tuple[CountArray, dict[str, BoolArray]]:
+        nonlocal n_teachers
         numbers = _by_cell(numbers_of, block)
         fits = (numbers >= 0) & (numbers <= _MOST_TEACHERS) & (np.floor(numbers) == numbers)
         odd = ~fits.all(axis=1)
@@ -179,39 +176,44 @@ def check_counts(
         # the first row sets the number of teachers, which all others must have
         if n_teachers is None and not odd[0]:
             n_teachers = int(sums[0])
-        broken.append(np.flatnonzero(odd) + first)
-        unlike.append(np.flatnonzero((sums != n_teachers) & ~odd) + first)
-        parts.append(counts)
-        first += len(block)
-    faults = {
-        "a count that is no whole number from 0 to 2**31 - 1": broken,
-        "a sum that is not the number of teachers": unlike,
-    }
-    joined = _joined_counts(parts, "counts", faults)
+        return counts, {
+            "a count that is no whole number from 0 to 2**31 - 1": odd,
+            "a sum that is not the number of teachers": (sums != n_teachers) & ~odd,
+        }
+
+    joined = _joined_counts(blocks, counted, "counts", n_classes)
     if not n_teachers:
         raise DataError("counts sum to 0 in every row; there must be at least one teacher.")
     return joined
 
 
-def _checked_width(block: Block, table: str, expected: int | None) -> int:
-    width = int(block.shape[1])
-    if width == 0 or (expected is not None and width != expected):
-        wanted = "at least 1" if expected is None else str(expected)
-        raise DataError(f"{table} have {width} columns; there must be {wanted}.")
-    return width
-
-
 def _joined_counts(
-    parts: list[CountArray], table: str, faults: dict[str, list[IntArray]]
+    blocks: Iterable[Block],
+    counted: Callable[[Block], tuple[CountArray, dict[str, BoolArray]]],
+    table: str,
+    width: int | None,
 ) -> CountArray:
+    """Return the counts of all blocks, each of so many columns, which `counted` returns with the
+    rows that break a rule: one message names those of the whole table."""
+    parts, faults, first = list[CountArray](), dict[str, list[IntArray]](), 0
+    for block in blocks:
+        wanted, width = width, int(block.shape[1])
+        if width == 0 or wanted not in (None, width):
+            least = "at least 1" if wanted is None else str(wanted)
+            raise DataError(f"{table} have {width} columns; there must be {least}.")
+        counts, odd = counted(block)
+        for fault, rows in odd.items():
+            faults.setdefault(fault, []).append(np.flatnonzero(rows) + first)
+        parts.append(counts)
+        first += len(block)
     if not parts:
         raise DataError(f"{table} have no rows; there must be at least one query.")
     # the first rule that is broken, by how many rows, and where
     for fault, places in faults.items():
-        rows = np.concatenate(places)
-        if rows.size:
+        found = np.concatenate(places)
+        if found.size:
             raise DataError(
-                f"{table}: {rows.size} rows with {fault} ({name_rows(rows)}, counted from 0)."
+                f"{table}: {found.size} rows with {fault} ({name_rows(found)}, counted from 0)."
             )
     return np.concatenate(parts)
 
@@ -244,7 +246,7 @@ def votes_of_teachers(
     3
     """
     values = check_classes(classes)
-    counts = count_votes(blocks_of(_vote_table(votes, "votes")), values)
+    counts = count_votes(blocks_of(vote_table(votes, "votes")), values)
     return Votes.of_teachers(counts, guarantee_of(unit, relation), classes=values)
 
 
@@ -284,7 +286,7 @@ def votes_of_counts(
     >>> votes.shape.n_teachers, votes.classes, votes.take([1]).shape.n_queries
     (100, ('no', 'yes'), 1)
     """
-    table = _vote_table(counts, "counts")
+    table = vote_table(counts, "counts")
     values = check_classes(range(table.shape[1]) if classes is None else classes)
     checked = check_counts(blocks_of(table), len(values), n_teachers)
     return Votes.of_teachers(checked, guarantee_of(unit, relation), classes=values)
@@ -331,7 +333,14 @@ def guarantee_of(unit: object, relation: object) -> Guarantee:
     return Guarantee(unit=of, relation=relation)
 
 
-def _vote_table(values: Any, name: str) -> npt.NDArray[Any]:
+def vote_table(values: Any, name: str) -> npt.NDArray[Any]:
+    """Return votes or counts as a table of two dimensions.
+
+    Raises
+    ------
+    DataError
+        If they are none; `name` is what they are called.
+    """
     if isinstance(values, np.ma.MaskedArray):
         raise DataError(name_part(name), " are a masked array; fill or drop what is masked.")
     table = values if isinstance(values, np.ndarray) else None

@@ -2,18 +2,20 @@
 
 import math
 import os
+import sys
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from secretballot._typing import AnyArray
 from secretballot._validation import HEADER_LINES, VOTES_KINDS, check_choice
 from secretballot.core.private import Votes
 from secretballot.data.cells import is_missing, number_of, text_of
 from secretballot.data.reading import table_blocks
-from secretballot.data.sources import Place, mapped_array, source_of
+from secretballot.data.sources import Place, attempt, source_of
 from secretballot.data.tally import (
     Block,
     blocks_of,
@@ -21,22 +23,16 @@ from secretballot.data.tally import (
     check_counts,
     count_votes,
     guarantee_of,
+    vote_table,
 )
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 
 _COLUMNS_NAMED = 5
-_AMBIGUOUS = (
-    "the file could hold votes or counts; say which by ",
-    Argument("kind", "votes"),
-    " or ",
-    Argument("kind", "counts"),
-    ".",
-)
 
 
 def read_votes(
     path: str | os.PathLike[str],
-    kind: str | None = None,
+    kind: str,
     classes: object = None,
     n_teachers: int | None = None,
     header: str | None = None,
@@ -50,8 +46,8 @@ def read_votes(
     ----------
     path : path
         Rows are queries; columns are teachers (votes) or classes (counts).
-    kind : {"votes", "counts"}, optional
-        What the file holds. Without it the public shape decides, or the file is refused.
+    kind : {"votes", "counts"}
+        What the file holds.
     classes : list, optional
         The class values; needed for votes.
     n_teachers : int, optional
@@ -66,32 +62,27 @@ def read_votes(
     Raises
     ------
     DataError
-        If the file cannot be read, its kind cannot be recognised, or its content does not fit.
+        If the file cannot be read, or its content does not fit.
     ParameterError
         If `kind` or `classes` is out of its range.
     """
-    if kind is not None:
-        check_choice("kind", kind, VOTES_KINDS)
+    check_choice("kind", kind, VOTES_KINDS)
     if header is not None:
         check_choice("header", header, HEADER_LINES)
     values = None if classes is None else check_classes(classes)
 
     def has_header(cells: list[str]) -> bool:
-        held = kind or _kind_by_shape(len(cells), values, n_teachers)
         if header is not None:
             return header == "yes"
         # a first column without a name is a row index, which is refused
-        return not cells[0] or _is_header(cells, held, values)
+        return not cells[0] or _is_header(cells, kind, values)
 
     blocks: Iterator[Block]
     if Path(path).suffix.lower() == ".npy":
         blocks = _npy_blocks(path)
     else:
         blocks = table_blocks(path, whole=True, has_header=has_header)
-    first = next(blocks)
-    found = kind or _kind_by_shape(first.shape[1], values, n_teachers)
-    blocks = chain([first], blocks)
-    if found == "votes":
+    if kind == "votes":
         if values is None:
             raise ParameterError(
                 Parameter("classes"),
@@ -101,11 +92,6 @@ def read_votes(
     else:
         width = None if values is None else len(values)
         counts = check_counts(_by_class(blocks, values), width, n_teachers)
-        # a table of votes could pass for one of counts; a wrong guess would misstate the
-        # sensitivity
-        guessed = kind is None and n_teachers is None
-        if guessed and (len(counts) == 1 or counts[0].sum() <= first.shape[1]):
-            raise DataError(*_AMBIGUOUS)
     return Votes.of_teachers(counts, guarantee_of(unit, relation), classes=values)
 
 
@@ -116,12 +102,16 @@ def _npy_blocks(path: Place) -> Iterator[Block]:
     file = source_of(path).files[0]
     if file.system is not None:
         raise DataError(f"{where} is on another machine; copy it here, or give CSV or Parquet.")
-    table = mapped_array(file.path, why)
-    if table.ndim != 2 or not len(table):
-        raise DataError(
-            f"{where} has the shape {table.shape}; give one row per query and two dimensions."
-        )
-    yield from blocks_of(table)
+    # a memory map checks the header's claim against the file's size and never unpickles
+    opened = partial(np.lib.format.open_memmap, file.path, mode="r")
+    table: AnyArray = attempt(opened, lambda error: why)
+    for block in blocks_of(vote_table(table, "votes")):
+        if block.dtype.kind == "U":
+            # numpy takes any four bytes for a character, Python does not
+            marks = np.frombuffer(block.tobytes(), f"{block.dtype.byteorder}u4")
+            if marks.max(initial=0) > sys.maxunicode:
+                raise DataError(why)
+        yield block
 
 
 def _by_class(blocks: Iterator[Block], classes: list[Any] | None) -> Iterator[Block]:
@@ -151,18 +141,6 @@ def _by_class(blocks: Iterator[Block], classes: list[Any] | None) -> Iterator[Bl
             )
 
 
-def _kind_by_shape(n_columns: int, classes: list[Any] | None, n_teachers: int | None) -> str:
-    """Tell votes from counts by public numbers alone.
-
-    A guess from the values could differ between neighbours.
-    """
-    if classes is not None and n_columns != len(classes):
-        return "votes"
-    if n_teachers is not None and n_columns == n_teachers:
-        raise DataError(*_AMBIGUOUS)
-    return "counts"
-
-
 def _named_columns(places: Sequence[int]) -> str:
     """Return a phrase that names columns by their numbers, counted from 1; a cell is never
     quoted."""
@@ -186,20 +164,11 @@ def _is_header(cells: list[str], kind: str, classes: list[Any] | None) -> bool:
         Naming columns by number: a cell of the first line may be a vote.
     """
     odd = [place + 1 for place, cell in enumerate(cells) if not _may_be_data(cell, kind, classes)]
-    if len(cells) == 1:
-        raise DataError(
-            "the file has one column, so that a single cell decides whether its first line is a"
-            " header; say so by ",
-            Argument("header", "yes"),
-            " or ",
-            Argument("header", "no"),
-            ".",
-        )
     # one changed cell must not decide whether a row counts: mixed evidence is refused
-    if odd and len(odd) < len(cells):
+    if len(cells) == 1 or 0 < len(odd) < len(cells):
         raise DataError(
-            f"the first line of the file is neither header nor data: {_named_columns(odd)} cannot"
-            f" be {kind} and others can; correct it, or say which it is by ",
+            "whether the first line of the file is a header depends on a few cells"
+            f" ({_named_columns(odd)} cannot be {kind}); correct it, or say which it is by ",
             Argument("header", "yes"),
             " or ",
             Argument("header", "no"),

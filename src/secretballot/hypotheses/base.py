@@ -4,25 +4,20 @@ version spaces."""
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot._validation import check_instance
-from secretballot.exceptions import ParameterError
-from secretballot.foreign_code import is_exact, rows_alone
+from secretballot._validation import shown_kind
+from secretballot.exceptions import Parameter, ParameterError
+from secretballot.foreign_code import is_exact
 from secretballot.hypotheses.points import (
     check_labelled,
     check_points,
-    check_slack,
     rounding_allowance,
 )
-
-# Representatives that are tried one by one: some seconds for ten thousand other points.
-MOST_TRIED = 250_000
 
 
 class Hypothesis(Protocol):
@@ -76,40 +71,15 @@ class Dichotomies(ABC):
 
         Raises
         ------
-        ParameterError
-            If `index` is not from 0 to the number of labellings less 1.
+        IndexError
+            If there are not so many.
         """
 
-    def errors(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
-        """Return the mistakes of every labelling against `y`, shape (len(self),).
-
-        Parameters
-        ----------
-        y : array of 0 and 1, shape (m,)
-            Labels of the points, in their order.
-        sample_weight : array of shape (m,), optional
-            What a mistake on each row counts, at least 0; 1 by default, and then numbers are int64.
-        """
-        labels, weights = check_labelled(y, sample_weight, len(self.points))
-        return np.array([weights[wrong].sum() for wrong in self.labels != (labels == 1)])
-
-    def disputed(self, left: BoolArray) -> BoolArray:
-        """Return which points two of the labellings that are left tell apart, shape (m,).
-
-        Parameters
-        ----------
-        left : ndarray of bool, shape (len(self),)
-        """
-        labels = self.labels[left]
-        return np.asarray(labels.any(axis=0) & ~labels.all(axis=0))
-
-    @cached_property
-    def labels(self) -> BoolArray:
-        """All labellings, shape (len(self), m), for classes without structure."""
-        return np.array([_labels_by(found, self.points) == 1 for found in self])
-
-    def errors_on(self, X: ArrayLike, y: ArrayLike) -> IntArray:
-        """Return the mistakes of every representative on other points, shape (len(self),), int64.
+    @abstractmethod
+    def errors_on(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Return the mistakes of every representative on other points, shape (len(self),).
 
         Parameters
         ----------
@@ -117,43 +87,37 @@ class Dichotomies(ABC):
             Any points, such as private records where the labelled points are public ones.
         y : array of 0 and 1, shape (n,)
             Their labels.
+        sample_weight : array of shape (n,), optional
+            What a mistake on each row counts, at least 0; 1 by default, and then numbers are int64.
 
         Raises
         ------
         DataError
             If points or labels do not fit.
-        ParameterError
-            If there are more labellings than are tried one by one.
         ResourceError
             If the machine failed at the code of a representative.
 
         Privacy
         -------
-        Sensitivity : a point changes each number by at most one. A representative of another
-            package meets one point at a time, and says 0 where it fails.
+        Sensitivity : a point changes each number by at most one.
         """
-        if not len(self) <= MOST_TRIED:
-            raise ParameterError(
-                f"There are {len(self):,} labellings of the points, and at most {MOST_TRIED:,} are"
-                " tried one by one on other points; give a sample of the points, or a FiniteClass"
-                " of fitted models."
-            )
-        points = check_points(X, None)
-        labels, _ = check_labelled(y, None, len(points))
-        return np.array(
-            [np.count_nonzero(_labels_by(found, points) != labels) for found in self],
-            dtype=np.int64,
-        )
+
+    def errors(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the mistakes of every labelling against `y`, the labels of the points in their
+        order; as for `errors_on`."""
+        return self.errors_on(self.points, y, sample_weight)
+
+    @abstractmethod
+    def disputed(self, left: BoolArray) -> BoolArray:
+        """Return which points two of the labellings that are left tell apart, shape (m,).
+
+        Parameters
+        ----------
+        left : ndarray of bool, shape (len(self),)
+        """
 
     def __iter__(self) -> Iterator[Hypothesis]:
         return (self.hypothesis(index) for index in range(len(self)))
-
-
-def _labels_by(hypothesis: Hypothesis, points: FloatArray) -> IntArray:
-    if is_exact(hypothesis):
-        return hypothesis.predict(points)
-    found = rows_alone(lambda point: int(hypothesis.predict(point)[0]), points)
-    return np.array([label or 0 for label in found])
 
 
 class HypothesisClass(ABC):
@@ -303,7 +267,11 @@ class VersionSpace:
         """
         points = check_points(X, self._class.n_features)
         labels, weights = check_labelled(y, sample_weight, len(points))
-        margin = check_slack(slack) + rounding_allowance(weights)
+        if not slack >= 0:
+            raise ParameterError(
+                Parameter("slack"), f" is {slack}; it must be a number of mistakes, at least 0."
+            )
+        margin = slack + rounding_allowance(weights)
         found, left = self._labellings(points)
         # all others make more mistakes than any number
         mistakes = np.where(left, self._mistakes(found, -len(points), labels, weights), math.inf)
@@ -365,14 +333,18 @@ class VersionSpace:
 
 
 def check_hypotheses(given: Any) -> HypothesisClass:
-    """Return a class of hypotheses.
+    """Return a class of hypotheses of this package: nothing shows that the labellings of another
+    one are exact, nor that it meets each private point by itself.
 
     Raises
     ------
     ParameterError
         If it is none, or a type of which no instance was made.
     """
-    hint = "give a HypothesisClass, such as Thresholds()"
-    check_instance("hypotheses", given, HypothesisClass, hint=hint)
-    found: HypothesisClass = given
-    return found
+    if not (isinstance(given, HypothesisClass) and is_exact(given)):
+        raise ParameterError(
+            Parameter("hypotheses"),
+            f" is {shown_kind(given)}; give a class of secretballot.hypotheses, such as"
+            " Thresholds() or a FiniteClass of your own fitted estimators.",
+        )
+    return given

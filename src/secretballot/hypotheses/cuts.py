@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_choice, check_count
 from secretballot.hypotheses.base import Dichotomies, HypothesisClass
-from secretballot.hypotheses.points import check_index, check_labelled, check_points
+from secretballot.hypotheses.points import check_labelled, check_points
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,8 @@ class CutDichotomies(Dichotomies):
 
     Notes
     -----
-    Cost: O(d n log n) for sorting; O(d^2 n) to find labellings that two features share; O(d n) for
-    `errors`. Memory: O(d n).
+    Cost: O(d n log n) for sorting and for `errors`; O(d^2 n) to find labellings that two features
+    share. Memory: O(d n).
     """
 
     def __init__(self, points: FloatArray, directions: Sequence[str]) -> None:
@@ -156,39 +156,29 @@ class CutDichotomies(Dichotomies):
 
     def hypothesis(self, index: int) -> Cut:
         """Return the cut with that number."""
-        number = check_index(index, len(self))
+        number = range(len(self))[index]
         block = int(np.searchsorted(self._offsets, number, side="right")) - 1
         chosen = self._blocks[block]
         k = int(chosen.cuts[number - int(self._offsets[block])])
         threshold = float(self.columns[chosen.feature].cuts[k])
         return Cut(threshold, chosen.direction, chosen.feature, len(self.columns))
 
-    def errors(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
-        """Return the mistakes of every labelling, by prefix sums. Cost: O(d n)."""
-        labels, weights = check_labelled(y, sample_weight, len(self.points))
-        signed = np.where(labels == 1, weights, -weights)
-        below = [column.prefix_sums(signed) for column in self.columns]
-        return self._mistakes(below, weights[labels == 0].sum())
-
-    def errors_on(self, X: ArrayLike, y: ArrayLike) -> IntArray:
-        """Return the number of mistakes of every representative on n other points.
+    def errors_on(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Return the mistakes of every representative on n other points.
 
         The points are sorted into the cells between thresholds and summed up there. Cost: O(d (n +
         m) log n).
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-        y : array of 0 and 1, shape (n,)
         """
         points = check_points(X, len(self.columns))
-        labels, _ = check_labelled(y, None, len(points))
-        below = []
+        labels, weights = check_labelled(y, sample_weight, len(points))
+        signed, below = np.where(labels == 1, weights, -weights), []
         for column, values in zip(self.columns, points.T, strict=True):
             others = SortedColumn.sort(values)
-            sums = others.prefix_sums(2 * labels - 1)
+            sums = others.prefix_sums(signed)
             below.append(sums[np.searchsorted(others.values, column.cuts, side="left")])
-        return self._mistakes(below, np.count_nonzero(labels == 0))
+        return self._mistakes(below, weights[labels == 0].sum())
 
     def disputed(self, left: BoolArray) -> BoolArray:
         """Return which points two of the labellings that are left tell apart. Cost: O(d n)."""
@@ -294,7 +284,7 @@ class Thresholds(_CutClass):
     Notes
     -----
     On m distinct points there are m + 1 labellings, 2 m for "either". Cost with n points: O(n log
-    n) for `erm`, `dichotomies` and version spaces; O(n) for errors of all labellings.
+    n) for everything.
 
     Raises
     ------
@@ -332,8 +322,8 @@ class DecisionStumps(_CutClass):
     Notes
     -----
     On m distinct points there are at most 2 d (m - 1) + 2 labellings; fewer where two features
-    separate the points alike. Cost with n points: O(d n log n) for `erm`, O(d n log n + d^2 n) for
-    `dichotomies` and version spaces, O(d n) for errors of all labellings.
+    separate the points alike. Cost with n points: O(d n log n) for `erm` and for errors of all
+    labellings, O(d n log n + d^2 n) for `dichotomies` and version spaces.
 
     Raises
     ------

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import rows_alone
 from secretballot.hypotheses.base import Dichotomies, HypothesisClass
-from secretballot.hypotheses.points import check_index, check_points
+from secretballot.hypotheses.points import check_labelled, check_points
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,4 +194,23 @@ class FiniteDichotomies(Dichotomies):
 
     def hypothesis(self, index: int) -> Member:
         """Return the first member with that labelling."""
-        return self._members[check_index(index, len(self))]
+        return self._members[index]
+
+    def errors_on(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Return the mistakes of every representative, which meets one point at a time."""
+        points = check_points(X, None)
+        labels, weights = check_labelled(y, sample_weight, len(points))
+        every = (member.labels(points) for member in self._members)
+        return np.array([weights[found != (labels == 1)].sum() for found in every])
+
+    def errors(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the mistakes of every labelling against `y`, by the labellings that are known."""
+        labels, weights = check_labelled(y, sample_weight, len(self.points))
+        return np.array([weights[wrong].sum() for wrong in self.labels != (labels == 1)])
+
+    def disputed(self, left: BoolArray) -> BoolArray:
+        """Return which points two of the labellings that are left tell apart."""
+        labels = self.labels[left]
+        return np.asarray(labels.any(axis=0) & ~labels.all(axis=0))

@@ -13,7 +13,7 @@ from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses.base import Dichotomies, HypothesisClass
 from secretballot.hypotheses.cuts import SortedColumn, number_or_word, places_between
-from secretballot.hypotheses.points import check_index, check_labelled, check_points
+from secretballot.hypotheses.points import check_labelled, check_points
 
 # Labellings whose errors are still given one by one: 400 MB of numbers, the intervals of 9,999
 # distinct points.
@@ -161,10 +161,10 @@ class IntervalDichotomies(Dichotomies):
 
         Raises
         ------
-        ParameterError
-            If `index` is not from 0 to the number of labellings less 1.
+        IndexError
+            If there are not so many labellings.
         """
-        number = check_index(index, len(self))
+        number = range(len(self))[index]
         if number == 0:
             return None
         # Counted from the end, the intervals that start at the last r points are r (r + 1) / 2.
@@ -216,31 +216,19 @@ class IntervalDichotomies(Dichotomies):
             sums[np.searchsorted(others.values, self._upper_ends, side="right")],
         )
 
-    def errors(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
-        """Return the mistakes of every labelling against `y`. Cost: O(m^2) time and memory.
+    def errors_on(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Return the mistakes of every representative on other points, of shape (n, 1) or (n,).
+        Cost: O(m^2) time and memory.
 
         Raises
         ------
         DataError
-            If the labels do not fit.
+            If points or labels do not fit.
         ParameterError
             If there are more than 50,000,000 labellings.
-
-        Parameters
-        ----------
-        y : array of 0 and 1, shape (m,)
-            Labels of the points, in their order.
-        sample_weight : array of shape (m,), optional
-            What a mistake on each row counts; 1 by default.
         """
-        return self._listed(self.points, y, sample_weight)
-
-    def errors_on(self, X: ArrayLike, y: ArrayLike) -> IntArray:
-        """Return the mistakes of every representative on other points, of shape (n, 1) or (n,); as
-        for `errors`."""
-        return self._listed(X, y, None)
-
-    def _listed(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> NDArray[Any]:
         if len(self) > _MOST_LISTED:
             raise ParameterError(
                 f"There are {len(self)} labellings, more than the {_MOST_LISTED} whose errors are"

@@ -2,15 +2,14 @@
 
 import contextlib
 import math
-import numbers
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_count, name_part, shown
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot._validation import name_part
+from secretballot.exceptions import DataError, Parameter
 
 # Sums of multiples of 2^-20 that stay below 2^33 need 53 bits at most, so that every partial sum is
 # exact.
@@ -103,38 +102,6 @@ def check_labelled(
             f" must hold a number of at least 0 for each of the {n} points, and have a finite sum.",
         )
     return labels.astype(np.int64), weights
-
-
-def check_slack(slack: object) -> float:
-    """Return the slack as a float if it is at least 0; infinity keeps every hypothesis.
-
-    Raises
-    ------
-    ParameterError
-        If it is not a number, is negative or nan.
-    """
-    real = isinstance(slack, numbers.Real) and not isinstance(slack, bool)
-    if not real or not slack >= 0:  # type: ignore[operator]
-        raise ParameterError(
-            Parameter("slack"), f" is {shown(slack)}; it must be a number of mistakes, at least 0."
-        )
-    return float(slack)  # type: ignore[arg-type]
-
-
-def check_index(index: object, n_labellings: int) -> int:
-    """Return the number of a labelling as an int.
-
-    Raises
-    ------
-    ParameterError
-        If it is not an integer from 0 to `n_labellings` less 1.
-    """
-    found = check_count("index", index, minimum=0)
-    if not found < n_labellings:
-        raise ParameterError(
-            Parameter("index"), f" is {found}; it must be from 0 to {n_labellings - 1}."
-        )
-    return found
 
 
 def rounding_allowance(weights: NDArray[Any]) -> float:

@@ -1,7 +1,6 @@
 """The semi-private learner, and the private choice among candidates: one of a class that public
 points make finite, or of a list, by all records, with its certificate."""
 
-import math
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -12,18 +11,15 @@ import numpy as np
 import sklearn
 from numpy.typing import NDArray
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from secretballot._seeded import own_global_states
 from secretballot._typing import BoolArray, IntArray
-from secretballot._validation import check_probability
-from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import CertificateError, Parameter, ParameterError
-from secretballot.foreign_code import each_alone, is_exact, isolated, one_thread
+from secretballot.foreign_code import each_alone, isolated, one_thread
 from secretballot.hypotheses import (
     Dichotomies,
     FiniteClass,
@@ -582,27 +578,6 @@ class SemiPrivateClassifier(ClassLearner):
         self.choice_, self.n_candidates_ = choice, len(models)
         return certified(own, choice, models, index)
 
-    def score_loss(self, beta: float) -> float:
-        """Return how many more mistakes than the best candidate the chosen one makes, at most, but
-        for `beta`.
-
-        Parameters
-        ----------
-        beta : float
-            Failure probability of the statement, over the draw.
-
-        Returns
-        -------
-        float
-            scale * log(n_candidates_ / beta), in private units; public, as it follows from public
-            numbers.
-        """
-        check_is_fitted(self, "choice_")
-        moved = 1 if self.relation == "add-remove" else 2
-        # each candidate that falls short by more is drawn less often than beta / n_candidates
-        chances = self.n_candidates_ / check_probability("beta", beta)
-        return least_quotient(moved, self._budget.epsilon) * math.log(chances)
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = self._listed
@@ -737,9 +712,5 @@ def private_scores(
         _, starts, ends = dichotomies.prefix_mistakes_on(X, y)
         return Scores.of_ranges(starts, ends, guarantee_of(unit, relation))
     with isolated(0, sklearn.get_config()):
-        mistakes = (
-            dichotomies.errors_on(X, y)
-            if is_exact(dichotomies)
-            else Dichotomies.errors_on(dichotomies, X, y)  # which asks record by record
-        )
+        mistakes = dichotomies.errors_on(X, y)
     return Scores.of_candidates(-mistakes, guarantee_of(unit, relation))

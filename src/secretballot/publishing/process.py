@@ -60,7 +60,6 @@ class PublishingProcess:
 
     def __init__(self) -> None:
         self.owner = os.getpid()
-        self._ready: dict[str, str] | None = None
         problem = ""
         try:
             self._process = subprocess.Popen(
@@ -84,19 +83,6 @@ class PublishingProcess:
     def alive(self) -> bool:
         """Whether it can take a job from this process."""
         return self.owner == os.getpid() and self._process.poll() is None
-
-    def missing_parts(self) -> dict[str, str]:
-        """Wait until it is ready; return the parts of a release it cannot make, with the reasons.
-
-        Raises
-        ------
-        DataError
-            If it ended instead.
-        """
-        if self._ready is None:
-            with self._stopped_on_failure():
-                self._ready = self._next_message()[1]
-        return self._ready
 
     def perform(self, job: bytes, folder: str, say: Callable[[str], None]) -> Any:
         """Have a release made in an empty folder.
@@ -122,8 +108,6 @@ class PublishingProcess:
         DataError
             If the process ended.
         """
-        # it says that it is ready before it reads a job, so that message is taken first
-        self.missing_parts()
         outcome: Any = None
         with self._stopped_on_failure():
             with suppress(BrokenPipeError):  # the answer, or its end, gives the reason

@@ -14,42 +14,34 @@ from secretballot.publishing.place import (
     check_place,
     drafted,
     move_into_place,
-    remove_damaged,
     settle_place,
 )
 from secretballot.publishing.process import publishing_process
 from secretballot.publishing.work import is_fitted, job_bytes, learns_a_number
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.build import with_about
-from secretballot.report.extras import PARTS, MissingExtraError
-from secretballot.report.release.folder import ReleaseJob
+from secretballot.report.extras import PARTS, check_extra
+from secretballot.report.release.folder import ReleaseJob, WrittenFiles
 from secretballot.students.names import student_by_name
 from secretballot.students.table_students import table_student_of
 
 
-@dataclass(frozen=True, eq=False)
-class ReleaseFolder:
+@dataclass
+class ReleaseFolder(WrittenFiles):
     """A release on disk.
 
     Attributes
     ----------
+    files, left_out, certificate : dict
+        As of `WrittenFiles`.
     path : Path
         The folder.
-    files : dict
-        Name of each file, with what it is.
-    left_out : dict
-        Name of each file that was not made, with the reason.
-    certificate : dict
-        As it is in the folder, with the digest of every other file.
     """
 
-    path: Path
-    files: dict[str, str]
-    left_out: dict[str, str]
-    certificate: dict[str, Any]
+    path: Path = Path()
 
 
-def check_parts(without: Collection[str]) -> None:
+def check_parts(without: Collection[str], *, parquet: bool = False) -> None:
     """Refuse to go on where a wanted part of the release cannot be made: before anything is paid.
 
     Raises
@@ -58,20 +50,15 @@ def check_parts(without: Collection[str]) -> None:
         If `without` names no part.
     MissingExtraError
         Naming the extra to install.
-    DataError
-        If the process that makes releases cannot be started.
     """
     for part in without:
         check_choice("exclude", part, PARTS)
-    with publishing_process() as process:
-        missing = process.missing_parts()
-    wanted = {part: why for part, why in missing.items() if part not in without}
-    if wanted:
-        reasons = " ".join(wanted.values())
-        raise MissingExtraError(
-            f"{reasons} Or go on without: --set exclude={','.join(sorted({*wanted, *without}))}."
-            " Nothing was spent."
-        )
+    if "report" not in without:
+        others = ",".join(sorted({*without, "report"}))
+        advice = f" Or go on without: --set exclude={others}. Nothing was spent."
+        check_extra("matplotlib", "report", advice)
+    if parquet:
+        check_extra("pyarrow", "parquet", " Nothing was spent.")
 
 
 def publish(
@@ -79,7 +66,6 @@ def publish(
     job: ReleaseJob,
     *,
     overwrite: bool = False,
-    damaged: str = "",
     say: Callable[[str], None] | None = None,
 ) -> ReleaseFolder:
     """Have a release made by a process that never saw private data, and move it into its place.
@@ -93,8 +79,6 @@ def publish(
     job : ReleaseJob
     overwrite : bool
         Whether an earlier release in `folder` may be replaced. Any other folder is left alone.
-    damaged : str
-        What `damaged_file` found in `folder`; that release is removed once it is made again.
     say : callable of str, optional
         Called with the name of each step before it begins.
 
@@ -103,8 +87,8 @@ def publish(
     ParameterError
         If the student cannot be taken to another process.
     DataError
-        If the folder exists, the student cannot learn, the process ended, or the damaged release is
-        of another run; nothing half-written is left.
+        If the folder exists, the student cannot learn, or the process ended; nothing half-written
+        is left.
     ResourceError
         If it cannot be written.
     CertificateError
@@ -114,13 +98,9 @@ def publish(
     try:
         # a killed run may have set an earlier release aside: it decides whether the place is free
         settle_place(target)
-        if not damaged:
-            check_place(target, overwrite=overwrite)
+        check_place(target, overwrite=overwrite)
         with drafted(target) as draft, publishing_process() as process:
             written = process.perform(content, str(draft), say or (lambda _: None))
-            # no sooner: should it fail, what is whole of the damaged one is still there
-            if damaged:
-                remove_damaged(target, written.certificate)
             move_into_place(draft, target)
     except OSError as error:
         problem = error.strerror or str(error)
@@ -128,7 +108,7 @@ def publish(
         raise ResourceError(
             f"The release cannot be written to {str(target)!r}: {problem}; nothing was left there."
         )
-    return ReleaseFolder(target, **vars(written))
+    return ReleaseFolder(**vars(written), path=target)
 
 
 def write_release(
@@ -143,6 +123,7 @@ def write_release(
     random_state: int = 0,
     without: Collection[str] = (),
     about: Mapping[str, str] | None = None,
+    parquet: bool = False,
 ) -> ReleaseFolder:
     """Write all that may be published of a release into one folder.
 
@@ -184,6 +165,8 @@ def write_release(
         Public words for the report: ``title``, what people call the data; ``controller``, who
         answers for them; ``contact``, how to reach somebody. Each on one line. (The purpose goes
         to the learner, and is in the ledger.)
+    parquet : bool
+        Whether the table of released labels, or answers, is written as Parquet, too.
 
     Returns
     -------
@@ -225,6 +208,7 @@ def write_release(
         seed=random_state,
         without=tuple(without),
         about=dict(about or {}),
+        parquet=parquet,
     )
     with_about(released.certificate, job.about)  # refused here, before a process is asked
     return publish(folder, job, overwrite=overwrite)

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -44,10 +44,7 @@ def serve() -> None:
     os.dup2(2, 1)
     # whoever started this process decides, and ends it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    missing = _missing_parts()
-    _send_message(channel, ("ready", missing))
-    if CAN_FORK:
-        _get_ready(missing)
+    _get_ready()
     while os.read(0, 1):
         if not CAN_FORK:
             _do_one_job(channel)
@@ -59,28 +56,20 @@ def serve() -> None:
         _send_message(channel, ("ended", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
 
 
-def _missing_parts() -> dict[str, str]:
-    """Import all that a job needs, so that its child finds it there; return what is missing."""
+def _get_ready() -> None:
+    """Do once, while no job waits, what every job would do anew: import all that it needs, load
+    fonts, compile the page."""
     import secretballot.publishing.work  # noqa: F401
-    from secretballot.report.extras import missing_parts, require_extra
+    from secretballot.report.extras import MissingExtraError, require_extra
+    from secretballot.report.pictures import Picture
+    from secretballot.report.release.words import template
 
-    missing = missing_parts()
-    if "report" not in missing:
+    importlib.import_module("skl2onnx")
+    for name in ("page.html.j2", "words.txt.j2"):
+        template(name)
+    with suppress(MissingExtraError):  # without matplotlib there are no pictures
         # the settings of whoever started this are no input
         require_extra("matplotlib", "report").rcdefaults()
-    return missing
-
-
-def _get_ready(missing: Collection[str]) -> None:
-    """Do once, while no job waits, what every job would do anew: load the converter and fonts,
-    compile the page."""
-    importlib.import_module("skl2onnx")
-    if "report" not in missing:
-        from secretballot.report.pictures import Picture
-        from secretballot.report.release.words import template
-
-        for name in ("page.html.j2", "words.txt.j2"):
-            template(name)
         Picture("none", 1.0, lambda axes: axes.set_title("none")).inline()
 
 

@@ -13,7 +13,7 @@ from secretballot.queries.base import (
     QueryStrategy,
     default_round_size,
 )
-from secretballot.queries.coverage import ClusterSampling, KCenterSampling, PassiveSampling
+from secretballot.queries.coverage import ClusterSampling, PassiveSampling
 from secretballot.queries.disagreement import DisagreementSampling
 from secretballot.queries.uncertainty import CommitteeSampling, EntropySampling, MarginSampling
 
@@ -25,7 +25,6 @@ __all__ = [
     "DisagreementSampling",
     "EntropySampling",
     "InRounds",
-    "KCenterSampling",
     "MarginSampling",
     "PassiveSampling",
     "PublicPool",
@@ -42,7 +41,6 @@ _BUILDERS: dict[StrategyName, Callable[[], QueryStrategy]] = {
     "margin": MarginSampling,
     "entropy": EntropySampling,
     "committee": CommitteeSampling,
-    "k-center": KCenterSampling,
     "cluster": ClusterSampling,
 }
 
@@ -52,7 +50,7 @@ def strategy_by_name(name: str) -> QueryStrategy:
 
     Parameters
     ----------
-    name : {"passive", "disagreement", "margin", "entropy", "committee", "k-center", "cluster"}
+    name : {"passive", "disagreement", "margin", "entropy", "committee", "cluster"}
         "disagreement" is the form for any learner, with a logistic regression.
 
     Raises

@@ -93,52 +93,6 @@ class PassiveSampling(QueryStrategy):
         return {"name": "passive"}
 
 
-class KCenterSampling(QueryStrategy):
-    """Ask the point that is farthest from all points asked so far.
-
-    Gonzalez 1985; Sener and Savarese 2018. The first is the one nearest to the mean. Columns are
-    brought to one standard deviation. A point costs one pass over the pool; the distances between
-    all pairs are never held, and points beyond the labels that are paid for come in their order.
-    Far-out points come first, which covers a pool and wastes labels on its outliers.
-
-    Examples
-    --------
-    >>> pool = sb.queries.PublicPool(np.arange(20.0)[:, None], (0, 1), n_queries=6, random_state=0)
-    >>> sb.queries.KCenterSampling().start(pool).propose(3).tolist()
-    [9, 19, 0]
-    """
-
-    def start(self, pool: PublicPool) -> OrderedSelector:
-        """Order the pool.
-
-        Raises
-        ------
-        DataError
-            If the pool does not hold finite numbers.
-        """
-        points = scaled_points(pool.X)
-        norms = row_norms(points, squared=True)
-
-        def distances_to(centre: Any) -> FloatArray:
-            centre = np.asarray(centre.toarray() if hasattr(centre, "toarray") else centre).ravel()
-            return np.asarray(norms - 2 * (points @ centre) + centre @ centre)
-
-        # squared distance to the nearest centre; below 0 at centres
-        gaps = np.full(pool.n_points, np.inf)
-        row, rows = int(np.argmin(distances_to(points.mean(axis=0)))), list[int]()
-        for _ in range(min(pool.n_queries, pool.n_points)):
-            rows.append(row)
-            gaps = np.minimum(gaps, np.maximum(0.0, distances_to(points[[row]])))
-            gaps[rows] = -1.0
-            row = int(np.argmax(gaps))
-        others = np.setdiff1d(np.arange(pool.n_points), rows)
-        return OrderedSelector(np.concatenate([np.array(rows, dtype=np.int64), others]))
-
-    def describe(self) -> dict[str, Any]:
-        """Return the name."""
-        return {"name": "k-center"}
-
-
 class ClusterSampling(QueryStrategy):
     """Ask the representatives of clusters: of each, the point nearest to its centre.
 

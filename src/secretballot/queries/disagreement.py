@@ -22,8 +22,7 @@ from secretballot.queries.base import (
     QueryStrategy,
     labelled_rows,
 )
-from secretballot.queries.coverage import scaled_points
-from secretballot.queries.oracle import LogisticFits, OracleRegion
+from secretballot.queries.oracle import OracleRegion
 from secretballot.queries.uncertainty import PoolLearner, describe_learner
 from secretballot.released import ReleasedLabels
 
@@ -35,9 +34,6 @@ _UPDATE, _END = (np.empty(0, dtype=np.int64) for _ in range(2))
 _EXACT_CONSTANT, _ORACLE_CONSTANT = 0.3, 0.1
 # Of the default learner: little penalty, so that it comes close to the fewest mistakes.
 _C = 10.0
-# Up to so many columns many logistic fits together are faster than one by one; their matrices grow
-# with the square.
-_BATCHED_COLUMNS = 64
 
 
 class ExactRegion:
@@ -102,7 +98,7 @@ class StreamSelector(QuerySelector):
     ) -> None:
         self._pool, self._region, self._slack, self._order = pool, region, slack, order
         self._known = LabelledRows.none()
-        self._passed, self._updates = 0, list[dict[str, Any]]()
+        self._passed = 0
         self._waiting = np.empty(0, dtype=np.int64)  # requested, not yet proposed
         self._requests = self._walk()
 
@@ -129,19 +125,9 @@ class StreamSelector(QuerySelector):
         self._known = replace(known, rows=places[known.rows], asked=places[known.asked])
 
     def explain(self) -> dict[str, Any]:
-        """Return the version space, and what every update found.
-
-        Of each update: `j` points of the stream had passed, `asked` of them had been requested and
-        `answered` got a label; `slack`, in mistakes; of the rest of the stream, `examined` points
-        were looked at before the next update, and `in_region` of them lie in the region. An update
-        without a new answer changes nothing and is not listed.
-        """
-        return {
-            **self._region.describe(),
-            "points": self._pool.n_points,
-            "points_passed": self._passed,
-            "updates": [dict(update) for update in self._updates],
-        }
+        """Return the version space, and how much of the stream has passed."""
+        passed = {"points": self._pool.n_points, "points_passed": self._passed}
+        return self._region.describe() | passed
 
     def _walk(self) -> Iterator[IntArray]:
         """Yield places in the stream that are to be asked, some at a time; and before an update
@@ -149,13 +135,10 @@ class StreamSelector(QuerySelector):
         m, learnt, fresh = self._pool.n_points, 0, True
         requested, inside = np.empty(0, dtype=np.int64), np.zeros(m, dtype=np.bool_)
         # the update at j = 1 is left out
-        start, stop, slack = 0, min(2, m), None
+        start, stop = 0, min(2, m)
         while True:
-            if fresh:
-                about = {"j": start, "asked": len(requested), "answered": learnt, "slack": slack}
-                self._updates.append({**about, "examined": 0, "in_region": 0})
-                if self._region.looks_ahead:
-                    self._look(inside, start, m)
+            if fresh and self._region.looks_ahead:
+                self._look(inside, start, m)
             # on this pool the version space is a point, or nothing of it is left
             if start == m or (self._region.looks_ahead and not inside[start:].any()):
                 self._passed = m
@@ -180,16 +163,14 @@ class StreamSelector(QuerySelector):
             known = self._known.among(requested)
             fresh = len(known.rows) > learnt
             if fresh:
-                slack, learnt = self._slack(stop), len(known.rows)
-                self._region.update(known, slack)
+                learnt = len(known.rows)
+                self._region.update(known, self._slack(stop))
             start, stop = stop, min(2 * stop, m)
 
     def _look(self, inside: BoolArray, start: int, stop: int) -> None:
         """Find out which points of a part of the stream lie in the region."""
         if start < stop:  # the last update may come after the last point of the stream
             inside[start:stop] = self._region.contains(np.arange(start, stop))
-        self._updates[-1]["examined"] += stop - start
-        self._updates[-1]["in_region"] += int(inside[start:stop].sum())
 
 
 class DisagreementSampling(QueryStrategy):
@@ -206,8 +187,7 @@ class DisagreementSampling(QueryStrategy):
     With `hypotheses` the version space is kept exactly, and the run is the printed one. Otherwise
     hypotheses are what a learner reaches: a point is disputed if a fit forced to label it the other
     way stays within the slack. That takes several fits for every point outside of the region that
-    is passed: about 0.4 ms each with the default learner up to 64 columns, where many are done
-    together, and the time of a fit with any other. Warm starts were measured not to help.
+    is passed. Warm starts were measured not to help.
 
     Parameters
     ----------
@@ -339,9 +319,7 @@ class DisagreementSampling(QueryStrategy):
         complexity = d * math.log(self.disagreement_coefficient) + math.log(1 / gamma_j)
         return self.slack_constant * (complexity + math.sqrt(j * self.noise_rate * complexity))
 
-    def _fits(self, pool: PublicPool) -> PoolLearner | LogisticFits:
-        if self.learner is None and int(pool.X.shape[1]) <= _BATCHED_COLUMNS:
-            return LogisticFits(scaled_points(pool.X), _C)
+    def _fits(self, pool: PublicPool) -> PoolLearner:
         learner = PoolLearner(self.learner, pool, LogisticRegression(C=_C, max_iter=1000))
         if learner.weight_name is None:
             raise ParameterError(

@@ -54,19 +54,11 @@ class PoolLearner:
     default : scikit-learn classifier, optional
         What None stands for.
 
-    Attributes
-    ----------
-    batch : int
-        Fits that are done together: one, since each model that is found may decide the next points
-        for free.
-
     Raises
     ------
     DataError
         If the pool has no points, or does not hold the numbers that the default learner needs.
     """
-
-    batch = 1
 
     def __init__(self, learner: Any, pool: PublicPool, default: Any = None) -> None:
         if not pool.n_points:
@@ -97,19 +89,13 @@ class PoolLearner:
         """Return a model fitted to what is known, with the weights of the answers."""
         return self.fit(known.rows, known.labels, known.weights)
 
-    def force(
-        self, known: LabelledRows, rows: IntArray, labels: IntArray, weights: FloatArray
-    ) -> list[Any]:
-        """Return one model for each row: of what is known, and that label of it at that weight; all
-        of shape (n,)."""
-        return [
-            self.fit(
-                np.append(known.rows, row),
-                np.append(known.labels, label),
-                np.append(known.weights, weight),
-            )
-            for row, label, weight in zip(rows, labels, weights, strict=True)
-        ]
+    def force(self, known: LabelledRows, row: int, label: int, weight: float) -> Any:
+        """Return a model of what is known, and of one more row with that label at that weight."""
+        return self.fit(
+            np.append(known.rows, row),
+            np.append(known.labels, label),
+            np.append(known.weights, weight),
+        )
 
     def predict(self, model: Any, rows: IntArray) -> IntArray:
         """Return the labels of rows of the pool, as positions among the classes, shape (n,)."""
@@ -173,7 +159,7 @@ class UncertaintySampling(QueryStrategy):
         nothing further.
     cold_start : QueryStrategy, optional
         By default `ClusterSampling`: on digits, breast cancer and normal classes with 30 and 100
-        labels it measured best or within a hundredth of the best of cluster, k-center and passive.
+        labels it measured best or within a hundredth of the best of cluster and passive.
     spread : int, default 5
         Candidates per point asked. 1 asks the most uncertain ones wherever they lie, and measures
         no distances, which with a learner and a cold start of its own serves pools that do not hold

@@ -1,6 +1,7 @@
 """Optional packages: imported when needed, and named with the extra that brings them."""
 
 import importlib
+from importlib.util import find_spec
 from types import ModuleType
 
 from secretballot.exceptions import SecretBallotError
@@ -24,16 +25,22 @@ def require_extra(module: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError:
-        package = module.partition(".")[0]
-        raise MissingExtraError(
-            f"{package} is not installed; install it with: pip install 'secretballot[{extra}]'."
-        ) from None
+        raise _missing(module.partition(".")[0], extra) from None
 
 
-def missing_parts() -> dict[str, str]:
-    """Return the parts of a release that cannot be made here, with the reason of each."""
-    try:
-        require_extra("matplotlib.figure", "report")
-    except MissingExtraError as error:
-        return {"report": str(error)}
-    return {}
+def check_extra(package: str, extra: str, advice: str = "") -> None:
+    """Refuse to go on where an optional package is not installed; it is not imported.
+
+    Raises
+    ------
+    MissingExtraError
+        Naming the extra to install.
+    """
+    if find_spec(package) is None:
+        raise _missing(package, extra, advice)
+
+
+def _missing(package: str, extra: str, advice: str = "") -> MissingExtraError:
+    return MissingExtraError(
+        f"{package} is not installed; install it with: pip install 'secretballot[{extra}]'.{advice}"
+    )

@@ -77,7 +77,11 @@ class Picture:
 
     def inline(self) -> str:
         """Return the svg element for the inside of a page."""
-        return _svg_element(self._svg_text(), self.name)
+        text = StringIO()
+        self._save_figure(
+            text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        )
+        return _svg_element(text.getvalue(), self.name)
 
     def svg(self) -> bytes:
         """Return an SVG file."""
@@ -89,13 +93,6 @@ class Picture:
         content = BytesIO()
         self._save_figure(content, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
         return content.getvalue()
-
-    def _svg_text(self) -> str:
-        text = StringIO()
-        self._save_figure(
-            text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        )
-        return text.getvalue()
 
     def _save_figure(self, target: Any, **settings: Any) -> None:
         matplotlib = require_extra("matplotlib", "report")

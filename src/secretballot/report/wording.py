@@ -2,7 +2,9 @@
 
 import math
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from secretballot.core.label_games import CHANCE_BITS
 
 _MOST_DIGITS = 9
 
@@ -68,19 +70,33 @@ def percent_text(percent: float) -> str:
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
 
 
-def value_text(value: object) -> str:
-    """Return a parameter in words: objects as names and values, lists by commas, an object inside
-    another one in brackets."""
+def value_text(value: object, key: str = "") -> str:
+    """Return a public setting in words, by its name where that matters: objects as names and
+    values, an object inside another one in brackets, lists by commas, the places of what is true;
+    long tables are in the certificate."""
+    if key == "start" and isinstance(value, Mapping):
+        value = value["certificate"]
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
         return number_text(value)
     if isinstance(value, Mapping):
         return ", ".join(
-            f"{shown(key)} ".replace("_", " ")
-            + (f"({value_text(one)})" if isinstance(one, Mapping) else value_text(one))
-            for key, one in value.items()
+            f"{shown(name)} ".replace("_", " ")
+            + (f"({value_text(one)})" if isinstance(one, Mapping) else value_text(one, str(name)))
+            for name, one in value.items()
+            if name != "kind" and one is not None
         )
-    if isinstance(value, list):
-        return ", ".join(map(value_text, value))
-    return shown(value)
+    if not isinstance(value, list):
+        return shown(value)
+    if key == "weights":
+        first, last = (number_text(weight / 2**CHANCE_BITS) for weight in (value[0], value[-1]))
+        return f"{count_text(len(value), 'chance')}, from {first} down to {last}"
+    if value and all(isinstance(one, bool) for one in value):
+        return places_text(value)
+    return ", ".join(map(value_text, value))
+
+
+def places_text(flags: Sequence[bool]) -> str:
+    """Return the places, from 1, of what is true."""
+    return ", ".join(str(place) for place, one in enumerate(flags, 1) if one) or "none"

@@ -1,15 +1,16 @@
-"""The folder of one run: a secret vault, a release that may be published, and how to resume.
+"""The folder of one run, and the account behind it.
 
-The vault holds `run.json`: what the run was asked to do, and the key under which the ledger knows
-it. A run that was interrupted is taken up only when it is asked to do exactly the same; then
-nothing is paid twice.
+The folder has a secret vault, and a release that may be published. The vault holds `run.json`: what
+the run was asked to do, and the key under which the ledger knows it. A run that was interrupted is
+taken up only when it is asked to do exactly the same; then nothing is paid twice. The account is
+opened or made, asked early, and never paid twice for one run.
 """
 
 import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -17,15 +18,21 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from secretballot._json_files import LARGEST_JSON
+from secretballot._places import is_url, shown_place
+from secretballot._validation import shown
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.errors import UnknownEndError
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.types import Model
-from secretballot.drafts import make_folder, sweep_drafts, try_lock, write_file
-from secretballot.exceptions import DataError, LedgerError
-from secretballot.publishing.place import damaged_file
-from secretballot.vault import make_vault, read_secret, write_secret
+from secretballot.drafts import make_folder, try_lock, write_file
+from secretballot.exceptions import DataError, LedgerError, Parameter, ParameterError
+from secretballot.learners.pate.estimated_size import EstimatedSize
+from secretballot.learners.training.account import refuse_beyond
+from secretballot.runs.questions import Caution, Watch
+from secretballot.runs.spec import OWN, RunSpec
+from secretballot.vault import is_other_ledger, keep_in_step, make_vault, read_secret, write_secret
 
 SPEC_FILE = "spec.toml"
 #: What shapes the student, or what is stated of the release, alone: post-processing, which another
@@ -86,38 +93,18 @@ def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
     """
     place = Path(os.path.realpath(folder))  # a link may lead there
     for above in (place, *place.parents):
-        if any((above / name).exists() for name in _SECRETS):
+        if any((above / name).exists() for name in (*_SECRETS, "certificate.json")):
             raise DataError(
-                f"{os.fspath(folder)!r} lies in the vault of a run, which stays secret; give"
-                " another one with --out."
-            )
-        if (above / "certificate.json").exists():
-            raise DataError(
-                f"{os.fspath(folder)!r} lies in a release, which is complete; give another one with"
-                " --out."
+                f"{os.fspath(folder)!r} lies in the vault of a run, which stays secret, or in a"
+                " release, which is complete; give another one with --out."
             )
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files into a folder, which is made where there is none.
-
-    Raises
-    ------
-    DataError
-        If one cannot be written.
-    """
-    problem = ""
-    try:
-        make_folder(folder)
-        for name, content in contents.items():
-            write_file(folder / name, content)
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-    if problem:
-        raise DataError(
-            f"Files cannot be written to {str(folder)!r} ({problem}); free the place, or give"
-            " another folder with --out, and repeat the command: nothing is paid twice."
-        )
+    """Write files into a folder, which is made where there is none."""
+    make_folder(folder)
+    for name, content in contents.items():
+        write_file(folder / name, content)
 
 
 class RunFolder:
@@ -146,9 +133,6 @@ class RunFolder:
         not say which.
     resumed : bool
         Whether an interrupted run is taken up.
-    damaged : str
-        Name of a file of its release that is missing or not the one that was released, as after a
-        power cut; then the run counts as interrupted. Empty where there is none.
     finished : bool
         Whether this very run is complete already; there is nothing to enter then.
 
@@ -156,7 +140,7 @@ class RunFolder:
     ------
     DataError
         If the folder holds another run, something else, or is in use, or lies in the vault or the
-        release of a run; or its release is damaged and holds what this run did not write.
+        release of a run.
     """
 
     def __init__(self, root: str | os.PathLike[str], description: Mapping[str, Any]) -> None:
@@ -181,7 +165,6 @@ class RunFolder:
                     f"The same run was finished in {str(self.root)!r} meanwhile; its release is"
                     " complete, so there is nothing to do."
                 )
-            self._remove_drafts()
             self._write_run()  # of a run that is taken up too: its student may be another one
         except Exception as error:
             self.__exit__(type(error))
@@ -218,9 +201,7 @@ class RunFolder:
         """Take up the interrupted run in this folder, or be a new one, or a finished one."""
         stored = self._stored_run()
         # of another run it would have been refused
-        released = stored is not None and os.path.lexists(self.release)
-        self.damaged = damaged_file(self.release) if released else ""
-        self.finished = released and not self.damaged
+        self.finished = stored is not None and os.path.lexists(self.release)
         self.resumed = stored is not None and not self.finished
         self.request = stored.request if stored else new_request(self._description)
         account = stored.account if stored else None
@@ -260,13 +241,11 @@ class RunFolder:
 
     def _refuse_other(self, described: Mapping[str, Any]) -> None:
         now = self._description
-        other = {key for key in {*described, *now} - _FREE if described.get(key) != now.get(key)}
-        # what else is in the file may be anything, and may be long
-        named = [
-            *sorted(other & {*now}),
-            *(["fields that this run does not have"] if other - {*now} else []),
-        ]
-        if named:
+        keys = {*described, *now} - _FREE
+        other = sorted(key for key in keys if described.get(key) != now.get(key))
+        if other:
+            # what else is in the file may be anything, and may be long
+            named = [key for key in other if key in now] or ["settings that this run does not have"]
             raise DataError(
                 f"The folder {str(self.root)!r} holds an interrupted run that differs in"
                 f" {', '.join(named)}; repeat its command to go on with it, or give another folder"
@@ -275,37 +254,23 @@ class RunFolder:
 
     def _lock_vault(self) -> None:
         """Lock the vault against a second run at the same time."""
-        place, problem = self.vault / "run.lock", ""
+        place, problem, handle = self.vault / "run.lock", "", -1
         try:
             # never through a link, and never emptied: until it is ours, nobody knows what is in
             # its place
             handle = os.open(place, os.O_RDWR | os.O_CREAT | _WITHOUT_LINKS, 0o600)
+            # else it was taken away with its vault meanwhile
+            if not (try_lock(handle) and _is_file_at(handle, place)):
+                os.close(handle)
+                problem = "another run is at work there"
         except OSError as error:
             problem = error.strerror or type(error).__name__
         if problem:
             raise DataError(
-                f"{str(place)!r} cannot be locked ({problem}); give another folder with --out."
-            )
-        # else it was taken away with its vault meanwhile
-        if not (try_lock(handle) and _is_file_at(handle, place)):
-            os.close(handle)
-            raise DataError(
-                f"Another run is at work in {str(self.root)!r}; wait for it, or give another folder"
-                " with --out."
+                f"{str(place)!r} cannot be locked ({problem}); wait, or give another folder with"
+                " --out."
             )
         self._lock = handle
-
-    def _remove_drafts(self) -> None:
-        """Remove what killed runs left half written; the lock is ours, so nobody else is here."""
-        sweep_drafts(
-            self.vault, "run.json", "ledger.sqlite", "teachers.json", "partition.key", "record.ids"
-        )
-        for folder, name in (
-            ("teachers", "*.teachers"),
-            ("streams", "*.state"),
-            ("streams", "*.terms"),
-        ):
-            sweep_drafts(self.vault / folder, name)
 
     def _write_run(self) -> None:
         account = None if self.account is None else str(self.account)
@@ -359,3 +324,196 @@ def _names_in(folder: Path) -> list[str]:
 def new_request(description: Mapping[str, Any]) -> str:
     """Return a new key for the ledger; random, so that it reveals nothing about the files."""
     return f"{description.get('method', 'run')}-{entropy_bytes(12).hex()}"
+
+
+_VARIABLE = "SECRETBALLOT_LEDGER"
+
+
+class Account:
+    """The account of a run before it pays.
+
+    Parameters
+    ----------
+    spec : RunSpec
+    folder : RunFolder, optional
+        Of the run, which goes on with the account that it began with.
+
+    Attributes
+    ----------
+    place : Path or DatabasePlace
+    own : bool
+        Whether it is that of the run alone.
+    ledger : Ledger or None
+        None where there is none yet, and one can be made.
+
+    Raises
+    ------
+    LedgerError
+        If it is that of something else, or cannot be used.
+    """
+
+    def __init__(self, spec: RunSpec, folder: RunFolder | None = None) -> None:
+        self.place = place_of_account(spec, folder)
+        self.own = folder is not None and self.place == folder.ledger
+        self._price, self._dataset = spec.price, spec.dataset_name
+        self._unit, self._relation = spec.data.unit_kind, spec.budget.relation
+        ledger = self.ledger = self._found()
+        if folder is None:
+            return
+        # What was paid on one account is unknown to any other, which would be charged again.
+        other = ledger is not None and folder.resumed and is_other_ledger(folder.vault, ledger)
+        if other or (folder.account is not None and ledger is None):
+            raise LedgerError(
+                "The interrupted run goes on with the account"
+                f" {folder.account or 'that it began with'} alone, which is not found any more; put"
+                " it back in its place, or begin anew in another folder with --out. Nothing was"
+                " spent."
+            )
+
+    def _found(self) -> Ledger | None:
+        # a link that leads nowhere is no free place: what it points to may be anybody's
+        if Ledger.exists(self.place):
+            ledger = Ledger.open_existing(self.place)
+            if ledger.dataset != self._dataset:
+                raise LedgerError(
+                    f"The ledger {str(self.place)!r} is the account of the dataset"
+                    f" {ledger.dataset!r}, and this run is about {self._dataset!r}; give the right"
+                    " ledger, or the dataset's name with --dataset."
+                )
+            ledger.check_promise(self._unit, self._relation)
+            return ledger
+        # the folder of a run's own account is made by the run
+        parent = None if self.own else getattr(self.place, "parent", None)
+        if parent is not None and not os.access(parent, os.W_OK):
+            raise LedgerError(
+                f"No account can be made at {str(self.place)!r}, since its folder does not exist,"
+                " or may not be written into; name another place with --ledger. Nothing was spent."
+            )
+        return None
+
+    def refuse_beyond(self, request: str) -> None:
+        """Refuse a price that the ledger will not admit; what was paid under this key, or what an
+        estimate of it left, is not paid again.
+
+        Raises
+        ------
+        BudgetError
+            If less is left.
+        """
+        ledger = self.ledger
+        if ledger is not None and ledger.entry(EstimatedSize.request_of(request)) is None:
+            refuse_beyond(ledger, self._price, request)
+
+    def questions(self, total: PrivacyBudget | None) -> Iterator[Caution]:
+        """Yield the question what all releases may cost, where an account would be opened without
+        that total."""
+        if self.own or self.ledger is not None or total is not None:
+            return
+        beside = ""
+        if isinstance(self.place, Path):
+            found = sorted(path.name for path in self.place.parent.glob("*.ledger"))[:3]
+            beside = f" (beside it: {', '.join(found)})" if found else ""
+        yield Caution(
+            "total",
+            f"no account exists for {shown(self._dataset)} at {str(self.place)!r}{beside}; set the"
+            " limit of all its releases, or name an account",
+        )
+
+    def opened(self, total: PrivacyBudget | None) -> Ledger:
+        """Return the ledger, which is made with this total where there is none.
+
+        Raises
+        ------
+        ParameterError
+            If it was made with another total.
+        """
+        total = self._price if self.own else total
+        ledger = self.ledger or self._found()  # another run may have made it meanwhile
+        if ledger is None:
+            return Ledger(
+                self.place,
+                dataset=self._dataset,
+                budget=total,
+                unit=self._unit,
+                relation=self._relation,
+            )
+        if total is not None and ledger.budget != total:
+            admitted = ledger.budget
+            raise ParameterError(
+                Parameter("total"),
+                f" is {total.epsilon:g},{total.delta:g}, and the account at {ledger.place} was"
+                f" opened with {admitted.epsilon:g},{admitted.delta:g}; leave it out, or name"
+                " another account.",
+            )
+        return ledger
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the state for machines."""
+        found: dict[str, Any] = {"path": str(self.place), "own": self.own}
+        found |= {"exists": self.ledger is not None, "releases": 0}
+        if self.ledger is not None:
+            total, left = self.ledger.budget.to_json(), self.ledger.remaining()._asdict()
+            found |= {"total": total, "left": left, "releases": self.ledger.releases()}
+        return found
+
+
+def place_of_account(spec: RunSpec, folder: RunFolder | None) -> Path | DatabasePlace:
+    """Return where the account of a run lies.
+
+    It is the ledger that is named by the run, or by the environment variable `SECRETBALLOT_LEDGER`.
+    Where nothing is named, it lies beside the private file, wherever links lead to it. A run that
+    has begun goes on with the account that it began with, wherever that would be by now.
+
+    Raises
+    ------
+    ParameterError
+        If none is named, and the private file is no local one.
+    """
+    named, usual = spec.budget.ledger, os.environ.get(_VARIABLE)
+    if folder is not None and (named == OWN or os.path.lexists(folder.ledger)):
+        return folder.ledger
+    if named in (None, OWN):
+        named = file_or_database(usual) if usual and named is None else _beside(spec.private)
+    began = None if folder is None else folder.account
+    # a place that is named anew stays as it is: of a database it has the password, kept nowhere
+    here = named.absolute() if isinstance(named, Path) else named
+    return began if began not in (None, here) and Ledger.exists(began) else named
+
+
+def _beside(private: Path | str) -> Path:
+    """Return where the account of a private file lies that nobody named."""
+    if is_url(private):
+        raise ParameterError(
+            f"The account of {shown_place(private)!r} has no place beside it; name one with"
+            " --ledger, or by SECRETBALLOT_LEDGER."
+        )
+    named, real = Path(private), Path(os.path.realpath(private))
+    # "." and ".." have no name of their own
+    has_name = named.name not in ("", "..") and real == Path(os.path.abspath(named))
+    place = named if has_name else real
+    return place.with_name(f"{place.name}.ledger")
+
+
+def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch) -> None:
+    """Tie a run to its ledger, where what it paid for goes on.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger is older than what the vault of the run has seen of it, or a release of the
+        run was forfeited.
+    """
+    if folder.resumed:
+        watch.note(
+            "An interrupted run is taken up: what was learnt and paid for is kept.", private=False
+        )
+    keep_in_step(folder.vault, ledger)
+    folder.pays_from(ledger)
+    # an estimate comes first, and without it nothing can go on
+    for request in (folder.request, EstimatedSize.request_of(folder.request)):
+        entry = ledger.entry(request)
+        if entry is not None and entry.state == "forfeited":
+            raise LedgerError(
+                "The run was ended by a fault while it drew, so what it paid stays spent and it"
+                " cannot go on; begin anew in another folder with --out, which is a new charge."
+            )

@@ -1,28 +1,22 @@
-"""How a run learns: what each method of `learn` and `label` checks, quotes and fits."""
+"""How a run learns: what each method of `learn` and `label` checks, asks, quotes and fits."""
 
 import math
+import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from secretballot._naming import named
-from secretballot._validation import (
-    name_part,
-    shown,
-)
+from secretballot._validation import HYPOTHESES, name_part, shown
 from secretballot.accounting import WeakSignalWarning, noisy_votes
 from secretballot.accounting.gaussian import gaussian_mu
-from secretballot.accounting.recipes import (
-    Terms,
-    deviation,
-    right_chance,
-    table_deviation,
-    unanimous_chance,
-)
-from secretballot.accounting.stream_recipes import answer_chance, scale_of_stream
+from secretballot.accounting.recipes import Terms, deviation, table_deviation
+from secretballot.accounting.stream_recipes import scale_of_stream
 from secretballot.bases.images import are_images
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import (
@@ -32,61 +26,347 @@ from secretballot.core.mechanisms import (
     NoisyVotes,
     SparseVector,
     TableLabels,
-    VoteQuantiles,
 )
 from secretballot.core.private import Votes
 from secretballot.data.columns import IgnoredColumn, VectorColumn
 from secretballot.data.schema import Schema
 from secretballot.data.sources import source_of
 from secretballot.data.vote_files import read_votes
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
-from secretballot.learners.pate.estimators import (
-    PATEClassifier,
-    PATERegressor,
-    estimate_in,
-)
-from secretballot.learners.pate.mechanisms import (
-    OF_CLASSES,
-    OF_LABELS,
-    OF_NUMBERS,
-    choose_teachers,
-    choose_terms,
-)
+from secretballot.learners.pate.estimators import PATEClassifier, PATERegressor, estimate_in
+from secretballot.learners.pate.mechanisms import OF_CLASSES, choose_teachers, choose_terms
 from secretballot.learners.pate.rounds import AskableRows
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
+from secretballot.learners.selection import SemiPrivateClassifier
 from secretballot.learners.training.inputs import random_rows
 from secretballot.learners.training.learner import Learner
 from secretballot.learners.training.shards import check_positions
 from secretballot.learners.training.targets import Target
 from secretballot.named_learners import teacher_by_name
+from secretballot.publishing.work import ChosenHypothesis
 from secretballot.queries import InRounds, rounds_of
+from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.releasing import release
 from secretballot.report.certificate.coverage import COUNTS_SHARE
-from secretballot.runs.choice import Choice
-from secretballot.runs.folder import RunFolder, file_digest
-from secretballot.runs.method import KINDS, Fitted, Method, Quote, Sizes, worker_processes
-from secretballot.runs.questions import Caution, Watch, cautions_of_noise, warnings_dropped
-from secretballot.runs.spec import (
-    CHOICE,
-    MOMENTS,
-    PATE,
-    RECORD_VOTES,
-    VOTES,
-    DataSpec,
-    RunSpec,
+from secretballot.report.student.export import CONVERTS, check_answers, converted_student
+from secretballot.report.student.load import load_student
+from secretballot.report.student.raw_columns import refuse_long_vocabularies
+from secretballot.runs.folder import Account, RunFolder, file_digest
+from secretballot.runs.questions import (
+    Caution,
+    Watch,
+    cautions_of_ids,
+    cautions_of_noise,
+    cautions_of_price,
+    cautions_of_records,
+    cautions_of_teachers,
+    settle_questions,
+    warnings_dropped,
 )
-from secretballot.runs.tables import RunInputs
+from secretballot.runs.spec import CHOICE, MOMENTS, PATE, RECORD_VOTES, STREAM, VOTES, RunSpec
+from secretballot.runs.tables import (
+    LabelledTable,
+    RunInputs,
+    cautions_of_targets,
+    check_files,
+    refuse_swapped,
+    table_digests,
+)
 from secretballot.students.names import student_by_name
+from secretballot.students.table_students import NumberStudent, fitted_to_public
+from secretballot.students.trial import fitted_to_dummies
+from secretballot.teachers.executors import LOCAL, check_engine
 from secretballot.teachers.records import record_votes_shape
-from secretballot.teachers.votes import guarantee_of
+from secretballot.teachers.votes import checked_labels, checked_range, guarantee_of
 
+Fitted = tuple[ReleasedLabels | ReleasedSums, Any]
+KINDS = {"class": "one of classes", "number": "a number", "labels": "several labels"}
 DEFAULT_TEACHERS = 250
-#: Margins at which it is stated how often a label comes out right, in shares of the teachers.
-_MARGINS = (0.2, 0.6, 1.0)
-#: Mechanisms of votes, by the target.
-_MECHANISMS = {"class": OF_CLASSES, "number": OF_NUMBERS, "labels": OF_LABELS}
+#: Points fewer than which teach hardly anything.
+_FEW_POINTS = 10
+_TRIED = 1000  # public rows that a student is tried on
+_DIGITS = 12  # of a candidate's digest in its name: enough to tell files apart
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Public numbers that noise and queries follow from.
+
+    Attributes
+    ----------
+    n_public, n_classes, n_columns : int
+        Public points; classes; columns of the tables once encoded.
+    """
+
+    n_public: int
+    n_classes: int = 2
+    n_columns: int = 1
+
+
+@dataclass(frozen=True)
+class Quote:
+    """What a run would cost and ask, and what is to be expected of it, in public numbers.
+
+    Attributes
+    ----------
+    method : str
+    epsilon, delta : float
+        Price.
+    unit, relation : str
+    terms : dict
+        What would be released, under the names of a certificate, as JSON values.
+    sigma : float
+        Scale of the noise: of votes in votes, of means in the unit of the target, of sums in
+        multiples of what one record can move; 0 of a quantile, which is drawn. The standard
+        deviation, and of the Laplace noise of a sparse vector its own scale; of a table of
+        abstentions the votes over which their chance falls by a factor of e, and of a table of
+        chances the Gaussian noise that reveals as much of an even vote.
+    n_public : int
+        Public points.
+    queries : int or None
+        Of them asked; None where no single points are.
+    teachers : int or None
+    cautions : tuple of Caution
+        What the run would ask.
+    account : Account or None
+        What would pay; None where no files are known.
+    """
+
+    method: str
+    epsilon: float
+    delta: float
+    unit: str
+    relation: str
+    terms: dict[str, Any]
+    sigma: float
+    n_public: int
+    queries: int | None = None
+    teachers: int | None = None
+    cautions: tuple[Caution, ...] = ()
+    account: Account | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the quote for machines; questions that depend on private data are left out."""
+        found = dict(vars(self))
+        asks = [one for one in found.pop("cautions") if not one.private]
+        account = None if self.account is None else self.account.to_json()
+        return {
+            **found,
+            "asks": [{"name": one.name, "text": one.text} for one in asks],
+            "account": account,
+        }
+
+
+class Method:
+    """A method of learning from tables, by the settings of a run."""
+
+    step: ClassVar[str]
+    #: What learns each kind of target that there is a learner for.
+    learners: ClassVar[Mapping[str, type[Learner]]] = {}
+    #: Settings that go with one target of classes alone.
+    of_classes: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, spec: RunSpec) -> None:
+        self.spec, self.price, self.kind = spec, spec.price, spec.data.kind
+        self.settings: Any = spec.method
+
+    def description(self) -> dict[str, Any]:
+        """Return what shapes the result beside the settings: the digests of the files."""
+        return table_digests(self.spec)
+
+    def check(self) -> None:
+        """Refuse settings that cannot be, before any table is read."""
+        data, execution = self.spec.data, self.spec.execution
+        of_numbers = self.kind == "number"
+        workers = worker_processes(execution.n_jobs, execution.executor)
+        check_engine(execution.executor, workers)
+        if self.kind not in self.learners:
+            # a service has no other method
+            advice = f"use {MOMENTS} or {PATE}"
+            if self.settings.name == STREAM:
+                advice = "name one column of classes"
+            raise ParameterError(
+                Parameter("method"),
+                f" is {self.settings.name}, which learns classes, and the target is"
+                f" {KINDS[self.kind]}; {advice}.",
+            )
+        for name in self.of_classes:
+            given = getattr(self.settings, name)
+            usual = isinstance(given, int) or given in ("auto", "passive", None)
+            if self.kind != "class" and not usual:
+                raise ParameterError(
+                    name_part(name),
+                    f" of method {self.settings.name} goes with one target of classes, and the"
+                    f" target is {KINDS[self.kind]}; leave it out.",
+                )
+        student_by_name(getattr(self.settings, "student", "auto"), of_numbers=of_numbers)
+        if of_numbers:
+            checked_range(data.bounds)
+        elif self.kind == "labels":
+            checked_labels(data.target)
+        if self.spec.budget.relation == "replace-one" and data.unit is not None:
+            raise ParameterError(
+                Parameter("unit"), " goes with relation add-remove only; leave one of the two out."
+            )
+        check_files(self.spec)
+        refuse_swapped(self.spec)
+
+    def read(self, watch: Watch, vault: Path | None) -> Any:
+        """Return the tables, read and checked."""
+        return RunInputs(self.spec, watch, vault)
+
+    def questions(self, inputs: Any, watch: Watch) -> Iterator[Caution]:
+        """Refuse settings that do not go with the tables, and yield what is to be asked."""
+        spec, stated = self.spec, self.spec.data.n_records
+        # public and exact under replace-one alone; elsewhere it refuses nothing
+        if spec.budget.relation == "replace-one" and stated not in (None, inputs.n_private):
+            raise DataError(
+                "The private file has another number of rows than was stated, and under"
+                " replace-one that number is public and exact; state the right one."
+            )
+        if "student" not in spec.output.exclude:
+            self.check_converts(inputs)
+        yield from cautions_of_records(self.price, stated, inputs.n_units)
+        yield from cautions_of_teachers(self.n_teachers(inputs), inputs.n_units)
+        yield from cautions_of_ids(inputs.repeating_ids)
+        yield from cautions_of_targets(spec.data, inputs, watch)
+
+    def check_converts(self, inputs: Any) -> None:
+        """Refuse a student that could not be written to a release, before anything is paid: one
+        that is named without settings can be, and any other is fitted to public points with dummy
+        labels."""
+        name, document = getattr(self.settings, "student", "auto"), inputs.schema.to_json()
+        refuse_long_vocabularies(document)
+        if ":" not in name:
+            return
+        some, problem = inputs.X_public[:_TRIED], ""
+        try:
+            if self.kind == "number":
+                learner = student_by_name(name, of_numbers=True)
+                fitted = fitted_to_public(learner, some, np.linspace(0.0, 1.0, len(some)), 0)
+                fitted = NumberStudent(fitted, (0.0, 1.0))
+            else:
+                classes = inputs.classes or (0, 1)
+                fitted = fitted_to_dummies(student_by_name(name), inputs.X_public, classes)
+        except Exception:  # what cannot learn is refused in its own words by its trial
+            return
+        try:
+            check_answers(fitted, converted_student(fitted, document), some, some)
+        except DataError as error:
+            problem = str(error)
+        if problem:
+            raise ParameterError(
+                Parameter("student"),
+                f" cannot be published: {problem} Nothing was spent; what can be is {CONVERTS}. Or"
+                " leave the student out with ",
+                Argument("exclude", "student"),
+                ", and learn one of your own from the released labels.",
+            )
+
+    def n_teachers(self, inputs: Any) -> int | None:
+        """Return the number of teachers, None of a method without any."""
+        return None
+
+    def sizes(self, inputs: Any) -> Sizes:
+        """Return the public sizes of tables."""
+        n_public, n_columns = inputs.X_public.shape
+        return Sizes(n_public, len(inputs.classes) or 2, n_columns)
+
+    def quoted_inputs(
+        self, account: Account, request: str, watch: Watch, vault: Path | None
+    ) -> tuple[Any, Quote]:
+        """Return the tables, read and checked, and the quote with all that is to be asked before
+        anything is spent from this account, under a key of its own."""
+        spec = self.spec
+        account.refuse_beyond(request)
+        watch.step("Reading tables")
+        inputs = self.read(watch, vault)
+        asked = [*cautions_of_price(spec.price), *account.questions(spec.total)]
+        asked += self.questions(inputs, watch)
+        quoted = self.quote(self.sizes(inputs))
+        asked += quoted.cautions
+        return inputs, replace(quoted, cautions=tuple(dict.fromkeys(asked)), account=account)
+
+    def settle(self, quoted: Quote, watch: Watch) -> RunSpec:
+        """Go on once all questions are answered; the settings then have the total of a new
+        account."""
+        total = settle_questions(quoted.cautions, self.spec.execution.confirm, watch)
+        if total is not None:
+            self.spec = self.spec.with_total(total)
+        return self.spec
+
+    def quote(self, sizes: Sizes) -> Quote:
+        """Return what a run on tables of these sizes would release, at which noise; refuse settings
+        of which nothing comes."""
+        raise NotImplementedError
+
+    def fit(self, inputs: Any, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
+        """Return what was released, and what the student is made by, as `ReleaseJob` takes it: it
+        is fitted where no private data ever was."""
+        model = self.learner(inputs, ledger)
+        # the folder's key goes with it, so that a run that is taken up again is not paid twice
+        named = {"request": folder.request, "purpose": self.spec.about.purpose or "learn"}
+        with warnings_dropped():
+            model.fit_labels(**inputs.for_fit, **named, **self.of_work(folder, watch))
+        coverage = getattr(model, "coverage_", None)
+        if coverage is not None and coverage.is_poor:
+            watch.note(coverage.warning, private=False)
+        return model.released_, self.source(model)
+
+    def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
+        """Return how a fit does its work."""
+        return {}
+
+    def learner(self, inputs: Any, ledger: Ledger) -> Learner:
+        """Return the learner of these settings."""
+        return self.learner_with(ledger=ledger)
+
+    def learner_with(self, **own: Any) -> Learner:
+        """Return a learner whose parameters are the settings of their names, but for its own."""
+        kind: Any = self.learners[self.kind]
+        given = {**dict(self.settings), **dict(self.spec.budget), **own}
+        taken = {one.name: given[one.name] for one in fields(kind) if one.name in given}
+        model: Learner = kind(**taken)
+        return model
+
+    def source(self, model: Learner) -> Any:
+        """Return what the student is made by, of a learner that released."""
+        return str(self.settings.student)
+
+    def quoted(self, sigma: float, sizes: Sizes, terms: Mapping[str, Any], **more: Any) -> Quote:
+        """Return a quote of this method and price."""
+        spec = self.spec
+        return Quote(
+            self.settings.name,
+            self.price.epsilon,
+            self.price.delta,
+            spec.data.unit_kind,
+            spec.budget.relation,
+            dict(terms),
+            sigma,
+            sizes.n_public,
+            **more,
+        )
+
+    def needs_delta(self) -> None:
+        """Refuse a delta of 0."""
+        if not self.price.delta > 0:
+            raise ParameterError(
+                Parameter("delta"),
+                f" is {self.price.delta:g}, and method {self.settings.name} needs more, such as"
+                " 1e-6; of classes, for a delta of 0: ",
+                Argument("method", PATE),
+                " ",
+                Argument("mechanism", "laplace"),
+                ".",
+            )
+
+
+def worker_processes(n_jobs: int, executor: str) -> int | None:
+    """Return the worker processes of a run: none are asked for where a cluster does the work."""
+    return None if n_jobs == 1 and executor != LOCAL else n_jobs
 
 
 class Moments(Method):
@@ -99,23 +379,12 @@ class Moments(Method):
         "labels": RecordMomentsClassifier,
     }
 
-    def check(self) -> None:
-        """Refuse settings that cannot be, before any table is read."""
-        for name in ("student", "class_weight"):
-            given = getattr(self.settings, name)
-            if self.kind != "class" and given not in ("auto", None):
-                raise ParameterError(
-                    name_part(name),
-                    f" is {shown(given)}, and record moments of {KINDS[self.kind]} publish the"
-                    f" model itself; leave it out, or use method {PATE}.",
-                )
-        student_by_name(self.settings.student)
-        super().check()
+    of_classes = ("student", "class_weight")
 
-    def check_inputs(self, inputs: Any, watch: Watch) -> None:
-        """Refuse settings that do not go with the tables."""
-        super().check_inputs(inputs, watch)
+    def questions(self, inputs: Any, watch: Watch) -> Iterator[Caution]:
+        """Refuse settings that do not go with the tables, and yield what is to be asked."""
         checked_weights(by_class(self.settings.weights, inputs.classes), inputs.classes)
+        yield from super().questions(inputs, watch)
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
@@ -152,15 +421,11 @@ class RecordVotes(Method):
     step = "Letting records vote"
     learners: ClassVar[Mapping[str, type[Learner]]] = {"class": RecordVotesClassifier}
 
-    def check(self) -> None:
-        """Refuse settings that cannot be, before any table is read."""
-        student_by_name(self.settings.student)
-        super().check()
-
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
         self.needs_delta()
-        n_points, own = self.settings.n_queries or sizes.n_public, self.settings.votes_per_record
+        n_points = min(self.settings.n_queries or sizes.n_public, sizes.n_public)
+        own = self.settings.votes_per_record
         guarantee = guarantee_of("record", self.spec.budget.relation)
         votes = default_votes(n_points) if own is None else own
         shape = record_votes_shape(n_points, sizes.n_classes, votes, guarantee)
@@ -171,8 +436,9 @@ class RecordVotes(Method):
 class VoteMethod(Method):
     """A method by votes of teachers."""
 
-    def quoted_votes(self, terms: Terms, sizes: Sizes) -> Quote:
-        """Return what is released of votes, and what noise leaves of it."""
+    def quoted_votes(self, terms: Terms, sizes: Sizes, usual: int = 0) -> Quote:
+        """Return what is released of votes, and what noise leaves of it; of fewer points than usual
+        the quote has a question."""
         mechanism, shape = terms.mechanism, terms.shape
         facts = {**mechanism.model_dump(mode="json"), **shape.model_dump(mode="json")}
         return self.quoted(
@@ -181,8 +447,7 @@ class VoteMethod(Method):
             {**facts, **terms.public},
             queries=terms.n_points,
             teachers=shape.n_teachers or 0,
-            chances=tuple(_chances(terms)),
-            cautions=tuple(cautions_of_noise(terms)),
+            cautions=tuple(cautions_of_noise(terms, usual)),
         )
 
 
@@ -201,23 +466,6 @@ def _noise(terms: Terms) -> float:
     return deviation(mechanism) if isinstance(mechanism, NoisyVotes) else 0.0
 
 
-def _chances(terms: Terms) -> Iterator[tuple[int, float]]:
-    """Yield margins of votes, and how often a label comes out right there, or a query is answered;
-    of a quantile, the least chance of a number that all teachers agree on."""
-    mechanism, shape, n_teachers = terms.mechanism, terms.shape, terms.shape.n_teachers or 0
-    if isinstance(mechanism, VoteQuantiles):
-        yield n_teachers, unanimous_chance(mechanism, shape)
-    counts = isinstance(mechanism, NoisyVotes) and mechanism.release == "counts"
-    one_label = not counts and "labels" not in terms.public
-    for share in _MARGINS:
-        margin = share * n_teachers
-        if isinstance(mechanism, SparseVector | AbstentionTable):
-            distance = max(0, math.ceil(margin / 2) - 1)
-            yield round(margin), answer_chance(mechanism, distance)
-        elif one_label and isinstance(mechanism, NoisyVotes | TableLabels | ConfidentLabels):
-            yield round(margin), right_chance(mechanism, margin, shape)
-
-
 class Pate(VoteMethod):
     """Teachers on disjoint shards vote on classes, a number or several labels."""
 
@@ -228,20 +476,11 @@ class Pate(VoteMethod):
         "labels": PATEClassifier,
     }
 
+    of_classes = ("n_queries", "strategy")
+
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
-        given = self.settings
-        named("mechanism", given.mechanism, _MECHANISMS[self.kind])
-        for name, one in (("n_queries", self._estimate), ("strategy", self._rounds)):
-            if self.kind != "class" and one is not None:
-                raise ParameterError(
-                    Parameter(name),
-                    f" goes with one target of classes, and the target is {KINDS[self.kind]};"
-                    " leave it out.",
-                )
-        of_numbers = self.kind == "number"
-        teacher_by_name(self.teacher, 0 if of_numbers else 2)
-        student_by_name(given.student, of_numbers=of_numbers)
+        teacher_by_name(self.teacher, 0 if self.kind == "number" else 2)
         super().check()
         if self.spec.budget.relation == "replace-one":
             check_positions(single=source_of(self.spec.private).single)
@@ -297,7 +536,9 @@ class Pate(VoteMethod):
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
-        quoted = self.quoted_votes(self.terms(sizes), sizes)
+        # what was asked for is enough
+        usual = 0 if self.settings.n_queries is not None else min(_FEW_POINTS, sizes.n_public)
+        quoted = self.quoted_votes(self.terms(sizes), sizes, usual)
         if self._estimate is None:
             return quoted
         # which would say itself how many queries make sense
@@ -328,13 +569,6 @@ class Pate(VoteMethod):
         return work
 
 
-@dataclass(frozen=True, eq=False)
-class VoteInputs:
-    """Votes from a file."""
-
-    votes: Votes
-
-
 class CastVotes(VoteMethod):
     """Votes that were cast elsewhere; there are no tables, and no student."""
 
@@ -346,12 +580,10 @@ class CastVotes(VoteMethod):
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
-        own = DataSpec(private=self.spec.data.private, classes=self.spec.data.classes)
-        for name, value in self.spec.data:
-            if value != getattr(own, name):
-                raise ParameterError(
-                    name_part(name), " is about tables, and votes have none; leave it out."
-                )
+        for name in self.spec.data.model_fields_set - {"private", "classes"}:
+            raise ParameterError(
+                name_part(name), " is about tables, and votes have none; leave it out."
+            )
         if self.spec.budget.relation != "add-remove":
             raise ParameterError(
                 Parameter("relation"),
@@ -364,7 +596,7 @@ class CastVotes(VoteMethod):
                 " use confident.",
             )
 
-    def read(self, watch: Watch, vault: Path | None) -> VoteInputs:
+    def read(self, watch: Watch, vault: Path | None) -> Votes:
         """Return the votes, and settle by their shape alone what they will be asked."""
         given, declared = self.settings, self.spec.data.classes
         votes = read_votes(
@@ -376,31 +608,28 @@ class CastVotes(VoteMethod):
         )
         asked, shape = given.mechanism, votes.shape
         self.terms = choose_terms(asked, self.price, shape, n_queries=given.n_queries)
-        return VoteInputs(votes)
+        return votes
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on such votes would release, at which noise."""
         return self.quoted_votes(self.terms, sizes)
 
-    def check_inputs(self, inputs: VoteInputs, watch: Watch) -> None:
-        """Refuse settings that do not go with the votes: their reader did."""
-
-    def questions(self, inputs: VoteInputs, watch: Watch) -> Iterator[Caution]:
+    def questions(self, inputs: Votes, watch: Watch) -> Iterator[Caution]:
         """Yield what is to be asked once the votes are known: only what the quote says."""
         return iter(())
 
-    def sizes(self, inputs: VoteInputs) -> Sizes:
+    def sizes(self, inputs: Votes) -> Sizes:
         """Return the public sizes of the votes."""
-        return Sizes(inputs.votes.shape.n_queries, inputs.votes.shape.n_classes)
+        return Sizes(inputs.shape.n_queries, inputs.shape.n_classes)
 
-    def fit(self, inputs: VoteInputs, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
-        """Release labels of the votes."""
-        shape = inputs.votes.shape
+    def fit(self, inputs: Votes, folder: RunFolder, ledger: Ledger, watch: Watch) -> Fitted:
+        """Release labels of the votes; there is no student."""
         # Rows are chosen by the public seed alone: how clear the votes are is private.
-        rows = random_rows(shape.n_queries, self.terms.shape.n_queries, self.settings.random_state)
+        n_rows, n_asked = inputs.shape.n_queries, self.terms.shape.n_queries
+        rows = random_rows(n_rows, n_asked, self.settings.random_state)
         with warnings_dropped():
             released = release(
-                inputs.votes,
+                inputs,
                 self.terms.mechanism,
                 ledger,
                 self.terms.budget,
@@ -408,7 +637,124 @@ class CastVotes(VoteMethod):
                 request=folder.request,
                 purpose=self.spec.about.purpose or "label",
             )
-        return Fitted(released, None)
+        return released, None
+
+
+class Choice(Method):
+    """The best of a class of hypotheses, or of saved students."""
+
+    step = "Choosing"
+    learners: ClassVar[Mapping[str, type[Learner]]] = {"class": SemiPrivateClassifier}
+
+    def __init__(self, spec: RunSpec) -> None:
+        names = spec.method.hypotheses  # type: ignore[union-attr]
+        self.hypotheses = names[0] if len(names) == 1 and names[0] in HYPOTHESES else None
+        self.candidates = () if self.hypotheses else tuple(map(Path, names))
+        if self.candidates and spec.data.schema_file is None:
+            beside = schema_beside(self.candidates)
+            data = spec.data.model_copy(update={"schema_file": beside})
+            spec = spec.model_copy(update={"data": data})
+        super().__init__(spec)
+
+    def description(self) -> dict[str, Any]:
+        """Return what shapes the result beside the settings: the digests of the files."""
+        chosen_from = self.hypotheses or [file_digest(path) for path in self.candidates]
+        return {**super().description(), "hypotheses": chosen_from}
+
+    def check(self) -> None:
+        """Refuse settings that cannot be, before any table is read."""
+        for path in self.candidates:
+            if not path.exists():
+                raise ParameterError(
+                    Parameter("hypotheses"),
+                    f" names {shown(str(path))}, which is no file; name one of"
+                    f" {', '.join(HYPOTHESES)}, or student.onnx files to choose from.",
+                )
+        super().check()
+        self._students = saved_students(self.candidates)
+
+    def questions(self, inputs: RunInputs, watch: Watch) -> Iterator[Caution]:
+        """Refuse settings that do not go with the tables, and yield what is to be asked."""
+        if self.hypotheses is not None and not isinstance(inputs.private, LabelledTable):
+            raise DataError(
+                "The private file is read from disk, block by block, since it is a folder, at a URL"
+                " or too large for memory, and a class of hypotheses is chosen from in memory; give"
+                " one smaller file, or saved students. Nothing was spent."
+            )
+        n_features = inputs.X_public.shape[1]
+        if self.hypotheses not in (None, "stumps") and n_features != 1:
+            raise DataError(
+                f"The public file makes {n_features} feature columns, and {self.hypotheses} need"
+                " exactly one; drop the others with --drop, or use --hypotheses stumps."
+            )
+        yield from super().questions(inputs, watch)
+
+    def quote(self, sizes: Sizes) -> Quote:
+        """Return what a run on tables of these sizes would release, at which noise."""
+        # a record that comes or goes moves all numbers of mistakes one way, a replaced one both
+        sigma = (2 if self.spec.budget.relation == "replace-one" else 1) / self.price.epsilon
+        among = self.hypotheses or f"{len(self.candidates)} candidates"
+        return self.quoted(sigma, sizes, {"among": among})
+
+    def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
+        """Return the learner of these settings."""
+        return self.learner_with(hypotheses=self._students or self.hypotheses, ledger=ledger)
+
+    def source(self, model: Any) -> Any:
+        """Return what the student is made by, of a learner that released."""
+        if self.hypotheses is not None:
+            return ChosenHypothesis(self.hypotheses)
+        return self._students[model.choice_.values.item()][1]
+
+
+def saved_students(paths: Sequence[Path]) -> list[tuple[str, Any]]:
+    """Return the saved students, each named by its file or folder and the beginning of its
+    digest."""
+    # The digest ties the name on the certificate to this very file.
+    digests = [file_digest(path) for path in paths]
+    return [
+        (f"{_name_of(path)} {digest[:_DIGITS]}", load_student(path))
+        for path, digest in zip(paths, digests, strict=True)
+    ]
+
+
+def _name_of(path: Path) -> str:
+    """Return how people call a file: by its own name, or by the folder of its run."""
+    run = Path(os.path.abspath(path)).parent.parent
+    return run.name if path.parent.name == "release" else path.stem
+
+
+def schema_beside(candidates: Sequence[Path]) -> Path | None:
+    """Return the schema that the saved students were released with, by which they read columns.
+
+    Raises
+    ------
+    DataError
+        If they were released with different ones.
+    """
+    beside = [path.parent / "schema.json" for path in candidates]
+    found = [path for path in beside if path.is_file()]
+    if found and (len(found) < len(beside) or len({file_digest(path) for path in found}) > 1):
+        raise DataError(
+            "The candidates were released with different columns, or some without a schema.json"
+            " beside them; choose among students of one schema, or name it with --schema."
+        )
+    return found[0] if found else None
+
+
+def chosen_words(public: Mapping[str, Any], schema: Schema, classes: Sequence[Any]) -> str:
+    """Return the name of the chosen candidate; of a hypothesis, the cut or the interval, with six
+    digits of the encoded column."""
+    if "chosen" in public:
+        return str(public["chosen"])
+    hypothesis = public["hypothesis"]
+    column = schema.feature_names[hypothesis.get("feature", 0)]
+    ends = (
+        f"{name} {end:.6g}" if isinstance(end, int | float) else f"{name} {end}"
+        for name, end in hypothesis.items()
+        if name != "feature"
+    )
+    return f"{classes[1]} where {column} (encoded) has {', '.join(ends)}, else {classes[0]}"
 
 
 def method_of(spec: RunSpec) -> Method:

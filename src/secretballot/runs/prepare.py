@@ -4,8 +4,7 @@ and the settings by which it is served."""
 import json
 import os
 import re
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +12,6 @@ from secretballot._validation import shown
 from secretballot.accounting import teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.data.columns import VectorColumn
-from secretballot.drafts import release_above
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.pate.estimators import PATEClassifier
 from secretballot.learners.pate.mechanisms import choose_terms
@@ -21,11 +19,9 @@ from secretballot.learners.training.learner import Learner
 from secretballot.learners.training.session import LabelingSession
 from secretballot.learners.training.trained import train_teachers
 from secretballot.named_learners import teacher_by_name
-from secretballot.runs.account import Account, named_account
-from secretballot.runs.folder import check_outside_of_runs, write_files
-from secretballot.runs.method import Quote, Sizes, worker_processes
-from secretballot.runs.methods import VoteMethod
-from secretballot.runs.questions import Watch
+from secretballot.runs.folder import Account, check_outside_of_runs, write_files
+from secretballot.runs.methods import Quote, Sizes, VoteMethod, worker_processes
+from secretballot.runs.questions import Caution, Watch
 from secretballot.runs.spec import RunSpec, toml_text
 from secretballot.runs.tables import LabelledTable, RunInputs
 from secretballot.vault import make_vault
@@ -38,8 +34,8 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> dict[str, Any]:
     """Train teachers on a private table, and begin a session that a service can answer from.
 
     Returns what was prepared, as JSON values: where vault, schema, settings and ledger lie; the
-    lines of the settings about the dataset, whether it and its stream are there (a person adds
-    them to settings that exist); the price, and the queries of the stream, in all and left.
+    lines of the settings about the dataset, which a person adds to settings that exist, as
+    ``settings_written`` says; the price, and the queries of the stream, in all and left.
 
     Repeated with the same tables and settings it goes on where it broke off: teachers that are
     there are kept, and a session that is paid for is not paid again.
@@ -70,7 +66,7 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> dict[str, Any]:
     method = Stream(spec)
     method.check()
     # before the long training: a ledger that does not admit the price says so now
-    account = Account(spec, named_account(spec))
+    account = Account(spec)
     inputs, quoted = method.quoted_inputs(account, method.settings.stream, watch, None)
     spec = method.settle(quoted, watch)
     given, out, terms = method.settings, spec.output.out, method.terms(len(inputs.classes))
@@ -98,23 +94,19 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> dict[str, Any]:
         request=given.stream,
         purpose=spec.about.purpose or "queries online",
     )
-    schema_file = out / f"{method.name}-schema.json"
+    schema_file, settings = out / f"{method.name}-schema.json", out / _SETTINGS
+    bare = re.fullmatch(r"[A-Za-z0-9_-]+", method.name)
     dataset = {
         "title": spec.about.title or method.name,
         "vault": method.vault.name,
         "schema": schema_file.name,
         "sessions": [given.stream],
     }
-    bare = re.fullmatch(r"[A-Za-z0-9_-]+", method.name)
     table = toml_text({f"datasets.{method.name if bare else json.dumps(method.name)}": dataset})
-    settings = out / _SETTINGS
     contents = {schema_file.name: json.dumps(inputs.schema.to_json(), indent=1) + "\n"}
-    there: Any = dataset
-    if not os.path.lexists(settings):
+    is_new = not os.path.lexists(settings)  # a person's file is not edited by a program
+    if is_new:
         contents[_SETTINGS] = f'state = "state"\n\n{table}'
-    else:
-        # a person's file is not edited by a program
-        there = _listed(settings, method.name)
     write_files(out, {name: text.encode() for name, text in contents.items()})
     return {
         "vault": str(method.vault),
@@ -122,24 +114,12 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> dict[str, Any]:
         "settings": str(settings),
         "ledger": str(ledger.place),
         "table": table,
-        "dataset": method.name,
-        "stream": given.stream,
-        "dataset_listed": there is not None,
-        "listed": there is not None and given.stream in there.get("sessions", ()),
+        "settings_written": is_new,
         "epsilon": spec.price.epsilon,
         "delta": spec.price.delta,
         "queries": session.planned,
         "left": session.left,
     }
-
-
-def _listed(settings: Path, name: str) -> dict[str, Any] | None:
-    """Return what settings that exist say of a dataset; None where that is nothing."""
-    try:
-        found = tomllib.loads(settings.read_text(encoding="utf-8")).get("datasets", {}).get(name)
-    except (ValueError, AttributeError):  # `serve start` says what is wrong
-        return None
-    return found if isinstance(found, dict) else None
 
 
 class Stream(VoteMethod):
@@ -167,23 +147,16 @@ class Stream(VoteMethod):
                     f" is {shown(value)}, which cannot be part of an address; use at most 80"
                     " letters, digits, dots, hyphens and underscores, a letter or digit first.",
                 )
-        if self.kind == "number":
-            raise ParameterError(
-                Parameter("bounds"), " is given, and a service answers classes; leave bounds out."
-            )
         teacher_by_name(self.settings.teacher)
-        out = self.spec.output.out
-        check_outside_of_runs(out)
-        if release_above(out) is not None:
-            raise DataError(f"{str(out)!r} lies in a release, which is complete; name another.")
+        check_outside_of_runs(self.spec.output.out)
         super().check()
 
     def n_teachers(self, inputs: Any) -> int:
         """Return the number of teachers."""
         return int(self.settings.n_teachers)
 
-    def check_inputs(self, inputs: RunInputs, watch: Watch) -> None:
-        """Refuse tables from which no session can be made."""
+    def questions(self, inputs: RunInputs, watch: Watch) -> Iterator[Caution]:
+        """Refuse tables from which no session can be made, and yield what is to be asked."""
         if not isinstance(inputs.private, LabelledTable):
             raise DataError(
                 "The private table is too large to train the teachers of a session from memory;"
@@ -195,6 +168,7 @@ class Stream(VoteMethod):
                 " yet; leave it out with --drop, or prepare the session in Python. Nothing was"
                 " spent."
             )
+        yield from super().questions(inputs, watch)
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what may be asked, at which noise."""

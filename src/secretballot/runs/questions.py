@@ -19,6 +19,7 @@ from secretballot.accounting.recipes import Terms
 from secretballot.accounting.stream_recipes import answer_chance, largest_distance
 from secretballot.core.mechanisms import AbstentionTable, SparseVector, teachers_of
 from secretballot.exceptions import Parameter, ParameterError
+from secretballot.report.wording import count_text
 
 _STREAM_NAMES = {"sparse-vector": "a sparse vector", "abstention-table": "a table of abstentions"}
 #: Odds of one guess against another change by exp(epsilon), here by more than 20,000.
@@ -112,8 +113,8 @@ def warnings_dropped() -> Iterator[None]:
         yield
 
 
-def cautions_of_price(budget: PrivacyBudget, records: int | None) -> Iterator[Caution]:
-    """Yield what is to be asked about a price, and about the stated number of records."""
+def cautions_of_price(budget: PrivacyBudget) -> Iterator[Caution]:
+    """Yield what is to be asked about a price, whatever it buys."""
     epsilon, delta = budget.epsilon, budget.delta
     if epsilon > _LARGE_EPSILON:
         exponent = math.floor(epsilon / math.log(10))
@@ -123,31 +124,40 @@ def cautions_of_price(budget: PrivacyBudget, records: int | None) -> Iterator[Ca
             f" the odds of any outcome by a factor of 10 to the power of {exponent}; 1 is usual,"
             f" above {_LARGE_EPSILON:g} is a formality.",
         )
-    if records is not None and delta * records >= 1:
-        yield Caution(
-            "delta",
-            careless_delta_words(delta, f"one over the {records} stated records"),
-        )
-    elif delta > _LARGE_DELTA:
-        yield Caution("delta", careless_delta_words(delta, f"{_LARGE_DELTA:g}"))
-    if records is not None and records < _fewest_records(budget):
-        yield Caution("records", _few_records_words(budget, f"{records:,} stated records are"))
+    if delta > _LARGE_DELTA:
+        yield _careless_delta(delta, f"{_LARGE_DELTA:g}", private=False)
 
 
 def cautions_of_records(
-    budget: PrivacyBudget, stated: int | None, n_units: int, teachers: int | None
+    budget: PrivacyBudget, stated: int | None, n_units: int
 ) -> Iterator[Caution]:
-    """Yield what is to be asked about the number of private records, for the curator alone."""
-    if teachers is not None and n_units < teachers:
+    """Yield what is to be asked about the number of records; about the private one, for the
+    curator alone, where none was stated in public."""
+    private = stated is None
+    records = n_units if stated is None else stated
+    who = "the private records" if stated is None else f"the {stated:,} stated records"
+    if budget.delta * records >= 1:
+        yield _careless_delta(budget.delta, f"one over the number of {who}", private=private)
+    mu = gaussian_mu(budget.epsilon, budget.delta) if budget.delta > 0 else budget.epsilon
+    fewest = math.ceil(_NOISE_PER_RECORDS / mu) if mu > 0 else math.inf
+    if records < fewest:
+        yield Caution(
+            "records",
+            f"{who} are fewer than about {fewest:,}, and with so few a release of epsilon"
+            f" {budget.epsilon:g} and delta {budget.delta:g} is hardly better than always naming"
+            " the largest class; use more records, or a larger epsilon.",
+            private,
+        )
+
+
+def cautions_of_teachers(n_teachers: int | None, n_units: int) -> Iterator[Caution]:
+    """Yield what is to be asked, of the curator alone, where records do not go round."""
+    if n_teachers is not None and n_units < n_teachers:
         yield Caution(
             "teachers",
-            f"{teachers} teachers are more than there are records or persons to deal out, so that"
-            " most teachers would learn nothing; use fewer (n_teachers).",
+            "there are fewer records, or persons, to deal out than teachers"
+            f" ({n_teachers}), so that most would learn nothing; use fewer (n_teachers).",
             private=True,
-        )
-    if stated is None and n_units < _fewest_records(budget):
-        yield Caution(
-            "records", _few_records_words(budget, "the private records are"), private=True
         )
 
 
@@ -163,23 +173,31 @@ def cautions_of_ids(repeating: Collection[str]) -> Iterator[Caution]:
         )
 
 
-def cautions_of_noise(terms: Terms) -> Iterator[Caution]:
-    """Yield what is to be asked where noise drowns the votes."""
+def cautions_of_noise(terms: Terms, usual: int) -> Iterator[Caution]:
+    """Yield what is to be asked where noise drowns the votes, or only fewer than `usual` points can
+    be paid for."""
     mechanism = terms.mechanism
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", WeakSignalWarning)
         check_useful(mechanism, terms.shape)
     for warning in caught:
         yield Caution("noise", str(warning.message))
+    if not caught and terms.n_points < usual:
+        yield Caution(
+            "noise",
+            f"the price pays for {terms.n_points} of the public points alone, from which hardly"
+            " anything is learnt; use more teachers (n_teachers), a larger epsilon, or say how"
+            " many (n_queries).",
+        )
     if isinstance(mechanism, SparseVector | AbstentionTable):
         n_teachers = teachers_of(terms.shape)
         share = answer_chance(mechanism, largest_distance(n_teachers))
         if share < _RARELY:
             yield Caution(
                 "noise",
-                f"{_STREAM_NAMES[mechanism.kind]} with {n_teachers} teachers and"
-                f" {mechanism.max_abstentions} abstentions answers even a unanimous vote with"
-                f" probability {share:.2f} only; use more teachers, fewer abstentions"
+                f"{_STREAM_NAMES[mechanism.kind]} with {count_text(n_teachers, 'teacher')} and"
+                f" {count_text(mechanism.max_abstentions, 'abstention')} answers even a unanimous"
+                f" vote with probability {share:.2f} only; use more teachers, fewer abstentions"
                 " (max_abstentions), or a larger epsilon.",
             )
 
@@ -216,44 +234,24 @@ def settle_questions(
             watch.note(question.text, private=question.private)
     if not open_ones:
         return next((text for one, text in answers.items() if one.name == "total"), None)
-    count = len(open_ones)
-    parts: list[str | Parameter] = [
-        f"{count} {'question' if count == 1 else 'questions'} before anything is spent:"
-    ]
+    parts: list[str | Parameter] = []
     for number, question in enumerate(open_ones, start=1):
+        mark = f"({number}) " if len(open_ones) > 1 else ""
+        parts += [f"{'; ' if parts else ': '}{mark}{question.text.rstrip('.')} ["]
         own = question.name == "total"
-        answer = (
-            (Parameter("total"), " E,D") if own else (Parameter("confirm"), f" {question.name}")
-        )
-        parts += [f" {f'({number}) ' if count > 1 else ''}{question.text.rstrip('.')} [", *answer]
-        parts += ["]" if number == count else "];"]
-    raise ParameterError(*parts, ". Nothing was spent.")
+        parts += [
+            Parameter("total" if own else "confirm"),
+            " E,D]" if own else f" {question.name}]",
+        ]
+    count = count_text(len(open_ones), "question")
+    raise ParameterError(f"{count} before anything is spent", *parts, ". Nothing was spent.")
 
 
-def note_careless_delta(price: PrivacyBudget, n_units: int, watch: Watch) -> None:
-    """Tell the curator of a delta that is not below one over the number of private units."""
-    if price.delta * n_units >= 1:
-        bound = "one over the number of units in the private file"
-        watch.note(careless_delta_words(price.delta, bound), private=True)
-
-
-def careless_delta_words(delta: float, bound: str) -> str:
-    """Return the warning of a delta that one record's publication would satisfy."""
-    return (
+def _careless_delta(delta: float, bound: str, *, private: bool) -> Caution:
+    """Return the question about a delta that one record's publication would satisfy."""
+    return Caution(
+        "delta",
         f"delta {delta:g} is not below {bound}: a program that publishes one whole record at random"
-        " would keep such a promise; use a much smaller delta."
-    )
-
-
-def _fewest_records(budget: PrivacyBudget) -> float:
-    """Return how many records a release of this price needs to say anything."""
-    mu = gaussian_mu(budget.epsilon, budget.delta) if budget.delta > 0 else budget.epsilon
-    return _NOISE_PER_RECORDS / mu if mu > 0 else math.inf
-
-
-def _few_records_words(budget: PrivacyBudget, who: str) -> str:
-    return (
-        f"{who} fewer than about {math.ceil(_fewest_records(budget)):,}, and with so few a release"
-        f" of epsilon {budget.epsilon:g} and delta {budget.delta:g} is hardly better than always"
-        " naming the largest class; use more records, or a larger epsilon."
+        " would keep such a promise; use a much smaller delta.",
+        private,
     )

@@ -13,6 +13,7 @@ from typing import Any
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.data.schema import Schema
 from secretballot.data.stored import forget_table
+from secretballot.exceptions import CertificateError
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish
 from secretballot.released import ReleasedLabels
@@ -24,14 +25,11 @@ from secretballot.report.metrics import (
 )
 from secretballot.report.release.folder import ReleaseJob
 from secretballot.report.student.load import load_student
-from secretballot.runs.account import Account, place_of_account, settle_request
-from secretballot.runs.choice import chosen_words
-from secretballot.runs.evaluate import evaluate, verified_certificate
-from secretballot.runs.folder import SPEC_FILE, RunFolder
-from secretballot.runs.method import Fitted, Method, Quote
-from secretballot.runs.methods import VoteInputs, method_of
+from secretballot.runs.folder import SPEC_FILE, Account, RunFolder, place_of_account, settle_request
+from secretballot.runs.methods import Fitted, Method, Quote, chosen_words, method_of
 from secretballot.runs.questions import Watch
-from secretballot.runs.spec import RunSpec
+from secretballot.runs.spec import VOTES, RunSpec
+from secretballot.runs.use import evaluate, verified_certificate
 from secretballot.vault import write_secret
 
 
@@ -48,16 +46,12 @@ class Outcome:
     queries, answered : int
         Public points asked, or labelled, and answered; 0 where sums alone were released.
     release, vault : Path
-    files : tuple of str
-        Names of the files in the release.
     account : Path or DatabasePlace
         Ledger that paid.
     resumed : bool
         Whether an interrupted run was taken up.
     chosen : str or None
         Candidate, or hypothesis in words, of a choice.
-    candidates : int or None
-        How many there were.
 
     Examples
     --------
@@ -81,11 +75,14 @@ class Outcome:
     answered: int
     release: Path
     vault: Path
-    files: tuple[str, ...]
     account: Path | DatabasePlace
     resumed: bool
     chosen: str | None = None
-    candidates: int | None = None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of the files in the release."""
+        return tuple(sorted(found.name for found in self.release.iterdir()))
 
     @property
     def accuracy(self) -> float | None:
@@ -126,11 +123,11 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
     """
     watch = reporter or Watch()
     start_publishing()  # which takes seconds to be ready, and is wanted at the end
-    method, folder = _checked(spec)
+    method, folder = _checked(spec, watch)
     if folder.finished:
-        return _outcome_again(method.spec, folder, watch)
+        return _outcome_again(method.spec, folder)
     with folder:
-        account = Account.of_run(spec, folder)
+        account = Account(spec, folder)
         inputs, quoted = method.quoted_inputs(account, folder.request, watch, folder.vault)
         spec = method.settle(quoted, watch)
         ledger = account.opened(spec.total)
@@ -139,9 +136,7 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
         write_secret(folder.vault / SPEC_FILE, spec.to_toml(absolute=True).encode())
         watch.step(method.step)
         fitted = method.fit(inputs, folder, ledger, watch)
-        made = publish(
-            folder.release, _job(method, inputs, fitted), damaged=folder.damaged, say=watch.step
-        )
+        made = publish(folder.release, _job(method, inputs, fitted), say=watch.step)
         forget_table(folder.vault)
     metrics = _measured(folder, inputs, watch)
     resumed = folder.resumed
@@ -158,33 +153,42 @@ def quote(spec: RunSpec, reporter: Watch | None = None) -> Quote:
         As the run itself would raise them.
     """
     watch = reporter or Watch()
-    method, folder = _checked(spec)
-    account = Account.of_run(method.spec, folder)
+    method, folder = _checked(spec, watch)
+    account = Account(method.spec, folder)
     return method.quoted_inputs(account, folder.request, watch, None)[1]
 
 
-def _checked(spec: RunSpec) -> tuple[Method, RunFolder]:
-    """Return the method and the folder of a run whose settings can be; no table was read."""
-    check_parts(spec.output.exclude)
+def _checked(spec: RunSpec, watch: Watch) -> tuple[Method, RunFolder]:
+    """Return the method and the folder of a run whose settings can be; no table was read. Say so
+    where that run is finished."""
+    check_parts(spec.output.exclude, parquet=spec.output.file_format == "parquet")
     method = method_of(spec)
     method.check()
     described = {**spec.identity(), **method.description()}
-    return method, RunFolder(spec.output.out, json.loads(json.dumps(described, default=str)))
+    folder = RunFolder(spec.output.out, json.loads(json.dumps(described, default=str)))
+    if folder.finished:
+        watch.note(
+            "This very run is finished already: nothing was done and nothing was spent. For another"
+            " one, give another folder.",
+            private=False,
+        )
+    return method, folder
 
 
 def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
     """Return all that the release is made of: what was released, public inputs, and settings."""
-    spec = method.spec
+    spec, (released, student) = method.spec, fitted
     job = ReleaseJob(
-        fitted.released,
-        fitted.student,
+        released,
+        student,
         without=spec.output.exclude,
+        parquet=spec.output.file_format == "parquet",
         about=spec.about.on_certificate,
         seed=spec.method.random_state,
     )
-    if isinstance(inputs, VoteInputs):  # which have no public points
+    if spec.method.name == VOTES:  # which have no public points
         return job
-    classes = inputs.classes if isinstance(fitted.released, ReleasedLabels) else None
+    classes = inputs.classes if isinstance(released, ReleasedLabels) else None
     return replace(
         job,
         X_public=inputs.X_public,
@@ -210,21 +214,22 @@ def _measured(folder: RunFolder, inputs: Any, watch: Watch) -> Metrics | TableMe
     return metrics_of_student(student, points, index, classes)
 
 
-def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
-    """Return what is in the release of a finished run, and say that nothing was done.
+def _outcome_again(spec: RunSpec, folder: RunFolder) -> Outcome:
+    """Return what is in the release of a finished run.
 
     Raises
     ------
     CertificateError
         If the release is damaged.
     """
-    # the file is as anybody may have changed it since, so it is checked like a stranger's
-    certificate = verified_certificate(folder.root)
-    watch.note(
-        "This very run is finished already: nothing was done and nothing was spent. For another"
-        " one, give another folder.",
-        private=False,
-    )
+    # the files are as anybody may have changed them since, so they are checked like a stranger's
+    try:
+        certificate = verified_certificate(folder.root)
+    except CertificateError as error:
+        raise CertificateError(
+            f"The release {str(folder.release)!r} is damaged ({error}); move it elsewhere and"
+            " repeat the command, which makes it again from what was paid for. Nothing was spent."
+        ) from None
     # a crash may have come between the release and this
     forget_table(folder.vault)
     metrics, table = None, spec.output.evaluate
@@ -244,14 +249,13 @@ def _outcome(
     resumed: bool,
 ) -> Outcome:
     """Return what a finished run came to, by its certificate."""
-    released, public = certificate["released"], certificate["public"]
+    released, chosen = certificate["released"], None
     queries, answered = released["queries"], released["answered"]
     if "rows" in released:  # the answers of a table are on the certificate
         queries = answered = len(released["rows"])
-    chosen, candidates = None, public.get("n_candidates")
-    if candidates is not None:
+    if "n_candidates" in certificate["public"]:
         schema = Schema.read(folder.release / "schema.json")
-        chosen = chosen_words(public, schema, released["classes"])
+        chosen = chosen_words(certificate["public"], schema, released["classes"])
     return Outcome(
         method=spec.method.name,
         certificate=certificate,
@@ -260,9 +264,7 @@ def _outcome(
         answered=answered,
         release=folder.release,
         vault=folder.vault,
-        files=tuple(sorted(found.name for found in folder.release.iterdir())),
         account=account,
         resumed=resumed,
         chosen=chosen,
-        candidates=candidates,
     )

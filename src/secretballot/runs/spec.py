@@ -7,36 +7,29 @@ work is done, and what was confirmed) or *place* (where files and accounts lie).
 
 import csv
 import difflib
+import inspect
 import json
 import os
+import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    create_model,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from secretballot._naming import integers_or_words, named
 from secretballot._places import is_url, place_of, shown_place, table_name
-from secretballot._validation import (
-    BasisName,
-    HeaderLine,
-    Relation,
-    VotesKind,
-    name_part,
-    shown,
+from secretballot._validation import BasisName, HeaderLine, Relation, VotesKind, name_part, shown
+from secretballot.exceptions import (
+    BudgetError,
+    DataError,
+    Parameter,
+    ParameterError,
+    SecretBallotError,
 )
-from secretballot.exceptions import DataError, Parameter, ParameterError, SecretBallotError
 from secretballot.named_learners import imports_a_class
 
 if TYPE_CHECKING:
@@ -107,10 +100,12 @@ def _weights(value: Any) -> Any:
     return weights
 
 
-def _number_or_name(value: Any) -> Any:
-    """Return an integer, or the name of what finds one, such as ``estimate:epsilon=0.1``."""
-    text = value.strip() if isinstance(value, str) else ""
-    return int(text) if text.lstrip("+-").isdigit() else value
+def _kinds(value: Any) -> Any:
+    """Return kinds by column, as ``note:text,admitted:day-first`` or a mapping gives them."""
+    if not isinstance(value, str):
+        return value
+    pairs = (word.rpartition(":") for word in words_of(value))
+    return {name: kind for name, _, kind in pairs}
 
 
 def _place(value: Any) -> Any:
@@ -167,7 +162,8 @@ Line = Annotated[str, BeforeValidator(_line)]
 Weights = Annotated[
     Literal["auto", "none", "balanced"] | dict[str, float], BeforeValidator(_weights)
 ]
-Queries = Annotated[Count | str, BeforeValidator(_number_or_name)]
+# a number, or the name of what finds one, such as estimate:epsilon=0.1
+Queries = Annotated[Count | str, Field(union_mode="left_to_right")]
 
 
 def setting(
@@ -180,13 +176,21 @@ def setting(
     **more: Any,
 ) -> Any:
     """Return a field: its default, how its value is called in a help text, the panel of the help
-    that shows it, None for files and ``--set`` alone, and its mark. What it means is below it,
-    or in `text`."""
+    that shows it, None for files and ``--set`` alone, and its mark. What it means is in the
+    docstring of its group, or in `text`."""
     extra: dict[str, Any] = {"mark": mark, "metavar": metavar, "panel": panel}
     return Field(default, description=text, json_schema_extra=extra, **more)
 
 
-DATA, PRIVACY, METHOD, RUN = "Data", "Privacy", "Method", "Run"
+def described(docstring: str | None) -> dict[str, str]:
+    """Return what a docstring says of each attribute or parameter in its last section, on one
+    line."""
+    _, _, section = inspect.cleandoc(docstring or "").partition("\n----------\n")
+    entries = (one.partition("\n") for one in re.split(r"\n(?=\S)", section))
+    return {name: " ".join(text.split()) for name, _, text in entries}
+
+
+ARGUMENTS, DATA, PRIVACY, METHOD, RUN = "Arguments", "Data", "Privacy", "Method", "Run"
 
 
 class Part(BaseModel):
@@ -198,29 +202,20 @@ class Part(BaseModel):
         hide_input_in_errors=True,
         arbitrary_types_allowed=True,
         populate_by_name=True,
-        use_attribute_docstrings=True,
     )
 
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
-        for field in cls.model_fields.values():  # help texts are wrapped where they are shown
-            if field.description is not None:
-                field.description = " ".join(field.description.split())
+        texts = described(cls.__doc__)
+        for name, (_, field) in cls.settings().items():
+            field.description = texts.get(name, field.description)
 
     @classmethod
-    def settings(cls) -> dict[str, tuple[str, FieldInfo]]:
-        """Return attribute and field of every setting of this group, by its name."""
-        return {one.alias or key: (key, one) for key, one in cls.model_fields.items()}
-
-    @classmethod
-    def only(cls, *names: str) -> "type[Part]":
-        """Return this group with some of its fields, for the options of a verb."""
-        fields: dict[str, Any] = {
-            key: (field.annotation, field)
-            for name, (key, field) in cls.settings().items()
-            if name in names
-        }
-        return create_model(cls.__name__, __base__=Part, **fields)
+    def settings(cls, *names: str) -> dict[str, tuple[str, FieldInfo]]:
+        """Return attribute and field of every setting of this group, or of those named, by its
+        name."""
+        found = {one.alias or key: (key, one) for key, one in cls.model_fields.items()}
+        return {name: one for name, one in found.items() if name in (names or found)}
 
     @classmethod
     def of_tree(cls, tree: Mapping[str, Any]) -> Self:
@@ -233,28 +228,45 @@ class Part(BaseModel):
 
 
 class DataSpec(Part):
-    """Which tables a run reads, and which of their columns have a duty."""
+    """Which tables a run reads, and which of their columns have a duty.
 
-    private: Place | None = setting(None, "PRIVATE", mark="place", repr=False)
-    """Private labelled table."""
-    public: Place | None = setting(None, "PUBLIC", mark="place")
-    """Public table without labels."""
+    Attributes
+    ----------
+    private
+        Private labelled table.
+    public
+        Public table without labels.
+    target
+        Column to learn; several are yes-or-no labels.
+    classes
+        All classes, from public knowledge; the last of two is the positive one.
+    bounds
+        The target is a number within these public bounds.
+    unit
+        Protect all rows of one id together, such as a patient's.
+    drop
+        Columns to ignore.
+    schema
+        Column types, as `plan` writes them; by default those of PUBLIC.
+    columns
+        Kinds of columns that PUBLIC does not show, such as note:text, admitted:day-first.
+    accept_unseen
+        Columns to go on with though most of their cells do not fit the public ones.
+    n_records
+        Public statement of the number of private records.
+    """
+
+    private: Place | None = setting(None, "PRIVATE", ARGUMENTS, mark="place", repr=False)
+    public: Place | None = setting(None, "PUBLIC", ARGUMENTS, mark="place")
     target: Words = setting((), "COL[,COL...]", DATA)
-    """Column to learn; several are yes-or-no labels."""
     classes: Classes | None = setting(None, "A,B", DATA)
-    """All classes, from public knowledge; the last of two is the positive one."""
     bounds: Pair | None = setting(None, "LOW,HIGH", DATA)
-    """The target is a number within these public bounds."""
     unit: str | None = setting(None, "COL", DATA)
-    """Protect all rows of one id together, such as a patient's."""
     drop: Words = setting((), "A,B", DATA)
-    """Columns to ignore."""
     schema_file: LocalPath | None = setting(None, "FILE", DATA, mark="place", alias="schema")
-    """Column types, as `plan` writes them; by default those of PUBLIC."""
+    columns: Annotated[dict[str, Any], BeforeValidator(_kinds)] | None = setting(None, "COL:KIND")
     accept_unseen: Words = setting((), "A,B", mark="execution")
-    """Columns to go on with though most of their cells do not fit the public ones."""
     n_records: Count | None = setting(None, "N")
-    """Public statement of the number of private records."""
 
     @model_validator(mode="after")
     def _target_is_of_one_kind(self) -> Self:
@@ -289,28 +301,43 @@ class DataSpec(Part):
 
 
 class BudgetSpec(Part):
-    """What a release costs, and the account that pays."""
+    """What a release costs, and the account that pays.
+
+    Attributes
+    ----------
+    epsilon
+        Price of this release; 1 is usual, above 4 is weak.
+    delta
+        Far below one over the number of units, such as 1e-6.
+    relation
+        The change that is protected: a unit more or less, or a record replaced.
+    total
+        Limit of all releases; needed once, when the account is opened.
+    ledger
+        Account: a file, a database's URL, or own; by default $SECRETBALLOT_LEDGER, else
+        PRIVATE.ledger.
+    dataset
+        Public name of the private data; by default that of its file.
+    """
 
     epsilon: Number | None = setting(None, "E", PRIVACY)
-    """Price of this release; 1 is usual, above 4 is weak."""
     delta: Number | None = setting(None, "D", PRIVACY)
-    """Far below one over the number of units, such as 1e-6."""
     relation: Relation = setting("add-remove")
-    """The change that is protected: a unit more or less, or a record replaced."""
     total: Pair | None = setting(None, "E,D", PRIVACY, mark="execution")
-    """Limit of all releases; needed once, when the account is opened."""
     ledger: Account | None = setting(None, "PLACE", PRIVACY, mark="place")
-    """Account: a file, a database's URL, or own; by default $SECRETBALLOT_LEDGER, else
-    PRIVATE.ledger."""
     dataset: str | None = setting(None, panel=PRIVACY)
-    """Public name of the private data; by default that of its file."""
 
 
 class MethodSpec(Part):
-    """What all methods have."""
+    """What all methods have.
+
+    Attributes
+    ----------
+    random_state
+        Seed of fits and of the choice of public points; never of the noise.
+    """
 
     random_state: Seed = setting(0, "N")
-    """Seed of fits and of the choice of public points; never of the noise."""
 
 
 class StudentSpec(MethodSpec):
@@ -322,15 +349,21 @@ class StudentSpec(MethodSpec):
 
 
 class MomentsSpec(StudentSpec):
-    """Noisy sums over all records."""
+    """Noisy sums over all records.
+
+    Attributes
+    ----------
+    basis
+        How public points make numbers of rows: auto (images, vectors or table, as these
+        look), table, kernel (of ranks, for tables of numbers), vectors, images.
+    class_weight
+        none, balanced or A:W,B:W: what decisions count each class for; auto balances where
+        one is found more than nine times as often as another.
+    """
 
     name: Literal["record-moments"] = "record-moments"
     basis: BasisName = setting("auto", "NAME", METHOD)
-    """How public points make numbers of rows: auto (images, vectors or table, as these look),
-    table, kernel (of ranks, for tables of numbers), vectors, images."""
     class_weight: Weights = setting("auto", "HOW", METHOD)
-    """none, balanced or A:W,B:W: what decisions count each class for; auto balances where one is
-    found more than nine times as often as another."""
 
     @property
     def weights(self) -> str | dict[str, float] | None:
@@ -339,73 +372,110 @@ class MomentsSpec(StudentSpec):
 
 
 class PateSpec(StudentSpec):
-    """Teachers on disjoint shards vote on public points."""
+    """Teachers on disjoint shards vote on public points.
+
+    Attributes
+    ----------
+    n_teachers
+        PATE: number of teachers; by default 250, or by the stated number of records.
+    mechanism
+        How votes become answers: auto, labels, counts, vote-table, laplace, sparse-vector,
+        abstention-table, confident, interactive; of numbers mean or quantile; of several
+        labels also sets.
+    n_queries
+        Public points to label, or estimate:epsilon=E.
+    strategy
+        Which public points: passive, or in rounds disagreement, margin, entropy, committee,
+        cluster.
+    """
 
     name: Literal["pate"] = "pate"
     teacher: str | None = setting(None, text=f"PATE: {_LEARNERS}; of numbers ridge.", panel=METHOD)
     n_teachers: Count | None = setting(None, "K", METHOD)
-    """PATE: number of teachers; by default 250, or by the stated number of records."""
     mechanism: str = setting("auto")
-    """How votes become answers: auto, labels, counts, vote-table, laplace, sparse-vector,
-    abstention-table, confident, interactive; of numbers mean or quantile; of several labels also
-    sets."""
     n_queries: Queries | None = setting(None, "L")
-    """Public points to label, or estimate:epsilon=E."""
     strategy: str = setting("passive")
-    """Which public points: passive, or in rounds disagreement, margin, entropy, committee,
-    k-center, cluster."""
 
 
 class RecordVotesSpec(StudentSpec):
-    """Every record votes at its nearest public points."""
+    """Every record votes at its nearest public points.
+
+    Attributes
+    ----------
+    votes_per_record
+        Public points that a record votes for; by default one in a hundred.
+    n_queries
+        Public points that take votes.
+    """
 
     name: Literal["record-votes"] = "record-votes"
     votes_per_record: Count | None = setting(None, "K")
-    """Public points that a record votes for; by default one in a hundred."""
     n_queries: Count | None = setting(None, "L")
-    """Public points that take votes."""
 
 
 class ChoiceSpec(MethodSpec):
-    """The best of a class of hypotheses, or of saved students."""
+    """The best of a class of hypotheses, or of saved students.
+
+    Attributes
+    ----------
+    hypotheses
+        stumps, thresholds or intervals; or student.onnx files to choose from.
+    n_cover
+        Public points that make a class finite; by default all.
+    """
 
     name: Literal["semi-private"] = "semi-private"
-    hypotheses: Words = setting((), "A,B")
-    """stumps, thresholds or intervals; or student.onnx files to choose from."""
+    hypotheses: Words = setting(..., "A,B")
     n_cover: Count | None = setting(None, "N")
-    """Public points that make a class finite; by default all."""
 
 
 class VotesSpec(MethodSpec):
-    """Votes that were cast elsewhere."""
+    """Votes that were cast elsewhere.
+
+    Attributes
+    ----------
+    kind
+        Columns are teachers (votes) or classes (counts).
+    header
+        Whether the first line of a CSV file names its columns: yes or no.
+    n_teachers
+        Number of teachers, where the file does not say it.
+    mechanism
+        How votes become answers: labels, counts, vote-table, laplace, sparse-vector,
+        abstention- table or confident.
+    n_queries
+        Rows to label; by default as many as the price allows.
+    """
 
     name: Literal["votes"] = "votes"
     kind: VotesKind | None = setting(None, panel=DATA)
-    """Columns are teachers (votes) or classes (counts)."""
     header: HeaderLine | None = setting(None, panel=DATA)
-    """Whether the first line of a CSV file names its columns: yes or no."""
     n_teachers: Count | None = setting(None, "K", METHOD)
-    """Number of teachers, where the file does not say it."""
     mechanism: str = setting("labels", panel=METHOD)
-    """How votes become answers: labels, counts, vote-table, laplace, sparse-vector, abstention-
-    table or confident."""
     n_queries: Count | None = setting(None, "L", METHOD)
-    """Rows to label; by default as many as the price allows."""
 
 
 class StreamSpec(MethodSpec):
-    """Teachers that answer over HTTP, paid for beforehand."""
+    """Teachers that answer over HTTP, paid for beforehand.
+
+    Attributes
+    ----------
+    stream
+        Name of the stream, in addresses.
+    n_queries
+        Queries that may be asked.
+    n_teachers
+        Number of teachers.
+    mechanism
+        What an answer holds: labels or counts.
+    """
 
     name: Literal["stream"] = "stream"
     stream: str = setting("session", panel=METHOD)
-    """Name of the stream, in addresses."""
     n_queries: Count = setting(..., "L", METHOD)
-    """Queries that may be asked."""
     teacher: str = setting("logistic", text=f"Teacher: {_LEARNERS}.", panel=METHOD)
     n_teachers: Count = setting(250, "K", METHOD)
-    """Number of teachers."""
     mechanism: Literal["labels", "counts"] = setting("labels", panel=METHOD)
-    """What an answer holds: labels or counts."""
 
 
 AnyMethod = Annotated[
@@ -418,59 +488,78 @@ METHOD_SPECS: dict[str, type[MethodSpec]] = {
 
 
 class OutputSpec(Part):
-    """What is written, and where."""
+    """What is written, and where.
+
+    Attributes
+    ----------
+    out
+        Folder of the run.
+    evaluate
+        Public labelled table to measure the model on.
+    publish_metrics
+        Write these figures into the release.
+    exclude
+        Parts of the release to leave out: report, student.
+    format
+        File of the released labels: csv; or parquet, which is written beside it.
+    """
 
     out: LocalPath = setting(DEFAULT_OUT, "DIR", RUN, mark="place")
-    """Folder of the run."""
     evaluate: Place | None = setting(None, "FILE", DATA, mark="place")
-    """Public labelled table to measure the model on."""
     publish_metrics: bool = setting(False, "true", mark="execution")
-    """Write these figures into the release."""
     exclude: Words = setting((), "PARTS", mark="execution")
-    """Parts of the release to leave out: report, student."""
+    file_format: Literal["csv", "parquet"] = setting(
+        "csv", panel=RUN, mark="execution", alias="format"
+    )
 
 
 class ExecutionSpec(Part):
-    """How the work is done."""
+    """How the work is done.
+
+    Attributes
+    ----------
+    n_jobs
+        Worker processes of the teachers.
+    executor
+        Where teachers and sums are made: local, dask://HOST:PORT, ray.
+    send_shards
+        Send rows that lie on disk to the workers.
+    confirm
+        Answer questions beforehand, such as epsilon,records.
+    """
 
     n_jobs: Count = setting(1, "N", mark="execution")
-    """Worker processes of the teachers."""
     executor: str = setting("local", "WHERE", mark="execution")
-    """Where teachers and sums are made: local, dask://HOST:PORT, ray, ray://HOST:PORT."""
     send_shards: bool = setting(False, "true", mark="execution")
-    """Send rows that lie on disk to the workers."""
     confirm: Annotated[tuple[Question, ...], BeforeValidator(words_of)] = setting(
         (), "NAMES", RUN, mark="execution"
     )
-    """Answer questions beforehand, such as epsilon,records."""
 
 
 class AboutSpec(Part):
-    """What a reader of the release learns from the curator; all of it public."""
+    """What a reader of the release learns from the curator; all of it public.
+
+    Attributes
+    ----------
+    title
+        What people call the data.
+    purpose
+        Why the release is made.
+    controller
+        Person or body that answers for the data.
+    contact
+        How to reach somebody.
+    """
 
     title: Line | None = setting(None, "TEXT")
-    """What people call the data."""
     purpose: Line | None = setting(None, "TEXT")
-    """Why the release is made."""
     controller: Line | None = setting(None, "TEXT")
-    """Person or body that answers for the data."""
     contact: Line | None = setting(None, "TEXT")
-    """How to reach somebody."""
 
     @property
     def on_certificate(self) -> dict[str, str]:
         """What is written when the release is; the purpose is there since the payment."""
-        named = {"title": self.title, "controller": self.controller, "contact": self.contact}
-        return {key: value for key, value in named.items() if value is not None}
-
-
-class ForecastSpec(Part):
-    """What a plan expects of the run, each range as value, low and high; no setting."""
-
-    n_public: int
-    n_classes: int | None = None
-    student_accuracy: tuple[float, float, float] | None = None
-    answered: tuple[float, float, float] | None = None
+        return self.model_dump(exclude={"purpose"}, exclude_none=True)
 
 
 class RunSpec(Part):
@@ -493,7 +582,8 @@ class RunSpec(Part):
     output: OutputSpec = OutputSpec()
     execution: ExecutionSpec = ExecutionSpec()
     about: AboutSpec = AboutSpec()
-    forecast: ForecastSpec | None = None
+    #: What a plan expects of the run, each range as value, low and high; no setting.
+    forecast: dict[str, int | tuple[float, float, float]] | None = None
 
     @model_validator(mode="after")
     def _price_is_complete(self) -> Self:
@@ -510,7 +600,13 @@ class RunSpec(Part):
                 Parameter("delta"),
                 f" is {budget.delta:g}, and method {CHOICE} needs none; leave it out.",
             )
-        _ = self.price, self.total  # made for their errors
+        price, total = self.price, self.total
+        if total is not None and (total.epsilon < price.epsilon or total.delta < price.delta):
+            raise BudgetError(
+                f"The total of {total.epsilon:g}, {total.delta:g} is less than the price of this"
+                f" run, {price.epsilon:g}, {price.delta:g}; give a larger total. No account was"
+                " made."
+            )
         return self
 
     @classmethod
@@ -631,7 +727,6 @@ class Sources:
         self.forecast: dict[str, Any] | None = None
         self._planned: dict[str, Any] = {}
         self._named = frozenset(fields or ())
-        self.why = ""
         self._fixed = method
         for file in files:
             self._add_file(Path(file))
@@ -653,7 +748,7 @@ class Sources:
             self.given[name] = value
 
     def _add_file(self, file: Path) -> None:
-        document = _read_toml(file)
+        document = read_toml(file)
         is_plan = isinstance(document.get("forecast"), dict)
         forecast = document.pop("forecast") if is_plan else None
         fields: dict[str, Any] = {}
@@ -687,7 +782,7 @@ class Sources:
         ParameterError
             If a setting of another method was given.
         """
-        method, self.why = self._settled(begun)
+        method = self._settled(begun)
         self._refuse_code_of_a_plan()
         tree: dict[str, Any] = {} if self.forecast is None else {"forecast": self.forecast}
         for name, value in self.given.items():
@@ -716,41 +811,30 @@ class Sources:
                     f" imported; give the same {name} beside the plan if you trust it.",
                 )
 
-    def _settled(self, begun: str | None) -> tuple[str, str]:
-        """Return the method, and why it is that one: as asked, begun, planned, or implied by a
-        setting that it alone has."""
+    def _settled(self, begun: str | None) -> str:
+        """Return the method: as asked, begun, planned, or implied by a setting that it alone
+        has."""
         if self._fixed is not None:
-            return self._fixed, "as asked"
+            return self._fixed
         asked, planned = self.given.get("method"), self._planned.get("method")
         if asked is not None and asked not in METHODS:
             raise ParameterError(
-                Parameter("method"),
-                f" is {shown(asked)}; it must be one of {', '.join(METHODS)}.",
+                Parameter("method"), f" is {shown(asked)}; it must be one of {', '.join(METHODS)}."
             )
-        if asked is not None and (planned is None or "method" in self._named):
-            return str(asked), "as asked"
-        if begun in METHODS:
-            return str(begun), "the run in this folder was begun so"
-        if planned is not None:
-            return str(planned), "the plan has it"
-        own = {name: methods_of(name) for name in self.given if methods_of(name)}
-        if all(MOMENTS in methods for methods in own.values()):
-            return MOMENTS, "the default for tables"
+        named_here = planned is None or "method" in self._named
+        for settled in (asked if named_here else None, begun, planned):
+            if settled in METHODS:
+                return str(settled)
+        own = [methods for name in self.given if (methods := methods_of(name))]
+        fitting = [one for one in METHODS if all(one in methods for methods in own)]
         # a setting that this method has not is refused with the others of that kind
-        fitting = [one for one in METHODS if all(one in methods for methods in own.values())]
-        telling = min(own, key=lambda name: len(own[name]))
-        method = (fitting or own[telling])[0]
-        return method, f"{telling} is a setting of {method}"
+        return fitting[0] if fitting else min(own, key=len)[0]
 
 
 def _of_method(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields with the settings that the name of the method means."""
     known = {one: [*METHOD_SPECS[one].model_fields] for one in METHODS}
     name, more = named("method", fields["method"], known)
-    for key in more.keys() & fields.keys():
-        raise ParameterError(
-            Parameter("method"), f" sets {key}, which is given once more; drop one of the two."
-        )
     return {**more, **fields, "method": name}
 
 
@@ -794,7 +878,14 @@ def _as_number(value: Any) -> float | None:
         return None
 
 
-def _read_toml(file: Path) -> dict[str, Any]:
+def read_toml(file: Path) -> dict[str, Any]:
+    """Return the settings in a file.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read.
+    """
     problem = ""
     try:
         if file.stat().st_size > LARGEST:

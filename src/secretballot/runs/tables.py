@@ -1,32 +1,48 @@
-"""The tables of a run, checked before anything is trained, drawn or paid.
+"""The tables of a run, checked before anything is trained, drawn or paid: whether they write their
+columns alike, and what becomes of one that is too large for memory.
 
-All reports here are for the curator alone: it names columns, counts and row numbers, never a
-cell.
+All reports here are for the curator alone: they name columns, counts and row numbers, never a cell.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+import json
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from secretballot._naming import name_columns, name_rows
+from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
 from secretballot._places import shown_place
-from secretballot._typing import AnyArray, FloatArray, ObjectArray
+from secretballot._typing import AnyArray, FloatArray, ObjectArray, UnsignedArray
 from secretballot._validation import shown
+from secretballot.core.noise import entropy_bytes
+from secretballot.core.partition import KeyedHashPartition
 from secretballot.data.cells import (
     LARGEST_NUMBER,
+    OddCells,
     coded_texts,
     known_texts,
     texts_of,
     vectors_of,
     whole,
 )
-from secretballot.data.columns import Column, HashedTextColumn, MeasuredColumn, VectorColumn
+from secretballot.data.columns import (
+    Column,
+    HashedTextColumn,
+    MeasuredColumn,
+    OneHotColumn,
+    TextColumn,
+    VectorColumn,
+)
 from secretballot.data.frames import (
     check_columns,
+    check_named,
     class_indices,
     memory_bytes,
     unit_ids,
@@ -37,29 +53,238 @@ from secretballot.data.reading import (
     estimated_rows,
     is_local_file,
     read_table,
+    table_blocks,
 )
-from secretballot.data.schema import Schema
-from secretballot.data.sources import source_of
-from secretballot.data.stored import StoredTable
+from secretballot.data.schema import Encoding, Schema
+from secretballot.data.sources import Place, TableSource, source_of
+from secretballot.data.stored import About, StoredTable, TableWriter, forget_table
 from secretballot.data.tally import check_classes as distinct_classes
-from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.learners.training.inputs import object_array
+from secretballot.exceptions import DataError, Parameter, ParameterError, SecretBallotError
+from secretballot.learners.training.inputs import declared_classes, object_array
 from secretballot.learners.training.private_rows import PrivateRows
+from secretballot.learners.training.shards import partition_key
 from secretballot.learners.training.targets import number_of
 from secretballot.report.student.raw_columns import RawRows
-from secretballot.runs.questions import Caution, Watch
+from secretballot.runs.questions import Caution, Watch, cautions_of_ids
 from secretballot.runs.spec import DataSpec, RunSpec
-from secretballot.runs.stored_records import read_to_disk
-from secretballot.runs.table_match import (
-    PRIVATE,
-    PUBLIC,
-    TEST,
-    TableCells,
-    check_accepted,
-    check_labelled_columns,
-    settle_cells,
-)
 from secretballot.teachers.records import unit_numbers
+
+PRIVATE, PUBLIC, TEST = "private file", "public file", "test file"
+
+#: A run stops where more than this share of what a column says is nowhere in its encoding: the
+#: column then informs the model of fewer records than it leaves out.
+STOPS = 0.5
+#: From this share on the curator is informed.
+NOTED = 0.1
+#: So often may the public table's own share be exceeded: where many values are rare, some of them
+#: are nowhere in the encoding of the public table either.
+OF_PUBLIC = 2
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A column whose cells are written otherwise than those that its encoding was made of.
+
+    Attributes
+    ----------
+    name : str
+    share : float
+        Of the cells that say something, those that the encoding has no place for.
+    stops : bool
+        Whether it is so many that a run stops.
+    of_categories : bool
+        Whether the cells count as "other", rather than as missing.
+    words : str
+        What is the matter.
+    """
+
+    name: str
+    share: float
+    stops: bool
+    of_categories: bool
+    words: str
+
+
+@dataclass(repr=False)
+class _OddColumn:
+    """The cells of a column that could not be read, of all rows so far; of a private table,
+    private."""
+
+    strange: int = 0
+    missing: int = 0
+    first_rows: list[int] = field(default_factory=list)
+
+
+@dataclass(repr=False)
+class TableCells:
+    """Which cells of a table could not be read, added up block by block; of a private table,
+    private.
+
+    Attributes
+    ----------
+    n_rows : int
+    columns : dict of str to _OddColumn
+        By feature column: how many cells are strange (say something that the column has no place
+        for) or missing, and the first strange rows.
+    """
+
+    n_rows: int = 0
+    columns: dict[str, _OddColumn] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, encoding: Encoding) -> "TableCells":
+        """Return the odd cells of a table that was encoded at once."""
+        cells = cls()
+        cells.add(frame, encoding.odd)
+        return cells
+
+    def add(self, frame: pd.DataFrame, odd: Mapping[str, OddCells]) -> None:
+        """Add the rows of a block, which follow on those before."""
+        for name, found in odd.items():
+            column = self.columns.setdefault(name, _OddColumn())
+            column.strange += found.strange.size
+            column.missing += found.missing
+            wanted = max(0, NAMED_AT_MOST - len(column.first_rows))
+            column.first_rows += (self.n_rows + found.strange[:wanted]).tolist()
+        self.n_rows += len(frame)
+
+    def strange_share(self, name: str) -> float:
+        """Return the share of strange cells among those that say anything, 0 where none does."""
+        said = self.n_rows - self.columns[name].missing
+        return self.columns[name].strange / said if said else 0.0
+
+    def missing_share(self, name: str) -> float:
+        """Return the share of cells that say nothing."""
+        return self.columns[name].missing / self.n_rows
+
+
+def misfits(schema: Schema, found: TableCells, expected: TableCells | None = None) -> list[Misfit]:
+    """Return the columns of a table that do not fit their encoding, worst first.
+
+    Parameters
+    ----------
+    schema : Schema
+    found : TableCells
+        Of the table.
+    expected : TableCells, optional
+        Of the public table, whose own share is allowed for.
+    """
+    found_ones = []
+    for column in schema.features:
+        share = found.strange_share(column.name)
+        usual = 0.0 if expected is None else OF_PUBLIC * expected.strange_share(column.name)
+        if share > max(NOTED, usual):
+            of_categories = column.has_other
+            words = f"{percent(share)} of its cells {_misfit_words(column, schema.source)}"
+            found_ones.append(Misfit(column.name, share, share > STOPS, of_categories, words))
+    return sorted(found_ones, key=lambda one: (-one.share, one.name))
+
+
+def settle_cells(
+    schema: Schema,
+    found: TableCells,
+    watch: Watch,
+    *,
+    role: str,
+    accepted: Collection[str] = (),
+    expected: TableCells | None = None,
+) -> None:
+    """Refuse a table with a column that mostly does not fit, unless that was accepted; tell of
+    other misfits, and of the private table to the curator which cells count as missing.
+
+    Parameters
+    ----------
+    schema : Schema
+    found : TableCells
+        Of the table.
+    watch : Watch
+    role : str
+        What the messages call the table.
+    accepted : collection of str
+        Columns that may be as they are.
+    expected : TableCells, optional
+        Of the public table, whose own share is allowed for.
+
+    Raises
+    ------
+    DataError
+        Naming the columns, and what to do.
+    """
+    stopping, private = list[Misfit](), role == PRIVATE
+    for one in misfits(schema, found, expected):
+        if one.stops and one.name not in accepted:
+            stopping.append(one)
+        elif one.stops or one.of_categories:  # of a few that are no numbers the rows are listed
+            watch.note(f"Column {one.name!r} of the {role}: {one.words}.", private=private)
+    if private:
+        note_odd_cells(schema, found, watch, role=role, private=True)
+    if stopping:
+        listed = "; ".join(f"column {shown(one.name)}, {one.words}" for one in stopping)
+        raise DataError(
+            f"The {role} does not fit ({listed}); write cells alike in all files, add public"
+            " points that have them, declare the column with --schema, leave it out with --drop, or"
+            " go on with --set accept_unseen=COLUMN."
+        )
+
+
+def note_odd_cells(
+    schema: Schema, found: TableCells, watch: Watch, *, role: str, private: bool
+) -> None:
+    """Tell which cells of a table count as missing; of a public one also those that count as
+    "other", which a private one may have."""
+    for column in schema.columns:
+        odd = found.columns.get(column.name)
+        if odd is not None and odd.strange and not (private and column.has_other):
+            rows = name_rows(odd.first_rows, total=odd.strange)
+            counts_as = '"other"' if column.has_other else "missing"
+            watch.note(
+                f"Column {column.name!r} of the {role}: cells that"
+                f" {_misfit_words(column, schema.source)} and count as {counts_as}:"
+                f" {odd.strange:,} ({rows}).",
+                private=private,
+            )
+
+
+def check_labelled_columns(
+    data: DataSpec, frame: pd.DataFrame, schema: Schema, *, role: str
+) -> None:
+    """Refuse a labelled table without the columns that it needs; only in the private one are extra
+    columns refused.
+
+    Raises
+    ------
+    DataError
+        Naming them.
+    """
+    aside = {*data.aside, *schema.ignored}
+    check = partial(
+        check_columns, frame, schema.names, role=role, source=schema.source, aside=aside
+    )
+    check(extra_allowed=True)
+    # before surplus columns are refused: a name misspelt makes the true one a surplus column
+    for target in data.target:
+        check_named(frame, target, "its label column with --target", role=role)
+    if role == PRIVATE:
+        if data.unit is not None:
+            check_named(frame, data.unit, "the column of unit ids with --unit", role=role)
+        check(extra_allowed=False)
+
+
+def percent(share: float) -> str:
+    """Return a share in words."""
+    return f"{100 * share:.3g} %"
+
+
+def _misfit_words(column: Column, source: str) -> str:
+    """Return what cells are, or have, for which a column has no place."""
+    if isinstance(column, OneHotColumn):
+        return f"are none of the {column.holds} of {source}"
+    if isinstance(column, HashedTextColumn):
+        return "have no word"
+    if isinstance(column, TextColumn):
+        return f"have none of the words of {source}"
+    return f"are no {column.holds}"
+
 
 #: Share of this machine's memory that a private table may take, as it is read or encoded.
 MOST_IN_MEMORY = 1 / 8
@@ -70,6 +295,8 @@ _SPELLINGS = (
 )
 #: Share of the private targets below which the run asks whether this is the column, or the bounds.
 _FEW = 0.5
+#: Kinds of dates whose order of day and month the cells leave open.
+_DATES = ("day-first", "month-first")
 _RAW_ROWS = 1000  # public rows by which the student's ONNX file is checked
 
 Found = TypeVar("Found")
@@ -147,7 +374,6 @@ class RunInputs:
         self.schema, self.public, not_public = public_table(data, watch)
         self._names = self.attempt(lambda: declared_names(data, self.schema))
         self.classes = (self._names or ()) if data.kind == "class" else ()
-        self.attempt(lambda: check_accepted(data.accept_unseen, self.schema))
         encoding = self.schema.encoding(self.public, role=PUBLIC)
         self.X_public: FloatArray = encoding.matrix
         self.cells = {PUBLIC: TableCells.of(self.public, encoding)}
@@ -218,7 +444,7 @@ class RunInputs:
         self.n_units = self.n_private if units is None else len(set(units))
         if table.X is not None:
             rows.add(table.X, None if units is None else unit_numbers(units, len(frame)))
-        note_copies(frame, self.public, self._watch)
+        note_copies(frame, self._watch)
         self.repeating_ids = tuple(dict.fromkeys(self.repeating_ids + self._ids_of(frame)))
         return tuple(frame.columns)
 
@@ -234,7 +460,7 @@ class RunInputs:
                 " is a table that is read block by block, and teachers of a number, or of several"
                 " labels, learn from one local file that fits into memory; give a part of it.",
             )
-        read = read_to_disk(
+        self.private, self.n_private, self.n_units, columns = read_to_disk(
             data,
             self.schema,
             self.classes,
@@ -243,8 +469,7 @@ class RunInputs:
             lambda count: self._watch.progress(min(count, n_rows), n_rows),
             rows,
         )
-        self.private, self.n_private, self.n_units = read.table, read.n_rows, read.n_units
-        return read.columns
+        return columns
 
     def _labelled(self, place: Path | str, role: str) -> tuple[LabelledTable, pd.DataFrame | None]:
         """Return the private or the test table, encoded and as it was read."""
@@ -413,23 +638,16 @@ def declared_names(data: DataSpec, schema: Schema) -> tuple[Any, ...]:
     return tuple(declared)
 
 
-def note_copies(frame: pd.DataFrame, public: pd.DataFrame, watch: Watch) -> None:
-    """Tell the curator how many private rows repeat another one in all of their cells, where that
-    is more than chance explains: pairs of equal rows grow with the square of their number."""
-    by_chance = (_n_copies(public) + 1) * (len(frame) / len(public)) ** 2
-    copies = _n_copies(frame)
-    if copies > by_chance:
+def note_copies(frame: pd.DataFrame, watch: Watch) -> None:
+    """Tell the curator how many private rows repeat another one in all of their cells."""
+    codes = pd.DataFrame({name: coded_texts(frame[name])[0] for name in frame.columns})
+    copies = int(codes.duplicated().sum())
+    if copies:
         watch.note(
             f"{copies:,} rows of the private file repeat another row in all cells; each of them"
             " counts as a record.",
             private=True,
         )
-
-
-def _n_copies(frame: pd.DataFrame) -> int:
-    """Return how many rows repeat an earlier one in all of their cells."""
-    codes = pd.DataFrame({name: coded_texts(frame[name])[0] for name in frame.columns})
-    return int(codes.duplicated().sum())
 
 
 def goes_to_disk(place: Path | str, width: int) -> bool:
@@ -501,6 +719,8 @@ def schema_of(
     else:
         schema = Schema.read(data.schema_file, public=frame, ignore=data.aside)
         check_columns(frame, schema.names, role=role, source="the schema", aside=schema.ignored)
+    if data.columns is not None:
+        schema = _with_kinds(schema, data.columns, frame)
     # Public reasons about a public file, so the notes may be published.
     for name, reason in schema.ignored.items():
         watch.note(f"Column {name!r} is no feature: {reason}.", private=False)
@@ -509,6 +729,28 @@ def schema_of(
             reason = schema.reasons[column.name]
             watch.note(f"Column {column.name!r} holds {column.holds}: {reason}.", private=False)
     return schema, frame
+
+
+def _with_kinds(schema: Schema, kinds: Mapping[str, Any], frame: pd.DataFrame) -> Schema:
+    """Return a schema whose columns of these names are of declared kinds; none of them is an id."""
+    missing = [name for name in kinds if name not in frame.columns]
+    if missing:
+        raise DataError(
+            f"The public file has no {name_columns(missing)}, of which a kind is declared; spell"
+            " columns as the file does."
+        )
+    columns = {
+        name: {"kind": "date", "format": kind} if kind in _DATES else kind
+        for name, kind in kinds.items()
+    }
+    own = Schema.from_json({"columns": columns}, public=frame[[*kinds]]).columns
+    declared = {one.name: one for one in own}
+    return replace(
+        schema,
+        columns=tuple(declared.get(one.name, one) for one in schema.columns),
+        identifiers=tuple(name for name in schema.identifiers if name not in kinds),
+        doubtful=tuple(name for name in schema.doubtful if name not in kinds),
+    )
 
 
 def targets_of(
@@ -542,9 +784,7 @@ def _numbers_of(texts: ObjectArray) -> FloatArray:
     return np.array([number_of(text) for text in texts], dtype=np.float64)
 
 
-def cautions_of_targets(
-    data: DataSpec, inputs: RunInputs, watch: Watch | None = None
-) -> Iterator[Caution]:
+def cautions_of_targets(data: DataSpec, inputs: RunInputs, watch: Watch) -> Iterator[Caution]:
     """Yield what is to be asked of the curator alone where few private targets are numbers within
     the bounds; what becomes of the others is reported to the watch."""
     if data.bounds is None:
@@ -565,5 +805,313 @@ def cautions_of_targets(
             f" {low:g},{high:g} the bounds in its unit.",
             private=True,
         )
-    elif without + beyond and watch is not None:
+    elif without + beyond:
         watch.note(f"{said}.", private=True)
+
+
+BLOCK_ROWS = 2**16
+#: Places of which each unit marks one; how many are marked shows about how many units there are.
+_PLACES = 2**26
+
+
+#: Of a private table that is too large for memory: the table, None where it was only looked at; its
+#: rows, private but under replace-one; about how many units they have, private; and its columns.
+StoredRecords = tuple[StoredTable | None, int, int, tuple[str, ...]]
+
+
+def read_to_disk(
+    data: DataSpec,
+    schema: Schema,
+    classes: tuple[Any, ...],
+    vault: Path | None,
+    settle: Callable[[TableCells], None],
+    progress: Callable[[int], None],
+    beside: PrivateRows | None = None,
+) -> StoredRecords:
+    """Read a private table block by block, and keep it in a vault unless that is None.
+
+    A table that lies there whole, of the same files by the same settings, was found to be fit
+    before, and is not read again.
+
+    Parameters
+    ----------
+    data : DataSpec
+        The table, its target, of one of classes, its unit, and columns that are left out.
+    schema : Schema
+    classes : tuple
+    vault : Path or None
+    settle : callable
+        Takes which cells could not be read; raises where they are too many.
+    progress : callable
+        Takes rows read.
+    beside : PrivateRows, optional
+        Takes all rows, encoded, to compare them with public ones.
+
+    Raises
+    ------
+    DataError
+        If the table cannot be read, or a row has no class, none of the declared, or no unit; or if
+        the vault cannot be written. No cell is named.
+    """
+    writer, partition, identity, place = None, None, "", data.private or ""
+    with _kept_whole(place, vault) as source:
+        if vault is not None:
+            public = schema, classes, data.unit
+            identity = _identity(source.digest(), data.target[0], *public)
+            found = StoredTable.found(vault, *public, identity)
+            if found is not None:
+                if beside is not None:
+                    beside.add_stored(found)
+                return found, found.count_rows(), found.count_units(), found.columns
+            writer = TableWriter(vault, *public)
+        if data.unit is not None:
+            # without a vault units are only counted, by a key that nobody needs again
+            key = entropy_bytes(32) if vault is None else partition_key(vault)
+            partition = KeyedHashPartition(1, key)
+        cells, units, columns = TableCells(), _UnitCount(), tuple[str, ...]()
+        for frame in table_blocks(place, role=PRIVATE, rows=BLOCK_ROWS):
+            first = cells.n_rows
+            if not columns:
+                columns = tuple(map(str, frame.columns))
+                check_labelled_columns(data, frame, schema, role=PRIVATE)
+            index = class_indices(frame, data.target[0], classes, role=PRIVATE, first_row=first)
+            rows, odd = schema.compact(frame)
+            cells.add(frame, odd)
+            digests = None
+            if data.unit is not None and partition is not None:
+                digests = partition.digests(
+                    unit_ids(frame, data.unit, role=PRIVATE, first_row=first)
+                )
+                units.add(digests)
+            if beside is not None:
+                beside.add(schema.widen(rows), None if digests is None else digests[:, 0])
+            if writer is not None:
+                writer.add(rows, index, digests)
+            progress(cells.n_rows)
+        n_units = cells.n_rows if data.unit is None else units.estimate()
+        settle(cells)
+        table = None
+        if writer is not None:
+            # last: what is whole in the vault was read from beginning to end and found to be fit
+            about = About(
+                identity=identity,
+                serial=entropy_bytes(16).hex(),
+                n_units=n_units,
+                columns=columns,
+                single=source.single,
+            )
+            table = writer.finish(about)
+    return table, cells.n_rows, n_units, columns
+
+
+def _identity(
+    digest: str, target: str, schema: Schema, classes: tuple[Any, ...], unit: str | None
+) -> str:
+    """Return a digest of all that shapes the rows; private, as it depends on the files."""
+    named = [digest, target, unit, list(classes), schema.to_json()]
+    return hashlib.sha256(json.dumps(named, default=str).encode()).hexdigest()
+
+
+@contextmanager
+def _kept_whole(place: Place, vault: Path | None) -> Iterator[TableSource]:
+    """Refuse files that change while they are read; of what is refused no table stays."""
+    # what is reported of the files is reported before they are read
+    source = source_of(place, role=PRIVATE)
+    before = source.signatures()
+    try:
+        yield source
+        if source_of(place, role=PRIVATE).signatures() != before:
+            raise DataError(
+                f"The {PRIVATE} {source.shown!r} was changed while it was read; repeat once nothing"
+                " writes to it."
+            )
+    except DataError:
+        if vault is not None:
+            forget_table(vault)
+        raise
+
+
+def store_table(
+    place: Place,
+    vault: str | Path,
+    *,
+    schema: Schema,
+    target: str,
+    classes: Sequence[Any],
+    unit: str | None = None,
+    drop: Sequence[str] = (),
+    accept_unseen: Sequence[str] = (),
+    progress: Callable[[int], None] | None = None,
+) -> StoredTable:
+    """Read a private table that may be larger than memory, and keep it in a vault to learn from.
+
+    Rows are encoded one by one, by public knowledge alone, and kept in few bytes each: numbers as
+    they are, categories as codes. A learner that gets the stored table as `X`, and no `y`, reads it
+    block by block.
+
+    Parameters
+    ----------
+    place : path or URL
+        A CSV or Parquet file, a folder of Parquet files (Hive's partitions too), or a URL of either
+        by any file system of pyarrow or fsspec.
+    vault : path
+        Secret folder, made with mode 0700 where absent; holds the rows in the clear, in its folder
+        "table". The same call finds a table there that is whole and of the same files.
+    schema : Schema
+        From public rows, or declared.
+    target : str
+        Column with the class.
+    classes : sequence of two or more values
+        Public; never inferred from the private labels.
+    unit : str, optional
+        Column with the id of the person that a record belongs to. In its place a keyed hash of 128
+        bits is kept.
+    drop : sequence of str
+        Columns that are left out.
+    accept_unseen : sequence of str
+        Columns that may be as they are though most of their cells do not fit the schema.
+    progress : callable, optional
+        Takes the number of rows read.
+
+    Returns
+    -------
+    StoredTable
+
+    Raises
+    ------
+    DataError
+        If the table cannot be read, or does not fit; or if the vault cannot be written. No cell is
+        named.
+
+    Privacy
+    -------
+    Price : none; nothing leaves the vault until a learner's release is paid for.
+    Sensitivity : a row on disk is a function of one record and public values; with `unit`, of the
+        key of the vault, too. Two persons share a hash with a probability below n^2 / 2^129, over
+        the key and whatever the data are; they then count as one.
+
+    Examples
+    --------
+    >>> import pandas as pd, pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> rows = pd.DataFrame({"age": range(20, 80), "ill": ["no", "yes"] * 30})
+    >>> rows.to_csv(folder / "private.csv", index=False)
+    >>> schema = sb.data.Schema.infer(pd.DataFrame({"age": ["30", "50", "70"]}))
+    >>> sb.store_table(folder / "private.csv", folder / "vault",
+    ...     schema=schema, target="ill", classes=["no", "yes"])
+    StoredTable(n_columns=1, classes=['no', 'yes'], unit='record', records=<private>)
+    """
+    named = {"target": (target,), "unit": unit, "drop": drop, "accept_unseen": accept_unseen}
+    data = DataSpec.of_tree({"private": place, **named})
+
+    def settle(cells: TableCells) -> None:
+        # a watch that nobody listens to: what is noted of private cells goes nowhere
+        settle_cells(schema, cells, Watch(), role=PRIVATE, accepted=data.accept_unseen)
+
+    notice = progress or (lambda rows: None)
+    named_classes = tuple(declared_classes(classes))
+    table = read_to_disk(data, schema, named_classes, Path(vault), settle, notice)[0]
+    assert table is not None
+    return table
+
+
+class _UnitCount:
+    """About how many different units there are, in little memory (linear counting, Whang et al.
+    1990: a ten-thousandth off at 50 million)."""
+
+    def __init__(self) -> None:
+        self._marked = np.zeros(_PLACES, dtype=np.bool_)
+
+    def add(self, digests: UnsignedArray) -> None:
+        """Add units by their hashes, shape (n_rows, 2)."""
+        self._marked[digests[:, 0] % np.uint64(_PLACES)] = True
+
+    def estimate(self) -> int:
+        """Return the number of different units, about."""
+        empty = _PLACES - int(np.count_nonzero(self._marked))
+        return round(-_PLACES * math.log(max(1, empty) / _PLACES))
+
+
+class _Look(RunInputs):
+    """The tables of a run; what it would refuse is kept, and does not hide what comes next."""
+
+    def __init__(self, spec: RunSpec, watch: Watch) -> None:
+        self.stopping: list[SecretBallotError] = []
+        self.attempt(lambda: refuse_swapped(spec))
+        super().__init__(spec, watch)
+
+    def attempt(self, look: Callable[[], Found]) -> Found | None:
+        """Return what a look finds; what it refuses is kept."""
+        try:
+            return look()
+        except (DataError, ParameterError) as error:
+            self.stopping.append(error)
+        return None
+
+
+def check_tables(
+    spec: RunSpec, watch: Watch | None = None, *, spelled: Callable[[SecretBallotError], str] = str
+) -> dict[str, Any]:
+    """Read the tables of a run without the run. NOT RELEASABLE, since what is returned is computed
+    from private data without noise.
+
+    Parameters
+    ----------
+    spec : RunSpec
+    watch : Watch, optional
+        Called with what a run would report of its tables.
+    spelled : callable
+        Puts an error into words.
+
+    Returns
+    -------
+    dict
+        As JSON values: the ``rows`` of each table that could be read; the private rows of each of
+        the ``classes``; the ``units`` of the private rows, None where every row is one; what would
+        be ``stopping`` a run; and the feature ``columns``, the worst first, with the share of cells
+        in both tables that are ``strange`` (the encoding has no place for them), and of those that
+        are ``missing``.
+
+    Raises
+    ------
+    DataError
+        If a file is none, or the public table cannot be read: there is nothing to compare with.
+
+    Privacy
+    -------
+    Everything is for the curator's eyes: shares, counts and names, without noise. No cell is shown.
+    """
+    watch = watch or Watch()
+    check_files(spec)
+    watch.step("Reading tables")
+    look = _Look(spec, watch)
+    table = look.private if isinstance(look.private, LabelledTable) else LabelledTable(None, None)
+    counts: dict[str, int] = {}
+    if look.classes and table.targets is not None:
+        found = np.bincount(table.targets, minlength=len(look.classes))
+        counts = dict(zip(map(str, look.classes), found.tolist(), strict=True))
+    private, public = look.cells.get(PRIVATE, TableCells()), look.cells[PUBLIC]
+    columns = [
+        {
+            "name": one.name,
+            "kind": one.to_json()["kind"],
+            "strange": private.strange_share(one.name),
+            "public_strange": public.strange_share(one.name),
+            "missing": private.missing_share(one.name),
+            "public_missing": public.missing_share(one.name),
+        }
+        for one in look.schema.features
+        if one.name in private.columns
+    ]
+    # ids that repeat are a question to a run, which would not go on without an answer
+    asked = [one.text[:1].upper() + one.text[1:] for one in cautions_of_ids(look.repeating_ids)]
+    return {
+        "releasable": False,
+        "rows": {
+            role.removesuffix(" file"): one.n_rows for role, one in sorted(look.cells.items())
+        },
+        "classes": counts,
+        "units": None if table.units is None else look.n_units,
+        "columns": sorted(columns, key=lambda one: (-one["strange"], -one["missing"], one["name"])),
+        "stopping": [spelled(error) for error in look.stopping] + asked,
+    }

@@ -7,7 +7,7 @@ import os
 import re
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -19,11 +19,10 @@ from pydantic import Field
 from secretballot._validation import check_name, shown
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.types import Model
-from secretballot.exceptions import LedgerError, Parameter, ParameterError
+from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.vault import make_vault
 
 Role = Literal["analyst", "curator", "auditor"]
-ALL_DATASETS = "*"
 FILE = "access.sqlite"
 
 _TOKEN = re.compile(r"sb_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -38,21 +37,21 @@ _TABLES = """
         key TEXT NOT NULL, action TEXT NOT NULL, dataset TEXT NOT NULL, session TEXT NOT NULL,
         points INTEGER NOT NULL, new INTEGER NOT NULL, outcome TEXT NOT NULL
     ) STRICT;
+    CREATE TABLE IF NOT EXISTS question (
+        key TEXT NOT NULL, dataset TEXT NOT NULL, session TEXT NOT NULL, digest BLOB NOT NULL,
+        PRIMARY KEY (key, dataset, session, digest)
+    ) STRICT, WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS asked (
         key TEXT NOT NULL, dataset TEXT NOT NULL, new INTEGER NOT NULL, PRIMARY KEY (key, dataset)
     ) STRICT, WITHOUT ROWID;
-    CREATE TRIGGER IF NOT EXISTS entry_counts AFTER INSERT ON entry WHEN NEW.new <> 0
-        BEGIN INSERT INTO asked VALUES (NEW.key, NEW.dataset, NEW.new)
-            ON CONFLICT (key, dataset) DO UPDATE SET new = new + excluded.new; END;
+    CREATE TRIGGER IF NOT EXISTS question_counts AFTER INSERT ON question
+        BEGIN INSERT INTO asked VALUES (NEW.key, NEW.dataset, 1)
+            ON CONFLICT (key, dataset) DO UPDATE SET new = new + 1; END;
     CREATE TRIGGER IF NOT EXISTS entry_stays BEFORE UPDATE ON entry
         BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
     CREATE TRIGGER IF NOT EXISTS entry_remains BEFORE DELETE ON entry
         BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
 """
-_COLUMNS = ("request_id", "key", "action", "dataset", "session", "points", "new", "outcome")
-_INSERT = (
-    f"INSERT INTO entry (at, {', '.join(_COLUMNS)}) VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})"
-)
 
 
 class ApiKey(Model):
@@ -92,7 +91,7 @@ class ApiKey(Model):
 
     def covers(self, dataset: str) -> bool:
         """Return whether it may be used for a dataset."""
-        return ALL_DATASETS in self.datasets or dataset in self.datasets
+        return "*" in self.datasets or dataset in self.datasets
 
 
 @dataclass(frozen=True)
@@ -106,15 +105,19 @@ class AuditEntry:
     key : str
         Id of the API key.
     action : str
-        ``ask``, ``return`` (new questions that were counted and not answered), ``download``.
+        ``ask`` or ``download``.
     dataset, session : str
         Empty where the action is about none.
     points : int
         How many were given.
     new : int
-        Questions counted against the key's quota; negative where they are returned.
+        Questions counted against the key's quota.
     outcome : str
-        ``admitted`` or the kind of the problem.
+        ``admitted`` or ``quota-spent``.
+    position : int or None
+        Place in the log; None before it is there.
+    at : str
+        UTC, ISO 8601.
     """
 
     request_id: str
@@ -125,14 +128,12 @@ class AuditEntry:
     points: int = 0
     new: int = 0
     outcome: str = "admitted"
-
-
-@dataclass(frozen=True)
-class AuditRow(AuditEntry):
-    """An entry with its place in the log."""
-
-    position: int = 0
+    position: int | None = None
     at: str = ""
+
+
+_COLUMNS = AuditEntry.__match_args__
+_INSERT = f"INSERT INTO entry ({', '.join(_COLUMNS)}) VALUES (:{', :'.join(_COLUMNS)})"
 
 
 class Access:
@@ -209,8 +210,7 @@ class Access:
         Raises
         ------
         ParameterError
-            If the role is unknown, no dataset is named, the quota is no number, or the day is none
-            or over.
+            If the role is unknown, no dataset is named, the quota is no number, or the day is none.
         LedgerError
             If the file cannot be written.
         """
@@ -219,12 +219,12 @@ class Access:
         secret = base64.urlsafe_b64encode(entropy_bytes(32)).rstrip(b"=").decode()
         key = ApiKey(
             id=entropy_bytes(6).hex(),
-            role=role,  # type: ignore[arg-type]  # it is checked
+            role=role,  # type: ignore[arg-type]  # it is checked, as the day is
             datasets=tuple(datasets),
             owner=owner,
             quota=quota,
             made_at=_time_now(),
-            expires=None if expires is None else _day_to_come(expires),
+            expires=expires,  # type: ignore[arg-type]
         )
         with self._writing() as connection:
             row = key.id, _sha256_hex(secret), key.model_dump_json()
@@ -274,45 +274,47 @@ class Access:
     # --- quotas and the audit log ---
 
     @contextmanager
-    def admitting(self) -> Iterator[Callable[[AuditEntry, int | None], bool]]:
-        """Give a function that writes an entry and counts its new questions, if its key has asked
-        no more than a quota with them, and returns whether it does.
+    def admitting(self) -> Iterator[Callable[[AuditEntry, Collection[bytes], int | None], bool]]:
+        """Give a function that counts new questions and writes an entry, if its key has asked no
+        more than a quota with them, and returns whether it does.
 
-        One that is beyond the quota is written as refused, and counts nothing. All that is written
-        is one transaction.
+        A question is counted once for each key and session, however often it is asked until it has
+        its answer. An entry beyond the quota is written as refused, and counts nothing. All that is
+        written is one transaction.
         """
         with self._writing() as connection:
 
-            def admit(entry: AuditEntry, quota: int | None) -> bool:
-                fits = True
-                if quota is not None and entry.new:
-                    found = connection.execute(_ASKED, (entry.key, entry.dataset)).fetchone()
-                    fits = (found[0] if found else 0) + entry.new <= quota
-                _append(connection, entry if fits else replace(entry, new=0, outcome="quota-spent"))
+            def admit(entry: AuditEntry, new: Collection[bytes], quota: int | None) -> bool:
+                place = entry.key, entry.dataset
+                before = _asked(connection, *place)
+                connection.execute("SAVEPOINT request")
+                connection.executemany(
+                    "INSERT OR IGNORE INTO question VALUES (?, ?, ?, ?)",
+                    [(*place, entry.session, question) for question in new],
+                )
+                after = _asked(connection, *place)
+                if fits := quota is None or after <= quota:
+                    _append(connection, replace(entry, new=after - before))
+                else:
+                    connection.execute("ROLLBACK TO request")
+                    _append(connection, replace(entry, outcome="quota-spent"))
+                connection.execute("RELEASE request")
                 return fits
 
             yield admit
 
-    def write(self, *entries: AuditEntry) -> None:
-        """Write entries; what they count is counted whatever the quotas say."""
-        with self._writing() as connection:
-            for entry in entries:
-                _append(connection, entry)
-
     def asked(self, key: str, dataset: str) -> int:
         """Return how many new questions a key has asked of a dataset."""
-        found = self._read(_ASKED, key, dataset)
-        return int(found[0][0]) if found else 0
+        with _in_words(self._path):
+            return _asked(self._reader, key, dataset)
 
-    def rows(self, dataset: str | None, *, after: int, most: int) -> list[AuditRow]:
+    def rows(self, dataset: str | None, *, after: int, most: int) -> list[AuditEntry]:
         """Return rows behind a position, oldest first, of a dataset or of all."""
         query = (
-            f"SELECT position, at, {', '.join(_COLUMNS)} FROM entry WHERE position > ?"
+            f"SELECT {', '.join(_COLUMNS)} FROM entry WHERE position > ?"
             " AND dataset = coalesce(?, dataset) ORDER BY position LIMIT ?"
         )
-        names = ("position", "at", *_COLUMNS)
-        found = self._read(query, after, dataset, most)
-        return [AuditRow(**dict(zip(names, row, strict=True))) for row in found]
+        return [AuditEntry(*row) for row in self._read(query, after, dataset, most)]
 
     def _read(self, query: str, *values: Any) -> list[Any]:
         with _in_words(self._path):
@@ -331,24 +333,16 @@ class Access:
                 raise
 
 
-_ASKED = "SELECT new FROM asked WHERE key = ? AND dataset = ?"
+def _asked(connection: sqlite3.Connection, key: str, dataset: str) -> int:
+    query = "SELECT new FROM asked WHERE key = ? AND dataset = ?"
+    found = connection.execute(query, (key, dataset)).fetchone()
+    return int(found[0]) if found else 0
 
 
 def _append(connection: sqlite3.Connection, entry: AuditEntry) -> None:
-    """Add a row at the end of the log; what it counts is counted by the file itself."""
+    """Add a row at the end of the log."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    connection.execute(_INSERT, (now, *(getattr(entry, name) for name in _COLUMNS)))
-
-
-def _day_to_come(day: str) -> date:
-    with suppress(ValueError):
-        found = date.fromisoformat(day)
-        if not found < datetime.now(UTC).date():
-            return found
-    raise ParameterError(
-        Parameter("expires"),
-        f" is {shown(day)}; give today or a later day as YYYY-MM-DD, such as 2030-12-31.",
-    )
+    connection.execute(_INSERT, {**vars(entry), "at": now})
 
 
 def _sha256_hex(secret: str) -> str:
@@ -364,7 +358,8 @@ def _in_words(path: Path) -> Iterator[None]:
     """Turn errors of SQLite and of the system into a `LedgerError` of one sentence."""
     try:
         yield
-        return
     except (sqlite3.Error, OSError) as error:
         said = type(error).__name__
-    raise LedgerError(f"The keys and the log in {path} cannot be used ({said}); check the file.")
+        raise LedgerError(
+            f"The keys and the log in {path} cannot be used ({said}); check the file."
+        ) from None

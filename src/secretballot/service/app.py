@@ -5,13 +5,12 @@ import base64
 import json
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
-from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
@@ -21,24 +20,20 @@ import secretballot
 from secretballot.core.releasing import noise_source
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.session import SessionAnswers
-from secretballot.service import documents
+from secretballot.publishing.signing import public_pem, read_private_key
+from secretballot.report.certificate.signature import fingerprint
 from secretballot.service.access import Access, ApiKey, AuditEntry, Role
-from secretballot.service.collector import Collector
-from secretballot.service.console import add_console
-from secretballot.service.guard import Guard
-from secretballot.service.meters import Meters
+from secretballot.service.console import console_routes
+from secretballot.service.guard import Guard, Meters
 from secretballot.service.points import ARROW, JSON, PARQUET, body_of, is_json
 from secretballot.service.problems import (
-    KINDS,
     MEDIA_TYPE,
     ProblemError,
     log_trouble,
     problem_of,
-    title_of,
 )
 from secretballot.service.served import AskedPoints, ServedDataset, ServedSession
 from secretballot.service.settings import ServiceSettings
-from secretballot.service.signatures import Signatures
 
 ANYONE: tuple[Role, ...] = ("analyst", "curator", "auditor")
 ASKERS: tuple[Role, ...] = ("analyst", "curator")
@@ -62,32 +57,29 @@ class Service:
     """
 
     def __init__(self, settings: ServiceSettings) -> None:
-        self.settings, limits = settings, settings.limits
+        self.settings = settings
         noise_source()  # loaded here: the first question would wait for it
-        self.signatures = Signatures(settings.signing_key, settings.public_keys)
+        self.signing_key: Any = settings.signing_key and read_private_key(settings.signing_key)
+        #: Fingerprint of the key by which certificates are signed.
+        self.signs_as = self.signing_key and fingerprint(self.signing_key.public_key())
         self.access, self.meters = Access(settings.state), Meters()
         self.datasets = {
-            name: ServedDataset(name, about, self.access, self.signatures)
+            name: ServedDataset(name, about, self.access, settings.limits)
             for name, about in settings.datasets.items()
         }
-        self.collectors: dict[tuple[str, str], Collector[AskedPoints, SessionAnswers]] = {
-            (name, session.name): Collector(
-                session.answer,
-                most_points=limits.group_points,
-                most_waiting=limits.waiting,
-                patience_s=limits.answer_seconds,
-            )
-            for name, dataset in self.datasets.items()
+        self._collectors = [
+            session.collector
+            for dataset in self.datasets.values()
             for session in dataset.sessions.values()
-        }
-        self._large_bodies = asyncio.Semaphore(_LARGE_BODIES)
+        ]
+        self.large_bodies = asyncio.Semaphore(_LARGE_BODIES)
         self._ready = (-math.inf, False)
         self.stopping = False
 
     async def close(self) -> None:
         """Answer what waits, and let go of the files."""
         self.stopping = True
-        for collector in self.collectors.values():
+        for collector in self._collectors:
             await collector.close()
         self.access.close()
 
@@ -148,35 +140,13 @@ class Service:
     def download(self, request: Request, dataset: str, what: str) -> None:
         """Write into the audit log that something was downloaded."""
         key: ApiKey = request.state.key
-        self.access.write(AuditEntry(request.state.request_id, key.id, "download", dataset, what))
-
-    @asynccontextmanager
-    async def room_for_body(self, request: Request) -> AsyncIterator[None]:
-        """Hold one of the places for large bodies while one is read; a small one needs none.
-
-        Raises
-        ------
-        ProblemError
-            If there is no place for as long as a body may take to come.
-        """
-        if len(request.headers.get("content-length", "unknown")) < _DIGITS_OF_LARGE:
-            yield
-            return
-        try:
-            async with asyncio.timeout(self.settings.limits.body_seconds):
-                await self._large_bodies.acquire()
-        except TimeoutError:
-            raise ProblemError(
-                "busy", "Too many large bodies come at once; nothing was asked.", retry_after=5
-            ) from None
-        try:
-            yield
-        finally:
-            self._large_bodies.release()
+        entry = AuditEntry(request.state.request_id, key.id, "download", dataset, what)
+        with self.access.admitting() as admit:
+            admit(entry, (), None)
 
     async def ready(self) -> bool:
         """Return whether questions can be answered now."""
-        if self.stopping or any(collector.stuck for collector in self.collectors.values()):
+        if self.stopping or any(collector.stuck for collector in self._collectors):
             return False
         now = time.monotonic()
         if now - self._ready[0] > _READY_S:
@@ -212,98 +182,113 @@ async def _service_of(request: Request) -> Service:
     return service
 
 
-DatasetName = Annotated[str, InPath(description="Name of a dataset", max_length=80)]
-SessionName = Annotated[str, InPath(description="Name of a session", max_length=80)]
 TheService = Annotated[Service, Depends(_service_of)]
 
 
-def _dataset_for(roles: tuple[Role, ...]) -> Any:
-    async def found(request: Request, service: TheService, dataset: DatasetName) -> ServedDataset:
-        return service.dataset(request, dataset, roles)
-
-    return Depends(found)
+async def _dataset(request: Request, service: TheService, dataset: str) -> ServedDataset:
+    return service.dataset(request, dataset, ANYONE)
 
 
-async def _session_for_anyone(
-    request: Request, service: TheService, dataset: DatasetName, session: SessionName
+async def _overseen(request: Request, service: TheService, dataset: str) -> ServedDataset:
+    return service.dataset(request, dataset, OVERSEERS)
+
+
+async def _session(
+    request: Request, service: TheService, dataset: str, session: str
 ) -> ServedSession:
     return service.session(request, dataset, session, ANYONE)
 
 
-AnyDataset = Annotated[ServedDataset, _dataset_for(ANYONE)]
-OverseenDataset = Annotated[ServedDataset, _dataset_for(OVERSEERS)]
-AnySession = Annotated[ServedSession, Depends(_session_for_anyone)]
+AnyDataset = Annotated[ServedDataset, Depends(_dataset)]
+OverseenDataset = Annotated[ServedDataset, Depends(_overseen)]
+AnySession = Annotated[ServedSession, Depends(_session)]
 
-_PROBLEM: dict[str, Any] = {
-    "description": "A problem document; /problems/KIND says what its kind means",
-    "content": {MEDIA_TYPE: {"schema": documents.ProblemDocument.model_json_schema()}},
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_POINT = {"anyOf": [{"type": "array", "items": {}}, {"type": "object"}]}
+_POINTS = {
+    "type": "object",
+    "properties": {"points": {"type": "array", "items": _POINT, "minItems": 1}},
+    "required": ["points"],
+    "additionalProperties": False,
+    "example": {"points": [[1.5, 0.0, -2.0]]},
 }
-_PEM: dict[int | str, Any] = {200: {"content": {"application/x-pem-file": {}}}}
-_BYTES: dict[int | str, Any] = {200: {"content": {"application/octet-stream": {}}}}
-_TEXT: dict[int | str, Any] = {200: {"content": {"text/plain": {}}}}
 _POINTS_BODY = {
     "requestBody": {
         "required": True,
-        "content": {
-            JSON: {
-                "schema": documents.Points.model_json_schema(),
-                "example": {"points": [[1.5, 0.0, -2.0]]},
-            },
-            ARROW: {"schema": {"type": "string", "format": "binary"}},
-            PARQUET: {"schema": {"type": "string", "format": "binary"}},
-        },
+        "content": {JSON: {"schema": _POINTS}, ARROW: _BINARY, PARQUET: _BINARY},
     }
 }
-
-_NAMES = [
-    {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-    for name in ("dataset", "session")
-]
+_PROBLEM = {"description": "A problem document"}
 
 public = APIRouter()  # none of these takes a key: nothing here is about a dataset
-keyed = APIRouter(dependencies=[Depends(HTTPBearer(auto_error=False, scheme_name="key"))])
+_KEY = [Depends(HTTPBearer(auto_error=False, scheme_name="key"))]
+keyed = APIRouter(dependencies=_KEY)
 _SESSION = "/v1/datasets/{dataset}/sessions/{session}"
 
 
 # --- sessions ---
 
 
-class _PlainRoute(APIRoute):
-    """A route whose endpoint takes the request as it is: looking at its parameters beforehand takes
-    as long as half of a small request."""
+class _ShapedRoute(APIRoute):
+    """A route whose answers, problems as well, leave at a fixed time and in a fixed size where the
+    settings say so. Its endpoint takes the request as it is: looking at its parameters beforehand
+    takes as long as half of a small request."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the endpoint."""
-        return self.endpoint
+        """Return what answers a request."""
+        return self._answer
+
+    async def _answer(self, request: Request) -> Response:
+        service: Service = request.app.state.service
+        began, shape = time.monotonic(), service.settings.answers
+        response: Response
+        try:
+            response = await self.endpoint(request, **request.path_params)
+        except Exception as error:
+            response = service.response_to(error, request)
+        if shape.size_bytes:
+            # blanks behind a JSON document are a part of it
+            missing = -len(bytes(response.body)) % shape.size_bytes
+            response.body = bytes(response.body) + b" " * missing
+            response.headers["content-length"] = str(len(response.body))
+        if step := shape.grid_seconds:
+            # at the first moment that is whole steps of the grid after the beginning
+            passed = time.monotonic() - began
+            await asyncio.sleep(math.ceil(passed / step) * step - passed)
+        return response
 
 
-async def questions(request: Request) -> Response:
+shaped = APIRouter(route_class=_ShapedRoute, dependencies=_KEY)
+
+
+@shaped.post(f"{_SESSION}/questions", openapi_extra=_POINTS_BODY)
+async def questions(request: Request, dataset: str, session: str) -> Response:
     """Ask one point or many. A point that was asked before has its stored answer, for nothing;
     where the budget ends inside a request, `given` says which points have an answer."""
     service: Service = request.app.state.service
-    names = request.path_params
+    served = service.session(request, dataset, session, ASKERS)
 
-    async def work() -> Response:
-        served = service.session(request, names["dataset"], names["session"], ASKERS)
+    def read(points: Any) -> AskedPoints:
+        asked, key = question_digests(points), request.state.key
+        entry = AuditEntry(request.state.request_id, key.id, "ask", dataset, session, len(asked))
+        return AskedPoints(points, asked, entry, key.quota)
 
-        def read(points: Any) -> AskedPoints:
-            key: ApiKey = request.state.key
-            return AskedPoints(points, question_digests(points), key, request.state.request_id)
-
-        asked = await _worked_on_points(request, service, served, read, quick=True)
-        place, size = (served.dataset, served.name), len(asked.questions)
-        answers = await service.collectors[place].ask(asked, size)
-        service.meters.questions.labels(*place).inc(size)
-        service.meters.left.labels(*place).set(answers.left)
-        return _json_response(_answers_document(served, answers))
-
-    return await _shaped_response(service, request, work)
+    asked = await _worked_on_points(request, service, served, read, quick=True)
+    size = len(asked.questions)
+    answers = await served.collector.ask(asked, size)
+    service.meters.questions.labels(dataset, session).inc(size)
+    service.meters.left.labels(dataset, session).set(answers.left)
+    return _json_response(_answers_document(served, answers))
 
 
 def _answers_document(session: ServedSession, answers: SessionAnswers) -> dict[str, Any]:
     counts = answers.noisy_counts
     rows = zip(
-        answers.labels.tolist(), answers.given.tolist(), answers.answered.tolist(), strict=True
+        answers.labels.tolist(),
+        answers.given.tolist(),
+        answers.answered.tolist(),
+        [None] * len(answers) if counts is None else counts.tolist(),
+        strict=True,
     )
     return {
         "dataset": session.dataset,
@@ -314,43 +299,21 @@ def _answers_document(session: ServedSession, answers: SessionAnswers) -> dict[s
                 "given": given,
                 "abstained": given and not answered,
                 # a filler takes the place of a count that was not given
-                "noisy_count": None if counts is None or not given else counts[row].tolist(),
+                "noisy_count": count if given else None,
             }
-            for row, (label, given, answered) in enumerate(rows)
+            for label, given, answered, count in rows
         ],
         "left": answers.left,
     }
 
 
-async def _shaped_response(
-    service: Service, request: Request, work: Callable[[], Awaitable[Response]]
-) -> Response:
-    """Return the response of `work`, a problem as well, at a fixed time and of a fixed size where
-    the settings say so."""
-    began, shape = time.monotonic(), service.settings.answers
-    try:
-        response = await work()
-    except Exception as error:
-        response = service.response_to(error, request)
-    if shape.size_bytes:
-        # blanks behind a JSON document are a part of it
-        missing = -len(bytes(response.body)) % shape.size_bytes
-        response.body = bytes(response.body) + b" " * missing
-        response.headers["content-length"] = str(len(response.body))
-    if shape.grid_seconds:
-        # at the first moment that is whole steps of the grid after the beginning
-        passed = time.monotonic() - began
-        await asyncio.sleep(math.ceil(passed / shape.grid_seconds) * shape.grid_seconds - passed)
-    return response
-
-
-@keyed.get(_SESSION, response_model=documents.Session, tags=["sessions"])
-def describe(service: TheService, served: AnySession) -> Any:
+@keyed.get(_SESSION)
+def describe(served: AnySession) -> Any:
     """The terms of a session, its price, and how many questions are left."""
-    return {**served.describe(), "most_points": service.settings.limits.points}
+    return served.describe()
 
 
-@keyed.get(f"{_SESSION}/certificate", tags=["sessions"])
+@keyed.get(f"{_SESSION}/certificate")
 def certificate(request: Request, service: TheService, served: AnySession) -> Response:
     """The certificate of all answers so far, in the order in which they were asked. Where the
     service has a key, `Certificate-Signature` is the Ed25519 signature of the body in base64, and
@@ -358,20 +321,20 @@ def certificate(request: Request, service: TheService, served: AnySession) -> Re
     response = _json_response(served.transcript()["certificate"])
     service.download(request, served.dataset, served.name)
     # of the very bytes that are sent: another worker would write another moment
-    signature = service.signatures.signature(bytes(response.body))
-    if signature is not None:
+    if service.signing_key is not None:
+        signature = service.signing_key.sign(bytes(response.body))
         response.headers["Certificate-Signature"] = base64.b64encode(signature).decode()
-        response.headers["Certificate-Key"] = str(service.signatures.own)
+        response.headers["Certificate-Key"] = str(service.signs_as)
     return response
 
 
-@keyed.get(f"{_SESSION}/verification", response_model=documents.Verification, tags=["sessions"])
+@keyed.get(f"{_SESSION}/verification")
 def verification(service: TheService, served: AnySession) -> Any:
     """The checks of the certificate of all answers so far, made anew by the service."""
-    return served.verification() | {"signed_by": service.signatures.own}
+    return served.verification() | {"signed_by": service.signs_as}
 
 
-@keyed.get(f"{_SESSION}/released", tags=["sessions"])
+@keyed.get(f"{_SESSION}/released")
 def transcript(request: Request, service: TheService, served: AnySession) -> Response:
     """All answers so far with their certificate: row i stands for the i-th question."""
     found = served.transcript()
@@ -379,18 +342,13 @@ def transcript(request: Request, service: TheService, served: AnySession) -> Res
     return _json_response(found)
 
 
-@keyed.post(
-    f"{_SESSION}/preview",
-    response_model=documents.Preview,
-    openapi_extra=_POINTS_BODY,
-    tags=["sessions"],
-)
+@keyed.post(f"{_SESSION}/preview", openapi_extra=_POINTS_BODY)
 async def preview(request: Request, service: TheService, served: AnySession) -> Any:
     """What asking these points would take; nothing is asked."""
     return await _worked_on_points(request, service, served, served.preview)
 
 
-@keyed.post(f"{_SESSION}/released", openapi_extra=_POINTS_BODY, tags=["sessions"])
+@keyed.post(f"{_SESSION}/released", openapi_extra=_POINTS_BODY)
 async def released(request: Request, service: TheService, served: AnySession) -> Response:
     """All answers so far as rows of these points, among which must be all that were asked."""
 
@@ -413,11 +371,12 @@ async def _worked_on_points(
     """Return what work on the points of a body finds; in a thread, so that nobody else waits,
     unless it is quick and the points are few: handing over takes longer."""
     limits, kind = service.settings.limits, request.headers.get("content-type", "")
-    async with service.room_for_body(request):
+    size = request.headers.get("content-length", "unknown")
+    async with service.large_bodies if len(size) >= _DIGITS_OF_LARGE else nullcontext():
         content = await body_of(request, most=limits.body_bytes, seconds=limits.body_seconds)
 
         def found() -> Found:
-            return work(served.table(content, kind, limits.points))
+            return work(served.table(content, kind))
 
         # of the other kinds a small body may be large points, and encoding takes its time
         few = len(content) <= _SMALL_BODY and is_json(kind) and served.schema is None
@@ -427,7 +386,7 @@ async def _worked_on_points(
 # --- datasets ---
 
 
-@keyed.get("/v1/key", response_model=documents.KeyDocument, tags=["keys"])
+@keyed.get("/v1/key")
 def own_key(request: Request, service: TheService) -> Any:
     """What the key may do, and how many new questions it has asked."""
     key = service.key_of(request)
@@ -436,9 +395,7 @@ def own_key(request: Request, service: TheService) -> Any:
     return {**dict(key), "datasets": names, "asked": asked}
 
 
-@keyed.get(
-    "/v1/datasets", response_model=dict[str, list[documents.DatasetDocument]], tags=["datasets"]
-)
+@keyed.get("/v1/datasets")
 async def list_datasets(request: Request, service: TheService) -> Any:
     """The datasets that the key may be used for."""
     key = service.key_of(request)
@@ -448,13 +405,13 @@ async def list_datasets(request: Request, service: TheService) -> Any:
     }
 
 
-@keyed.get("/v1/datasets/{dataset}/budget", response_model=documents.Budget, tags=["datasets"])
+@keyed.get("/v1/datasets/{dataset}/budget")
 def budget(served: AnyDataset) -> Any:
     """What may be spent on the dataset, what is spent, and what is left."""
     return served.budget()
 
 
-@keyed.get("/v1/datasets/{dataset}/plan", tags=["datasets"])
+@keyed.get("/v1/datasets/{dataset}/plan")
 async def plan(served: AnyDataset) -> Response:
     """The plan that was made beforehand, from public numbers alone."""
     if served.plan is None:
@@ -462,21 +419,14 @@ async def plan(served: AnyDataset) -> Response:
     return _json_response(served.plan)
 
 
-@keyed.get(
-    "/v1/datasets/{dataset}/releases/{release}/{name}",
-    response_class=Response,
-    responses=_BYTES,
-    tags=["datasets"],
-)
+@keyed.get("/v1/datasets/{dataset}/releases/{release}/{name}")
 def release_file(
-    request: Request,
-    service: TheService,
-    served: AnyDataset,
-    release: Annotated[str, InPath(max_length=80)],
-    name: Annotated[str, InPath(max_length=80)],
+    request: Request, service: TheService, served: AnyDataset, release: str, name: str
 ) -> Response:
     """A file of a release, unchanged; its certificate lists it."""
-    content = served.file(release, name)
+    content = served.releases.get(release, {}).get(name)
+    if content is None:
+        raise ProblemError("not-found", "There is no such file; /v1/datasets lists them.")
     service.download(request, served.name, release)
     return Response(
         content,
@@ -489,7 +439,7 @@ def release_file(
 # --- oversight ---
 
 
-@keyed.get("/v1/datasets/{dataset}/account", response_model=documents.Account, tags=["oversight"])
+@keyed.get("/v1/datasets/{dataset}/account")
 def account(request: Request, service: TheService, served: OverseenDataset) -> Any:
     """Every reservation of the ledger, after all of its rows were checked."""
     found = served.account()
@@ -497,7 +447,7 @@ def account(request: Request, service: TheService, served: OverseenDataset) -> A
     return found
 
 
-@keyed.get("/v1/datasets/{dataset}/audit", response_model=documents.AuditRows, tags=["oversight"])
+@keyed.get("/v1/datasets/{dataset}/audit")
 def audit(
     service: TheService,
     served: OverseenDataset,
@@ -512,26 +462,25 @@ def audit(
     }
 
 
-@keyed.get("/metrics", response_class=Response, responses=_TEXT, tags=["oversight"])
+@keyed.get("/metrics")
 async def metrics(request: Request, service: TheService) -> Response:
     """Numbers for Prometheus, for a curator or auditor of all datasets."""
     key = service.key_of(request)
     if key.role not in OVERSEERS or not key.covers("*"):
         raise ProblemError("wrong-role", "This takes a curator's or auditor's key of all datasets.")
-    content, kind = service.meters.text()
-    return Response(content, media_type=kind)
+    return service.meters.response()
 
 
 # --- for everybody ---
 
 
-@public.get("/health/live", tags=["health"])
+@public.get("/health/live")
 async def live() -> dict[str, str]:
     """Whether the process runs."""
     return {"status": "live"}
 
 
-@public.get("/health/ready", tags=["health"])
+@public.get("/health/ready")
 async def ready(service: TheService, response: Response) -> dict[str, str]:
     """Whether questions can be answered now: the ledgers can be read and nothing is stuck."""
     found = await service.ready()
@@ -539,30 +488,13 @@ async def ready(service: TheService, response: Response) -> dict[str, str]:
     return {"status": "ready" if found else "not ready"}
 
 
-@public.get("/signing-key", response_class=Response, responses=_PEM, tags=["keys"])
+@public.get("/signing-key")
 async def signing_key(service: TheService) -> Response:
     """The public key by which the service signs certificates, Ed25519 in PEM."""
-    return await earlier_key(service, str(service.signatures.own))
-
-
-@public.get("/signing-key/{mark}", response_class=Response, responses=_PEM, tags=["keys"])
-async def earlier_key(
-    service: TheService,
-    mark: Annotated[str, InPath(max_length=80, description="SHA-256 of the key in DER")],
-) -> Response:
-    """A public key by its fingerprint: an earlier one of the service, or a curator's."""
-    pem = service.signatures.pems.get(mark)
-    if pem is None:
-        raise ProblemError("not-found", "The service publishes no such key.")
+    if service.signing_key is None:
+        raise ProblemError("not-found", "The service signs no certificates.")
+    pem = public_pem(service.signing_key.public_key())
     return Response(pem, media_type="application/x-pem-file")
-
-
-@public.get("/problems/{kind}", tags=["problems"])
-async def problem(kind: Annotated[str, InPath(max_length=80)]) -> dict[str, Any]:
-    """What a kind of problem means, and what to do."""
-    if kind not in KINDS:
-        raise ProblemError("not-found", "There is no problem of that kind.")
-    return {"title": title_of(kind), **KINDS[kind]._asdict()}
 
 
 def application(
@@ -607,16 +539,8 @@ def application(
     app.state.service = service
     app.add_middleware(Guard, service=service)
     # addresses are tried in this order: questions first
-    app.router.add_api_route(
-        f"{_SESSION}/questions",
-        questions,
-        methods=["POST"],
-        response_model=documents.Answers,
-        openapi_extra=_POINTS_BODY | {"parameters": _NAMES, "security": [{"key": []}]},
-        route_class_override=_PlainRoute,
-        tags=["sessions"],
-    )
+    app.include_router(shaped)
     app.include_router(keyed)
     app.include_router(public)
-    add_console(app)
+    app.router.routes += console_routes()
     return app

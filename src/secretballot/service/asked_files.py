@@ -28,36 +28,33 @@ def points_of_file(path: Path, session: RemoteSession) -> Any:
         If the file cannot be read, columns are missing, or a cell is no number where the teachers
         take numbers.
     """
-    frame = read_table(path, role="file of points")
+    frame = read_table(path, role="file of points").replace("", None)
     columns = session.columns
-    if columns["kind"] != "frame":
-        if frame.shape[1] != columns["columns"]:
-            raise DataError(
-                f"{shown(path)} has {frame.shape[1]} columns, and a point of {session.request!r}"
-                f" has {columns['columns']} values; give these columns alone, under a header."
-            )
-        number = np.dtype(columns["dtype"]).kind in "biuf"
-        return np.column_stack([_cells(frame, name, number, path) for name in frame.columns])
-    missing = [str(name) for name, _, _ in columns["columns"] if name not in frame.columns]
-    if missing:
-        raise DataError(f"{shown(path)} lacks {name_columns(missing)}; add what the session asks.")
-    return pd.DataFrame(
-        {
-            name: _cells(frame, name, pd.api.types.is_numeric_dtype(kind), path)
-            for name, kind, _ in columns["columns"]
-        }
-    )
+    if columns["kind"] == "frame":
+        kinds = {str(name): kind for name, kind, _ in columns["columns"]}
+        missing = [name for name in kinds if name not in frame.columns]
+        if missing:
+            said = f"lacks {name_columns(missing)}; add what the session asks."
+            raise DataError(f"{shown(path)} {said}")
+        frame = frame[[*kinds]]
+    elif frame.shape[1] == columns["columns"]:
+        kinds = dict.fromkeys(frame.columns, columns["dtype"])
+    else:
+        raise DataError(
+            f"{shown(path)} has {frame.shape[1]} columns, and a point of {session.request!r} has"
+            f" {columns['columns']} values; give these columns alone, under a header."
+        )
+    for name, kind in kinds.items():
+        if pd.api.types.is_numeric_dtype(kind):
+            frame[name] = _numbers_in(frame[name], path)
+    return frame if columns["kind"] == "frame" else frame.to_numpy()
 
 
-def _cells(frame: pd.DataFrame, name: Any, number: bool, path: Path) -> Any:
-    """Return the cells of a column as numbers or texts, empty ones as missing."""
-    cells = frame[name].replace("", None)
-    if not number:
-        return cells.to_numpy(dtype=object)
+def _numbers_in(cells: pd.Series, path: Path) -> pd.Series:
     with contextlib.suppress(TypeError, ValueError):
-        return pd.to_numeric(cells).to_numpy(dtype=np.float64)
+        return pd.to_numeric(cells).astype(np.float64)
     raise DataError(
-        f"Column {shown(name)} of {shown(path)} has cells that are no numbers; correct them."
+        f"Column {shown(cells.name)} of {shown(path)} has cells that are no numbers; correct them."
     )
 
 
@@ -74,9 +71,7 @@ def answers_table(answers: SessionAnswers, classes: Sequence[Any]) -> pd.DataFra
     if answers.noisy_counts is not None:
         counts = answers.noisy_counts.reshape(len(table), -1)
         # of two classes the count of the second alone is released
-        names = [classes[1]] if counts.shape[1] == 1 else list(classes)
-        for place, name in enumerate(names):
-            cells = counts[:, place].astype(object)
-            cells[~answers.given] = None
-            table[f"noisy_count_{name}"] = pd.Series(cells, dtype=object)
+        names = [f"noisy_count_{name}" for name in classes[-counts.shape[1] :]]
+        cells = pd.DataFrame(counts, columns=names).astype(object)
+        table = table.join(cells.where(answers.given[:, None], None))
     return table

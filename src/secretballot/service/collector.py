@@ -7,47 +7,33 @@ for it does not.
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, TypeVar
+from typing import Any
 
 from secretballot.service.problems import ProblemError, problem_of
-
-Asked = TypeVar("Asked")
-Reply = TypeVar("Reply")
+from secretballot.service.settings import Limits
 
 
-class Collector(Generic[Asked, Reply]):
+class Collector:
     """Gather requests and have them answered together, by one thread.
+
+    While a group takes longer than a request waits, others are refused at once: nothing queues
+    behind a ledger that is locked.
 
     Parameters
     ----------
     answer : callable
         Takes requests in the order of their arrival, returns for each of them a reply or a
         `ProblemError`; called in one thread, one group at a time.
-    most_points : int
-        Points of a group; a single request may have more.
-    most_waiting : int
-        Points that may wait.
-    patience_s : float
-        How long a request waits, in seconds. While a group takes longer, others are refused at
-        once: nothing queues behind a ledger that is locked.
+    limits : Limits
+        Points of a group (a single request may have more), points that wait, and seconds.
     """
 
-    def __init__(
-        self,
-        answer: Callable[[Sequence[Asked]], Sequence[Reply | ProblemError]],
-        *,
-        most_points: int,
-        most_waiting: int,
-        patience_s: float,
-    ) -> None:
-        self._answer = answer
-        self._most_points, self._most_waiting = most_points, most_waiting
-        self._patience = patience_s
+    def __init__(self, answer: Callable[[Sequence[Any]], Sequence[Any]], limits: Limits) -> None:
+        self._answer, self._limits = answer, limits
         # who waits for a reply, with what they ask and how many points that is; and all points
-        self._waiting = OrderedDict[asyncio.Future[Reply], tuple[Asked, int]]()
+        self._waiting = dict[asyncio.Future[Any], tuple[Any, int]]()
         self._points = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="secretballot-answers")
         self._worker: asyncio.Task[None] | None = None
@@ -57,9 +43,10 @@ class Collector(Generic[Asked, Reply]):
     @property
     def stuck(self) -> bool:
         """Whether the group at work takes longer than anybody waits."""
-        return self._began is not None and time.monotonic() - self._began > self._patience
+        patience = self._limits.answer_seconds
+        return self._began is not None and time.monotonic() - self._began > patience
 
-    async def ask(self, asked: Asked, size: int) -> Reply:
+    async def ask(self, asked: Any, size: int) -> Any:
         """Return the reply to a request of so many points.
 
         Raises
@@ -68,18 +55,18 @@ class Collector(Generic[Asked, Reply]):
             If it is refused, or there was no answer in time.
         """
         if self._closing:
-            raise ProblemError("busy", "The service is stopping; nothing was asked.", retry_after=5)
+            raise ProblemError("busy", "The service is stopping; nothing was asked.")
         if self.stuck:
             raise _late_problem()
-        if self._points and self._points + size > self._most_waiting:
-            raise ProblemError("busy", "Too many questions wait; nothing was asked.", retry_after=1)
-        mine: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        if self._points and self._points + size > self._limits.waiting:
+            raise ProblemError("busy", "Too many questions wait; nothing was asked.")
+        mine: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[mine] = (asked, size)
         self._points += size
         if self._worker is None:
             self._worker = asyncio.create_task(self._answer_waiting())
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._limits.answer_seconds):
                 return await mine
         except TimeoutError:
             raise _late_problem() from None
@@ -101,7 +88,6 @@ class Collector(Generic[Asked, Reply]):
             while self._waiting:
                 group = self._next_group()
                 self._began = time.monotonic()
-                replies: Sequence[Reply | ProblemError]
                 try:
                     # in the one thread for answers: the loop goes on taking requests
                     replies = await loop.run_in_executor(
@@ -122,18 +108,17 @@ class Collector(Generic[Asked, Reply]):
         finally:
             self._worker = None
 
-    def _next_group(self) -> dict[asyncio.Future[Reply], Asked]:
-        group, points = dict[asyncio.Future[Reply], Asked](), 0
-        while self._waiting:
-            reply, (asked, size) = next(iter(self._waiting.items()))
-            if group and points + size > self._most_points:
+    def _next_group(self) -> dict[asyncio.Future[Any], Any]:
+        group, points = dict[asyncio.Future[Any], Any](), 0
+        for waiting, (asked, size) in [*self._waiting.items()]:
+            if group and points + size > self._limits.group_points:
                 break
-            group[reply] = asked
-            self._take(reply)
+            group[waiting] = asked
+            self._take(waiting)
             points += size
         return group
 
-    def _take(self, reply: "asyncio.Future[Reply]") -> None:
+    def _take(self, reply: "asyncio.Future[Any]") -> None:
         """Take from those who wait one that does."""
         if reply in self._waiting:
             self._points -= self._waiting.pop(reply)[1]
@@ -144,5 +129,4 @@ def _late_problem() -> ProblemError:
         "ledger-unavailable",
         "No answer came in time: the ledger is locked or busy. A question that was answered all the"
         " same has its stored answer, for nothing.",
-        retry_after=5,
     )

@@ -14,6 +14,7 @@ import pandas as pd
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 
+from secretballot._validation import shown
 from secretballot.data.frames import frame_of_arrow
 from secretballot.service.problems import ProblemError, points_at_fault
 
@@ -36,9 +37,6 @@ async def body_of(request: Request, *, most: int, seconds: float) -> bytes:
     ProblemError
         If it is too large or too slow, or its sender went away.
     """
-    declared = request.headers.get("content-length", "")
-    if declared.isascii() and declared.isdigit() and len(declared) < 20 and int(declared) > most:
-        raise _too_large(most)
     # what a request declares may be wrong, so what comes is counted
     parts, size = [], 0
     try:
@@ -46,7 +44,9 @@ async def body_of(request: Request, *, most: int, seconds: float) -> bytes:
             async for part in request.stream():
                 size += len(part)
                 if size > most:
-                    raise _too_large(most)
+                    raise ProblemError(
+                        "too-large", f"The body has more than {most} bytes; ask in parts."
+                    )
                 parts.append(part)
     except TimeoutError:
         raise ProblemError(
@@ -55,10 +55,6 @@ async def body_of(request: Request, *, most: int, seconds: float) -> bytes:
     except ClientDisconnect:
         raise ProblemError("unreadable", "The body broke off; send it again.") from None
     return b"".join(parts)
-
-
-def _too_large(most: int) -> ProblemError:
-    return ProblemError("too-large", f"The body has more than {most} bytes; ask in parts.")
 
 
 def points_in(content: bytes, media_type: str, columns: dict[str, Any], most: int) -> Any:
@@ -81,11 +77,12 @@ def points_in(content: bytes, media_type: str, columns: dict[str, Any], most: in
     """
     if is_json(media_type):
         return _table_of_json(content, columns, most)
-    kind = _plain_kind(media_type)
+    kind, by_name = _plain_kind(media_type), columns["kind"] == "frame"
     if kind not in (ARROW, PARQUET):
         raise ProblemError("wrong-media-type", f"The body must be {JSON}, {ARROW} or {PARQUET}.")
-    frame = _frame_of_columnar(content, kind, most)
-    return frame if columns["kind"] == "frame" else _array_of_frame(frame)
+    width = len(columns["columns"]) if by_name else columns["columns"]
+    frame = _frame_of_columnar(content, kind, most, width)
+    return frame if by_name else _array_of_frame(frame)
 
 
 def is_json(media_type: str) -> bool:
@@ -107,7 +104,7 @@ def _table_of_json(content: bytes, columns: dict[str, Any], most: int) -> Any:
             "unreadable",
             'The body must be a JSON object of one field, "points": a list of one point or more.',
         )
-    _refuse_many(len(rows), most)
+    _refuse_large(len(rows), most)
     form = dict if columns["kind"] == "frame" else list
     if not all(isinstance(row, form) for row in rows):
         said = "an object" if form is dict else "a list"
@@ -121,55 +118,42 @@ def _table_of_json(content: bytes, columns: dict[str, Any], most: int) -> Any:
     cells = (cell for row in rows for cell in (row.values() if form is dict else row))
     if not all(isinstance(cell, _CELL_KINDS) for cell in cells):
         raise ProblemError("wrong-points", "A value of a point must be a number or a string.")
-    return rows if form is list else _frame_of_rows(rows, [str(name) for name, _, _ in width])
-
-
-def _refuse_many(points: int, most: int) -> None:
-    if points > most:
-        raise ProblemError("too-large", f"There are {points} points; ask at most {most} at once.")
-
-
-def _frame_of_rows(rows: list[Any], names: list[str]) -> pd.DataFrame:
-    wanted = set(names)
-    for row in rows:
-        if set(row) != wanted:
-            missing = sorted(wanted - set(row))
-            said = f"misses {missing[0]!r}" if missing else "has a column that is not there"
-            raise ProblemError("wrong-points", f"A point {said}; give the columns of the session.")
+    if form is list:
+        return rows
+    names = [str(name) for name, _, _ in width]
+    if any(row.keys() != set(names) for row in rows):
+        said = ", ".join(map(shown, names))
+        raise ProblemError("wrong-points", f"A point has other columns; give all of these: {said}.")
     # as objects: pandas would guess the type of a column by the values
-    columns = {}
-    for name in names:
-        cells = np.empty(len(rows), dtype=object)
-        cells[:] = [row[name] for row in rows]
-        columns[name] = cells
-    return pd.DataFrame(columns)
+    return pd.DataFrame(rows, columns=names, dtype=object)
 
 
-def _frame_of_columnar(content: bytes, kind: str, most: int) -> pd.DataFrame:
-    table = None
+def _frame_of_columnar(content: bytes, kind: str, most: int, width: int) -> pd.DataFrame:
     try:
-        with contextlib.suppress(*_arrow_errors()):
-            table = (_arrow_table if kind == ARROW else _parquet_table)(content, most)
+        import pyarrow as pa
     except ImportError:
         raise ProblemError(
             "wrong-media-type", f"This service reads no {kind}; send {JSON}, or have pyarrow added."
         ) from None
-    if table is None:
+    table: Any = None
+    size: int | None = None
+    # what the library raises for damaged content, in words that may quote it
+    with contextlib.suppress(
+        pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, MemoryError
+    ):
+        table = (_arrow_table if kind == ARROW else _parquet_table)(content, most, width)
+        size = sum(_text_size(chunk) for column in table.columns for chunk in column.chunks)
+    if size is None or not table.num_rows:
         raise ProblemError("unreadable", f"The body is no {kind} that can be read.")
-    if not table.num_rows or not table.num_columns:
-        raise ProblemError("unreadable", "The table has no points.")
+    if size > _MOST_TEXT:
+        raise ProblemError(
+            "too-large", f"A table may have at most {_MOST_TEXT} bytes of text; ask in parts."
+        )
     with points_at_fault():
         return frame_of_arrow(table, "The table")
 
 
-def _arrow_errors() -> tuple[type[Exception], ...]:
-    """Return what the library raises for damaged content, in words that may quote it."""
-    import pyarrow as pa
-
-    return (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, MemoryError)
-
-
-def _arrow_table(content: bytes, most: int) -> Any:
+def _arrow_table(content: bytes, most: int, width: int) -> Any:
     import pyarrow as pa
 
     # looked at before the reader allocates memory for what a few bytes represent
@@ -184,10 +168,9 @@ def _arrow_table(content: bytes, most: int) -> Any:
             # offsets in a body may point anywhere
             batch.validate(full=True)
             rows += batch.num_rows
-            _refuse_many(rows, most)
-            _refuse_wide(batch.num_rows, batch.num_columns)
+            _refuse_large(rows, most, batch.num_columns, width)
             batches.append(batch)
-        return _refuse_expanding(pa.Table.from_batches(batches, reader.schema))
+        return pa.Table.from_batches(batches, reader.schema)
 
 
 def _is_compressed(metadata: bytes) -> bool:
@@ -222,90 +205,66 @@ def _is_compressed(metadata: bytes) -> bool:
 _DICTIONARY, _BATCH = 2, 3  # kinds of messages
 
 
-def _parquet_table(content: bytes, most: int) -> Any:
+def _parquet_table(content: bytes, most: int, width: int) -> Any:
     import pyarrow.parquet as pq
 
-    # A value that is in many cells stays one value: written out it may take any memory. Where
-    # an encoding does not allow that, the reader refuses it.
-    with pq.ParquetFile(io.BytesIO(content)) as file:
-        texts = [
-            column.path
-            for column in map(file.metadata.schema.column, range(file.metadata.num_columns))
-            if column.physical_type == "BYTE_ARRAY"
-        ]
-    with pq.ParquetFile(io.BytesIO(content), read_dictionary=texts) as file:
-        # the file's own numbers first: few bytes may stand for very many rows
-        groups = range(file.metadata.num_row_groups)
-        _refuse_many(sum(file.metadata.row_group(group).num_rows for group in groups), most)
-        _refuse_many(file.metadata.num_rows, most)
-        _refuse_wide(file.metadata.num_rows, file.metadata.num_columns)
-        _refuse_unbounded(file.metadata)
-        table = file.read()
-        _refuse_many(table.num_rows, most)
-        return _refuse_expanding(table)
-
-
-def _refuse_unbounded(about: Any) -> None:
-    """Refuse a Parquet file whose columns may be any number of times as large as their bytes."""
-    columns = range(about.num_columns)
-    if any(about.schema.column(place).max_repetition_level for place in columns):
+    # the file's own numbers first: few bytes may stand for very many rows
+    about = pq.read_metadata(io.BytesIO(content))
+    groups = [about.row_group(group) for group in range(about.num_row_groups)]
+    rows = max(about.num_rows, sum(group.num_rows for group in groups))
+    _refuse_large(rows, most, about.num_columns, width)
+    columns = [about.schema.column(place) for place in range(width)]
+    if any(column.max_repetition_level for column in columns):
         raise ProblemError("wrong-points", "The table has lists in its cells; flatten them.")
-    groups = map(about.row_group, range(about.num_row_groups))
-    used = {group.column(place).compression for group in groups for place in columns}
+    used = {group.column(place).compression for group in groups for place in range(width)}
     if not used <= _BOUNDED_CODECS:
         raise ProblemError(
             "wrong-media-type",
             f"A {PARQUET} must be compressed by Snappy or not at all; write it so.",
         )
+    # A value that is in many cells stays one value: written out it may take any memory. Where
+    # an encoding does not allow that, the reader refuses it.
+    texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+    with pq.ParquetFile(io.BytesIO(content), read_dictionary=texts) as file:
+        table = file.read()
+    _refuse_large(table.num_rows, most)
+    return table
 
 
 #: Others turn a byte into hundreds or thousands; this one into 21 at most.
 _BOUNDED_CODECS = frozenset(("UNCOMPRESSED", "SNAPPY"))
 
 
-def _refuse_expanding(table: Any) -> Any:
-    """Return a table, unless cells share values and would take very much memory once each has its
-    own."""
-    if sum(_size_written_out(chunk) for column in table.columns for chunk in column.chunks) > (
-        _MOST_TEXT
-    ):
-        raise ProblemError(
-            "too-large", f"A table may have at most {_MOST_TEXT} bytes of text; ask in parts."
-        )
-    return table
-
-
-def _size_written_out(chunk: Any) -> int:
-    """Return the bytes of a piece of a column whose cells may share values, 0 of any other."""
+def _text_size(chunk: Any) -> int:
+    """Return the bytes of the texts in a piece of a column once every cell has its own: cells and
+    columns may share them."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import types
 
     if isinstance(chunk.type, pa.BaseExtensionType):
-        return _size_written_out(chunk.storage)
+        return _text_size(chunk.storage)
     if types.is_string_view(chunk.type) or types.is_binary_view(chunk.type):
         # a view is 16 bytes, of which four are the length
         lengths = np.frombuffer(chunk.buffers()[1], dtype="<i4")[::4]
         own = lengths[chunk.offset : chunk.offset + len(chunk)]
         return int(own[chunk.is_valid().to_numpy(zero_copy_only=False)].sum(dtype=np.int64))
-    if not types.is_dictionary(chunk.type):
+    texts = chunk.dictionary if types.is_dictionary(chunk.type) else chunk
+    if types.is_primitive(texts.type) or types.is_null(texts.type):
         return 0
-    values, kind = chunk.dictionary, chunk.type.value_type
-    if types.is_primitive(kind) or types.is_null(kind):
-        return 0
-    if types.is_fixed_size_binary(kind):
-        return len(chunk) * int(kind.byte_width)
-    texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-    if not any(is_of(kind) for is_of in texts):
-        return _MOST_TEXT + 1  # dictionaries of lists or of dictionaries
-    sizes = pc.cast(pc.binary_length(values), pa.int64()).take(chunk.indices)
-    return pc.sum(sizes).as_py() or 0
+    # of anything else, such as lists, nobody knows the size
+    sizes = pc.binary_length(texts)
+    return pc.sum(sizes if texts is chunk else sizes.take(chunk.indices)).as_py() or 0
 
 
-def _refuse_wide(rows: int, columns: int) -> None:
-    if rows * columns > _MOST_CELLS:
+def _refuse_large(rows: int, most: int, columns: int = 1, width: int = 1) -> None:
+    """Refuse too many points, and columns that are not those of the session."""
+    if columns != width:
+        raise ProblemError("wrong-points", f"The table has {columns} columns; give {width}.")
+    if rows > most or rows * columns > _MOST_CELLS:
         raise ProblemError(
-            "too-large", f"A table may have at most {_MOST_CELLS} cells; ask in parts."
+            "too-large",
+            f"There are {rows} points; ask at most {min(most, _MOST_CELLS // columns)} at once.",
         )
 
 

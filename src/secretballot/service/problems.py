@@ -7,9 +7,9 @@ private data is in it, and of an error that nobody foresaw only that there was o
 import logging
 import os
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -26,46 +26,29 @@ from secretballot.exceptions import (
 )
 
 MEDIA_TYPE = "application/problem+json"
+#: What the answer says beside the document, by its status.
+_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "5"}}
 _LOG = logging.getLogger("uvicorn.error")
 
 
-class Kind(NamedTuple):
-    """The status of answers of a kind, and what it means and what to do, for people."""
-
-    status: int
-    meaning: str
-
-
+#: The status of each kind of problem.
 KINDS = {
-    "no-key": Kind(401, "Send a key that is valid as Authorization: Bearer sb_..."),
-    "wrong-dataset": Kind(403, "The key is not for this dataset; ask the curator for one."),
-    "wrong-role": Kind(403, "The key's role may not do this; the guide lists the roles."),
-    "quota-spent": Kind(
-        403, "The key has asked as many new questions as it may. Stored answers stay free."
-    ),
-    "not-found": Kind(404, "There is nothing at this address."),
-    "wrong-method": Kind(405, "This address takes another method."),
-    "too-slow": Kind(408, "The body did not come in time; send it again, faster."),
-    "budget-spent": Kind(
-        409, "All questions of the session are answered or it is closed. Stored answers stay free."
-    ),
-    "too-large": Kind(413, "The body or its number of points is above the limit."),
-    "wrong-media-type": Kind(415, "Send JSON, an Arrow stream or a Parquet file."),
-    "unreadable": Kind(400, "The body is not what its media type says."),
-    "wrong-points": Kind(422, "The points do not fit the teachers; nothing was asked."),
-    "defect": Kind(500, "The service has a defect; details are withheld. Report the request id."),
-    "ledger-unavailable": Kind(
-        503,
-        "The ledger cannot be used now and nothing was answered. Ask again later: a question that"
-        " was answered all the same has its stored answer, for nothing.",
-    ),
-    "busy": Kind(503, "Too much waits, or the service is stopping; nothing was asked. Try later."),
+    "unreadable": 400,
+    "no-key": 401,
+    "wrong-dataset": 403,
+    "wrong-role": 403,
+    "quota-spent": 403,
+    "not-found": 404,
+    "wrong-method": 405,
+    "too-slow": 408,
+    "budget-spent": 409,
+    "too-large": 413,
+    "wrong-media-type": 415,
+    "wrong-points": 422,
+    "defect": 500,
+    "ledger-unavailable": 503,
+    "busy": 503,
 }
-
-
-def title_of(kind: str) -> str:
-    """Return the title of a kind of problem."""
-    return kind.replace("-", " ").capitalize()
 
 
 class ProblemError(Exception):
@@ -75,36 +58,20 @@ class ProblemError(Exception):
     ----------
     kind : str
         One of `KINDS`.
-    detail : str, optional
-        One sentence; by default what the kind means.
-    retry_after : int, optional
-        Seconds after which to try again.
-    headers : dict of str, optional
-        Further headers of the answer.
+    detail : str
+        One sentence.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        detail: str = "",
-        *,
-        retry_after: int | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, kind: str, detail: str) -> None:
         super().__init__(detail)
-        self.kind, self.detail = kind, plain_line(detail or KINDS[kind].meaning)
-        self.status = KINDS[kind].status
-        self.headers = dict(headers or {})
-        if self.status == 401:
-            self.headers["WWW-Authenticate"] = "Bearer"
-        if retry_after is not None:
-            self.headers["Retry-After"] = str(retry_after)
+        self.kind, self.detail, self.status = kind, plain_line(detail), KINDS[kind]
+        self.headers = _HEADERS.get(self.status, {})
 
     def document(self, request_id: str) -> dict[str, Any]:
         """Return the problem document."""
         return {
             "type": f"/problems/{self.kind}",
-            "title": title_of(self.kind),
+            "title": self.kind.replace("-", " ").capitalize(),
             "status": self.status,
             "detail": self.detail,
             "instance": f"urn:uuid:{request_id}",
@@ -116,10 +83,8 @@ def points_at_fault() -> Iterator[None]:
     """Turn what is wrong with points that were sent into the problem of it."""
     try:
         yield
-        return
     except DataError as error:
-        said = str(error)
-    raise ProblemError("wrong-points", said)
+        raise ProblemError("wrong-points", str(error)) from None
 
 
 def log_trouble(error: BaseException, about: str) -> None:
@@ -144,22 +109,20 @@ def problem_of(error: BaseException) -> ProblemError:
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, HTTPException):
-        kind = {404: "not-found", 405: "wrong-method"}.get(error.status_code, "unreadable")
-        return ProblemError(kind, headers=error.headers)
+        if error.status_code == 405:
+            return ProblemError("wrong-method", "This address takes another method.")
+        return ProblemError("not-found", "There is nothing at this address.")
     if isinstance(error, RequestValidationError):
-        names = ", ".join(sorted({str(one["loc"][-1])[:40] for one in error.errors()}))
-        return ProblemError("wrong-points", f"{names} is out of its range.")
+        return ProblemError("wrong-points", "after is an integer from 0, most from 1 to 1,000.")
     if isinstance(error, BudgetError):
         return ProblemError("budget-spent", str(error))
     # points were checked before: what is left of these errors is about vault and terms
     if isinstance(error, LedgerError | DataError | ParameterError):
         return ProblemError(
-            "ledger-unavailable",
-            "The ledger of this dataset cannot be used now; ask again later.",
-            retry_after=5,
+            "ledger-unavailable", "The ledger of this dataset cannot be used now; ask again later."
         )
     if isinstance(error, ResourceError | SamplerError | MemoryError):
-        return ProblemError(
-            "busy", "The service is short of resources; try again later.", retry_after=5
-        )
-    return ProblemError("defect")
+        return ProblemError("busy", "The service is short of resources; try again later.")
+    return ProblemError(
+        "defect", "The service has a defect; details are withheld. Report the request id."
+    )

@@ -7,12 +7,13 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import numpy as np
+import pandas as pd
 
-from secretballot._validation import check_count, check_name, check_positive, plain_line, shown
+from secretballot._validation import check_name, check_positive, plain_line, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.exceptions import (
     BudgetError,
@@ -26,9 +27,17 @@ from secretballot.learners.training.inputs import as_matrix, single_point
 from secretballot.learners.training.session import SessionAnswer, SessionAnswers
 from secretballot.released import ReleasedLabels
 from secretballot.report.extras import require_extra
+from secretballot.runs.folder import write_files
 
 _LONGEST_WAIT_S = 10.0
-_AGAIN = (429, 503)
+_AGAIN, _TRIES = (429, 503), 5
+#: What a problem is for a session of this process; any other is a `ServiceError`.
+_ERRORS = {
+    "budget-spent": BudgetError,
+    "quota-spent": BudgetError,
+    "wrong-points": DataError,
+    "ledger-unavailable": LedgerError,
+}
 
 
 def connect(
@@ -38,9 +47,11 @@ def connect(
     dataset: str | None = None,
     session: str | None = None,
     timeout: float = 60.0,
-    retries: int = 4,
 ) -> "RemoteSession":
     """Return a session behind a service, to be asked like a `LabelingSession`.
+
+    A request that does not get through, or that the service puts off, is sent again a few times: a
+    question costs once, however often it is sent.
 
     Parameters
     ----------
@@ -52,9 +63,6 @@ def connect(
         Which one; may be left out where the key is for one dataset, and for its first session.
     timeout : float
         Seconds that an answer may take.
-    retries : int
-        How often a request is sent again that did not get through, or that the service put off. A
-        question costs once, however often it is sent.
 
     Returns
     -------
@@ -63,26 +71,44 @@ def connect(
     Raises
     ------
     ServiceError
-        If the service cannot be reached, or refuses the key; the connection is closed first.
+        If the service cannot be reached, refuses the key, or has no such session; the connection is
+        closed first.
     ParameterError
-        If there is no such dataset or session, or several to choose from; likewise.
+        If there is no such dataset, or several to choose from; likewise.
 
     Examples
     --------
     >>> try:
-    ...     session = sb.connect("http://127.0.0.1:9", "sb_key", retries=0)
+    ...     session = sb.connect("http://127.0.0.1:9", "sb_key")
     ... except sb.ServiceError as error:
     ...     print(error.status)
     None
     """
-    line = _Line(url, key, timeout, retries)
+    check_name("url", url, longest=2000)
+    check_name("key", key, longest=2000)
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc or not key.isascii():
+        raise ParameterError(
+            Parameter("url"), f" is {shown(url)}; give one that begins with http:// or https://."
+        )
+    client = _client_of(url, key, check_positive("timeout", timeout))
     try:
-        address = _chosen_address(line.fetch("GET", "/v1/datasets"), dataset, session)
-        return RemoteSession(line, address)
+        address = _chosen_address(_fetched(client, "/v1/datasets"), dataset, session)
+        return RemoteSession(client, address)
     # nobody else would close it
     except BaseException:
-        line.close()
+        client.close()
         raise
+
+
+def _client_of(url: str, key: str, timeout: float) -> Any:
+    return require_extra("httpx", "service").Client(
+        base_url=url,
+        timeout=timeout,
+        headers={"Authorization": f"Bearer {key.strip()}"},
+        # an answer that leads elsewhere would take the key there
+        follow_redirects=False,
+    )
 
 
 class RemoteSession:
@@ -112,14 +138,14 @@ class RemoteSession:
     --------
     >>> def label(url, key, X_public):
     ...     with sb.connect(url, key) as session:
-    ...         return sb.ask_actively(session, X_public, n_queries=20).released
+    ...         return sb.ask_actively(session, X_public, n_queries=20)
     >>> isinstance(sb.RemoteSession, type)
     True
     """
 
-    def __init__(self, line: "_Line", address: str) -> None:
-        self._line, self._address = line, address
-        terms = line.fetch("GET", address)
+    def __init__(self, client: Any, address: str) -> None:
+        self._client, self._address = client, address
+        terms = self._fetched()
         self.dataset, self.request = str(terms["dataset"]), str(terms["session"])
         self.classes = tuple(terms["classes"])
         self.n_teachers = int(terms["n_teachers"])
@@ -140,7 +166,7 @@ class RemoteSession:
 
     def close(self) -> None:
         """Let go of the connections; the session there goes on."""
-        self._line.close()
+        self._client.close()
 
     def save_certificate(self, folder: str | os.PathLike[str]) -> str | None:
         """Write the certificate of all answers so far into a folder, and the service's signature
@@ -160,35 +186,30 @@ class RemoteSession:
         Raises
         ------
         DataError
-            If the files cannot be written, or the signature is none.
+            If the files cannot be written.
         ServiceError
             If the service cannot be asked.
         """
         place = Path(folder)
-        response = self._line.response("GET", f"{self._address}/certificate")
-        signature, problem = response.headers.get("certificate-signature"), ""
-        try:
-            place.mkdir(parents=True, exist_ok=True)
+        response = _response(self._client, f"{self._address}/certificate")
+        signature = response.headers.get("certificate-signature")
+        contents = {"certificate.json": response.content}
+        if signature is None:
             (place / "certificate.sig").unlink(missing_ok=True)  # of an earlier certificate
-            (place / "certificate.json").write_bytes(response.content)
-            if signature is not None:
-                (place / "certificate.sig").write_bytes(base64.b64decode(signature))
-        except (OSError, ValueError) as error:  # what came may be no signature
-            problem = getattr(error, "strerror", None) or type(error).__name__
-        if problem:
-            raise DataError(f"The certificate cannot be written into {place} ({problem}).")
-        found = response.headers.get("certificate-key", "")
-        return None if signature is None else plain_line(found)
+        else:
+            contents["certificate.sig"] = base64.b64decode(signature)
+        write_files(place, contents)
+        return None if signature is None else plain_line(response.headers["certificate-key"])
 
     @property
     def used(self) -> int:
         """Questions answered so far, abstentions included."""
-        return int(self._line.fetch("GET", self._address)["used"])
+        return int(self._fetched()["used"])
 
     @property
     def left(self) -> int:
         """Questions still to be had."""
-        return int(self._line.fetch("GET", self._address)["left"])
+        return int(self._fetched()["left"])
 
     def ask(self, x: Any) -> SessionAnswer:
         """Return the answer to one point, of shape (n_features,) or a table of one row.
@@ -210,7 +231,7 @@ class RemoteSession:
         answers, left, refusal = list[Mapping[str, Any]](), 0, None
         for part in self._parts_of(X):
             try:
-                document = self._line.fetch("POST", f"{self._address}/questions", _body_of(part))
+                document = self._fetched("/questions", part)
                 answers += document["answers"]
                 left = int(document["left"])
             except BudgetError as error:
@@ -227,11 +248,7 @@ class RemoteSession:
     def count_new(self, X: Any) -> int:
         """Return how many new questions the rows of `X`, of shape (n, n_features), are; nothing is
         asked. A point that comes again in a further part of a large table is counted again."""
-        documents = (
-            self._line.fetch("POST", f"{self._address}/preview", _body_of(part))
-            for part in self._parts_of(X)
-        )
-        return sum(int(document["new"]) for document in documents)
+        return sum(int(self._fetched("/preview", part)["new"]) for part in self._parts_of(X))
 
     def _parts_of(self, X: Any) -> Iterator[Any]:
         """Yield the rows of a table in parts that one request may hold."""
@@ -261,14 +278,15 @@ class RemoteSession:
         ServiceError, LedgerError
             If the service refuses or cannot answer now.
         """
-        body = _body_of(as_matrix("X", X))
-        found = self._line.fetch("POST", f"{self._address}/released", body)
-        return ReleasedLabels.from_json(found)
+        return ReleasedLabels.from_json(self._fetched("/released", as_matrix("X", X)))
 
     def transcript(self) -> ReleasedLabels:
         """Return all answers of the session so far with its certificate, in the order in which they
         were asked."""
-        return ReleasedLabels.from_json(self._line.fetch("GET", f"{self._address}/released"))
+        return ReleasedLabels.from_json(self._fetched("/released"))
+
+    def _fetched(self, what: str = "", points: Any = None) -> Mapping[str, Any]:
+        return _fetched(self._client, f"{self._address}{what}", points)
 
 
 #: Means the answer to a point of a request that found everything spent.
@@ -281,29 +299,20 @@ def _chosen_address(document: Mapping[str, Any], dataset: str | None, session: s
     Raises
     ------
     ParameterError
-        If it is not there, or there are several datasets to choose from.
+        If the dataset is not there, or there are several to choose from.
     """
     sessions = {str(one["name"]): list(map(str, one["sessions"])) for one in document["datasets"]}
-    names = ", ".join(map(shown, sessions))
-    if dataset is None and len(sessions) != 1:
-        raise ParameterError(
-            Parameter("dataset"), f" is missing; the key may use {names or 'none'}, so name one."
-        )
-    name = next(iter(sessions)) if dataset is None else dataset
+    name = next(iter(sessions)) if dataset is None and len(sessions) == 1 else dataset
     if name not in sessions:
+        names = ", ".join(map(shown, sessions)) or "none"
         raise ParameterError(
-            Parameter("dataset"), f" is {shown(name)}; the key may use {names or 'none'}."
+            Parameter("dataset"), f" is {shown(dataset)}; name one that the key may use: {names}."
         )
     chosen = sessions[name][0] if session is None else session
-    if chosen not in sessions[name]:
-        raise ParameterError(
-            Parameter("session"),
-            f" is {shown(chosen)}; {name} has {', '.join(map(shown, sessions[name]))}.",
-        )
-    return f"/v1/datasets/{quote(name)}/sessions/{quote(chosen)}"
+    return f"/v1/datasets/{quote(name)}/sessions/{quote(chosen, safe='')}"
 
 
-# --- points as bodies ---
+# --- requests ---
 
 
 def _body_of(table: Any) -> bytes:
@@ -314,15 +323,10 @@ def _body_of(table: Any) -> bytes:
     DataError
         If a cell is neither a number nor a string.
     """
-    points: list[Any]
-    if hasattr(table, "iloc"):
-        columns = {str(name): map(_json_cell, table[name].tolist()) for name in table.columns}
-        points = [
-            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-        ]
-    else:
-        dense: Any = table.toarray() if hasattr(table, "toarray") else np.asarray(table)
-        points = [[_json_cell(cell) for cell in row] for row in dense.tolist()]
+    by_name = hasattr(table, "iloc")
+    frame = table if by_name else pd.DataFrame(getattr(table, "toarray", lambda: table)())
+    cells = frame.astype(object).where(frame.notna(), None)
+    points = cells.to_dict("records") if by_name else cells.to_dict("split")["data"]
     with contextlib.suppress(TypeError, ValueError):
         return json.dumps({"points": points}, allow_nan=False).encode()
     raise DataError(
@@ -330,103 +334,63 @@ def _body_of(table: Any) -> bytes:
     )
 
 
-def _json_cell(cell: Any) -> Any:
-    item = getattr(cell, "item", None)
-    value = item() if callable(item) else cell
-    try:
-        return None if value is None or value != value else value
-    except (TypeError, ValueError):  # a missing value of pandas has no truth
-        return None
-
-
-# --- the line ---
-
-
-class _Line:
-    """How requests are sent, put off and answered."""
-
-    def __init__(self, url: str, key: str, timeout: float, retries: int) -> None:
-        check_name("url", url, longest=2000)
-        check_name("key", key, longest=2000)
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc or not key.isascii():
-            raise ParameterError(
-                Parameter("url"),
-                f" is {shown(url)}; give one that begins with http:// or https://.",
-            )
-        self.url = url.rstrip("/")
-        self.retries = check_count("retries", retries, minimum=0)
-        self._httpx: Any = require_extra("httpx", "service")
-        self._client = self._httpx.Client(
-            timeout=check_positive("timeout", timeout),
-            headers={"Authorization": f"Bearer {key.strip()}"},
-            # an answer that leads elsewhere would take the key there
-            follow_redirects=False,
-        )
-
-    def fetch(self, method: str, path: str, body: bytes | None = None) -> Mapping[str, Any]:
-        """Return the document with which the service answers a request."""
-        found, response = None, self.response(method, path, body)
-        with contextlib.suppress(ValueError):
-            found = response.json()
-        if isinstance(found, dict):
-            return found
+def _fetched(client: Any, path: str, points: Any = None) -> Mapping[str, Any]:
+    """Return the document with which a service answers a request."""
+    found = _document_in(_response(client, path, points))
+    if not found:
         raise ServiceError("The service answered with no document; check the address.")
+    return found
 
-    def response(self, method: str, path: str, body: bytes | None = None) -> Any:
-        """Return the answer of the service to a request, once it gets through.
 
-        Only what comes of itself is waited for: neither a refusal nor a wrong request.
+def _document_in(response: Any) -> dict[str, Any]:
+    """Return the JSON object of an answer, empty where there is none."""
+    found = None
+    with contextlib.suppress(ValueError):
+        found = response.json()
+    return found if isinstance(found, dict) else {}
 
-        Raises
-        ------
-        BudgetError, DataError, LedgerError, ServiceError
-            By the kind of problem.
-        """
-        headers = {} if body is None else {"Content-Type": "application/json"}
-        for attempt in range(self.retries + 1):
-            response = None
-            with contextlib.suppress(self._httpx.TransportError):
-                response = self._client.request(
-                    method, f"{self.url}{path}", content=body, headers=headers
-                )
-            through = response is not None and response.status_code not in _AGAIN
-            if through or attempt == self.retries:
-                break
-            asked = "" if response is None else str(response.headers.get("retry-after", ""))
+
+def _response(client: Any, path: str, points: Any = None) -> Any:
+    """Return the answer of a service to a request, with points or without, once it gets through.
+
+    Only what comes of itself is waited for: neither a refusal nor a wrong request.
+
+    Raises
+    ------
+    BudgetError, DataError, LedgerError, ServiceError
+        By the kind of problem.
+    """
+    given: dict[str, Any] = {"method": "GET", "url": path}
+    if points is not None:
+        given |= {"method": "POST", "content": _body_of(points)}
+        given["headers"] = {"Content-Type": "application/json"}
+    transport_error = require_extra("httpx", "service").TransportError
+    for attempt in range(_TRIES):
+        response = None
+        with contextlib.suppress(transport_error):
+            response = client.request(**given)
+        if response is not None and response.status_code not in _AGAIN:
+            break
+        if attempt < _TRIES - 1:
+            asked = "" if response is None else response.headers.get("retry-after", "")
             seconds = float(asked) if asked.isdecimal() else 0.0
             time.sleep(min(_LONGEST_WAIT_S, max(seconds, 0.1 * 2.0**attempt)))
-        if response is None:
-            raise ServiceError(
-                f"The service at {shown(self.url)} cannot be reached; check the address, or try"
-                " later."
-            )
-        if response.status_code != 200:
-            self._refuse(response)
-        return response
-
-    def close(self) -> None:
-        """Let go of the connections."""
-        self._client.close()
-
-    @staticmethod
-    def _refuse(response: Any) -> NoReturn:
-        found = None
-        with contextlib.suppress(ValueError):
-            found = response.json()
-        about = found if isinstance(found, dict) else {}
-        kind = str(about.get("type", "")).rpartition("/")[2]
-        # words from elsewhere, which may end up on a terminal
-        said = plain_line(str(about.get("detail", "The service gave no reason.")))
-        known = {
-            "budget-spent": BudgetError,
-            "quota-spent": BudgetError,
-            "wrong-points": DataError,
-            "ledger-unavailable": LedgerError,
-        }
-        if kind in known:
-            raise known[kind](said)
+    if response is None:
         raise ServiceError(
-            f"The service refused with status {response.status_code}: {said}",
-            status=response.status_code,
+            f"The service at {shown(str(client.base_url))} cannot be reached; check the address, or"
+            " try later."
         )
+    if response.status_code != 200:
+        raise _error_of(response)
+    return response
+
+
+def _error_of(response: Any) -> Exception:
+    about = _document_in(response)
+    # words from elsewhere, which may end up on a terminal
+    said = plain_line(str(about.get("detail", "The service gave no reason.")))
+    error = _ERRORS.get(str(about.get("type", "")).rpartition("/")[2])
+    if error is not None:
+        return error(said)
+    status = response.status_code
+    return ServiceError(f"The service refused with status {status}: {said}", status=status)

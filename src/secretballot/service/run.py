@@ -18,8 +18,9 @@ from secretballot.exceptions import DataError
 from secretballot.report.extras import require_extra
 from secretballot.service.settings import ServiceSettings
 
-#: Folder of temporary files where the numbers of all workers meet, and what names it to them.
-_NUMBERS, _NUMBERS_AT = "secretballot-numbers", "PROMETHEUS_MULTIPROC_DIR"
+#: Folder of temporary files where the numbers of all workers meet, and the variable that names it;
+#: the library of the numbers reads it when it is imported.
+_NUMBERS, NUMBERS_AT = "secretballot-numbers", "PROMETHEUS_MULTIPROC_DIR"
 _LATE_S = 1.0  # seconds for what comes after the last answer of a stop
 _HANGS_S = 60  # after which a worker that does not even say that it lives is replaced
 
@@ -56,22 +57,18 @@ def listening_socket(host: str, port: int) -> socket.socket:
     DataError
         If it cannot be had.
     """
-    problem = ""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, kind)
-        try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(address)
-        except OSError:
-            listening.close()
-            raise
-        return listening
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # it listens once it can answer: before that, a client is refused at once
+        listening.bind((host, port))
     except OSError as error:
+        listening.close()
         problem = error.strerror or type(error).__name__
-    raise DataError(
-        f"Nothing can listen at {host}, port {port} ({problem}); give another host or port."
-    )
+        raise DataError(
+            f"Nothing can listen at {host}, port {port} ({problem}); give another host or port."
+        ) from None
+    return listening
 
 
 def serve(settings: ServiceSettings, listening: socket.socket) -> None:
@@ -98,9 +95,8 @@ def serve(settings: ServiceSettings, listening: socket.socket) -> None:
     if settings.listen.workers == 1:
         _serve_alone(settings, listening)
         return
-    with draft_folder(temporary, _NUMBERS, shared=True) as numbers:
-        # read by the library when it is imported, here and in every worker
-        os.environ[_NUMBERS_AT] = str(numbers)
+    with draft_folder(temporary, _NUMBERS) as numbers:
+        os.environ[NUMBERS_AT] = str(numbers)
         _serve_together(settings, listening)
 
 
@@ -132,7 +128,7 @@ def _serve_together(settings: ServiceSettings, listening: socket.socket) -> None
 
 
 def _worker_application(settings: ServiceSettings) -> Any:
-    hold_draft(Path(os.environ[_NUMBERS_AT]))  # until it has ended, its first process or not
+    hold_draft(Path(os.environ[NUMBERS_AT]))  # until it has ended, its first process or not
 
     from uvicorn.config import STARTUP_FAILURE
 

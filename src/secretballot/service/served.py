@@ -1,13 +1,11 @@
 """What a service serves: datasets with their sessions, opened once, asked in groups."""
 
-import hashlib
 import itertools
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,21 +19,20 @@ from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.session import LabelingSession, SessionAnswers
-from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE_FILE
+from secretballot.report.certificate.models import CERTIFICATE_FILE
+from secretballot.report.certificate.signature import SIGNATURE_FILE
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.service.access import Access, ApiKey, AuditEntry
+from secretballot.service.access import Access, AuditEntry
+from secretballot.service.collector import Collector
 from secretballot.service.points import points_in
 from secretballot.service.problems import ProblemError, log_trouble, points_at_fault, problem_of
-from secretballot.service.settings import DatasetSettings
-from secretballot.service.signatures import Signatures
+from secretballot.service.settings import DatasetSettings, Limits
 from secretballot.vault import read_secret
 
-_LARGEST_FILE = 1 << 30  # bytes of a file of a release
 _MOST_FAILURES = 2  # requests of a group that fail by themselves, one after the other
 
 
-@dataclass(frozen=True, eq=False)
-class AskedPoints:
+class AskedPoints(NamedTuple):
     """The points of one request.
 
     Attributes
@@ -44,15 +41,16 @@ class AskedPoints:
         As the teachers take them.
     questions : list of bytes
         What the ledger knows each of them by.
-    key : ApiKey
-        Who asks.
-    request_id : str
+    entry : AuditEntry
+        What the audit log will hold of it.
+    quota : int or None
+        Of the key that asks.
     """
 
     points: Any
     questions: list[bytes]
-    key: ApiKey
-    request_id: str
+    entry: AuditEntry
+    quota: int | None
 
 
 class ServedSession:
@@ -64,8 +62,14 @@ class ServedSession:
         In addresses; the session goes by its request.
     session : LabelingSession
     access : Access
+    limits : Limits
     schema : Schema, optional
         By which points are encoded before they are asked.
+
+    Attributes
+    ----------
+    collector : Collector
+        Gathers what is asked.
     """
 
     def __init__(
@@ -73,15 +77,20 @@ class ServedSession:
         dataset: str,
         session: LabelingSession,
         access: Access,
+        limits: Limits,
         schema: Schema | None = None,
     ) -> None:
         self.dataset, self.name, self.session = dataset, session.request, session
-        self._access, self.schema = access, schema
-        self.columns = session.columns if schema is None else _columns_of(schema, session)
+        self._access, self._limits, self.schema = access, limits, schema
+        self.columns = session.columns
+        if schema is not None:
+            columns = [_kind_of(one) for one in schema.columns if one.feature_names]
+            self.columns = {"kind": "frame", "columns": columns}
+        self.collector = Collector(self.answer, limits)
         self._transcript: tuple[tuple[int, bool], dict[str, Any]] | None = None
         self._verified: tuple[str, dict[str, Any]] | None = None
 
-    def table(self, content: bytes, media_type: str, most: int) -> Any:
+    def table(self, content: bytes, media_type: str) -> Any:
         """Return the points in a body as the teachers take them.
 
         Raises
@@ -89,109 +98,81 @@ class ServedSession:
         ProblemError
             If they cannot be read or do not fit.
         """
-        given = points_in(content, media_type, self.columns, most)
+        given = points_in(content, media_type, self.columns, self._limits.points)
         if self.schema is not None:
             given = _encoded_points(given, self.schema)
-        elif self._takes_as_they_are(given):
+        # what is in the teachers' own type already: a closer look would take as long as all the
+        # rest of a small request
+        elif (
+            isinstance(given, np.ndarray)
+            and np.float64 == given.dtype == np.dtype(self.columns["dtype"])
+            and np.isfinite(given).all()
+        ):
             return given
         with points_at_fault():
             return self.session.points(given)
-
-    def _takes_as_they_are(self, points: Any) -> bool:
-        """Return whether points are in the teachers' own type already.
-
-        The session looks at the points of a group once more, all together: a look at each request
-        would take as long as all the rest of it.
-        """
-        return (
-            isinstance(points, np.ndarray)
-            and self.columns["kind"] == "array"
-            and points.dtype == np.float64 == np.dtype(self.columns["dtype"])
-            and points.shape[1] == self.columns["columns"]
-            and bool(np.isfinite(points).all())
-        )
 
     def answer(self, group: Sequence[AskedPoints]) -> list[SessionAnswers | ProblemError]:
         """Return the answers to a group of requests, in one durable transaction as far as it goes.
 
         In this order: what was asked before is looked up; the new questions of each request are
         counted against its key's quota and written into the audit log, where one that two requests
-        share counts for the first; the session answers; what it did not answer is counted back.
-        Where that fails for all together, a request whose points have stored answers gets these,
-        and the others are asked one by one.
+        share counts for the first; the session answers. Where that fails for all together, each is
+        asked by itself: one question may be at fault for all, and what was stored before stays.
         """
-        replies = self._answered_at_once(group)
-        failed = [row for row, reply in enumerate(replies) if isinstance(reply, _BrokenOffError)]
+        try:
+            return self._answered_together(group)
+        except Exception as error:
+            problem = problem_of(error)
+            first = f"request {group[0].entry.request_id} and {len(group) - 1} more"
+            log_trouble(error, f"{problem.kind}, {self.dataset}/{self.name}, {first}")
+        replies: list[SessionAnswers | ProblemError] = []
         in_a_row = 0
-        for row in failed if len(group) > 1 else ():
-            # one question may be at fault for all: each request is asked by itself, until it shows
-            # that all would fail
-            if in_a_row == _MOST_FAILURES:
+        for asked in group if len(group) > 1 else ():
+            if in_a_row == _MOST_FAILURES:  # all would fail
                 break
-            (replies[row],) = self._answered_at_once([group[row]])
-            in_a_row = in_a_row + 1 if isinstance(replies[row], ProblemError) else 0
-        return replies
+            replies += self.answer([asked])
+            in_a_row = in_a_row + 1 if isinstance(replies[-1], ProblemError) else 0
+        return replies + [problem] * (len(group) - len(replies))
 
-    def _answered_at_once(
+    def _answered_together(
         self, group: Sequence[AskedPoints]
     ) -> list[SessionAnswers | ProblemError]:
-        counted = _Counted(self, group, self._access)
+        questions = [question for asked in group for question in asked.questions]
+        ends = np.cumsum([0, *(len(asked.questions) for asked in group)]).tolist()
+        parts = [slice(*bounds) for bounds in itertools.pairwise(ends)]
+        refused = dict[int, ProblemError]()
+
+        def admit(new: BoolArray) -> BoolArray:
+            counted, left = set[bytes](), self.session.left
+            with self._access.admitting() as fits:
+                for place, (asked, rows) in enumerate(zip(group, parts, strict=True)):
+                    own = dict.fromkeys(itertools.compress(asked.questions, new[rows].tolist()))
+                    # no more than have an answer left
+                    taken = [one for one in own if one not in counted][: left - len(counted)]
+                    if fits(asked.entry, taken, asked.quota):
+                        counted.update(taken)
+                    else:
+                        refused[place] = ProblemError(
+                            "quota-spent",
+                            f"The key may ask {asked.quota} new questions of this dataset, and"
+                            f" these {len(taken)} are more than are left of them; ask fewer. Stored"
+                            " answers stay free.",
+                        )
+            return new & np.array([question in counted for question in questions], dtype=np.bool_)
+
         joined = _joined_tables([asked.points for asked in group])
-        problem: ProblemError | None = None
-        answers: SessionAnswers | None = None
-        parts: list[SessionAnswers] = []
-        try:
-            answers = self.session.ask_admitted(joined, counted.admit)
-        except Exception as error:
-            problem = self._logged_problem(error, group)
-        try:
-            # what was stored before it broke off stays counted; where nobody can look, everything
-            if answers is None and counted.new:
-                answers = self.session.stored(joined)
-            if answers is not None:
-                parts = [_rows_of(answers, rows) for rows in counted.rows]
-                counted.give_back(parts, "budget-spent" if problem is None else problem.kind)
-        except Exception as error:
-            other = self._logged_problem(error, group)
-            problem = other if problem is None else problem
-        if problem is None:
-            return [
-                refusal or (part if part.given.any() else self._spent_problem())
-                for refusal, part in zip(counted.refusals, parts, strict=True)
-            ]
-        if not parts:
-            return [refusal or problem for refusal in counted.refusals]
-        broken_off = _BrokenOffError(problem.kind, problem.detail, headers=problem.headers)
-        return [
-            refusal or (part if part.given.all() else broken_off)
-            for refusal, part in zip(counted.refusals, parts, strict=True)
-        ]
-
-    def _logged_problem(self, error: Exception, group: Sequence[AskedPoints]) -> ProblemError:
-        """Return the public problem of an error; log the detailed one."""
-        problem = problem_of(error)
-        first = f"request {group[0].request_id} and {len(group) - 1} more"
-        log_trouble(error, f"{problem.kind}, {self.dataset}/{self.name}, {first}")
-        return problem
-
-    def entry(self, asked: AskedPoints, new: int) -> AuditEntry:
-        """Return what the audit log holds of a request with so many new questions."""
-        return AuditEntry(
-            asked.request_id,
-            asked.key.id,
-            "ask",
-            self.dataset,
-            self.name,
-            points=len(asked.questions),
-            new=new,
-        )
-
-    def _spent_problem(self) -> ProblemError:
-        return ProblemError(
+        answers = self.session.answer(joined, questions, admit=admit)
+        spent = ProblemError(
             "budget-spent",
             f"All {self.session.planned} questions of the session {self.name!r} are answered, or it"
             " is closed; stored answers stay free.",
         )
+        found = [_rows_of(answers, rows) for rows in parts]
+        return [
+            refused.get(place) or (part if part.given.any() else spent)
+            for place, part in enumerate(found)
+        ]
 
     def preview(self, points: Any) -> dict[str, int]:
         """Return how many of some points were asked before, how many new questions the others are,
@@ -241,69 +222,9 @@ class ServedSession:
             "columns": self.columns,
             "mechanism": self.session.terms,
             "price": _amount(self.session.price),
+            "most_points": self._limits.points,
             **{name: getattr(self.session, name) for name in names},
         }
-
-
-class _BrokenOffError(ProblemError):
-    """What went wrong with a whole group, where the ledger can be read: a request of the group may
-    be asked by itself."""
-
-
-class _Counted:
-    """The new questions of a group, counted request by request.
-
-    Attributes
-    ----------
-    rows : list of slice
-        Of each request, in the tables of all.
-    new : list of set of bytes
-        Questions counted for each request; empty until they are counted.
-    refusals : list of ProblemError or None
-        Of the requests that are beyond their quota.
-    """
-
-    def __init__(self, served: ServedSession, group: Sequence[AskedPoints], access: Access) -> None:
-        self._served, self._group, self._access = served, group, access
-        ends = np.cumsum([0, *(len(asked.questions) for asked in group)]).tolist()
-        self.rows = [slice(*bounds) for bounds in itertools.pairwise(ends)]
-        self.new: list[set[bytes]] = []
-        self.refusals: list[ProblemError | None] = [None] * len(group)
-
-    def admit(self, new: BoolArray) -> BoolArray:
-        """Count the new rows of all requests, and return the mask of those that may be asked.
-
-        Parameters
-        ----------
-        new : ndarray of bool, shape (n_points,)
-            By rows of all requests, one request after the other.
-        """
-        admitted, paid, counted = new.copy(), set[bytes](), list[set[bytes]]()
-        refusals: list[ProblemError | None] = []
-        with self._access.admitting() as fits:
-            for asked, rows in zip(self._group, self.rows, strict=True):
-                own = {asked.questions[row] for row in np.flatnonzero(new[rows])} - paid
-                refusal = None
-                if not fits(self._served.entry(asked, len(own)), asked.key.quota):
-                    refusal = _quota_problem(asked, len(own))
-                    admitted[rows], own = False, set()
-                paid |= own
-                counted.append(own)
-                refusals.append(refusal)
-        # only now is it on the books
-        self.new, self.refusals = counted, refusals
-        return admitted
-
-    def give_back(self, parts: Sequence[SessionAnswers], why: str) -> None:
-        """Count back the questions that have no answer."""
-        entries = []
-        for asked, part, new in zip(self._group, parts, self.new, strict=True):
-            missing = len(new - {asked.questions[row] for row in np.flatnonzero(part.given)})
-            if missing:
-                entry = self._served.entry(asked, -missing)
-                entries.append(replace(entry, action="return", outcome=why))
-        if entries:
-            self._access.write(*entries)
 
 
 class ServedDataset:
@@ -315,7 +236,7 @@ class ServedDataset:
         In addresses.
     settings : DatasetSettings
     access : Access
-    signatures : Signatures
+    limits : Limits
 
     Raises
     ------
@@ -326,16 +247,14 @@ class ServedDataset:
     """
 
     def __init__(
-        self, name: str, settings: DatasetSettings, access: Access, signatures: Signatures
+        self, name: str, settings: DatasetSettings, access: Access, limits: Limits
     ) -> None:
         self.name, self.title = name, settings.title or name
         schema = None if settings.encoding is None else Schema.read(settings.encoding)
-        self.sessions = {
-            request: ServedSession(
-                name, LabelingSession.reopen(settings.vault, request=request), access, schema
-            )
-            for request in settings.sessions
-        }
+        self.sessions: dict[str, ServedSession] = {}
+        for request in settings.sessions:
+            session = LabelingSession.reopen(settings.vault, request=request)
+            self.sessions[request] = ServedSession(name, session, access, limits, schema)
         self.ledger = next(iter(self.sessions.values())).session.ledger
         others = {served.session.ledger.account for served in self.sessions.values()}
         if len(others) > 1:
@@ -344,11 +263,7 @@ class ServedDataset:
                 " as datasets of their own."
             )
         self.plan = None if settings.plan is None else _plan_document(settings.plan)
-        self.releases = {folder.name: _listed_files(folder) for folder in settings.releases}
-        self.signatures = {
-            folder.name: signatures.of_release(folder) for folder in settings.releases
-        }
-        self._folders = {folder.name: folder for folder in settings.releases}
+        self.releases = {folder.name: _released_files(folder) for folder in settings.releases}
 
     def describe(self) -> dict[str, Any]:
         """Return what may be asked and downloaded; public."""
@@ -358,7 +273,6 @@ class ServedDataset:
             "sessions": list(self.sessions),
             "plan": self.plan is not None,
             "releases": {release: sorted(files) for release, files in self.releases.items()},
-            "signatures": self.signatures,
         }
 
     def budget(self) -> dict[str, Any]:
@@ -385,58 +299,16 @@ class ServedDataset:
         position, chain = self.ledger.head()
         return {"dataset": self.name, "rows": position, "chain": chain, "entries": entries}
 
-    def file(self, release: str, name: str) -> bytes:
-        """Return a file of a release, unchanged.
-
-        Raises
-        ------
-        ProblemError
-            If the release has none of that name, or it is not the one that the certificate lists.
-        """
-        digest = self.releases.get(release, {}).get(name)
-        if digest is None:
-            raise ProblemError(
-                "not-found", "There is no such file; the list of releases names them."
-            )
-        content = read_secret(self._folders[release] / name, largest=_LARGEST_FILE)
-        if content is None or hashlib.sha256(content).hexdigest() != digest:
-            raise ProblemError(
-                "not-found", "The file is not the one that was released; ask the curator."
-            )
-        return content
-
     def ready(self) -> bool:
         """Return whether the ledger can be read now."""
-        try:
+        with suppress(SecretBallotError):
             self.ledger.head()
-        except SecretBallotError:
-            return False
-        return True
+            return True
+        return False
 
 
 def _amount(price: Any) -> dict[str, float]:
     return {"epsilon": price.epsilon, "delta": price.delta}
-
-
-def _columns_of(schema: Schema, session: LabelingSession) -> dict[str, Any]:
-    """Return the columns of points before they are encoded, as `LabelingSession.columns` has them.
-
-    Raises
-    ------
-    DataError
-        If the teachers did not learn from rows that the schema encodes.
-    """
-    own, width = session.columns, len(schema.feature_names)
-    if own["kind"] != "array" or own["columns"] != width:
-        raise DataError(
-            f"The schema encodes a point as {width} numbers, and the teachers of the session"
-            f" {session.request!r} take {own['columns']} or a frame; name the schema that they were"
-            " prepared with."
-        )
-    return {
-        "kind": "frame",
-        "columns": [_kind_of(one) for one in schema.columns if one.feature_names],
-    }
 
 
 def _kind_of(column: Any) -> list[Any]:
@@ -464,14 +336,6 @@ def _encoded_points(points: Any, schema: Schema) -> Any:
     return found.matrix
 
 
-def _quota_problem(asked: AskedPoints, new: int) -> ProblemError:
-    return ProblemError(
-        "quota-spent",
-        f"The key may ask {asked.key.quota} new questions of this dataset, and these {new} are more"
-        " than are left of them; ask fewer. Stored answers stay free.",
-    )
-
-
 def _rows_of(answers: SessionAnswers, rows: slice) -> SessionAnswers:
     counts = None if answers.noisy_counts is None else answers.noisy_counts[rows]
     given = (answers.labels[rows], answers.answered[rows], answers.given[rows])
@@ -484,8 +348,8 @@ def _joined_tables(tables: Sequence[Any]) -> Any:
         return tables[0]
     if hasattr(tables[0], "iloc"):
         return pd.concat(list(tables), ignore_index=True)
-    if any(sparse.issparse(table) for table in tables):
-        return sparse.vstack([sparse.csr_matrix(table) for table in tables], format="csr")
+    if sparse.issparse(tables[0]):
+        return sparse.vstack(list(tables), format="csr")
     return np.concatenate(list(tables))
 
 
@@ -497,33 +361,28 @@ def _plan_document(path: Path) -> dict[str, Any]:
     DataError
         If it is none.
     """
-    content, document = read_secret(path, largest=LARGEST_JSON), None
+    document = None
     with suppress(ValueError):
-        document = None if content is None else json.loads(content)
+        document = json.loads(read_secret(path, largest=LARGEST_JSON) or b"")
     if not isinstance(document, dict) or "task" not in document:
         raise DataError(f"There is no plan at {path}; give the plan.json of a plan's folder.")
     return document
 
 
-def _listed_files(folder: Path) -> dict[str, str]:
-    """Return the files of a release and their digests, its certificate among them.
+def _released_files(folder: Path) -> dict[str, bytes]:
+    """Return the files of a release, its certificate and signature among them.
 
     Raises
     ------
     DataError
         If it is no release, or does not verify.
     """
-    found = verify_certificate(folder)
-    if not found.ok:
+    if not verify_certificate(folder).ok:
         raise DataError(
             f"The release {folder} does not verify; run secretballot verify on it, and serve one"
             " that does."
         )
-    content = read_secret(folder / "certificate.json", largest=LARGEST_JSON)
-    assert content is not None  # it was verified just now
-    listed = json.loads(content)["files"]
-    files = {name: str(about["sha256"]) for name, about in listed.items()}
-    signature = read_secret(folder / SIGNATURE_FILE, largest=SIGNATURE_BYTES)
-    if signature is not None:
-        files[SIGNATURE_FILE] = hashlib.sha256(signature).hexdigest()
-    return {"certificate.json": hashlib.sha256(content).hexdigest(), **files}
+    listed = json.loads((folder / CERTIFICATE_FILE).read_bytes())["files"]
+    contents = {name: read_secret(folder / name) for name in [*listed, CERTIFICATE_FILE]}
+    contents[SIGNATURE_FILE] = read_secret(folder / SIGNATURE_FILE)
+    return {name: content for name, content in contents.items() if content is not None}

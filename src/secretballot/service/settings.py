@@ -1,18 +1,16 @@
 """The settings of a service: one TOML file, checked before anything is opened."""
 
 import re
-import tomllib
-from collections.abc import Hashable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo
 
-from secretballot._validation import check_path, shown
+from secretballot._validation import shown
 from secretballot.core.types import Model, fault_of
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import ParameterError
+from secretballot.runs.spec import read_toml
 
-_LARGEST = 1 << 20  # bytes of a settings file
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 Whole = Annotated[int, Field(ge=1, strict=True)]
@@ -31,20 +29,14 @@ def _checked_address(name: str) -> str:
 
 
 def _beside_the_file(path: Path, about: ValidationInfo) -> Path:
-    """Return a path of the file, which starts at the file's folder and is not that folder."""
-    if path == Path():
-        raise ParameterError(f"{shown(str(path))} is the folder of the settings; name another.")
+    """Return a path of the file, which starts at the file's folder."""
     return Path((about.context or {}).get("folder", "")) / path
 
 
-def _each_once(names: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
-    if len(set(names)) < len(names):
-        raise ParameterError(f"{shown(list(map(str, names)))} names one twice; name each once.")
-    return names
-
-
 def _named_by_their_folders(releases: tuple[Path, ...]) -> tuple[Path, ...]:
-    _each_once(tuple(_checked_address(release.name) for release in releases))
+    names = [_checked_address(release.name) for release in releases]
+    if len(set(names)) < len(names):
+        raise ParameterError(f"{shown(names)} names one twice; name each once.")
     return releases
 
 
@@ -137,9 +129,7 @@ class DatasetSettings(Model):
     vault: File
     title: Text | None = None
     encoding: Annotated[File | None, Field(alias="schema")] = None
-    sessions: Annotated[tuple[Address, ...], Field(min_length=1), AfterValidator(_each_once)] = (
-        "session",
-    )
+    sessions: Annotated[tuple[Address, ...], Field(min_length=1)] = ("session",)
     plan: File | None = None
     releases: Annotated[tuple[File, ...], AfterValidator(_named_by_their_folders)] = ()
 
@@ -158,8 +148,6 @@ class ServiceSettings(Model):
     answers : AnswerShape
     signing_key : Path or None
         Private key by which the service signs its certificates.
-    public_keys : tuple of Path
-        Public keys that it publishes besides its own.
     """
 
     datasets: Annotated[dict[Address, DatasetSettings], Field(min_length=1)]
@@ -168,7 +156,6 @@ class ServiceSettings(Model):
     limits: Limits = Limits()
     answers: AnswerShape = AnswerShape()
     signing_key: File | None = None
-    public_keys: tuple[File, ...] = ()
 
 
 def read_settings(path: Path) -> ServiceSettings:
@@ -181,25 +168,9 @@ def read_settings(path: Path) -> ServiceSettings:
     ParameterError
         Naming the setting that cannot be.
     """
-    check_path("config", path)
     try:
         return ServiceSettings.model_validate(
-            _toml_document(path), context={"folder": path.absolute().parent}
+            read_toml(path), context={"folder": path.absolute().parent}
         )
     except ValidationError as error:
-        fault = fault_of(error)
-    raise fault
-
-
-def _toml_document(path: Path) -> dict[str, Any]:
-    problem = ""
-    try:
-        if path.stat().st_size > _LARGEST:
-            problem = f"it has more than {_LARGEST:,} bytes"
-        else:
-            return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        problem = f"it is no TOML: {error}"
-    raise DataError(f"The settings {str(path)!r} cannot be read ({problem}); correct the file.")
+        raise fault_of(error) from None

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,6 +17,7 @@ from secretballot._nearest_points import NearestPoints
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_positive
 from secretballot.bases import TableBasis
+from secretballot.bases.named import unfitted_basis
 from secretballot.exceptions import DataError
 from secretballot.students.noisy_counts import checked_counts, class_array
 
@@ -55,8 +56,8 @@ class RecordVotesStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    basis : transformer with `integers`, optional
-        Coordinates by which points were compared, and on which the model is linear; cloned, and
+    basis : basis of `secretballot.bases`, or a name of one, optional
+        Coordinates by which points were compared, and on which the model is linear; a copy is
         fitted on the public points. By default a `TableBasis` that rotates and does not whiten.
     signal : float, default 2
         Prior variance of the log-odds of two classes, over the public points.
@@ -162,10 +163,10 @@ class RecordVotesStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def fitted_basis(basis: Any, X_public: Any) -> Any:
-    """Return a clone of a basis, fitted on public points of shape (n_public, n_features); what has
-    no `fit` is taken as it is."""
-    chosen = default_basis() if basis is None else basis
-    return clone(chosen).fit(X_public) if hasattr(chosen, "fit") else chosen
+    """Return a copy of a basis, or the one of a name, fitted on public points of shape (n_public,
+    n_features)."""
+    chosen = default_basis() if basis is None else unfitted_basis(basis, X_public)
+    return chosen.fit(X_public)
 
 
 def _scaled_features(coordinates: IntArray) -> tuple[FloatArray, float]:

@@ -16,7 +16,6 @@ from secretballot._rows import take_rows
 from secretballot._seeded import own_global_states
 from secretballot._typing import FloatArray, IntArray
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.named_learners import refused_setting
 from secretballot.released import ReleasedLabels
 from secretballot.students.fitting import fit_student
 
@@ -93,9 +92,9 @@ def _problem_of_fit(
         _trial_fit(student, X_public, n_public, n_points, teaching, basis)
     except DataError as error:
         cause = error.__cause__
-        return str(error).rstrip(".") if cause is None else _shown_error(cause)
+        return str(error).rstrip(".") if cause is None else shown_error(cause)
     except Exception as error:  # any learner may raise anything; points and labels are public
-        return _shown_error(error)
+        return shown_error(error)
     return None
 
 
@@ -132,10 +131,8 @@ def fitted_to_dummies(student: Any, X_public: Any, classes: Sequence[Any]) -> An
     return _trial_fit(student, X_public, len(X_public), n_points, Teaching(classes, n_points), None)
 
 
-def _shown_error(error: BaseException) -> str:
-    refused = refused_setting(error)
-    if refused is not None:
-        return refused
+def shown_error(error: BaseException) -> str:
+    """Return what an error begins with: learners go on with paragraphs and addresses."""
     first = next(iter(str(error).strip().splitlines()), "").rstrip(".:;")
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
 

@@ -138,7 +138,7 @@ def counted_votes(
         if counted is not None:
             counts += counted
             rest = {number: model for number, model in rest.items() if number not in stack.models}
-    for slots in _voting_groups(rest, poll.X):
+    for slots in _voting_groups(rest, poll.X, len(teachers)):
         for rows, block in poll.blocks(max(poll.block_rows, _TOGETHER_CELLS // len(slots))):
             _count_together(slots, block, counts[rows], poll)
         rest = {number: model for number, model in rest.items() if slots.get(number) is None}
@@ -176,7 +176,9 @@ def _stack_counts(stack: LinearStack, poll: Poll) -> CountArray | None:
     return result_of(count)
 
 
-def _voting_groups(teachers: Mapping[int, Any], table: Any) -> list[dict[int, Any]]:
+def _voting_groups(
+    teachers: Mapping[int, Any], table: Any, n_teachers: int
+) -> list[dict[int, Any]]:
     """Return the teachers that vote together, by number, None for one whose slot is empty.
 
     Groups are of one size, and each teacher has a place of its own.
@@ -186,7 +188,7 @@ def _voting_groups(teachers: Mapping[int, Any], table: Any) -> list[dict[int, An
         return []
     one = next(iter(able.values()))
     able = {number: model for number, model in able.items() if type(model) is type(one)}
-    n_slots = slots_of(one, table)
+    n_slots = slots_of(one, table, n_teachers)
     if n_slots == 1:
         return []
     firsts = sorted({number - number % n_slots for number in able})

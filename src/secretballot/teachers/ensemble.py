@@ -8,7 +8,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
 
-import joblib
 import numpy as np
 import sklearn
 
@@ -24,7 +23,7 @@ from secretballot.teachers.executors import LOCAL, Workers, workers_of
 from secretballot.teachers.linear import LinearStack
 from secretballot.teachers.margins import vote_margins
 from secretballot.teachers.rows import as_table, n_rows
-from secretballot.teachers.store import TeacherStore
+from secretballot.teachers.store import TeacherStore, learner_identity
 from secretballot.teachers.training import Recipe, Shards, ShardSource, trained
 
 Progress = Callable[[int, int], None]
@@ -164,7 +163,7 @@ class TeacherEnsemble:
         engine : str, distributed.Client or concurrent.futures.Executor, default "local"
             Where teachers are trained, and vote: here, or on the workers of a cluster that runs
             already inside the trusted side. "dask://HOST:PORT", a client, or "dask" for this
-            process's client; "ray" for the Ray that runs, or "ray://HOST:PORT"; or any executor.
+            process's client; "ray" for the Ray that runs; or any executor.
             The votes are the same.
         random_state : int
             Public; with a teacher's number it fixes that teacher's randomness.
@@ -189,8 +188,11 @@ class TeacherEnsemble:
         n_teachers = source.n_teachers
         check_count("random_state", random_state, minimum=0)
         recipe, workers = Recipe.of(teacher, random_state), workers_of(engine, n_jobs)
-        store = _open_store(kept, recipe, n_teachers, n_classes)
-        finished = {} if store is None else store.load()
+        store, finished = None, dict[int, Any]()
+        if kept is not None:
+            about = learner_identity(recipe.teacher), random_state, n_teachers, n_classes
+            store = TeacherStore(kept[0], _binding_of([kept[1], *about]))
+            finished = store.load()
         # only numbers of this run count, whatever a stored file names
         finished = {number: finished[number] for number in range(n_teachers) if number in finished}
         waiting = [number for number in range(n_teachers) if number not in finished]
@@ -338,21 +340,6 @@ class TeacherEnsemble:
         raise TypeError(
             "private teachers refuse to be pickled or copied; give fit a vault to keep them in."
         )
-
-
-def _open_store(
-    kept: tuple[Path, str] | None, recipe: Recipe, n_teachers: int, n_classes: int
-) -> TeacherStore | None:
-    if kept is None:
-        return None
-    vault, fingerprint = kept
-    try:
-        learner = joblib.hash(recipe.teacher)
-    except Exception:
-        # A learner that cannot be pickled cannot be kept either.
-        return None
-    bound = [fingerprint, learner, recipe.random_state, n_teachers, n_classes]
-    return TeacherStore(vault, _binding_of(bound))
 
 
 def _binding_of(bound: Sequence[Any]) -> str:

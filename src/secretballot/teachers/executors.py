@@ -15,13 +15,12 @@ import pickle
 import platform
 import re
 import signal
-import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.metadata import version
@@ -232,8 +231,6 @@ class Workers:
         Tasks that can run at once.
     alive : callable
         Whether anybody is left to work.
-    submitting : callable
-        Context in which tasks are handed over.
     stop : callable
         Called with an executor, and its tasks that nobody wants any more.
     here : bool
@@ -243,7 +240,6 @@ class Workers:
     opened: Callable[[], Executor]
     n_slots: int
     alive: Callable[[], bool] = lambda: True
-    submitting: Callable[[], AbstractContextManager[Any]] = interrupts_ignored
     stop: Callable[[Any, set[Future[Any]]], None] = _cancel_all
     here: bool = False
 
@@ -276,7 +272,7 @@ class Workers:
             while True:
                 for task in islice(waiting, most - len(running)):
                     given = giver, versions, Packed.of((work, task)), common
-                    with self.submitting():
+                    with interrupts_ignored():
                         running.add(_done_by(partial(executor.submit, run_task, *given)))
                 if not running:
                     return
@@ -326,56 +322,42 @@ def _done_by(call: Callable[[], T]) -> T:
     raise ResourceError(as_sentence(cause))
 
 
-def check_engine(engine: Any, n_jobs: int | None = None, *, send_shards: bool = False) -> None:
+def check_engine(engine: Any, n_jobs: int | None = None) -> None:
     """Refuse what names no engine, before anything is connected.
 
     Parameters
     ----------
     engine : str, distributed.Client or concurrent.futures.Executor
         "local"; "dask" for this process's client, "dask://HOST:PORT" or a client; "ray" for the
-        Ray that runs, or "ray://HOST:PORT"; or any executor.
+        Ray that runs; or any executor.
     n_jobs : int, optional
         Worker processes, which only "local" has.
-    send_shards : bool
-        Whether workers are sent what lies in files, which only clusters are.
 
     Raises
     ------
     ParameterError
         If it is none of these, or comes with what it does not have.
     """
-    # the engine first: the other settings are read against one that is known
+    # the engine first: the number is read against one that is known
     if not isinstance(engine, Executor) and not _is_dask_client(engine) and not _is_known(engine):
         raise ParameterError(
             Parameter("executor"),
-            f" is {shown(engine)}; it must be 'local', 'dask://HOST:PORT', 'dask', 'ray',"
-            " 'ray://HOST:PORT', a distributed.Client, or an executor of concurrent.futures.",
+            f" is {shown(engine)}; it must be 'local', 'dask://HOST:PORT', 'dask', 'ray', a"
+            " distributed.Client, or an executor of concurrent.futures.",
         )
-    here = isinstance(engine, str) and engine == LOCAL
-    if n_jobs is not None and (
-        isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0
-    ):
+    if n_jobs is None:
+        return
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
         raise ParameterError(
             Parameter("n_jobs"), f" is {shown(n_jobs)}; it must be None or an integer other than 0."
         )
-    if n_jobs is not None and not here:
+    if not isinstance(engine, str) or engine != LOCAL:
         raise ParameterError(
             Argument("n_jobs", n_jobs),
             " is given beside an engine, whose workers set how many work at once; leave it out, or"
             " use ",
             Argument("executor", LOCAL),
             ".",
-        )
-    if not isinstance(send_shards, bool):
-        raise ParameterError(
-            Parameter("send_shards"), f" is {shown(send_shards)}; it must be True or False."
-        )
-    if send_shards and here:
-        raise ParameterError(
-            Parameter("send_shards"),
-            " is given without a cluster to send to; name one with ",
-            Parameter("executor"),
-            ", or leave it out.",
         )
 
 
@@ -393,8 +375,8 @@ def workers_of(engine: Any, n_jobs: int | None = None) -> Workers | None:
         return Workers(lambda: engine, n_slots)
     if not isinstance(engine, str) or engine.startswith("dask"):
         return _dask_workers(engine)
-    if engine.startswith("ray"):
-        return _ray_workers(engine)
+    if engine == "ray":
+        return _ray_workers()
     n_workers = joblib.effective_n_jobs(n_jobs)
     if n_workers == 1:
         return None
@@ -415,85 +397,48 @@ def _is_dask_client(engine: object) -> bool:
 
 
 def _is_known(engine: Any) -> bool:
-    known = r"local|dask|ray|(?:dask|dask\+tls|ray)://\S+:([0-9]{1,5})"
+    known = r"local|dask|ray|dask(?:\+tls)?://\S+:([0-9]{1,5})"
     found = re.fullmatch(known, engine) if isinstance(engine, str) else None
     return found is not None and 0 < int(found[1] or 1) < 2**16
 
 
-def _unreachable(engine: Any, why: str) -> ParameterError:
-    return ParameterError(Parameter("executor"), f" is {engine!r}, {why} Nothing was spent.")
+@contextmanager
+def _connecting(engine: Any, library: str, start: str) -> Iterator[None]:
+    """Refuse an engine that cannot be reached from the block, in one sentence.
 
-
-class _ClusterExecutor(Executor):
-    """An executor whose tasks run in a cluster.
-
-    (Dask's own leaves tracebacks in the log where a task is cancelled.)
-
-    Parameters
-    ----------
-    start : callable
-        From a function and its arguments to a task, with add_done_callback and result.
-    cancel : callable
-        Takes a task back.
+    Raises
+    ------
+    ParameterError
     """
-
-    def __init__(self, start: Callable[..., Any], cancel: Callable[[Any], object]) -> None:
-        self._start, self._cancel = start, cancel
-
-    def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        task, future = self._start(work, *args, **kwargs), Future[Any]()
-
-        def cancel_task(own: Future[Any]) -> None:
-            if own.cancelled():
-                with suppress(Exception):
-                    self._cancel(task)
-
-        def pass_on(done: object) -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                future.set_result(task.result())
-            except Exception as error:
-                future.set_exception(error)
-
-        future.add_done_callback(cancel_task)
-        task.add_done_callback(pass_on)
-        return future
+    try:
+        yield
+        return
+    except ImportError:
+        problem = f"and {library} is not installed; install secretballot[{library.lower()}]."
+    except Exception as error:
+        problem = f"and no {library} with a worker answers ({type(error).__name__}); {start}."
+    shown_engine = engine if isinstance(engine, str) else f"a client of {library}"
+    raise ParameterError(Parameter("executor"), f" is {shown_engine!r}, {problem}")
 
 
 def _dask_workers(engine: Any) -> Workers:
-    problem, n_slots = "", 1
-    try:
+    start = "start `dask scheduler` and workers, or make a distributed.Client(ADDRESS) here"
+    with _connecting(engine, "Dask", start):
         import dask
 
         client = _dask_client(engine)
         client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
         n_slots = max(1, sum(client.nthreads().values()))
-    except ImportError:
-        problem = "and Dask is not installed; install secretballot[dask]."
-    except TimeoutError:
-        problem = f"which has no worker after {_CONNECT_SECONDS:g} seconds; start some."
-    except Exception as error:
-        problem = (
-            f"and no client or scheduler of Dask answers ({type(error).__name__}); start one with"
-            " `dask scheduler`, and name its address or make a distributed.Client(ADDRESS) here."
-        )
-    if problem:
-        raise _unreachable(engine if isinstance(engine, str) else "a client of Dask", problem)
 
     def alive() -> bool:
         with suppress(Exception):  # whatever a connection that broke says
             return client.status == "running" and bool(client.nthreads())
         return False
 
-    executor = _ClusterExecutor(partial(client.submit, pure=False), lambda task: task.cancel())
-    return Workers(
-        lambda: executor,
-        n_slots,
-        alive,
-        # a shard is as large as it is: no warning of large arguments
-        partial(dask.config.set, {"distributed.admin.large-graph-warning-threshold": "1TiB"}),
-    )
+    # a shard is as large as it is: no warning of large arguments
+    dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"})
+    executor = client.get_executor(pure=False)
+    return Workers(lambda: executor, n_slots, alive)
 
 
 def _dask_client(engine: Any) -> Any:
@@ -509,55 +454,30 @@ def _dask_client(engine: Any) -> Any:
     return distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
 
 
-def _ray_workers(engine: str) -> Workers:
-    try:
+def _ray_workers() -> Workers:
+    start = "start one with `ray start --head`, or call ray.init() before"
+    with _connecting("ray", "Ray", start):
         import ray
-    except ImportError:
-        raise _unreachable(engine, "and Ray is not installed; install secretballot[ray].") from None
-    if not ray.is_initialized():
-        _connect_to_ray(engine)
-    elif engine != "ray":
-        raise _unreachable(
-            engine,
-            "and this program is connected to a Ray already; give 'ray' for that one, or call"
-            " ray.shutdown() before.",
-        )
+
+        if not ray.is_initialized():
+            # "auto" starts none
+            address = os.environ.get("RAY_ADDRESS") or "auto"
+            ray.init(address=address, log_to_driver=False, configure_logging=False)
 
     def n_processors() -> int:
         return int(_done_by(ray.cluster_resources).get("CPU", 0))
 
     # the same object for all tasks of a function: Ray sends each such object to every node
     remote = lru_cache(ray.remote(max_retries=_RAY_RETRIES))
-    executor = _ClusterExecutor(
-        lambda work, *args: remote(work).remote(*args).future(),
-        lambda task: ray.cancel(task.object_ref),
-    )
+
+    class RayExecutor(Executor):
+        """Tasks of Ray as futures."""
+
+        def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            task = remote(work).remote(*args, **kwargs)
+            future: Future[Any] = task.future()
+            future.add_done_callback(lambda own: own.cancelled() and ray.cancel(task))
+            return future
+
+    executor = RayExecutor()
     return Workers(lambda: executor, max(1, n_processors()), lambda: n_processors() > 0)
-
-
-def _connect_to_ray(engine: str) -> None:
-    """Connect to a Ray that runs; never start one."""
-    import ray
-
-    address = os.environ.get("RAY_ADDRESS", "") or "auto" if engine == "ray" else engine
-    if address == "local":  # the word with which Ray starts one
-        raise _unreachable(
-            engine,
-            "and the environment has RAY_ADDRESS=local, which would start a Ray; unset it, or call"
-            " ray.init() before.",
-        )
-    try:
-        # where nobody listens Ray itself would try for minutes
-        if address != "auto":
-            host, _, port = address.removeprefix("ray://").rpartition(":")
-            socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
-        ray.init(address=address, log_to_driver=False, configure_logging=False)
-        return
-    except ImportError:
-        problem = "which needs Ray's own client; install ray[client]."
-    except Exception as error:
-        problem = (
-            f"and no Ray answers at {address} ({type(error).__name__}); start one with `ray start"
-            " --head`, or call ray.init() before."
-        )
-    raise _unreachable(engine, problem)

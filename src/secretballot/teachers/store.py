@@ -6,17 +6,16 @@ code, and a teacher of other data would break the account of what was released.
 """
 
 import hashlib
-import json
 import pickle
 import time
 from pathlib import Path
 from typing import Any
 
+import joblib
+
 from secretballot.drafts import sweep_drafts
 from secretballot.vault import make_vault, read_secret, write_secret
 
-_FORMAT = "secretballot/teachers"
-_VERSION = 1
 _FLUSH_SECONDS = 2.0
 
 
@@ -69,19 +68,14 @@ class TeacherStore:
             for number, model in waiting.items()
             if (data := _pickled_model(model)) is not None
         }
-        if pickled:
-            self._write_models(pickled)
         self._flushed = time.monotonic()
-
-    def _write_models(self, pickled: dict[int, bytes]) -> None:
-        payload = pickle.dumps(pickled)
-        content = self._header_of(payload) + b"\n" + payload
-        write_secret(self._folder / f"{self._binding[:16]}-{min(pickled):06d}.teachers", content)
+        if pickled:
+            payload = pickle.dumps(pickled)
+            place = self._folder / f"{self._binding[:16]}-{min(pickled):06d}.teachers"
+            write_secret(place, self._header_of(payload) + b"\n" + payload)
 
     def _header_of(self, payload: bytes) -> bytes:
-        digest = hashlib.sha256(payload).hexdigest()
-        header = {"format": _FORMAT, "version": _VERSION, "binding": self._binding}
-        return json.dumps({**header, "sha256": digest}).encode()
+        return f"{self._binding} {hashlib.sha256(payload).hexdigest()}".encode()
 
     def _read_models(self, path: Path) -> dict[int, Any]:
         try:
@@ -101,3 +95,12 @@ def _pickled_model(model: Any) -> bytes | None:
     except Exception:
         # A learner that cannot be pickled serves this run and is trained again in the next.
         return None
+
+
+def learner_identity(learner: Any) -> str:
+    """Return a digest of an unfitted learner with its settings, the same in every process."""
+    try:
+        return str(joblib.hash(learner, hash_name="sha1"))
+    except Exception:
+        # a learner that cannot be pickled cannot be kept either; its settings must do
+        return repr(learner)

@@ -10,14 +10,14 @@ from secretballot._seeded import seed_of
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.foreign_code import one_thread
 from secretballot.teachers.rows import n_rows, take_rows
-from secretballot.teachers.training import Recipe, alone, rows_by_shard
+from secretballot.teachers.training import Recipe, ShardSource, alone
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
 
 
 def label_ballots(
-    teacher: Any, X: Any, Y: IntArray, shards: IntArray, X_public: Any, **more: Any
+    teacher: Any, source: ShardSource, X_public: Any, **more: Any
 ) -> Iterator[tuple[BoolArray, FloatArray]]:
     """Yield what each teacher names at the public points, and how sure it is, shapes (n_public,
     n_labels).
@@ -28,13 +28,11 @@ def label_ballots(
     Parameters
     ----------
     teacher : classifier of 0 and 1
-    X : table of shape (n_records, n_features)
-    Y : ndarray of 0 and 1, shape (n_records, n_labels)
-    shards : ndarray of int64, shape (n_records,)
+    source : ShardSource
+        Of parts with targets of 0 and 1, shape (n_records, n_labels).
     X_public : table of shape (n_public, n_features)
     **more
-        n_teachers, random_state (0 by default), and progress, called with (teachers done, teachers
-        in all).
+        random_state (0 by default), and progress, called with (teachers done, teachers in all).
 
     Raises
     ------
@@ -45,11 +43,11 @@ def label_ballots(
     -------
     Sensitivity : a ballot follows from the teacher's own shard, its number and public values.
     """
-    return _ballots(_labels_of_shard, teacher, X, Y, shards, X_public, **more)
+    return _ballots(_labels_of_shard, teacher, source, X_public, **more)
 
 
 def number_ballots(
-    teacher: Any, X: Any, y: FloatArray, shards: IntArray, X_public: Any, **more: Any
+    teacher: Any, source: ShardSource, X_public: Any, **more: Any
 ) -> Iterator[FloatArray]:
     """Yield the numbers that each teacher predicts at the public points, shape (n_public,).
 
@@ -59,36 +57,34 @@ def number_ballots(
     Parameters
     ----------
     teacher : regressor
-    X, shards, X_public, **more
+    source : ShardSource
+        Of parts with targets that are numbers, shape (n_records,).
+    X_public, **more
         As for `label_ballots`, whose errors these are.
-    y : ndarray of float, shape (n_records,)
 
     Privacy
     -------
     Sensitivity : as for `label_ballots`.
     """
-    return _ballots(_numbers_of_shard, teacher, X, y, shards, X_public, **more)
+    return _ballots(_numbers_of_shard, teacher, source, X_public, **more)
 
 
 def _ballots(
     ask: Callable[[Recipe, int, Any, Any, Any], T],
     teacher: Any,
-    X: Any,
-    y: Any,
-    shards: IntArray,
+    source: ShardSource,
     X_public: Any,
     *,
-    n_teachers: int,
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> Iterator[T]:
     """Yield what a teacher of every shard answers: by its number, its part and the points."""
     recipe = Recipe.of(teacher, random_state)
     with one_thread():
-        for number, rows in enumerate(rows_by_shard(shards, n_teachers)):
-            ballot = ask(recipe, number, take_rows(X, rows), y[rows], X_public)
+        for number in range(source.n_teachers):
+            ballot = ask(recipe, number, *source.part(number), X_public)
             if progress is not None:
-                progress(number + 1, n_teachers)
+                progress(number + 1, source.n_teachers)
             yield ballot
 
 

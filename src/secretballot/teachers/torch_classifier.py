@@ -3,15 +3,16 @@
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from secretballot._naming import named
 from secretballot._seeded import own_global_states, public_seed, seed_of
-from secretballot._validation import check_choice, check_count, check_finite, shown
+from secretballot._validation import check_count, shown
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import result_of
 from secretballot.teachers.torch_stacks import (
@@ -28,6 +29,10 @@ _MOST_SLOTS = {"cpu": 50, "cuda": 1000}  # a processor gains nothing by more: it
 _MOST_ROWS = 256  # of public points in one go
 _MOST_ROWS_TOGETHER = {"cpu": 64, "cuda": 256}
 _STEP = "torch"
+#: Rows of one shard, the numbers of their classes, and the classes.
+_Part = tuple[Any, Any, npt.NDArray[Any]]
+# without settings that would join slots, or change how torch computes
+_OPTIMIZERS = {"adam": ("lr", "weight_decay"), "sgd": ("lr", "momentum", "weight_decay")}
 
 
 @dataclass(eq=False, repr=False)
@@ -45,23 +50,17 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         arguments, that can be imported by its name where teachers are to be kept. The module takes
         rows as floats of shape (n, n_features) and returns a score for each class, shape (n,
         n_classes).
-    steps : int
+    n_steps : int
         Steps of training.
     batch_size : int
         Rows in a step.
-    optimizer : {"adam", "sgd"}
-        As torch has them, without options other than these.
-    learning_rate : float
-    momentum : float
-        Of "sgd".
-    weight_decay : float
-        Added to the slope as the parameters times this number.
+    optimizer : str
+        "adam" or "sgd", with settings under torch's names: "adam:lr=0.003,weight_decay=0.01",
+        "sgd:lr=0.1,momentum=0.9".
     device : str
         "auto" for the first CUDA device where there is one, else the processor; or "cpu", "cuda",
-        "cuda:1".
-    shards_at_once : int, optional
-        Shards trained in one stack; 1 trains one after another. By default as many as fit into a
-        gigabyte, at most 50 on a processor and 1,000 on a device.
+        "cuda:1". In one stack are as many shards as fit into a gigabyte, at most 50 on a processor
+        and 1,000 on a device.
     random_state : int, optional
         First parameters, drawn rows and dropout follow from it.
 
@@ -80,23 +79,19 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ...     return torch.nn.Sequential(
     ...         torch.nn.Linear(2, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2)
     ...     )
-    >>> teacher = sb.TorchClassifier(small_module, steps=200, learning_rate=0.01)
+    >>> teacher = sb.TorchClassifier(small_module, n_steps=200, optimizer="adam:lr=0.01")
     >>> model = sb.PATEClassifier(teacher, n_teachers=200, epsilon=1.0, delta=1e-6)
-    >>> model.teacher.steps
+    >>> model.teacher.n_steps
     200
     """
 
     # stored as given, which scikit-learn's clone needs; `_checked_recipe` checks
     module: Callable[[], Any]
     _: KW_ONLY
-    steps: int = 100
+    n_steps: int = 100
     batch_size: int = 20
     optimizer: str = "adam"
-    learning_rate: float = 0.001
-    momentum: float = 0.9
-    weight_decay: float = 0.0
     device: str = "auto"
-    shards_at_once: int | None = None
     random_state: int | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -106,8 +101,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array, sparse matrix or frame of numbers, of shape (n_rows, n_features)
         y : array of shape (n_rows,)
-            Integers from 0 to the module's outputs - 1 stand for the outputs themselves; any other
-            labels are numbered in their order.
+            Labels, no more of them than the module has outputs.
 
         Raises
         ------
@@ -117,30 +111,19 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If the rows are no finite numbers, the module cannot take them, or training diverged.
         """
         recipe = self._checked_recipe()
-        rows, labels = _finite_rows(X), np.asarray(y)
-        if labels.shape != (len(rows),) or len(rows) == 0:
-            raise ValueError("y must have one label for each of one or more rows")
-        seed = public_seed(self.random_state, _STEP)
-        classes = np.unique(labels)
-        # modules draw from torch's global generator
-        with own_global_states(seed), one_way_to_compute():
-            stack = Stack.fresh(recipe, [seed])
-            places = _output_places(classes, _n_outputs(stack, recipe, rows.shape[1]))
-            targets = places[np.searchsorted(classes, labels)]
-            _train_stack(stack, recipe, self.steps, [(rows, targets)], [seed], rows.shape[1])
-            state = stack.states()[0]
+        part = _checked_part(recipe, X, y)
+        (state,) = _trained_states(recipe, [part], [public_seed(self.random_state, _STEP)])
         if state is None:
-            raise ValueError("training diverged; use a smaller learning_rate")
-        return self._with_fitted_state(state, classes, places, rows.shape[1])
+            raise ValueError("training diverged; use a smaller learning rate")
+        return self._with_fitted_state(state, part)
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the share of every class in `classes_`, of shape (n_rows, n_classes)."""
         rows = _finite_rows(X)
         recipe = self._checked_recipe()
         with own_global_states(0), one_way_to_compute():
-            scores = _slot_scores(recipe, [self.state_], rows)[0][:, self.places_].astype(
-                np.float64
-            )
+            (found,) = _slot_scores(recipe, [self.state_], rows)
+        scores = found[:, : len(self.classes_)].astype(np.float64)
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         shares: npt.NDArray[np.float64] = scores / scores.sum(axis=1, keepdims=True)
         return shares
@@ -149,28 +132,28 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the label of every row, of shape (n_rows,)."""
         return np.asarray(type(self).predict_shards([self], X)[0])
 
-    def slots(self, n_features: int) -> int:
+    def slots(self, n_features: int, n_teachers: int) -> int:
         """Return how many shards of so many features are trained, and vote, in one stack.
 
-        It follows from the settings, the module and the device alone; 1 where the module cannot
-        share a stack, or where poison in one slot was seen to reach another.
+        It follows from the settings, the module, the device and public numbers alone; 1 where the
+        module cannot share a stack, or where poison in one slot was seen to reach another.
         """
         recipe = self._checked_recipe()
-        if self.shards_at_once == 1:
-            return 1
         needed = slot_bytes(recipe, n_features)
         if needed is None:
             return 1
-        most = self.shards_at_once or _MOST_SLOTS[recipe.device.partition(":")[0]]
-        n_slots = max(1, min(most, _MEMORY // max(1, needed)))
+        most = max(1, min(_MOST_SLOTS[_kind_of(recipe)], _MEMORY // max(1, needed)))
+        # stacks of one size, of which few slots are empty
+        n_slots = -(-n_teachers // -(-n_teachers // most))
+        of_votes = _rows_at_once(recipe, n_features, n_slots)
         apart = keeps_apart(recipe, n_features, n_slots, recipe.batch_size, True)
-        return n_slots if apart else 1
+        return n_slots if apart and keeps_apart(recipe, n_features, n_slots, of_votes, False) else 1
 
     @classmethod
     def fit_shards(
         cls, learners: Sequence["TorchClassifier"], parts: Sequence[tuple[Any, Any] | None]
     ) -> list["TorchClassifier | None"]:
-        """Train one unfitted learner on each part, all in one stack.
+        """Train one unfitted learner on each part, all in one stack of a size that `slots` gave.
 
         Parameters
         ----------
@@ -187,31 +170,21 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Privacy
         -------
         Sensitivity : a slot follows from its own part, the seeds and public numbers, bit for bit,
-            where `keeps_apart` says so for the computation's shape; elsewhere the parts are taken
-            one by one.
+            where `keeps_apart` says so for the computation's shape.
         """
-        recipe, own = learners[0]._checked_recipe(), [_checked_part(part) for part in parts]
-        seeds = [public_seed(learner.random_state, _STEP) for learner in learners]
-        width = next((X.shape[1] for X, _ in filter(None, own)), None)
-        if width is None:
+        recipe = learners[0]._checked_recipe()
+        own = [
+            None if part is None else result_of(partial(_checked_part, recipe, *part))
+            for part in parts
+        ]
+        if all(part is None for part in own):
             return [None] * len(parts)
-        # by the width of the table, which all parts have
-        if not keeps_apart(recipe, width, len(parts), recipe.batch_size, True):
-            return [
-                None if part is None else result_of(partial(learner.fit, *part))
-                for learner, part in zip(learners, own, strict=True)
-            ]
-        with own_global_states(seed_of(*seeds[:1], len(seeds))), one_way_to_compute():
-            stack = Stack.fresh(recipe, seeds)
-            outputs = _n_outputs(stack, recipe, width)
-            own = [None if part is None or part[1].max() >= outputs else part for part in own]
-            _train_stack(stack, recipe, learners[0].steps, own, seeds, width)
-            states = stack.states()
+        seeds = [public_seed(learner.random_state, _STEP) for learner in learners]
         return [
-            None
-            if part is None or state is None
-            else learner._with_fitted_state(state, classes := np.unique(part[1]), classes, width)
-            for learner, part, state in zip(learners, own, states, strict=True)
+            None if part is None or state is None else learner._with_fitted_state(state, part)
+            for learner, part, state in zip(
+                learners, own, _trained_states(recipe, own, seeds), strict=True
+            )
         ]
 
     @classmethod
@@ -239,15 +212,13 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with own_global_states(0), one_way_to_compute():
             scores = _slot_scores(recipe, states, rows)
         return [
-            None if model is None else model.classes_[np.argmax(own[:, model.places_], axis=1)]
+            None if model is None else model.classes_[own[:, : len(model.classes_)].argmax(axis=1)]
             for model, own in zip(models, scores, strict=True)
         ]
 
-    def _with_fitted_state(
-        self, state: dict[str, Any], classes: npt.NDArray[Any], places: Any, n_features: int
-    ) -> Self:
-        self.state_, self.classes_, self.places_ = state, classes, places
-        self.n_features_in_ = n_features
+    def _with_fitted_state(self, state: dict[str, Any], part: _Part) -> Self:
+        self.state_, self.classes_ = state, part[2]
+        self.n_features_in_ = part[0].shape[1]
         return self
 
     def _checked_recipe(self) -> Recipe:
@@ -266,25 +237,13 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f" is {shown(type(self.module).__name__)}; give a class or function that returns a"
                 " new torch.nn.Module when it is called.",
             )
-        check_count("steps", self.steps)
-        check_count("batch_size", self.batch_size)
-        if self.shards_at_once is not None:
-            check_count("shards_at_once", self.shards_at_once)
-        check_choice("optimizer", self.optimizer, ("adam", "sgd"))
-        for name in ("learning_rate", "momentum", "weight_decay"):
-            if not check_finite(name, getattr(self, name)) >= 0 or not self.learning_rate:
-                raise ParameterError(
-                    Parameter(name),
-                    f" is {shown(getattr(self, name))}; it must be at least 0, and learning_rate"
-                    " above 0.",
-                )
+        name, settings = named("optimizer", self.optimizer, _OPTIMIZERS)
         return Recipe(
             self.module,
-            int(self.batch_size),
-            self.optimizer,
-            float(self.learning_rate),
-            float(self.momentum),
-            float(self.weight_decay),
+            check_count("n_steps", self.n_steps),
+            check_count("batch_size", self.batch_size),
+            name,
+            tuple(settings.items()),
             _checked_device(torch, self.device),
         )
 
@@ -322,59 +281,61 @@ def _finite_rows(X: Any) -> npt.NDArray[np.float32]:
     return rows
 
 
-def _checked_part(part: tuple[Any, Any] | None) -> tuple[Any, Any] | None:
-    """Return one shard's rows and class indices, None where they are none: its own fault alone."""
-    if part is None:
-        return None
-    try:
-        return _finite_rows(part[0]), np.asarray(part[1], dtype=np.int64)
-    except (ValueError, TypeError, OverflowError):
-        return None
+def _checked_part(recipe: Recipe, X: Any, y: Any) -> _Part:
+    """Return rows, numbers of their classes, and the classes.
 
-
-def _n_outputs(stack: Stack, recipe: Recipe, n_features: int) -> int:
-    """Return how many scores the module gives, from rows of zeros."""
-    torch = import_torch()
-    return int(stack.outputs(torch.zeros((2, n_features), device=recipe.device)).shape[2])
-
-
-def _output_places(classes: npt.NDArray[Any], n_outputs: int) -> npt.NDArray[np.int64]:
-    """Return the output that stands for each class."""
+    Raises
+    ------
+    ValueError
+        If they are none, or more classes than the module has outputs; the message names no cell.
+    """
+    rows, labels = _finite_rows(X), np.asarray(y)
+    if labels.shape != (len(rows),) or len(rows) == 0:
+        raise ValueError("y must have one label for each of one or more rows")
+    classes, numbers = np.unique(labels, return_inverse=True)
+    n_outputs = _n_outputs(recipe, rows.shape[1])
     if len(classes) > n_outputs:
         raise ValueError(f"the module has {n_outputs} outputs for {len(classes)} classes")
-    if classes.dtype.kind in "iu" and classes.min() >= 0 and classes.max() < n_outputs:
-        return classes.astype(np.int64)
-    return np.arange(len(classes))
+    return rows, numbers, classes
 
 
-def _train_stack(
-    stack: Stack,
-    recipe: Recipe,
-    steps: int,
-    parts: Sequence[Any],
-    seeds: Sequence[int],
-    width: int,
-) -> None:
-    """Take all steps; slots without a part learn zeros.
+@lru_cache(maxsize=64)
+def _n_outputs(recipe: Recipe, n_features: int) -> int:
+    """Return how many scores the module gives, from rows of zeros."""
+    torch = import_torch()
+    with own_global_states(0), one_way_to_compute():
+        zeros = torch.zeros((2, n_features), device=recipe.device)
+        return int(Stack.fresh(recipe, [0]).outputs(zeros).shape[2])
+
+
+def _trained_states(
+    recipe: Recipe, parts: Sequence[_Part | None], seeds: Sequence[int]
+) -> list[dict[str, Any] | None]:
+    """Return what every slot has become after all steps; slots without a part learn zeros.
 
     Rows are copied from one table of all parts into batches of a shape that is public: what a part
     holds, and how much, changes its own rows of a batch alone.
     """
     torch = import_torch()
     # a row of zeros stands for a part that is missing: shapes of batches stay public
+    width = next(part[0].shape[1] for part in parts if part is not None)
     empty = np.zeros((1, width), np.float32), np.zeros(1, np.int64)
     X = torch.from_numpy(np.concatenate([(part or empty)[0] for part in parts])).to(recipe.device)
     y = torch.from_numpy(np.concatenate([(part or empty)[1] for part in parts])).to(recipe.device)
     starts = np.cumsum([0, *(len((part or empty)[0]) for part in parts)])
     drawn = np.stack(
         [
-            start + _drawn_rows(stop - start, steps * recipe.batch_size, seed)
+            start + _drawn_rows(stop - start, recipe.n_steps * recipe.batch_size, seed)
             for start, stop, seed in zip(starts[:-1], starts[1:], seeds, strict=True)
         ]
-    ).reshape(len(parts), steps, recipe.batch_size)
+    ).reshape(len(parts), recipe.n_steps, recipe.batch_size)
     rows = torch.from_numpy(drawn).to(recipe.device)
-    for step in range(steps):
-        stack.step(X[rows[:, step]], y[rows[:, step]])
+    # modules draw from torch's global generator
+    with own_global_states(seed_of(*seeds[:1], len(seeds))), one_way_to_compute():
+        stack = Stack.fresh(recipe, seeds)
+        for step in range(recipe.n_steps):
+            stack.step(X[rows[:, step]], y[rows[:, step]])
+        return stack.states()
 
 
 def _drawn_rows(n_rows: int, n_drawn: int, seed: int) -> npt.NDArray[np.int64]:
@@ -393,16 +354,8 @@ def _slot_scores(
     In blocks of one shape, the last one filled with zeros.
     """
     torch = import_torch()
-    width, together = rows.shape[1], len(states) > 1
-    block = _MOST_ROWS
-    if together:
-        needed = slot_bytes(recipe, width)
-        if needed is not None:
-            fitting = _MEMORY // (len(states) * max(1, needed // recipe.batch_size))
-            most = _MOST_ROWS_TOGETHER[recipe.device.partition(":")[0]]
-            block = max(1, min(most, fitting))
-        if needed is None or not keeps_apart(recipe, width, len(states), block, False):
-            return _one_by_one(recipe, states, rows)
+    width = rows.shape[1]
+    block = _rows_at_once(recipe, width, len(states))
     stack, found = Stack.of_states(recipe, states), []
     for at in range(0, len(rows), block):
         part = rows[at : at + block]
@@ -414,9 +367,14 @@ def _slot_scores(
     return np.concatenate(found, axis=1)
 
 
-def _one_by_one(
-    recipe: Recipe, states: Sequence[dict[str, Any] | None], rows: npt.NDArray[np.float32]
-) -> npt.NDArray[np.float32]:
-    scores = [None if state is None else _slot_scores(recipe, [state], rows)[0] for state in states]
-    like = next(one for one in scores if one is not None)
-    return np.stack([np.zeros_like(like) if one is None else one for one in scores])
+def _rows_at_once(recipe: Recipe, n_features: int, n_slots: int) -> int:
+    """Return how many public points are asked of so many slots in one go."""
+    needed = slot_bytes(recipe, n_features) if n_slots > 1 else None
+    if needed is None:
+        return _MOST_ROWS
+    fitting = _MEMORY // (n_slots * max(1, needed // recipe.batch_size))
+    return max(1, min(_MOST_ROWS_TOGETHER[_kind_of(recipe)], fitting))
+
+
+def _kind_of(recipe: Recipe) -> str:
+    return recipe.device.partition(":")[0]

@@ -24,21 +24,10 @@ Tensors = dict[str, Any]
 # Draw as many numbers as their result has, whatever the values: nobody's data decide where the
 # draws of the next slot begin.
 _STEADY_DRAWS = frozenset(
-    {
-        "bernoulli",
-        "bernoulli_",
-        "native_dropout",
-        "normal",
-        "normal_",
-        "rand",
-        "rand_like",
-        "randint",
-        "randint_like",
-        "randn",
-        "randn_like",
-        "random_",
-        "uniform_",
-    }
+    [
+        *("bernoulli", "bernoulli_", "native_dropout", "normal", "normal_", "random_", "uniform_"),
+        *("rand", "rand_like", "randint", "randint_like", "randn", "randn_like"),
+    ]
 )
 _TRIAL_STEPS = 2  # a poisoned slot has poisoned parameters from the second on
 _POISONS = (float("nan"), 1e38, float("-inf"))
@@ -67,19 +56,20 @@ class Recipe:
     ----------
     make : callable
         Returns a new module.
+    n_steps : int
     batch_size : int
         Rows in a step of one slot.
     optimizer : {"adam", "sgd"}
-    learning_rate, momentum, weight_decay : float
+    settings : tuple of (str, number)
+        Of the optimizer.
     device : str
     """
 
     make: Callable[[], Any]
+    n_steps: int
     batch_size: int
     optimizer: str
-    learning_rate: float
-    momentum: float
-    weight_decay: float
+    settings: tuple[tuple[str, Any], ...]
     device: str
 
 
@@ -154,12 +144,9 @@ class Stack:
     @cached_property
     def _optimizer(self) -> Any:
         """What changes every number by its own slope."""
-        recipe, optim = self._recipe, import_torch().optim
-        rates = {"lr": recipe.learning_rate, "weight_decay": recipe.weight_decay, "foreach": False}
-        tensors = list(self.trained.values())
-        if recipe.optimizer == "sgd":
-            return optim.SGD(tensors, momentum=recipe.momentum, **rates)
-        return optim.Adam(tensors, **rates)
+        optim = import_torch().optim
+        kind = {"adam": optim.Adam, "sgd": optim.SGD}[self._recipe.optimizer]
+        return kind([*self.trained.values()], foreach=False, **dict(self._recipe.settings))
 
     def __len__(self) -> int:
         return len(next(iter({**self.trained, **self.carried}.values())))

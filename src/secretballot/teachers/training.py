@@ -3,7 +3,7 @@
 Some learners are trained, and vote, many at a time. Such a learner has, besides what a classifier
 has:
 
-- ``slots(n_features)``: how many shards it takes at once, a public number;
+- ``slots(n_features, n_teachers)``: how many shards of so many it takes at once, a public number;
 - ``fit_shards(learners, parts)`` and ``predict_shards(models, X)``, class methods that take one
   learner or model for each slot, with None for a slot that is empty, and return one result for
   each.
@@ -28,8 +28,9 @@ import sklearn
 from secretballot._seeded import seed_of
 from secretballot._typing import IntArray, Matrix
 from secretballot._validation import shown
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.foreign_code import isolated, result_once_seeded
+from secretballot.named_learners import check_learner
 from secretballot.teachers.executors import Workers
 from secretballot.teachers.rows import take_rows
 
@@ -64,15 +65,7 @@ class Recipe:
         ParameterError
             If it is no learner, or shares a random generator between teachers.
         """
-        if isinstance(teacher, type) or not all(
-            hasattr(teacher, name) for name in ("fit", "predict", "get_params")
-        ):
-            kind = teacher if isinstance(teacher, type) else type(teacher)
-            raise ParameterError(
-                Parameter("teacher"),
-                f" is {kind.__name__!r}; it must be an instance with fit, predict and get_params,"
-                " as scikit-learn's classifiers have.",
-            )
+        check_learner("teacher", teacher)
         # every source of randomness in the learner gets a seed of its teacher's own, nested ones
         # too
         params = teacher.get_params(deep=True)
@@ -138,7 +131,10 @@ class Shards:
     ) -> None:
         self.n_teachers = n_teachers
         self._X, self._y = X, y_index
-        self._rows = rows_by_shard(shards, n_teachers)
+        # stable: rows keep their order inside a shard, whatever the other shards hold
+        order = np.argsort(shards, kind="stable")
+        sizes = np.bincount(shards, minlength=n_teachers)
+        self._rows = np.split(order, np.cumsum(sizes)[:-1])
 
     def part(self, number: int) -> Part:
         """Return a copy of one shard's rows and labels."""
@@ -148,13 +144,6 @@ class Shards:
     def loader(self, number: int, *, send: bool) -> Callable[[], Part]:
         """Return what holds one shard."""
         return partial(held_part, *self.part(number))
-
-
-def rows_by_shard(shards: IntArray, n_teachers: int) -> list[IntArray]:
-    """Return the rows of every shard, from the shard of every row, shape (n_records,)."""
-    # stable: rows keep their order inside a shard, whatever the other shards hold
-    order = np.argsort(shards, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(shards, minlength=n_teachers))[:-1])
 
 
 def held_part(X: Any, y: IntArray) -> Part:
@@ -316,7 +305,7 @@ def units_of(teacher: Any, source: ShardSource, numbers: Sequence[int]) -> list[
     """
     n_slots = 1
     if numbers and works_together(teacher):
-        n_slots = slots_of(teacher, source.part(0)[0])
+        n_slots = slots_of(teacher, source.part(0)[0], source.n_teachers)
     if n_slots == 1:
         return [((number, True),) for number in numbers]
     waiting = set(numbers)
@@ -324,7 +313,6 @@ def units_of(teacher: Any, source: ShardSource, numbers: Sequence[int]) -> list[
         tuple((number, number in waiting) for number in range(at, at + n_slots))
         for at in range(0, source.n_teachers, n_slots)
     ]
-    units = [tuple(one for one in unit if one[0] < source.n_teachers) for unit in units]
     return [unit for unit in units if any(go for _, go in unit)]
 
 
@@ -335,11 +323,11 @@ def works_together(learner: Any) -> bool:
     )
 
 
-def slots_of(learner: Any, table: Any) -> int:
+def slots_of(learner: Any, table: Any, n_teachers: int) -> int:
     """Return how many slots a learner takes for such a table, whose width alone is looked at."""
     if len(table.shape) != 2:
         return 1
-    return result_once_seeded(lambda: int(learner.slots(int(table.shape[1])))) or 1
+    return result_once_seeded(lambda: int(learner.slots(int(table.shape[1]), n_teachers))) or 1
 
 
 def each_slot(

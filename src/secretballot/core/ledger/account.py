@@ -8,13 +8,15 @@ nobody can look, `UnknownEndError` says so.
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 from secretballot.core.errors import (
+    COMPOSITIONS,
+    RELATIONS,
+    UNITS,
     BrokenOffError,
     BudgetError,
     LedgerError,
@@ -26,7 +28,7 @@ from secretballot.core.events import Event
 from secretballot.core.filters import Totals
 from secretballot.core.ledger import rows, sqlite
 from secretballot.core.ledger.rows import Result, repeated
-from secretballot.core.ledger.urls import DatabasePlace, is_database
+from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.core.price import PrivacyBudget, delta_upper
 from secretballot.core.types import Guarantee
 
@@ -38,6 +40,7 @@ Store: TypeAlias = "sqlite.SqliteStore | PostgresStore"
 
 # characters; more than a name has, since learners make several keys of one name
 LONGEST_REQUEST = 240
+_DEFAULTS = {"composition": COMPOSITIONS[0], "unit": UNITS[0], "relation": RELATIONS[0]}
 # as a place; None is none, so that nothing is in memory by mistake
 _MEMORY: Any = object()
 
@@ -119,15 +122,17 @@ class LedgerEntry:
         """Return an entry from the row that reserves."""
         last = found.last(first.reservation) or first
         purchase = found.read(rows.purchase_in, first.terms)
-        intention = found.read(rows.Intention.decode, first.body)
-        ended = found.read(rows.Closing.decode, last.terms) if last.kind == "close" else None
+        intention = found.read(rows.Intention.model_validate_json, first.body)
+        ended = None
+        if last.kind == "close":
+            ended = found.read(rows.Closing.model_validate_json, last.terms)
         return cls(
             id=first.reservation,
             request=first.key.decode(),
             purpose=intention.purpose,
             events=purchase.events,
-            epsilon=purchase.epsilon,
-            delta=purchase.delta,
+            epsilon=purchase.price.epsilon,
+            delta=purchase.price.delta,
             state="reserved" if not ended else "forfeited" if ended.reason else "committed",
             reserved_at=first.at,
             closed_at=last.at if ended else None,
@@ -194,18 +199,24 @@ class AnswerPage:
 
     def last(self) -> bytes | None:
         """Return the answer given last, None where there is none yet."""
-        which = "reservation = ? AND number = ?"
-        found = self._read(self._rows.all(which, self._reservation, self.count))
+        found = self.parts(self.count - 1)
         return found[0][1] if found else None
 
     def add(self, parts: Sequence[tuple[bytes, bytes]]) -> None:
         """Store answers as (question, answer); none of the questions may have an answer yet."""
         number, first = self._reservation, self.count + 1
-        self._rows.add(
+        self._append(
             rows.Row(0, "part", number, place, question, body=answer)
             for place, (question, answer) in enumerate(parts, first)
         )
         self.count += len(parts)
+
+    def _append(self, added: Iterable[rows.Row], totals: Totals | None = None) -> None:
+        if self.closed:
+            raise LedgerError(
+                f"Reservation {self._reservation} is closed already; a reservation is closed once."
+            )
+        self._rows.add(added, totals)
 
     def commit(self, facts: Mapping[str, Any], used: tuple[Event, ...] | None = None) -> None:
         """Close the reservation with the answers that were given.
@@ -228,8 +239,8 @@ class AnswerPage:
         totals = found.seen.totals
         if ended.used is not None:
             totals = found.after_closing(totals, number, ended.used)
-        text, place = ended.encode(), self.count + 1
-        found.add([rows.Row(0, "close", number, place, terms=text, at=rows.utc_now())], totals)
+        text, place = ended.model_dump_json(), self.count + 1
+        self._append([rows.Row(0, "close", number, place, terms=text, at=rows.utc_now())], totals)
 
 
 class Ledger:
@@ -270,10 +281,14 @@ class Ledger:
         Absolute path; None in memory and in a database.
     place : str or None
         What opens it again: path, or URL without any password; None in memory.
-    dataset, budget, composition, unit, relation
+    dataset, budget, composition, unit, relation, guarantee
         As fixed at creation.
+    account : str
+        What identifies this account: the SHA-256 of its terms, in hexadecimal.
     durable : bool
         Whether the account outlives the process.
+    after_commit : dict of str to callable
+        What gets all that `head` returns after everything that this handle writes, by its name.
 
     Raises
     ------
@@ -326,58 +341,51 @@ class Ledger:
         unit: str | None = None,
         relation: str | None = None,
     ) -> None:
-        place = None if path is _MEMORY else _place_of(path)
+        self._place = None if path is _MEMORY else _place_of(path)
         terms = {"composition": composition, "unit": unit, "relation": relation}
         stated = {name: term for name, term in terms.items() if term is not None}
-        given = {"dataset": dataset, **stated}
-        store = _store_at(place)
-        if not repeated(store.exists)():
+        if not repeated(self._store.exists)():
             if budget is None:
                 raise LedgerError(
-                    f"There is no ledger at {_name_of(place)}; give a budget to make one, or the"
-                    " right path."
+                    f"There is no ledger at {self._place}; give a budget to make one, or the right"
+                    " path."
                 )
             if not isinstance(budget, PrivacyBudget):
                 raise wrong("budget", budget, "a PrivacyBudget")
-            account = rows.Account.new(budget, **given)
-            try:
-                store.create(account)
-            except (BrokenOffError, UnknownEndError):  # one that is there by now is left
-                store.create(account)
-        self._open(place, store)
-        for name, value in {**given, "budget": budget or self.budget}.items():
+            composition, unit, relation = ({**_DEFAULTS, **stated}[name] for name in _DEFAULTS)
+            account = rows.Account.new(
+                dataset=dataset,
+                guarantee=Guarantee(unit=unit, relation=relation),  # type: ignore[arg-type]
+                budget=budget,
+                composition=composition,
+            )
+            with suppress(UnknownEndError):  # it is looked at below
+                repeated(self._store.create)(account)
+        self._open()
+        for name, value in {"dataset": dataset, **stated, "budget": budget or self.budget}.items():
             fixed = getattr(self, name)
             if value != fixed:
                 raise LedgerError(
-                    f"{store.where} has {name} {fixed!r} and {value!r} was given; it is fixed at"
-                    " creation, so leave it out or give the same, or the path of the right ledger."
+                    f"{self._store.where} has {name} {fixed!r} and {value!r} was given; it is fixed"
+                    " at creation, so leave it out or give the same, or the path of the right"
+                    " ledger."
                 )
 
     @classmethod
-    def in_memory(
-        cls,
-        *,
-        dataset: str,
-        budget: PrivacyBudget,
-        composition: str | None = None,
-        unit: str | None = None,
-        relation: str | None = None,
-    ) -> Self:
+    def in_memory(cls, *, dataset: str, budget: PrivacyBudget, **terms: str | None) -> Self:
         """Return an account under the same rules that dies with this process.
+
+        Parameters
+        ----------
+        dataset, budget, **terms
+            As for `Ledger`.
 
         Raises
         ------
         ParameterError
             If an argument is of the wrong type or out of range.
         """
-        return cls(
-            _MEMORY,
-            dataset=dataset,
-            budget=budget,
-            composition=composition,
-            unit=unit,
-            relation=relation,
-        )
+        return cls(_MEMORY, dataset=dataset, budget=budget, **terms)
 
     @classmethod
     def open_existing(cls, path: str | os.PathLike[str] | DatabasePlace) -> Self:
@@ -389,8 +397,8 @@ class Ledger:
             If there is none, or it cannot be opened, read or trusted.
         """
         ledger = cls.__new__(cls)
-        place = _place_of(path)
-        ledger._open(place, _store_at(place))
+        ledger._place = _place_of(path)
+        ledger._open()
         return ledger
 
     @staticmethod
@@ -407,58 +415,6 @@ class Ledger:
         return repeated(_store_at(_place_of(path)).exists)()
 
     # --- the account ---
-
-    @property
-    def path(self) -> Path | None:
-        """Absolute path of the file; None in memory and in a database."""
-        return self._place if isinstance(self._place, Path) else None
-
-    @property
-    def place(self) -> str | None:
-        """What opens the ledger again: the path of its file, or its URL without any password; None
-        in memory."""
-        return None if self._place is None else str(self._place)
-
-    @property
-    def durable(self) -> bool:
-        """Whether the account outlives the process."""
-        return self._place is not None
-
-    @property
-    def dataset(self) -> str:
-        """Name of the private dataset."""
-        return self._terms.dataset
-
-    @property
-    def account(self) -> str:
-        """What identifies this account: the SHA-256 of its terms, in
-        hexadecimal."""
-        return self._terms.digest.hex()
-
-    @property
-    def budget(self) -> PrivacyBudget:
-        """All that may ever be spent."""
-        return self._terms.budget
-
-    @property
-    def composition(self) -> str:
-        """How releases add up: "basic" or "renyi"."""
-        return self._terms.composition
-
-    @property
-    def unit(self) -> str:
-        """Whose data the total is a promise about: "record", "user" or "label"."""
-        return self._terms.unit
-
-    @property
-    def relation(self) -> str:
-        """Relation that the total is a promise about: "add-remove" or "replace-one"."""
-        return self._terms.relation
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Whose data it is about, and how neighbouring datasets differ."""
-        return Guarantee(unit=self._terms.unit, relation=self._terms.relation)
 
     def check_promise(self, unit: str, relation: str, *, by_teachers: bool = True) -> None:
         """Refuse a release about this unit and relation if it does not add to what the ledger
@@ -539,13 +495,6 @@ class Ledger:
         check_name("request", request, longest=LONGEST_REQUEST)
         return self._read(lambda found: _entry_in(found, request))
 
-    def call_after_commits(self, name: str, work: Callable[[int, str], object]) -> None:
-        """Let `work` have what `head` returns after everything that this handle writes.
-
-        One of each name.
-        """
-        self._after_commit[name] = work
-
     # --- buying ---
 
     def check_admits(self, events: Sequence[Event], price: PrivacyBudget) -> None:
@@ -609,18 +558,18 @@ class Ledger:
                 )
             totals = self._check_admitted(purchase, found.seen.totals)
             number, key = totals.grants, request.encode()
-            text, body = purchase.encode(), intention.encode().encode()
+            text, body = purchase.model_dump_json(), intention.model_dump_json().encode()
             found.add([rows.Row(0, "reserve", number, 0, key, text, body, rows.utc_now())], totals)
             # in the same transaction: where the answer has no space, nothing is reserved
             if space:
-                found.transaction.claim_space(number, space)
+                self._store.claim_space(found.transaction, number, space)
         return number
 
     # --- answering ---
 
     @contextmanager
     def answering(self, reservation: int, *, closes: bool = False) -> Iterator[AnswerPage]:
-        """Hold the answers of an open reservation while some are added.
+        """Hold the answers of a reservation while some are added.
 
         They are on the disk at the end, or not at all, in one transaction however many they are:
         who has several questions at once holds the page once. Where it breaks off and nothing was
@@ -636,21 +585,11 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If the reservation is unknown or closed, or the ledger cannot be written; no answer may
-            then leave.
+            If the ledger cannot be written, or something is added to a reservation that is unknown
+            or closed; no answer may then leave.
         """
-        with (
-            self._writing(closes=reservation if closes else None) as found,
-            closing(AnswerPage(found, reservation)) as page,
-        ):
-            if not 1 <= reservation <= found.seen.totals.grants:
-                raise LedgerError(
-                    f"{found.where} has no reservation {reservation}; give a number from reserve."
-                )
-            if page.closed:
-                raise LedgerError(
-                    f"Reservation {reservation} is closed already; a reservation is closed once."
-                )
+        closed = reservation if closes else None
+        with self._writing(closes=closed) as found, closing(AnswerPage(found, reservation)) as page:
             yield page
         self._make_lasting(page.furthest)
 
@@ -693,14 +632,11 @@ class Ledger:
     # --- handles ---
 
     def __repr__(self) -> str:
-        place = "in memory" if self._place is None else repr(_name_of(self._place))
+        place = "in memory" if self._place is None else repr(str(self._place))
         return (
             f"Ledger({place}, dataset={self.dataset!r}, unit={self.unit!r},"
             f" relation={self.relation!r}, budget=({self.budget.epsilon:g}, {self.budget.delta:g}))"
         )
-
-    def __copy__(self) -> Self:
-        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # a second account with the same budget would be a second budget
@@ -711,28 +647,33 @@ class Ledger:
                 "A ledger in memory cannot be pickled, since a copy would be a second budget; give"
                 " a path instead."
             )
-        return {"path": str(self._place), "terms": self._terms.encode()}
+        return {"path": str(self._place), "terms": self._terms.model_dump_json()}
 
     def __setstate__(self, state: dict[str, str]) -> None:
-        self._hold(_place_of(state["path"]), rows.Account.decode(state["terms"]))
+        self._place = _place_of(state["path"])
+        self._hold(rows.Account.model_validate_json(state["terms"]))
 
     # --- transactions ---
 
-    def _hold(self, place: Place | None, terms: rows.Account) -> None:
+    def _hold(self, terms: rows.Account) -> None:
         """Become a handle on the account with these terms, which is opened when it is used."""
-        self._place, self._terms = place, terms
-        self._digest, self._filter = terms.digest, terms.filter()
+        self._terms, self._digest, self._filter = terms, terms.digest, terms.filter()
+        self.path = self._place if isinstance(self._place, Path) else None
+        self.place = None if self._place is None else str(self._place)
+        self.durable, self.account = self._place is not None, self._digest.hex()
+        self.dataset, self.budget, self.composition = terms.dataset, terms.budget, terms.composition
+        self.guarantee = terms.guarantee
+        self.unit, self.relation = terms.guarantee.unit, terms.guarantee.relation
         # replaced whole, never changed in place: threads read it without a lock
         self._seen: rows.Progress | None = None
         self._lasting = 0  # rows that are known to survive a power cut
-        self._after_commit: dict[str, Callable[[int, str], object]] = {}
+        self.after_commit: dict[str, Callable[[int, str], object]] = {}
 
     @repeated
-    def _open(self, place: Place | None, store: Store) -> None:
-        """Become a handle on the account that a store has."""
-        self._store = store
-        with store.transaction(write=False) as transaction:
-            self._hold(place, rows.account_in(transaction, store.where))
+    def _open(self) -> None:
+        """Become a handle on the account that is in its place."""
+        with self._store.transaction(write=False) as transaction:
+            self._hold(rows.account_in(transaction))
             self._seen = self._rows(transaction, None).seen
 
     @functools.cached_property
@@ -743,11 +684,11 @@ class Ledger:
         where = self._store.where
         if known is None:
             self._store.check(transaction, pages=False)
-            if rows.account_in(transaction, where) != self._terms:
+            if rows.account_in(transaction) != self._terms:
                 raise LedgerError(
                     f"{where} is not the one this handle was made for; restore that one."
                 )
-        return rows.Rows(transaction, self._digest, self._filter, where, known)
+        return rows.Rows(transaction, self._digest, self._filter, known)
 
     @repeated
     def _read(self, work: Callable[[rows.Rows], Result]) -> Result:
@@ -798,7 +739,7 @@ class Ledger:
         if written.position > began:  # a commit without writes makes nothing certain
             self._lasting = written.position
         self._seen = written
-        for work in list(self._after_commit.values()):
+        for work in list(self.after_commit.values()):
             work(written.position, written.chain.hex())
 
     def _is_stored(self, written: rows.Progress) -> bool:
@@ -811,16 +752,14 @@ class Ledger:
         BrokenOffError
             If nothing was stored.
         """
-        stored = None
         try:
             with self._store.transaction(write=True) as transaction:
                 # an account that went on from what was seen before
                 stored = self._rows(transaction, self._seen).has(written.position, written.chain)
                 if stored:
-                    transaction.confirm_earlier()
+                    self._store.confirm_earlier(transaction)
         except LedgerError:
-            if stored is not False:  # else nothing is to be made certain of
-                return False
+            return False
         if not stored:
             raise BrokenOffError(
                 f"{self._store.where} broke off while it was storing; check the disk, its free"
@@ -839,7 +778,7 @@ class Ledger:
         """
         if position > self._lasting:
             with self._store.transaction(write=True) as transaction:
-                transaction.confirm_earlier()
+                self._store.confirm_earlier(transaction)
             self._lasting = max(position, self._lasting)
 
     def _check_admitted(self, purchase: rows.Purchase, totals: Totals) -> Totals:
@@ -871,31 +810,25 @@ def _place_of(given: object) -> Place:
     ParameterError
         If it is none of these.
     """
-    if isinstance(given, DatabasePlace):
-        return given
-    if isinstance(given, str) and is_database(given):
-        return DatabasePlace(given)
-    text = os.fspath(given) if isinstance(given, str | os.PathLike) else None
-    if not isinstance(text, str) or not text or "\0" in text:
+    place = file_or_database(given) if isinstance(given, str) else given
+    if isinstance(place, DatabasePlace):
+        return place
+    if not isinstance(place, os.PathLike) or "\0" in os.fspath(place):
         raise wrong("path", given, "the path of a file, or the URL of a PostgreSQL database")
-    return Path(os.path.abspath(text))
-
-
-def _name_of(place: Place | None) -> str:
-    return place.name if isinstance(place, DatabasePlace) else str(place)
+    return Path(os.path.abspath(place))
 
 
 def _store_at(place: Place | None) -> Store:
     """Return what keeps an account in memory, a file, or a database, which needs a driver."""
     if not isinstance(place, DatabasePlace):
         return sqlite.SqliteStore(place)
-    if find_spec("psycopg") is None:
+    try:
+        from secretballot.core.ledger.postgres import PostgresStore
+    except ImportError:
         raise LedgerError(
-            f"The ledger {place.name} is in a PostgreSQL database, and psycopg is not installed;"
+            f"The ledger {place} is in a PostgreSQL database, and psycopg is not installed;"
             " install secretballot[postgres]."
-        )
-    from secretballot.core.ledger.postgres import PostgresStore
-
+        ) from None
     return PostgresStore(place)
 
 
@@ -913,8 +846,8 @@ def _certified(events: Sequence[Event], price: PrivacyBudget) -> rows.Purchase:
         If `delta_upper` does not certify the events at `price`.
     """
     # what is priced is what is stored, whatever class the caller's events have
-    given = rows.Purchase(events=tuple(events), **price.to_json())  # type: ignore[arg-type]
-    purchase = rows.Purchase.decode(given.encode())
+    given = rows.Purchase(events=tuple(events), price=price)  # type: ignore[arg-type]
+    purchase = rows.Purchase.model_validate_json(given.model_dump_json())
     delta = delta_upper(purchase.events, price.epsilon)
     if not delta <= price.delta:
         raise BudgetError(

@@ -40,34 +40,34 @@ _KEPT, _KEPT_S = 8, 60.0  # connections at rest, and how long a connection rests
 
 # asked once of all rows that a statement has added
 _NOT_NEXT = f"EXISTS (SELECT 1 FROM fresh WHERE {rows.NOT_NEXT.replace('new.', 'fresh.')})"
-#: The body of the trigger function of each guard, by the name that both have.
+_TABLES = ("account", "head", "entry")
+#: Each guard: the name of trigger and function, when it is asked, and what it refuses.
+_GUARDS = (
+    (
+        "entry_no_insert",
+        "AFTER INSERT ON entry REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT",
+        _NOT_NEXT,
+    ),
+    *(
+        (f"{table}_no_{verb}".lower(), f"BEFORE {verb} ON {table} FOR EACH ROW", refused)
+        for verb, table, refused in rows.GUARDS
+    ),
+    *((f"{t}_no_truncate", f"BEFORE TRUNCATE ON {t} FOR EACH STATEMENT", "true") for t in _TABLES),
+)
 _BODIES = {
-    f"{table}_no_{verb}".lower(): f"""
+    name: f"""
 BEGIN
     IF {refused} THEN
-        RAISE EXCEPTION 'a ledger is append-only: {verb} on {table} is refused'
+        RAISE EXCEPTION 'a ledger is append-only: {name}'
             USING ERRCODE = 'integrity_constraint_violation';
     END IF;
     RETURN new;
 END
 """
-    for verb, table, refused in (("INSERT", "entry", _NOT_NEXT), *rows.GUARDS)
+    for name, _, refused in _GUARDS
 }
 #: As PostgreSQL writes them, too.
-_TRIGGERS = (
-    "CREATE TRIGGER entry_no_insert AFTER INSERT ON entry REFERENCING NEW TABLE AS fresh"
-    " FOR EACH STATEMENT EXECUTE FUNCTION entry_no_insert()",
-    *(
-        f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table}"
-        f" FOR EACH ROW EXECUTE FUNCTION {table}_no_{verb.lower()}()"
-        for verb, table, _ in rows.GUARDS
-    ),
-    *(
-        f"CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table}"
-        f" FOR EACH STATEMENT EXECUTE FUNCTION {table}_no_delete()"
-        for table in ("account", "head", "entry")
-    ),
-)
+_TRIGGERS = [f"CREATE TRIGGER {name} {when} EXECUTE FUNCTION {name}()" for name, when, _ in _GUARDS]
 
 
 def _statements(schema: str) -> Iterator[str]:
@@ -90,6 +90,7 @@ LOCK = f"SELECT pg_advisory_xact_lock({rows.APPLICATION_ID}, hashtext('{{schema}
 #: find.
 _FOUND = """
 SELECT 'table ' || relname || ' ' || relkind::text || relpersistence::text || relrowsecurity::text
+    || relhasrules::text
 FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind NOT IN ('i', 'c')
 UNION ALL
 SELECT regexp_replace(pg_get_indexdef(indexrelid, 0, true), ' USING btree|"|::text', '', 'g')
@@ -101,15 +102,11 @@ SELECT pg_get_triggerdef(pg_trigger.oid, true) || CASE tgenabled WHEN 'O' THEN '
 FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
 WHERE relnamespace = current_schema()::regnamespace AND NOT tgisinternal
 UNION ALL
-SELECT 'rule ' || relname || ' ' || rulename
-FROM pg_rewrite JOIN pg_class ON pg_class.oid = ev_class
-WHERE relnamespace = current_schema()::regnamespace
-UNION ALL
 SELECT 'function ' || proname || prosrc
 FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
 """
 _EXPECTED = {
-    *(f"table {name} rpfalse" for name in ("account", "head", "entry")),
+    *(f"table {name} rpfalsefalse" for name in _TABLES),
     *(
         f"CREATE UNIQUE INDEX {name}_pkey ON {name} ({key})"
         for name, key in (("account", "id"), ("head", "id"), ("entry", "position"))
@@ -132,9 +129,33 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         By which the server knows it, and no other one.
     limit : float
         How long the server may be silent, in seconds.
+    warnings : list of str
+        What it warned of.
     """
 
     name, limit = "", SILENCE_S
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.warnings: list[str] = []
+        self.add_notice_handler(self._note)
+
+    def _note(self, diagnosis: errors.Diagnostic) -> None:
+        if diagnosis.severity_nonlocalized == "WARNING":
+            self.warnings.append(diagnosis.message_primary or "")
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:  # type: ignore[override]
+        """Run a statement with a question mark for each value; none has one for itself, or a %."""
+        return super().execute(statement.replace("?", "%s").encode(), values or None)
+
+    def executemany(self, statement: str, added: Sequence[Any]) -> None:
+        """Add rows to `entry`, all in one statement."""
+        if len(added) == 1:
+            self.execute(statement, added[0])
+            return
+        with self.cursor() as cursor, cursor.copy(b"COPY entry FROM STDIN") as copy:
+            for row in added:
+                copy.write_row(row)
 
     def wait(self, gen: PQGen[Any], *rest: Any, **more: Any) -> Any:
         """Wait for the server as the driver does, for so long as it says anything."""
@@ -156,33 +177,6 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
             return end.value
 
 
-class _LostError(psycopg.OperationalError):
-    """A connection was lost before a transaction was to be stored."""
-
-
-class PostgresTransaction(rows.Transaction):
-    """A transaction of a connection. It claims no space, which a database cannot be asked to keep;
-    and the lock on the row `head` is in the log, whose order is that of the commits, so that a
-    commit confirms all earlier ones."""
-
-    connection: Connection
-
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        """Run one statement."""
-        # nothing but these marks: no statement of ours has a question mark or a % for itself
-        return self.connection.execute(statement.replace("?", "%s").encode(), values or None)
-
-    def insert(self, added: Sequence[rows.Row]) -> None:
-        """Add rows, all in one statement."""
-        if len(added) == 1:
-            self.execute(rows.INSERT, added[0])
-            return
-        statement = f"COPY entry ({rows.COLUMNS}) FROM STDIN".encode()
-        with self.connection.cursor() as cursor, cursor.copy(statement) as copy:
-            for row in added:
-                copy.write_row(row)
-
-
 class PostgresStore:
     """An account in a schema.
 
@@ -195,7 +189,7 @@ class PostgresStore:
     """
 
     def __init__(self, place: DatabasePlace) -> None:
-        self.where, self._place = f"Ledger {place.name}", place
+        self.where, self._place = f"Ledger {place}", place
         self._resting = rows.Resting(self, _KEPT)
         self._lost: set[str] = set()  # connections that the server may still take for open
 
@@ -205,9 +199,16 @@ class PostgresStore:
         with self.begun(write=write) as connection:
             connection.limit = SILENCE_S + WAIT_S * write  # others may hold the head
             lock = " FOR UPDATE OF head" if write else ""
-            transaction = PostgresTransaction(connection, self.where, lock=lock)
+            transaction = rows.Transaction(connection, self.where, lock=lock)
             connection.limit = SILENCE_S
             yield transaction
+
+    def claim_space(self, transaction: rows.Transaction, reservation: int, size: int) -> None:
+        """Claim no space, which a database cannot be asked to keep."""
+
+    def confirm_earlier(self, transaction: rows.Transaction) -> None:
+        """Do nothing: the lock on the row `head` is in the log, whose order is that of the commits,
+        so that a commit confirms all earlier ones."""
 
     def check(self, transaction: rows.Transaction, *, pages: bool) -> None:
         """Refuse tables, keys, triggers or functions that were changed by hand. Pages are the
@@ -225,64 +226,45 @@ class PostgresStore:
         schema = self._place.schema
         with self.begun(write=True) as connection:
             connection.limit = SILENCE_S + WAIT_S  # another program may be making the same account
-            connection.execute(LOCK.format(schema=schema).encode())
+            connection.execute(LOCK.format(schema=schema))
             if _is_there(connection):
                 return
-            found = connection.execute("SELECT to_regnamespace(%s)", [schema]).fetchone()
+            found = connection.execute("SELECT to_regnamespace(?)", [schema]).fetchone()
             if found == (None,):  # one that was made beforehand needs no right to make another
-                connection.execute(f'CREATE SCHEMA "{schema}"'.encode())
+                connection.execute(f'CREATE SCHEMA "{schema}"')
             # tables that may not be made there come to be nowhere else
-            connection.execute(f'SET LOCAL search_path = "{schema}"'.encode())
+            connection.execute(f'SET LOCAL search_path = "{schema}"')
             for statement in _statements(schema):
-                connection.execute(statement.encode())
-            transaction = PostgresTransaction(connection, self.where)
-            account.fill(transaction.execute)
-            self.check(transaction, pages=False)
+                connection.execute(statement)
+            account.fill(connection.execute)
+            self.check(rows.Transaction(connection, self.where), pages=False)
 
     # --- transactions ---
 
     @contextmanager
     def begun(self, *, write: bool) -> Iterator[Connection]:
         """Begin a transaction, and commit it at the end or leave its connection."""
-        with rows.in_words(psycopg.Error, self._refusal):
-            connection = self._begun_connection(write)
+        try:
+            rested = self._resting.take(lambda since: time.monotonic() - since < _KEPT_S)
+            connection: Connection = rested or _connect(self._place)
             try:
+                self._end_lost(connection)
+                _begin_transaction(connection, self._place, write, self.where)
                 yield connection
-                if write:
-                    self._commit_durably(connection)
-                else:
-                    connection.execute("COMMIT")
+                self._commit(connection, write)
             except BaseException as error:
                 lost = connection.closed
                 connection.close()
                 if lost:
+                    # the others that rested may have lost their server, too
+                    self._resting.take(lambda _: False)
                     self._lost.add(connection.name)
                     if isinstance(error, psycopg.OperationalError):
-                        raise _LostError(_brief_error(error)) from None
+                        raise rows.unusable(self.where, error, BrokenOffError) from None
                 raise
             self._resting.put(connection, time.monotonic())
-
-    def _begun_connection(self, write: bool) -> Connection:
-        """Return a connection inside of a transaction.
-
-        One that has rested may have lost its server since, which says nothing about the server now,
-        and much about the others that rested.
-        """
-        rested = self._resting.take(lambda since: time.monotonic() - since < _KEPT_S)
-        connection: Connection = rested or _connect(self._place)
-        try:
-            if rested is None:
-                self._end_lost(connection)
-            _begin_transaction(connection, self._place, write, self.where)
-        except BaseException as error:
-            connection.close()
-            if rested is None or not isinstance(error, psycopg.Error | LedgerError):
-                raise
-        else:
-            return connection
-        self._lost.add(connection.name)
-        self._resting.take(lambda _: False)
-        return self._begun_connection(write)
+        except psycopg.Error as error:
+            raise rows.unusable(self.where, error) from None
 
     def _end_lost(self, connection: Connection) -> None:
         """End what is left on the server of connections that were lost: it may hold locks."""
@@ -291,13 +273,13 @@ class PostgresStore:
             with suppress(psycopg.ProgrammingError):
                 connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                    " WHERE usename = current_user AND application_name = ANY(%s)",
+                    " WHERE usename = current_user AND application_name = ANY(?)",
                     [lost],
                 )
             self._lost.difference_update(lost)
 
-    def _commit_durably(self, connection: Connection) -> None:
-        """End a transaction, and know for certain that it is durable.
+    def _commit(self, connection: Connection, write: bool) -> None:
+        """End a transaction, and where it may write know for certain that it is durable.
 
         Raises
         ------
@@ -306,44 +288,28 @@ class PostgresStore:
         LedgerError
             If it is not.
         """
-        warnings: list[str] = []
-
-        def note(diagnosis: errors.Diagnostic) -> None:
-            if diagnosis.severity_nonlocalized == "WARNING":
-                warnings.append(diagnosis.message_primary or "")
-
-        done, broke = None, ""
-        connection.add_notice_handler(note)
+        connection.warnings.clear()
         try:
             done = connection.execute("COMMIT").statusmessage
         except psycopg.OperationalError as error:
-            broke = f"{self.where} broke off while it was storing ({_brief_error(error)})"
-        finally:
-            connection.remove_notice_handler(note)
-        if done == "COMMIT" and warnings:  # a standby that must have it was not waited for
-            broke = f"{self.where} stored without certainty ({rows.in_brief(' '.join(warnings))})"
-        if broke:
-            raise UnknownEndError.of(broke)
+            if not write:
+                raise
+            raise UnknownEndError.of(
+                f"{self.where} broke off while it was storing ({rows.in_brief(error)})"
+            ) from None
         if done != "COMMIT":  # of a transaction in which a statement had failed
             raise LedgerError(
                 f"{self.where} took back what was written; try again. Nothing was changed."
             )
-
-    def _refusal(self, error: psycopg.Error) -> LedgerError:
-        """Return what went wrong, in words without a password."""
-        detail = _brief_error(error)
-        for secret in self._place.secrets:  # libpq quotes none; if ever it does, it is not shown
-            detail = detail.replace(secret, "...") if secret else detail
-        usual = "cannot be trusted any further; check the database"
-        words = next((words for kinds, words in _IN_WORDS if isinstance(error, kinds)), usual)
-        kind = BrokenOffError if isinstance(error, _LostError) else LedgerError
-        return kind(f"{self.where} {words} ({detail}). Nothing was changed.")
+        if write and connection.warnings:  # a standby that must have it was not waited for
+            said = rows.in_brief(" ".join(connection.warnings))
+            raise UnknownEndError.of(f"{self.where} stored without certainty ({said})")
 
 
 def _is_there(connection: Connection) -> bool:
     # a look into the table of tables, as what another program has just made is seen by that alone
     select = "SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass('account'))"
-    return connection.execute(select).fetchone() == (True,)
+    return bool(connection.execute(select).fetchone() == (True,))
 
 
 def _connect(place: DatabasePlace) -> Connection:
@@ -351,11 +317,10 @@ def _connect(place: DatabasePlace) -> Connection:
     for name in ("host", "hostaddr"):
         if "," in place.words.get(name, os.environ.get(f"PG{name.upper()}", "")):
             raise LedgerError(
-                f"Ledger {place.name} is on several servers, and one that takes over from another"
+                f"Ledger {place} is on several servers, and one that takes over from another"
                 " may lack the last rows; name one server. Nothing was changed."
             )
-    # the server keeps 63 characters of it
-    name = f"{place.words.get('application_name', 'secretballot')[:30]}-{uuid4().hex}"
+    name = f"secretballot-{uuid4().hex}"
     words = {"connect_timeout": "5", **place.words, "application_name": name}
     connection = Connection.connect(
         autocommit=True,
@@ -396,7 +361,7 @@ def _begin_transaction(
     connection.limit = SILENCE_S
     kind = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
     waits = {"wait": WAIT_S * 1000, "idle": IDLE_S * 1000}
-    cursor = connection.execute(_BEGIN.format(kind=kind, schema=place.schema, **waits).encode())
+    cursor = connection.execute(_BEGIN.format(kind=kind, schema=place.schema, **waits))
     while cursor.nextset():
         pass
     if cursor.fetchone() != (False, "on"):
@@ -405,34 +370,3 @@ def _begin_transaction(
             " off, which may lose a purchase after noise was drawn for it; use the primary one,"
             " with fsync = on. Nothing was changed."
         )
-
-
-# --- in words ---
-
-_IN_WORDS: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
-    (
-        (errors.LockNotAvailable, errors.DeadlockDetected),
-        "is locked by another program; try again when that has finished",
-    ),
-    (
-        (errors.UndefinedTable, errors.InvalidSchemaName, errors.InsufficientPrivilege),
-        "is not there, or this role may not see or write it; give the right database and schema, or"
-        " have its owner grant the role its rights",
-    ),
-    ((errors.DiskFull, errors.OutOfMemory), "could not grow; free some space on the server"),
-    ((errors.IntegrityError,), "refused rows that do not follow the last one; check the ledger"),
-    (
-        (
-            psycopg.OperationalError,
-            errors.InFailedSqlTransaction,
-            errors.IdleInTransactionSessionTimeout,
-        ),
-        "cannot be reached, or broke off; see that the database runs, and that address and password"
-        " are right, then try again",
-    ),
-)
-
-
-def _brief_error(error: psycopg.Error) -> str:
-    primary = error.diag.message_primary
-    return rows.in_brief(primary if primary else error)

@@ -19,37 +19,31 @@ import hashlib
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Annotated, Any, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, Self, TypeVar
 
-from pydantic import Field, JsonValue, ValidationError, model_validator
+from pydantic import Field, JsonValue
 
 from secretballot.core.errors import (
-    COMPOSITIONS,
-    RELATIONS,
-    UNITS,
     BrokenOffError,
     Composition,
     LedgerError,
-    Relation,
     SecretBallotError,
-    Unit,
     check_name,
-    check_relation,
     plain_line,
 )
 from secretballot.core.events import AnyEvent, Event
 from secretballot.core.filters import Filter, Totals, filter_for
 from secretballot.core.price import PrivacyBudget
-from secretballot.core.types import Loss, Model, fault_of
+from secretballot.core.types import Guarantee, Model
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 APPLICATION_ID = 0x53424C54  # "SBLT", in the header of a file
-VERSION = 7  # of the tables
+VERSION: Literal[8] = 8  # of the tables and of what rows say
 NEWEST = 1000  # rows that a new reader follows
 AT_ONCE = 200  # rows that are read in one statement, of which each may hold a large answer
 
@@ -57,7 +51,6 @@ AT_ONCE = 200  # rows that are read in one statement, of which each may hold a l
 TABLES = (
     """CREATE TABLE account (
     id INTEGER PRIMARY KEY CHECK (id = 1),
-    format INTEGER NOT NULL,
     terms TEXT NOT NULL
 )""",
     """CREATE TABLE head (
@@ -114,30 +107,23 @@ def repeated(work: Callable[Given, Result]) -> Callable[Given, Result]:
 
     @functools.wraps(work)
     def done(*given: Given.args, **named: Given.kwargs) -> Result:
-        try:
+        with suppress(BrokenOffError):
             return work(*given, **named)
-        except BrokenOffError:
-            pass
         return work(*given, **named)
 
     return done
 
 
-@contextmanager
-def in_words(
-    kinds: type[Exception] | tuple[type[Exception], ...], refusal: Callable[[Any], LedgerError]
-) -> Iterator[None]:
-    """Turn errors of a driver into a `LedgerError` of one sentence, behind which nobody sees the
-    other error: that may quote the file, which anybody may have written, or a password."""
-    try:
-        yield
-        return
-    except kinds as error:
-        refused = refusal(error)
-    try:
-        raise refused
-    finally:
-        refused.__context__ = None  # which leaving `with` sets
+def unusable(where: str, error: Exception, kind: type[LedgerError] = LedgerError) -> LedgerError:
+    """Return what a driver's error becomes, in its own words; raised in its place, as it may quote
+    the file, which anybody may have written. None quotes a password."""
+    diagnosis = getattr(error, "diag", None)  # of PostgreSQL
+    said = getattr(diagnosis, "message_primary", None) or getattr(error, "strerror", None) or error
+    return kind(
+        f"{where} cannot be reached, read or written ({in_brief(said)}); see that the place is"
+        " right and you may write there, that no other program holds it, and that its disk or"
+        " server is in order, or restore it from a copy. Nothing was changed."
+    )
 
 
 def in_brief(detail: object) -> str:
@@ -165,49 +151,24 @@ class Transaction:
     Parameters
     ----------
     connection
-        Of the driver, inside a transaction.
+        Inside a transaction.
     where : str
     lock : str
         What the first statement ends with, so that it waits for whoever writes.
 
     Attributes
     ----------
+    execute, executemany : callable
+        Run one statement, with a sequence of values, or each of several.
     head : (int, bytes) or None
         Position and SHA-256 of the last row when it began; None where that is gone.
-
-    Raises
-    ------
-    LedgerError
-        If the account is of another version.
     """
 
     def __init__(self, connection: Any, where: str, *, lock: str = "") -> None:
-        self.connection, self.head = connection, None
-        select = f"SELECT format, position, chain FROM account, head{lock}"
-        found = self.execute(select).fetchone()
-        if found is not None:
-            version, *head = found
-            if version != VERSION:
-                raise LedgerError(
-                    f"{where} has format version {in_brief(version)} and this program reads version"
-                    f" {VERSION}; use the version of secretballot that made it."
-                )
-            self.head = tuple(head)
-
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        """Run one statement."""
-        return self.connection.execute(statement, values)
-
-    def insert(self, added: "Sequence[Row]") -> None:
-        """Add rows, each one place after the one before it."""
-        self.connection.executemany(INSERT, added)
-
-    def claim_space(self, reservation: int, size: int) -> None:
-        """Take space for an answer of `size` bytes to a reservation, where the database can."""
-
-    def confirm_earlier(self) -> None:
-        """Let the end of this transaction be durable, and with it all that was committed before,
-        though no row is added."""
+        self.execute: Callable[..., Any] = connection.execute
+        self.executemany: Callable[..., Any] = connection.executemany
+        self.where = where
+        self.head = self.execute(f"SELECT position, chain FROM head{lock}").fetchone()
 
 
 _INHERITED: list[Any] = []  # neither used nor closed: what a fork has of its parent
@@ -253,58 +214,24 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-class _Said(Model):
-    """Base of what rows say in JSON, whose numbers read back bit for bit."""
-
-    def encode(self) -> str:
-        """Return the text under which it is stored."""
-        return self.model_dump_json()
-
-    @classmethod
-    def decode(cls, text: str | bytes) -> Self:
-        """Return what a stored text says.
-
-        Raises
-        ------
-        ParameterError
-            If this version cannot read it.
-        """
-        try:
-            return cls.model_validate_json(text, strict=True)
-        except ValidationError as error:
-            raise fault_of(error) from None
-
-
-class Account(_Said):
+class Account(Model):
     """What is fixed when a ledger is made: whose data, what is promised, how much, and how
     releases add up (`filter_order` is that of a Renyi filter, else None)."""
 
     dataset: str
-    unit: Unit = UNITS[0]
-    relation: Relation = RELATIONS[0]
-    epsilon: float
-    delta: float
-    composition: Composition = COMPOSITIONS[0]
+    guarantee: Guarantee
+    budget: PrivacyBudget
+    composition: Composition
     filter_order: float | None = None
     created_at: str
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        check_name("dataset", self.dataset)
-        check_relation(self.unit, self.relation)
-        self.filter()
-        return self
+    format: Literal[8] = VERSION
 
     @classmethod
-    def new(cls, budget: PrivacyBudget, **terms: Any) -> Self:
+    def new(cls, **terms: Any) -> Self:
         """Return the terms of a new ledger; the order of its filter is fixed here, for ever."""
-        made = cls(epsilon=budget.epsilon, delta=budget.delta, created_at=utc_now(), **terms)
+        check_name("dataset", terms["dataset"])
+        made = cls(created_at=utc_now(), **terms)
         return made.changed(filter_order=made.filter().order)
-
-    @property
-    def budget(self) -> PrivacyBudget:
-        """All that may ever be spent."""
-        return PrivacyBudget(self.epsilon, self.delta)
 
     def filter(self) -> Filter:
         """Return what admits releases."""
@@ -313,15 +240,15 @@ class Account(_Said):
     @property
     def digest(self) -> bytes:
         """The SHA-256 that the chain of rows starts from."""
-        return hashlib.sha256(self.encode().encode()).digest()
+        return hashlib.sha256(self.model_dump_json().encode()).digest()
 
     def fill(self, execute: Callable[[str, Sequence[Any]], Any]) -> None:
         """Write its row, and a head before the first row, into new tables."""
-        execute("INSERT INTO account VALUES (1, ?, ?)", (VERSION, self.encode()))
+        execute("INSERT INTO account VALUES (1, ?)", (self.model_dump_json(),))
         execute("INSERT INTO head VALUES (1, 0, ?)", (self.digest,))
 
 
-def account_in(transaction: Transaction, where: str) -> Account:
+def account_in(transaction: Transaction) -> Account:
     """Return what was fixed at creation.
 
     Raises
@@ -331,10 +258,12 @@ def account_in(transaction: Transaction, where: str) -> Account:
     """
     (text,) = transaction.execute("SELECT terms FROM account").fetchone() or ("",)
     try:
-        return Account.decode(text)
+        return Account.model_validate_json(text)
     except _UNREADABLE as error:
         raise LedgerError(
-            f"{where} has lost its terms, or this program cannot read them: {in_brief(error)}"
+            f"{transaction.where} has lost its terms, or they are of another format than version"
+            f" {VERSION}, which this program reads ({type(error).__name__}); restore it from a"
+            " copy, or use the version of secretballot that made it."
         ) from None
 
 
@@ -376,35 +305,29 @@ class Row(NamedTuple):
         return hashlib.sha256(previous + text.encode()).digest()
 
 
-COLUMNS = ", ".join(Row._fields)
-INSERT = f"INSERT INTO entry ({COLUMNS}) VALUES ({', '.join('?' * len(Row._fields))})"
+_COLUMNS = ", ".join(Row._fields)
+_INSERT = f"INSERT INTO entry VALUES ({', '.join('?' * len(Row._fields))})"
 _SELECT = (
-    f"SELECT {COLUMNS}, (SELECT p.chain FROM entry p WHERE p.position = e.position - 1)"
+    f"SELECT {_COLUMNS}, (SELECT p.chain FROM entry p WHERE p.position = e.position - 1)"
     " FROM entry e WHERE"
 )
 
 
-class Purchase(_Said):
+class Purchase(Model):
     """What one reservation holds: events, and the price of all together."""
 
     events: Annotated[tuple[AnyEvent, ...], Field(min_length=1)]
-    epsilon: Loss
-    delta: Annotated[float, Field(ge=0, lt=1, strict=True)]
-
-    @property
-    def price(self) -> PrivacyBudget:
-        """What all together was priced at."""
-        return PrivacyBudget(self.epsilon, self.delta)
+    price: PrivacyBudget
 
 
-class Intention(_Said):
+class Intention(Model):
     """What a reservation is for, and what a request that goes on must state again."""
 
     purpose: str
     terms: dict[str, JsonValue]
 
 
-class Closing(_Said):
+class Closing(Model):
     """How a reservation ended: with answers, of which it has what drew them and, where steps that
     were not taken are not paid, the events that were used; or without, for a reason."""
 
@@ -414,7 +337,7 @@ class Closing(_Said):
 
 
 # a ledger holds the same few purchases many times
-purchase_in = functools.lru_cache(maxsize=4096)(Purchase.decode)
+purchase_in = functools.lru_cache(maxsize=4096)(Purchase.model_validate_json)
 _UNREADABLE = (SecretBallotError, TypeError, ValueError, LookupError, RecursionError)
 
 
@@ -446,8 +369,6 @@ class Rows:
         SHA-256 of the account.
     rule : Filter
         Of the account; it says what each purchase adds up to.
-    where : str
-        Name of the ledger, for messages.
     known : Progress, optional
         How far an earlier reader has come.
 
@@ -468,12 +389,11 @@ class Rows:
         transaction: Transaction,
         digest: bytes,
         rule: Filter,
-        where: str,
         known: Progress | None = None,
     ) -> None:
-        self.transaction, self.where = transaction, where
+        self.transaction, self.where = transaction, transaction.where
         self._digest, self.rule = digest, rule
-        self.seen = self._follow(known or self._start())
+        self.seen = self._follow(known or self._start(NEWEST))
 
     def one(self, which: str, *values: Any) -> Row | None:
         """Return the first row of which a condition holds."""
@@ -535,57 +455,47 @@ class Rows:
             return decode(text)
         except _UNREADABLE as error:
             raise LedgerError(
-                f"{self.where} holds a reservation that this program cannot read: {in_brief(error)}"
-            ) from error
+                f"{self.where} holds a reservation that this program cannot read"
+                f" ({type(error).__name__}); use the version of secretballot that made it."
+            ) from None
 
     # --- how far it goes ---
 
     def check_all(self) -> None:
-        """Check every row from the first one on, and the order of those of each reservation.
+        """Check every row from the first one on.
 
         Raises
         ------
         LedgerError
             If a row was edited, removed or added by hand.
         """
-        self._follow(self._beginning(), {})
+        self._follow(self._start(self.seen.position))
 
-    def _beginning(self) -> Progress:
-        return Progress(0, self._digest, Totals())
-
-    def _start(self) -> Progress:
-        """Return the progress from which a new reader follows the newest rows."""
+    def _start(self, newest: int) -> Progress:
+        """Return the progress from which a new reader follows so many of the newest rows."""
         head = self.transaction.head
         (count,) = self.transaction.execute("SELECT count(*) FROM entry").fetchone()
         if head is None or head[0] != count:
-            raise self._lost()
-        before = count - NEWEST
+            raise self._forged(count)
+        before = count - newest
         if before < 1:
-            return self._beginning()
+            return Progress(0, self._digest, Totals())
         row = self.one("position = ?", before)
         if row is None:
             raise self._forged(before)
         return Progress(before, row.chain, self.sums_of(row))
 
-    def _follow(self, seen: Progress, ends: dict[int, int | None] | None = None) -> Progress:
-        """Check every row after `seen` and return the new progress.
-
-        `ends` has the next number of each reservation, None of one that is closed; where it is
-        given, the order of rows is checked, too.
-        """
+    def _follow(self, seen: Progress) -> Progress:
+        """Check every row after `seen` and return the new progress."""
         head = self.transaction.head
         if head == (seen.position, seen.chain):
             return seen
         if not self.has(seen.position, seen.chain):
-            raise self._lost()
+            raise self._forged(seen.position)
         for row in self.walk("position", seen.position + 1):
             seen = self._next(seen, row)
-            if ends is not None:
-                if ends.get(row.reservation, 0) != row.number:
-                    raise self._forged(row.position)
-                ends[row.reservation] = None if row.kind == "close" else row.number + 1
         if head != (seen.position, seen.chain):
-            raise self._lost()
+            raise self._forged(seen.position)
         return seen
 
     def _next(self, seen: Progress, row: Row) -> Progress:
@@ -596,7 +506,7 @@ class Rows:
             least = least.plus(self.rule.costs(purchase.events, purchase.price))
             known = row.reservation == least.grants
         elif row.kind == "close" and known:
-            used = self.read(Closing.decode, row.terms).used
+            used = self.read(Closing.model_validate_json, row.terms).used
             if used is not None:
                 least = self.after_closing(least, row.reservation, used)
         totals = self.sums_of(row)
@@ -642,14 +552,8 @@ class Rows:
 
     def _forged(self, position: object) -> LedgerError:
         return LedgerError(
-            f"{self.where} was changed by hand at entry {in_brief(position)} or before it; restore"
-            " it from a copy."
-        )
-
-    def _lost(self) -> LedgerError:
-        return LedgerError(
-            f"{self.where} has lost entries, or was replaced by an older copy; restore the newest"
-            " copy of it."
+            f"{self.where} was changed by hand at entry {in_brief(position)} or before it, has lost"
+            " entries, or was replaced by an older copy; restore the newest copy of it."
         )
 
     # --- adding ---
@@ -665,7 +569,7 @@ class Rows:
             chain = row.link(chain)
             placed.append(row._replace(chain=chain))
         if placed:
-            self.transaction.insert(placed)
+            self.transaction.executemany(_INSERT, placed)
             move = "UPDATE head SET position = ?, chain = ?"
             self.transaction.execute(move, (position, chain))
         self.seen = Progress(position, chain, after)

@@ -9,10 +9,8 @@ not grow. The journal needs a little space of its own at that moment: it keeps t
 had (mode "persist"), and `claim_space` makes it large enough.
 """
 
-import glob
 import os
 import sqlite3
-import stat
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -28,12 +26,16 @@ _SPARE = 1 << 14  # bytes for what a commit writes beside the answer: its row, t
 _BALLAST = 1 << 16  # bytes whose pages a claim rewrites so that the journal grows once
 _FEW_PAGES = 2000  # 8 MB: reading them takes some hundredths of a second
 
-_SAME_NAME = (
-    "position = new.position",
-    "reservation = new.reservation AND number = new.number",
-    "kind = 'reserve' AND new.kind = 'reserve' AND key = new.key",
-    "kind = 'part' AND new.kind = 'part' AND reservation = new.reservation AND key = new.key",
-)
+# keys would refuse it after INSERT OR REPLACE had removed a row of the same name, for which no
+# trigger is asked
+_NOT_NEXT = f"""{rows.NOT_NEXT}
+    OR EXISTS (SELECT 1 FROM entry WHERE position = new.position)
+    OR EXISTS (SELECT 1 FROM entry WHERE reservation = new.reservation AND number = new.number)
+    OR new.kind = 'reserve'
+    AND EXISTS (SELECT 1 FROM entry WHERE kind = 'reserve' AND key = new.key)
+    OR new.kind = 'part' AND EXISTS (
+        SELECT 1 FROM entry WHERE kind = 'part' AND reservation = new.reservation AND key = new.key
+    )"""
 SCHEMA = (
     *(text.format(integer="INTEGER", bytes="BLOB") for text in rows.TABLES),
     *rows.KEYS,
@@ -41,12 +43,8 @@ SCHEMA = (
     *(
         f"CREATE TRIGGER {table}_no_{verb} BEFORE {verb} ON {table}\nWHEN {refused}\n"
         f"BEGIN SELECT RAISE(ABORT, 'a ledger is append-only: {verb} on {table} is refused'); END"
-        for verb, table, refused in (("INSERT", "entry", rows.NOT_NEXT), *rows.GUARDS)
+        for verb, table, refused in (("INSERT", "entry", _NOT_NEXT), *rows.GUARDS)
     ),
-    # INSERT OR REPLACE deletes a row of the same name, for which no trigger is asked
-    "CREATE TRIGGER entry_no_REPLACE BEFORE INSERT ON entry\nWHEN "
-    + " OR ".join(f"EXISTS (SELECT 1 FROM entry WHERE {same})" for same in _SAME_NAME)
-    + "\nBEGIN SELECT RAISE(ABORT, 'a ledger is append-only: the name is taken'); END",
 )
 
 
@@ -122,7 +120,7 @@ def _create_file(path: Path, account: rows.Account) -> None:
     if why:
         raise LedgerError(f"No ledger can be made at {path}: {why}.")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # of mode 0600
-    draft = Path(name)
+    folder = os.open(path.parent, os.O_RDONLY)
     try:
         with closing(connect(None)) as connection:
             create_tables(connection, account)
@@ -130,85 +128,19 @@ def _create_file(path: Path, account: rows.Account) -> None:
         os.fsync(handle)
         # a link takes the name at once or not at all: two processes make no two ledgers
         with suppress(FileExistsError):
-            os.link(draft, path)
+            os.link(name, path)
+        os.fsync(folder)
     finally:
         os.close(handle)
-        draft.unlink(missing_ok=True)
-    if os.name != "nt":  # Windows keeps names by itself
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        os.close(folder)
+        Path(name).unlink(missing_ok=True)
 
 
 def _journal_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-journal")
 
 
-def _forget_passing_names(path: Path) -> None:
-    """Take the name away that a killed creator left: a ledger that is opened by another name than
-    its journal's would not see what a crash left in that."""
-    for other in path.parent.glob(f".{glob.escape(path.name)}-*"):
-        if other.samefile(path):
-            other.unlink(missing_ok=True)
-
-
-def _file_at(path: Path) -> tuple[int, int]:
-    """Return what identifies a file in its place; refuse a place where no ledger can
-    be, before SQLite would say so in fewer words."""
-    found = path.stat() if path.exists() else None
-    if found is None:
-        why = "give the right path, or restore it from a copy"
-    elif not stat.S_ISREG(found.st_mode):
-        why = "it is a folder or a device, not a file; give the path of a ledger file"
-    elif not found.st_size:
-        why = (
-            "the file is empty, which a ledger never is; restore it from a copy, or remove it if"
-            " nothing was ever released under it"
-        )
-    else:
-        if found.st_nlink > 1:
-            _forget_passing_names(path)
-        return found.st_dev, found.st_ino
-    raise LedgerError(f"There is no ledger at {path}; {why}.")
-
-
 # --- transactions ---
-
-
-class SqliteTransaction(rows.Transaction):
-    """A transaction of a file, or of an account in memory, which has no journal.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        Inside a transaction.
-    where : str
-    journal : Path or None
-        Of the file.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, where: str, journal: Path | None) -> None:
-        super().__init__(connection, where)
-        self._journal = journal
-
-    def claim_space(self, reservation: int, size: int) -> None:
-        """Take pages of the file for an answer, or fail with the purchase; in memory nothing is
-        taken."""
-        if self._journal is None:
-            return
-        self.execute("INSERT INTO space VALUES (?, zeroblob(?))", (reservation, size + _SPARE))
-        if not self._journal.exists() or self._journal.stat().st_size < _BALLAST:
-            # other bytes than before, as SQLite leaves pages alone that do not change
-            self.execute(
-                "UPDATE space SET filler = randomblob(?) WHERE reservation = 0", (_BALLAST,)
-            )
-
-    def confirm_earlier(self) -> None:
-        """Write the version of the file over itself: this commit's journal replaces the one whose
-        end is unknown."""
-        self.execute(f"PRAGMA user_version = {rows.VERSION}")
 
 
 class SqliteStore:
@@ -224,7 +156,7 @@ class SqliteStore:
 
     def __init__(self, path: Path | None) -> None:
         self.where = "The ledger in memory" if path is None else f"Ledger {path}"
-        self._path, self._journal = path, None if path is None else _journal_of(path)
+        self._path = path
         self._resting = rows.Resting(self, 1)
         # in memory there is one connection, for one transaction at a time
         self._alone: Any = threading.Lock() if path is None else nullcontext()
@@ -236,8 +168,10 @@ class SqliteStore:
     def create(self, account: rows.Account) -> None:
         """Make the account."""
         if self._path is not None:
-            with rows.in_words(_ERRORS, self._refusal):
+            try:
                 _create_file(self._path, account)
+            except _ERRORS as error:
+                raise rows.unusable(self.where, error) from None
             return
         connection = connect(None)
         create_tables(connection, account)
@@ -250,24 +184,36 @@ class SqliteStore:
         The space of a reservation that it closes is given back before, in a transaction of its own
         whose lock is kept, so that nobody else takes it.
         """
-        with rows.in_words(_ERRORS, self._refusal), self._connection() as connection:
-            if closes is not None and self._path is not None:
-                _give_room_back(connection, closes)
-            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-            if write:
-                connection.execute("PRAGMA locking_mode = NORMAL")  # from the end of this one on
-            yield SqliteTransaction(connection, self.where, self._journal)
-            try:
-                connection.execute("COMMIT")
-            except sqlite3.Error as error:
-                # the last write to the disk may have been done and its end not confirmed; where
-                # others hold the file, nothing was written yet
-                if not write or _code_of(error) == sqlite3.SQLITE_BUSY:
-                    raise
-                raise UnknownEndError.of(
-                    f"{self.where} met an error at the end of storing ({rows.in_brief(error)}), so"
-                    " check the disk and its free space"
-                ) from None
+        try:
+            with self._alone, self._connection() as connection:
+                if closes is not None:
+                    _give_room_back(connection, closes)
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                if write:
+                    connection.execute("PRAGMA locking_mode = NORMAL")  # from the end of this on
+                yield rows.Transaction(connection, self.where)
+                self._commit(connection, write)
+        except _ERRORS as error:
+            raise rows.unusable(self.where, error) from None
+
+    def claim_space(self, transaction: rows.Transaction, reservation: int, size: int) -> None:
+        """Take pages of the file for an answer of `size` bytes, or fail with the purchase; in
+        memory nothing is taken."""
+        if self._path is None:
+            return
+        claim = "INSERT INTO space VALUES (?, zeroblob(?))"
+        transaction.execute(claim, (reservation, size + _SPARE))
+        journal = _journal_of(self._path)
+        if not journal.exists() or journal.stat().st_size < _BALLAST:
+            # other bytes than before, as SQLite leaves pages alone that do not change
+            ballast = "UPDATE space SET filler = randomblob(?) WHERE reservation = 0"
+            transaction.execute(ballast, (_BALLAST,))
+
+    def confirm_earlier(self, transaction: rows.Transaction) -> None:
+        """Let the end of a transaction be durable, and with it all that was committed before,
+        though no row is added: write the version of the file over itself, so that this commit's
+        journal replaces the one whose end is unknown."""
+        transaction.execute(f"PRAGMA user_version = {rows.VERSION}")
 
     def check(self, transaction: rows.Transaction, *, pages: bool) -> None:
         """Refuse tables or triggers that were changed by hand, and damaged pages."""
@@ -284,42 +230,48 @@ class SqliteStore:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        with self._alone:
-            # before it is opened: if the file is replaced meanwhile, the next use sees it
-            file = None if self._path is None else _file_at(self._path)
-            connection = self._resting.take(lambda mark: mark == file)
-            if connection is None:
-                if self._path is None:  # both processes would hold the whole budget
-                    raise LedgerError(
-                        f"{self.where} belongs to the process that made it; share a ledger file"
-                        " instead."
-                    )
-                connection = connect(self._path)
-            try:
-                # of a file that was overwritten by an older copy, SQLite may know pages
-                connection.execute("PRAGMA shrink_memory")
-                yield connection
-            except BaseException:
-                with suppress(sqlite3.Error):  # SQLite has often rolled back by itself
-                    connection.execute("ROLLBACK")
-                if self._path is None:
-                    self._resting.put(connection, file)
-                else:
-                    connection.close()
-                raise
-            self._resting.put(connection, file)
+        # before it is opened: if the file is replaced meanwhile, the next use sees it
+        if self._path is not None and not self._path.exists():
+            raise LedgerError(
+                f"There is no ledger at {self._path}; give the right path, or restore it from a"
+                " copy."
+            )
+        found = None if self._path is None else self._path.stat()
+        file = found and (found.st_dev, found.st_ino)
+        connection = self._resting.take(lambda mark: mark == file)
+        if connection is None:
+            if self._path is None:  # both processes would hold the whole budget
+                raise LedgerError(
+                    f"{self.where} belongs to the process that made it; share a ledger file"
+                    " instead."
+                )
+            connection = connect(self._path)
+        try:
+            # of a file that was overwritten by an older copy, SQLite may know pages
+            connection.execute("PRAGMA shrink_memory")
+            yield connection
+        except BaseException:
+            with suppress(sqlite3.Error):  # SQLite has often rolled back by itself
+                connection.execute("ROLLBACK")
+            if self._path is None:
+                self._resting.put(connection, file)
+            else:
+                connection.close()
+            raise
+        self._resting.put(connection, file)
 
-    def _refusal(self, error: Exception) -> LedgerError:
-        """Return what went wrong, in words."""
-        if isinstance(error, UnicodeDecodeError):  # its message would quote the bytes
-            words, detail = "holds bytes that are no text; restore it from a copy", "UTF-8"
-        elif isinstance(error, OSError):
-            words = "could not be made or reached; check the disk, its free space and its quota"
-            detail = error.strerror or type(error).__name__
-        else:
-            usual = "cannot be trusted any further; check the file"
-            words, detail = _WORDS.get(_code_of(error), usual), rows.in_brief(error)
-        return LedgerError(f"{self.where} {words} ({detail}). Nothing was changed.")
+    def _commit(self, connection: sqlite3.Connection, write: bool) -> None:
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            # the last write to the disk may have been done and its end not confirmed; where others
+            # hold the file, nothing was written yet
+            if not write or error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                raise
+            raise UnknownEndError.of(
+                f"{self.where} met an error at the end of storing ({rows.in_brief(error)}), so"
+                " check the disk and its free space"
+            ) from None
 
 
 def _give_room_back(connection: sqlite3.Connection, reservation: int) -> None:
@@ -332,19 +284,4 @@ def _give_room_back(connection: sqlite3.Connection, reservation: int) -> None:
     connection.execute("COMMIT")
 
 
-# --- errors in words ---
-
 _ERRORS = (sqlite3.Error, UnicodeDecodeError, OSError)
-_FOREIGN = sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT
-_WORDS = {
-    sqlite3.SQLITE_BUSY: "is locked by another program; try again when that has finished",
-    sqlite3.SQLITE_READONLY: "cannot be written; give yourself the right on file and folder",
-    sqlite3.SQLITE_CANTOPEN: "cannot be opened; check that you may read and write file and folder",
-    sqlite3.SQLITE_FULL: "could not grow because the disk is full; free some space and try again",
-    sqlite3.SQLITE_IOERR: "met a system error; check the disk, its free space and its quota",
-    **dict.fromkeys(_FOREIGN, "is no ledger, or damaged; give the right path, or restore a copy"),
-}
-
-
-def _code_of(error: Exception) -> int:
-    return getattr(error, "sqlite_errorcode", -1) & 0xFF

@@ -8,7 +8,7 @@ beforehand of a teacher's error; they decide how much is answered, never how pri
 
 import functools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError
@@ -41,8 +41,6 @@ _FIRST_TEACHERS = 1000
 _ROUNDS = 6
 _PRINTED_DIVISOR = 56  # Nandi and Bassily 2020, Algorithm 3, line 1: n' = epsilon n / 56
 _TEACHER_SHARE = 12  # a teacher errs on alpha / 12 of the relabelled points (proof of Lemma 3.5)
-LEAST_SHARE = 0.1  # costs the first part a tenth of its sample and is always enough to be drawn
-OPEN_SHARE = 0.5  # where nobody knows how many queries will come
 
 Chance = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
@@ -212,21 +210,19 @@ class Universal(Agnostic):
     n_cover : int, optional
         How many of their points make the class finite, at random; by default all. Fewer for classes
         that label many points in too many ways.
-    epsilon_share : float, optional
-        Share of epsilon for the second part; by default the one at which the average error of
-        `n_queries` queries is least, at least a tenth, and a half where their number is open.
+    epsilon_share : float, default 0.5
+        Share of epsilon for the second part. A tenth serves where hardly more than `n_first`
+        queries come.
     """
 
     name: ClassVar[str] = "universal"
 
     n_first: Count | None = None
     n_cover: Count | None = None
-    epsilon_share: Chance | None = None
+    epsilon_share: Chance = 0.5
 
-    def split(
-        self, numbers: PublicNumbers, vc_dimension: int, n_queries: int | None
-    ) -> tuple["BudgetSplit", PublicNumbers]:
-        """Return what each part may cost, and the numbers of the first part.
+    def split(self, numbers: PublicNumbers, vc_dimension: int) -> "BudgetSplit":
+        """Return what each part may cost.
 
         Parameters
         ----------
@@ -234,38 +230,14 @@ class Universal(Agnostic):
             Of the whole.
         vc_dimension : int
             Of the class.
-        n_queries : int or None
-            All queries that are expected; None for many more than `n_first`.
 
         Raises
         ------
         ParameterError
-            If no noise fits the budget.
+            If the share leaves one part nothing.
         """
-        total, d = numbers.budget, max(1, vc_dimension)
-        n_first = self.n_first or public_points_needed(d, numbers.alpha, self.beta)
-        if self.epsilon_share is not None:
-            share, why = self.epsilon_share, "as given"
-        elif n_queries is None:
-            share, why = OPEN_SHARE, "the number of questions is open"
-        else:
-            # the constants hardly depend on epsilon: those of the largest first part serve for all
-            trial = PrivacyBudget(total.epsilon * (1 - LEAST_SHARE), total.delta)
-            event, n_teachers = self.terms(replace(numbers, budget=trial, n_queries=n_first))
-            assert isinstance(event, Sampled)
-            constants = error_constants(
-                d,
-                n_first,
-                epsilon=trial.epsilon,
-                rate=event.rate,
-                n_teachers=n_teachers,
-                relation=numbers.relation,
-            )
-            share = best_share(constants, n_first, n_queries)
-            why = f"the least average error of {n_queries} questions"
-        split = BudgetSplit.of(total, share, n_first, why)
-        assert split.first is not None
-        return split, replace(numbers, budget=split.first, n_queries=n_first)
+        needed = public_points_needed(max(1, vc_dimension), numbers.alpha, self.beta)
+        return BudgetSplit.of(numbers.budget, self.epsilon_share, self.n_first or needed)
 
 
 _BY_NAME: dict[str, type[Stability]] = {
@@ -300,13 +272,11 @@ class BudgetSplit:
     epsilon, delta : float
         Of both.
     first_epsilon : float
-        Of the first part, which has all of delta; 0 where there is none.
+        Of the first part, which has all of delta.
     endless_epsilon : float
         Of the choice of a hypothesis, pure.
     first_questions : int
         Queries after which the second part answers.
-    why : str
-        Where the split comes from.
     """
 
     epsilon: float
@@ -314,39 +284,34 @@ class BudgetSplit:
     first_epsilon: float
     endless_epsilon: float
     first_questions: int
-    why: str
 
     @classmethod
-    def of(cls, total: PrivacyBudget, share: float, n_first: int, why: str) -> "BudgetSplit":
-        """Return the split that gives a share of epsilon to the second part, to three digits; all
-        of it where the share is 1, and there is no first part.
+    def of(cls, total: PrivacyBudget, share: float, n_first: int) -> "BudgetSplit":
+        """Return the split that gives a share of epsilon to the second part, to three digits.
 
         Raises
         ------
         ParameterError
             If the share leaves one part nothing.
         """
-        endless = total.epsilon if share == 1 else float(f"{share * total.epsilon:.3g}")
+        endless = float(f"{share * total.epsilon:.3g}")
         first = rest_of(total.epsilon, endless)
-        if not (endless > 0 and (first > 0 or share == 1)):
+        if not (endless > 0 and first > 0):
             raise ParameterError(
                 Parameter("epsilon_share"),
                 f" is {share}, which leaves one part no epsilon; give one nearer to 0.5.",
             )
-        return cls(total.epsilon, total.delta, first, endless, n_first, why)
+        return cls(total.epsilon, total.delta, first, endless, n_first)
 
     @property
-    def first(self) -> PrivacyBudget | None:
-        """Price of the first part; None where there is none."""
-        return PrivacyBudget(self.first_epsilon, self.delta) if self.first_epsilon else None
+    def first(self) -> PrivacyBudget:
+        """Price of the first part."""
+        return PrivacyBudget(self.first_epsilon, self.delta)
 
     def __str__(self) -> str:
-        if not self.first_epsilon:
-            return f"epsilon {self.epsilon:g} for all questions ({self.why})"
         return (
             f"epsilon {self.epsilon:g} = {self.first_epsilon:g} for the first"
             f" {self.first_questions} questions + {self.endless_epsilon:g} for all others"
-            f" ({self.why})"
         )
 
 
@@ -483,57 +448,6 @@ def _refuse_few(n_records: int | None, taught: int | None, n_teachers: int) -> N
         )
 
 
-# --- how epsilon is split ---
-
-
-def error_constants(
-    vc_dimension: int,
-    n_first: int,
-    *,
-    epsilon: float,
-    rate: float,
-    n_teachers: int,
-    relation: str,
-) -> tuple[float, float]:
-    """Return c_A and c_B: beyond the best hypothesis the parts err by about c_A / (n eps_A) and c_B
-    / (n eps_B).
-
-    Parameters
-    ----------
-    vc_dimension : int
-        d.
-    n_first : int
-        Queries of the first part, which are the public points of the second.
-    epsilon, rate, n_teachers
-        Of an agnostic labeler: its epsilon, the share of the records that it samples, and its
-        number K of teachers.
-    relation : {"add-remove", "replace-one"}
-
-    Notes
-    -----
-    A teacher of rate n / K relabelled records errs on about d K / (rate n) of the points, and the
-    vote where a third of the teachers do: on three times as many. The rate is nearly proportional
-    to epsilon, and K does not depend on it. The hypothesis loses scale log(number of labellings)
-    mistakes (Sauer: at most (e m / d)^d labellings).
-    """
-    d, moved = vc_dimension, 1 if relation == "add-remove" else 2
-    labellings = d * (1 + math.log(max(1.0, n_first / d)))
-    return 3 * n_teachers * d * epsilon / rate, moved * labellings
-
-
-def best_share(constants: tuple[float, float], n_first: int, n_queries: int) -> float:
-    """Return the part of epsilon for the second part at which the average error of all queries is
-    least.
-
-    With f = n_first / n_queries the least of f c_A / eps_A + (1 - f) c_B / eps_B is at eps_B /
-    eps_A = sqrt(c_B (1 - f) / (c_A f)), with c_A and c_B of `error_constants`; it is kept between a
-    tenth and nine tenths, since the second part must be payable even where it answers little.
-    """
-    f = min(1.0, n_first / check_count("n_queries", n_queries))
-    ratio = math.sqrt(constants[1] * (1 - f) / (constants[0] * f))
-    return min(1 - LEAST_SHARE, max(LEAST_SHARE, ratio / (1 + ratio)))
-
-
 # --- how many points and records a choice asks for ---
 
 
@@ -602,10 +516,10 @@ def private_records_needed(
 
     Notes
     -----
-    The first term is what the draw loses in empirical error with probability 1 - beta / 2 (see
-    `SemiPrivateClassifier.score_loss`), where scale is 1 / epsilon or 2 / epsilon. The second is
-    twice Hoeffding's sqrt(log(4 N / beta) / (2 n)), uniform over the N candidates with probability
-    1 - beta / 2: once for the chosen and once for the best.
+    The first term is what the draw loses in empirical error with probability 1 - beta / 2, where
+    scale is 1 / epsilon or 2 / epsilon. The second is twice Hoeffding's sqrt(log(4 N / beta) /
+    (2 n)), uniform over the N candidates with probability 1 - beta / 2: once for the chosen and
+    once for the best.
     """
     n, share = check_count("n_candidates", n_candidates), check_probability("alpha", alpha)
     failure, loss = check_probability("beta", beta), check_positive("epsilon", epsilon)

@@ -3,7 +3,7 @@ time."""
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._validation import check_name, check_probability, shown
+from secretballot._validation import check_name, check_probability
 from secretballot.accounting import PrivacyBudget, Sampled
 from secretballot.accounting.stream_recipes import check_answerable, stream_mechanism
 from secretballot.core.ledger import Ledger
@@ -30,7 +30,6 @@ from secretballot.learners.labelers.algorithms import (
     algorithm_of,
 )
 from secretballot.learners.labelers.relabel import (
-    check_class,
     relabel,
     sample_in_random_order,
     sample_independently,
@@ -38,8 +37,6 @@ from secretballot.learners.labelers.relabel import (
 from secretballot.learners.labelers.universal import (
     UniversalRelease,
     UniversalSession,
-    check_class_size,
-    endless_request,
     first_request,
 )
 from secretballot.learners.training.account import refuse_beyond
@@ -96,15 +93,14 @@ class Labeler(PayingLearner):
         hypotheses the search for the one with the fewest mistakes, which finds one without any on a
         relabelled shard.
     n_queries : int, optional
-        Number m of queries, 1000 by default. Of "universal" all that are expected, which sets the
-        split of the budget alone; by default many more than it answers by votes.
+        Number m of queries, 1000 by default. "universal" answers any number, and has `n_first`.
     alpha : float, default 0.1
         Of "stability" the error expected of one teacher, of the others the error wanted beyond that
         of the best hypothesis. It sets the number of abstentions.
     n_teachers : int, optional
         Number K of shards; by default so many that a lead of K / 3 is answered.
     epsilon, delta : float
-        Price of all queries together; delta above 0, unless all of "universal" is one draw.
+        Price of all queries together; delta above 0.
     relation : {"add-remove", "replace-one"}, default "add-remove"
         Relation of the guarantee. "replace-one" makes the number of records public; under
         "add-remove", a weaker guarantee, a sample more than three times as large costs the same.
@@ -145,16 +141,6 @@ class Labeler(PayingLearner):
     >>> labeler = labeler.fit(X, (X[:, 0] > 0).astype(int), classes=[0, 1])
     >>> labeler.ask([3.0, 0.0]).label in (0, 1, None), labeler.left < 20
     (True, True)
-
-    Where the points to come are known, all of epsilon goes into one draw:
-
-    >>> X = rng.uniform(size=(2000, 1))
-    >>> labeler = sb.Labeler(hypotheses="thresholds", epsilon=1.0, delta=0.0)
-    >>> labeler = labeler.fit(
-    ...     X, np.where(X[:, 0] > 0.5, "yes", "no"), classes=["no", "yes"],
-    ...     X_public=np.linspace(0, 1, 101)[:, None])
-    >>> labeler.ask([0.99]).label, labeler.left
-    ('yes', inf)
     """
 
     _takes = frozenset({"classes", "vault", "executor", "progress"})
@@ -195,10 +181,7 @@ class Labeler(PayingLearner):
         classes : sequence of two values, of "stability" also of more
             Public; never inferred from the private labels.
         X_public : like X, of shape (n_points, n_features), optional
-            Public points. Of "stability" a few, which fix the types of the columns of frames. Of
-            "universal" all that will be queried, or many like them: then there is no first part,
-            the second one has all of epsilon, is drawn at once, and delta is not spent. The most
-            accurate by far.
+            Public points, a few of them will do: they fix the types of the columns of frames.
         units : array of shape (n_records,), optional
             Ids, such as patient numbers: all records of one id are protected together. Of
             "stability" alone.
@@ -263,6 +246,11 @@ class Labeler(PayingLearner):
                     f" are given, and {algorithm.name!r} protects single records; use 'stability'.",
                 )
             refuse_more_classes(target.classes)
+        if isinstance(algorithm, Universal) and self.n_queries is not None:
+            raise ParameterError(
+                Parameter("n_queries"),
+                " is given, and 'universal' answers any number; give n_first with the algorithm.",
+            )
         return target
 
     def _public_points(self, given: Given) -> Any:
@@ -419,7 +407,7 @@ class Labeler(PayingLearner):
         """Return the teachers of a relabelled sample, once class and learner were tried on dummy
         points; what was sampled is forgotten on return."""
         points, truth, (n_teachers, _) = task.given.X, task.table.targets, sizes
-        hypotheses = check_class(hypotheses_by_name(self.hypotheses, points.shape[1]))
+        hypotheses = hypotheses_by_name(self.hypotheses, points.shape[1])
         dummies, seed = dummy_rows(points, _DUMMY_ROWS), self.random_state or 0
         check_answers(hypotheses, dummies)
         hypotheses.erm(dummies, np.arange(_DUMMY_ROWS) % 2)
@@ -467,38 +455,22 @@ class Labeler(PayingLearner):
         """Reserve both parts, and begin the first."""
         # Checks by public numbers come first, then the account; only then the first part trains and
         # reserves.
-        points, known, request = task.given.X, task.given.X_public, str(task.given.request)
+        points, request = task.given.X, str(task.given.request)
         hypotheses = hypotheses_by_name(self.hypotheses, points.shape[1])
         numbers = self._numbers(task)
-        if known is None:
-            split, numbers = algorithm.split(numbers, hypotheses.vc_dimension, self.n_queries)
-            n_cover = split.first_questions
-        else:
-            split = BudgetSplit.of(task.budget, 1, 0, "all public points are known beforehand")
-            n_cover = len(known)
-        n_cover = min(n_cover, algorithm.n_cover or n_cover)
-        check_class_size(hypotheses, n_cover, points.shape[1], self.relation)
+        split = algorithm.split(numbers, hypotheses.vc_dimension)
         if isinstance(hypotheses, FiniteClass):
             # foreign members meet all records once: a machine that fails at one does so unpaid
             hypotheses.dichotomies(points)
         _refuse_room_for_one(task.account, split, request)
-        first, folder, [digest] = None, None, _part_digests(hypotheses)
-        if known is None:
-            paid = [task.account.entry(key(request)) for key in (first_request, endless_request)]
-            if paid[0] is None and paid[1] is not None:
-                raise ParameterError(
-                    Parameter("request"),
-                    f" is {shown(request)}, under which a hypothesis was drawn at once, for public"
-                    " points; give these points again, or another request. Nothing was spent.",
-                )
-            beside = (
-                "This is the first part of a universal labeler, reserved together with a second"
-                f" one: {split}."
-            )
-            first = self._session(algorithm, numbers, task, first_request(request), [beside])
-            if task.account.durable:
-                folder = _made_folder(task.given.vault, request)
-        session = UniversalSession(
+        beside = (
+            "This is the first part of a universal labeler, reserved together with a second one:"
+            f" {split}."
+        )
+        numbers = replace(numbers, budget=split.first, n_queries=split.first_questions)
+        first = self._session(algorithm, numbers, task, first_request(request), [beside])
+        [digest] = _part_digests(hypotheses)
+        return UniversalSession(
             split,
             hypotheses,
             first,
@@ -506,11 +478,8 @@ class Labeler(PayingLearner):
             digest=digest,
             n_cover=algorithm.n_cover,
             random_state=self.random_state,
-            folder=folder,
+            folder=_made_folder(task.given.vault, request) if task.account.durable else None,
         )
-        if known is not None:
-            session.draw_at_once(known)
-        return session
 
 
 def _made_folder(vault: str | Path | None, request: str) -> Path | None:
@@ -520,9 +489,9 @@ def _made_folder(vault: str | Path | None, request: str) -> Path | None:
         return None
     place = reservation_folder(vault, request)
     # From the top down, so that no folder is ever open to others while its content is written.
-    for folder in (Path(vault), place.parent):
+    for folder in (Path(vault), place.parent, place):
         make_vault(folder)
-    return make_vault(place)
+    return place
 
 
 def _refuse_room_for_one(ledger: Ledger, split: BudgetSplit, request: str) -> None:
@@ -534,9 +503,8 @@ def _refuse_room_for_one(ledger: Ledger, split: BudgetSplit, request: str) -> No
             " one with the composition 'basic'. Nothing was spent."
         )
     # what was reserved before needs no space any more
-    if all(ledger.entry(key(request)) is None for key in (first_request, endless_request)):
-        delta = split.delta if split.first_epsilon else 0.0
-        refuse_beyond(ledger, PrivacyBudget(split.epsilon, delta), request)
+    if ledger.entry(first_request(request)) is None:
+        refuse_beyond(ledger, PrivacyBudget(split.epsilon, split.delta), request)
 
 
 def _declaration(event: Sampled, request: str, more: Sequence[str]) -> dict[str, object]:

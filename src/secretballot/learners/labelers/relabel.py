@@ -10,8 +10,6 @@ on the same sample is not amplified. So it is drawn from the operating system's 
 kept as row numbers.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -20,8 +18,6 @@ from secretballot._validation import check_positive
 from secretballot.core.exponential import least_quotient
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.releasing import noise_source
-from secretballot.exceptions import Parameter, ParameterError
-from secretballot.foreign_code import is_exact
 from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.base import check_hypotheses
 from secretballot.hypotheses.intervals import IntervalDichotomies
@@ -79,7 +75,7 @@ def relabel(
     >>> labels.tolist() in ([0, 0, 0, 1], [0, 1, 1, 1])
     True
     """
-    check_class(hypotheses)
+    check_hypotheses(hypotheses)
     # a replaced record moves mistakes both ways
     scale = least_quotient(2, check_positive("relabel_epsilon", relabel_epsilon))
     # Intervals have as many labellings as pairs of points: they are drawn by their two ends, which
@@ -91,26 +87,6 @@ def relabel(
     else:
         chosen = noise_source().exponential_index(-labellings.errors(y), scale)
     return labellings.hypothesis(chosen).predict(X)
-
-
-def check_class(hypotheses: Any) -> HypothesisClass:
-    """Return a class of hypotheses of this package; refuse one of another package, whose labellings
-    of all points nothing shows to be exact.
-
-    Raises
-    ------
-    ParameterError
-        If it is none.
-    """
-    found = check_hypotheses(hypotheses)
-    if not is_exact(found):
-        raise ParameterError(
-            Parameter("hypotheses"),
-            f" is a {type(found).__name__} of another package, which would meet all private"
-            " points at once; give a class of secretballot.hypotheses, such as a FiniteClass of"
-            " its members.",
-        )
-    return found
 
 
 def sample_in_random_order(n_records: int, n_sampled: int) -> IntArray:

@@ -19,13 +19,12 @@ from secretballot._typing import FloatArray, ObjectArray
 from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.base import Hypothesis
-from secretballot.hypotheses.finite import check_answers
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.labelers.algorithms import BudgetSplit
 from secretballot.learners.selection import chosen_release, private_scores
 from secretballot.learners.training.inputs import object_array, random_rows, single_point
 from secretballot.learners.training.learner import Task
-from secretballot.learners.training.point_digests import doubles_digest, question_digests
+from secretballot.learners.training.point_digests import doubles_digest
 from secretballot.learners.training.session import LabelingSession, SessionAnswer, SessionAnswers
 from secretballot.learners.training.table import Table
 from secretballot.released import ReleasedLabels
@@ -34,7 +33,6 @@ from secretballot.report.certificate.labels_file import class_value
 from secretballot.students import HypothesisStudent
 from secretballot.vault import read_secret, write_secret
 
-_DUMMY_ROWS = 60
 _QUERIED = "queried.json"
 
 
@@ -44,13 +42,13 @@ class UniversalRelease:
 
     Attributes
     ----------
-    first : ReleasedLabels or None
-        Answers of the first part; None where all public points were known beforehand.
+    first : ReleasedLabels
+        Answers of the first part.
     endless : ReleasedLabels or None
         The labels of all points by the hypothesis; None before the switch, though it is paid for.
     """
 
-    first: ReleasedLabels | None
+    first: ReleasedLabels
     endless: ReleasedLabels | None
 
     @property
@@ -118,17 +116,13 @@ class QueriedPoints:
         known = self.points()
         if len(known) >= self.most:
             return
-        seen, new = set(question_digests(known)), list[int]()
-        for row, digest in enumerate(question_digests(points)):
-            if digest not in seen:
-                seen.add(digest)
-                new.append(row)
-        if not new:
-            return
-        self._points = np.concatenate([known, points[new[: self.most - len(known)]]])
-        if self._place is not None:
-            content = json.dumps({"points": self._points.tolist()})
-            write_secret(self._place, content.encode())
+        both = np.concatenate([known, points])
+        first = np.sort(np.unique(both, axis=0, return_index=True)[1])[: self.most]
+        if len(first) > len(known):
+            self._points = both[first]
+            if self._place is not None:
+                content = json.dumps({"points": self._points.tolist()})
+                write_secret(self._place, content.encode())
 
 
 class Endless(NamedTuple):
@@ -159,8 +153,8 @@ class UniversalSession:
     split : BudgetSplit
         What each part costs; printed.
     hypotheses : HypothesisClass
-    first : LabelingSession or None
-        The first part, paid for; None where there is none.
+    first : LabelingSession
+        The first part, paid for.
     task : Task
         The fit. Its account reserves the second part, unless it did before; its records are held
         until the switch.
@@ -203,7 +197,7 @@ class UniversalSession:
         self,
         split: BudgetSplit,
         hypotheses: HypothesisClass,
-        first: LabelingSession | None,
+        first: LabelingSession,
         task: Task,
         *,
         digest: str,
@@ -239,13 +233,13 @@ class UniversalSession:
     def used(self) -> int:
         """Queries that the first part has answered, abstentions included; repeated ones count
         once."""
-        return 0 if self.first is None else self.first.used
+        return self.first.used
 
     @property
     def until_switch(self) -> int:
         """Queries that the first part may still answer; 0 when the hypothesis has taken over, or
         will now."""
-        return 0 if self.endless is not None or self.first is None else self.first.left
+        return 0 if self.endless is not None else self.first.left
 
     @property
     def student(self) -> HypothesisStudent:
@@ -303,7 +297,7 @@ class UniversalSession:
             If a point that was asked is not in `X`.
         """
         points = check_points(X, self._width)
-        first = None if self.first is None else self.first.released(points)
+        first = self.first.released(points)
         if self.endless is None:
             return UniversalRelease(first, None)
         found = self.endless
@@ -324,24 +318,6 @@ class UniversalSession:
             unit_column=None,
         )
         return UniversalRelease(first, endless)
-
-    def draw_at_once(self, known: FloatArray) -> None:
-        """Draw by points that are known beforehand, of shape (n, n_features), of which the ledger
-        keeps those that make the class finite.
-
-        Raises
-        ------
-        ParameterError
-            If it was drawn by others.
-        """
-        cover = known[random_rows(len(known), self._n_cover, self._random_state)]
-        if self.endless is None:
-            self.switch(cover)
-        elif not np.array_equal(self.endless.points, cover):
-            raise ParameterError(
-                "The hypothesis was drawn by other public points; give the same, or another"
-                " request, which is a new charge. Nothing was spent."
-            )
 
     def switch(self, points: FloatArray) -> None:
         """Draw the hypothesis by public points, of shape (n, n_features), unless it was drawn.
@@ -384,8 +360,6 @@ class UniversalSession:
 
     def _first_labels(self, points: FloatArray) -> ObjectArray:
         """Return the labels of the first part, None where it has none; switch at its end."""
-        if self.first is None:
-            return np.full(len(points), None, dtype=object)
         if self.endless is not None:
             return self.first.stored(points).labels
         # A point is kept before it is asked: after a crash the cover may hold a point without an
@@ -405,23 +379,3 @@ def first_request(request: str) -> str:
 def endless_request(request: str) -> str:
     """Return the key of the second part in the ledger."""
     return f"{request}/endless"
-
-
-def check_class_size(
-    hypotheses: HypothesisClass, n_cover: int, n_features: int, relation: str
-) -> None:
-    """Try a class on dummy points before anything is reserved.
-
-    Raises
-    ------
-    ParameterError
-        If it has too many labellings of so many points.
-    DataError
-        If the class does not take so many columns, or an estimator of a finite class does not
-        answer to points of so many.
-    """
-    rng = np.random.default_rng(0)
-    check_answers(hypotheses, rng.standard_normal((_DUMMY_ROWS, n_features)))
-    dichotomies = hypotheses.dichotomies(rng.standard_normal((n_cover, n_features)))
-    dummies = rng.standard_normal((_DUMMY_ROWS, n_features))
-    private_scores(dichotomies, dummies, np.arange(_DUMMY_ROWS) % 2, "record", relation)

@@ -5,15 +5,14 @@ right 99 times in 100. Weights of classes move its decisions after the release; 
 post-processing, and costs nothing.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from secretballot._naming import NAMED_AT_MOST
 from secretballot._typing import FloatArray
-from secretballot._validation import check_finite, shown
+from secretballot._validation import check_positive, shown, shown_classes
 from secretballot.exceptions import Parameter, ParameterError
 
 BALANCED, AUTO = "balanced", "auto"
@@ -63,7 +62,7 @@ class ClassWeights:
         return 1 / (len(shares) * shares)
 
 
-def checked_weights(weight: object, classes: tuple[Any, ...]) -> ClassWeights | None:
+def checked_weights(weight: object, classes: Sequence[Any]) -> ClassWeights | None:
     """Return how decisions count classes; None where all count alike.
 
     Raises
@@ -73,41 +72,13 @@ def checked_weights(weight: object, classes: tuple[Any, ...]) -> ClassWeights | 
     """
     if weight is None:
         return None
-    if isinstance(weight, str):
-        if weight not in (BALANCED, AUTO):
-            raise ParameterError(
-                Parameter("class_weight"),
-                f" is {shown(weight)}; it must be {BALANCED!r}, {AUTO!r}, or a number for each"
-                " class.",
-            )
+    if isinstance(weight, str) and weight in (BALANCED, AUTO):
         return ClassWeights(None, weight == AUTO)
-    found = _by_class("class_weight", weight, classes)
-    missing = [one for one in classes if one not in found]
-    if missing:
+    if not isinstance(weight, Mapping) or set(weight) != set(classes):
         raise ParameterError(
             Parameter("class_weight"),
-            f" has nothing for {_listed(missing)}; give a positive number for each of the"
-            f" {len(classes)} classes {_listed(classes)}.",
+            f" is {shown(weight)}; it must be {BALANCED!r}, {AUTO!r}, or a positive number for each"
+            f" of the {len(classes)} declared classes ({shown_classes(classes)}).",
         )
-    return ClassWeights(np.array([found[name] for name in classes], dtype=np.float64))
-
-
-def _listed(classes: Iterable[Any]) -> str:
-    """Return the first ten of some classes, for a message."""
-    names = [shown(one) for one in classes]
-    rest = len(names) - NAMED_AT_MOST
-    return ", ".join(names[:NAMED_AT_MOST]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def _by_class(name: str, given: Any, classes: tuple[Any, ...]) -> dict[Any, float]:
-    """Return positive numbers by class."""
-    rule = f"give a number by class, of the declared ones {_listed(classes)}."
-    if not isinstance(given, Mapping):
-        raise ParameterError(Parameter(name), f" is {shown(given)}; {rule}")
-    if others := [one for one in given if one not in classes]:
-        raise ParameterError(Parameter(name), f" has {_listed(others)}; {rule}")
-    found = {one: check_finite(name, value) for one, value in given.items()}
-    for value in found.values():
-        if not value > 0:
-            raise ParameterError(Parameter(name), f" has {shown(value)}; all are above 0.")
-    return found
+    found = [check_positive("class_weight", weight[name]) for name in classes]
+    return ClassWeights(np.array(found, dtype=np.float64))

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import sklearn
 
-from secretballot._validation import BASES, check_choice, check_count, shown
+from secretballot._validation import check_count, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
-from secretballot.bases.named import unfitted_basis
+from secretballot.bases.named import check_basis, unfitted_basis
 from secretballot.core.private import RecordSums, run_here
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, one_thread
@@ -145,19 +145,11 @@ class MomentsLearner(Learner):
         return self.student_
 
     def _declared(self, given: Given) -> Any:
-        check_engine(given.executor, send_shards=given.send_shards)
+        check_engine(given.executor)
         return super()._declared(given)
 
     def _check_settings(self, budget: PrivacyBudget) -> None:
-        if isinstance(self.basis, str):
-            check_choice("basis", self.basis, BASES)
-        elif not isinstance(self.basis, Basis):
-            raise ParameterError(
-                Parameter("basis"),
-                f" is a {type(self.basis).__name__}; give {', '.join(BASES)}, or one of"
-                " secretballot.bases, such as TableBasis(), which is fitted to the public points"
-                " here.",
-            )
+        check_basis(self.basis)
         if not budget.delta > 0:
             raise ParameterError(
                 Parameter("delta"),

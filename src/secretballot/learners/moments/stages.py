@@ -10,7 +10,8 @@ import numpy as np
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import LARGEST_INTEGER
-from secretballot.accounting import PrivacyBudget, calibrate_vector_sum
+from secretballot.accounting import PrivacyBudget
+from secretballot.accounting.calibration import calibrate_vector_sum
 from secretballot.bases.integer_basis import NO_CELLS
 from secretballot.bases.integer_model import (
     CONSTANT,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import shown, shown_classes
+from secretballot._validation import shown_classes
 from secretballot.bases.integer_model import WEIGHT_UNIT, IntegerModel
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.training.point_digests import points_digest
@@ -77,10 +77,9 @@ def check_start(start: object, classes: tuple[Any, ...], X_public: Any) -> None:
     own = labels_digest(rows, start.labels, start.classes, start.noisy_counts)
     # 1, 1.0 and True are equal but not the same class
     found, wanted = ([(type(value), value) for value in one] for one in (start.classes, classes))
-    known = stated.get("points_sha256")
     # labels are rows of the pool, and in another pool they would belong to wrong points
     inside = rows.min(initial=0) >= 0 and rows.max(initial=0) < n_rows(X_public)
-    problem = None
+    known = points_digest(take_rows(X_public, rows)) if inside else None
     if stated["labels_sha256"] != own:
         problem = "has other labels than its certificate; take both from one release."
     elif found != wanted:
@@ -88,20 +87,16 @@ def check_start(start: object, classes: tuple[Any, ...], X_public: Any) -> None:
             f"is about the classes {shown_classes(start.classes)}; these are"
             f" {shown_classes(classes)}, so give a release of the same ones in the same order."
         )
-    elif known is None:
+    elif known is None or stated.get("points_sha256") != known:
         problem = (
-            "does not say which public points it is about; give a release whose certificate has"
-            " points_sha256."
-        )
-    elif not inside or known != points_digest(take_rows(X_public, rows)):
-        problem = (
-            f"is about other public points (digest {shown(known[:12])}...); give the X_public of"
-            " that release, rows in the same order."
+            "is about other public points, or its certificate has no points_sha256; give the"
+            " X_public of that release, rows in the same order."
         )
     elif not start.answered.any():
         problem = "answers no query; fit without it."
-    if problem is not None:
-        raise ParameterError(Parameter("start"), " ", problem)
+    else:
+        return
+    raise ParameterError(Parameter("start"), " ", problem)
 
 
 def released_start(

@@ -30,7 +30,6 @@ from secretballot.learners.pate.mechanisms import (
     choose_label_queries,
     gives_counts,
     last_that_holds,
-    noise_of,
     noisy_terms,
 )
 from secretballot.learners.training.account import refuse_beyond, rest_of
@@ -40,7 +39,7 @@ from secretballot.releasing import estimate_stability
 # planned for the typical point. The sparse vector pays only where nearly all points are stable, so
 # that is what is asked about.
 SPARSE = "sparse-vector"
-FRACTIONS = dict.fromkeys(("auto", "labels", "vote-table", "laplace"), 0.5) | {SPARSE: 0.1}
+FRACTIONS = {"auto": 0.5, "labels": 0.5, SPARSE: 0.1}
 BETA = 0.05  # failure probability of what is read off the number
 
 
@@ -97,20 +96,14 @@ class EstimatedSize:
         by_name = isinstance(asked, str)
         name, own = named("mechanism", asked, OF_CLASSES) if by_name else ("", {})
         counts = by_name and gives_counts(asked, counts=model._counts)
-        if counts:
-            raise ParameterError(
-                Parameter("n_queries"),
-                " pays for an estimate of how many labels are asked, and noisy counts of all public"
-                " points are released; use ",
-                Argument("mechanism", "labels"),
-                ", or leave the estimate out.",
-            )
-        if name not in FRACTIONS or "max_abstentions" in own or model.in_rounds:
+        if name not in FRACTIONS or own or counts or model.strategy != "passive":
             raise ParameterError(
                 Parameter("n_queries"),
                 " pays for an estimate of how many labels are asked, or how many abstentions are"
-                f" reserved; give the name of a mechanism of labels ({', '.join(FRACTIONS)}) with"
-                " nothing that sets it, too, and no strategy; or leave the estimate out.",
+                " reserved; use ",
+                Argument("mechanism", "labels"),
+                " or 'sparse-vector', with nothing else that sets it and no strategy; or leave the"
+                " estimate out.",
             )
         if not price < budget.epsilon:
             raise ParameterError(
@@ -175,7 +168,8 @@ class EstimatedSize:
         key = None if request is None else self.request_of(request)
         begun = key is not None and ledger.entry(key) is not None
         refuse_beyond(ledger, self.rest if begun else self.budget, request)
-        paid, fraction = releasing.stored(ledger, str(key)) if begun else None, self._fraction
+        paid = releasing.stored(ledger, str(key)) if begun else None
+        fraction = FRACTIONS[self.mechanism]
         if paid is None:
             why = "how stable the votes on the public pool are, to set how much is asked"
             terms: dict[str, Any] = {"fraction": fraction, "epsilon": self.epsilon}
@@ -188,10 +182,6 @@ class EstimatedSize:
                 "); go on with the same, or ask under another key. Nothing was spent.",
             )
         return paid
-
-    @property
-    def _fraction(self) -> float:
-        return FRACTIONS[self.mechanism]
 
     def without_number(self) -> Terms:
         """Return the terms that a number leads to that shows nothing."""
@@ -212,8 +202,8 @@ class EstimatedSize:
         )  # beyond a unanimous vote there is only noise
         if size >= 1:
             return size
-        stream = self.mechanism == SPARSE
-        instead = "one abstention is reserved" if stream else "a margin of 0.6 K is assumed"
+        stops = self.mechanism == SPARSE
+        instead = "one abstention is reserved" if stops else "a margin of 0.6 K is assumed"
         warnings.warn(
             f"The estimate of the stability is {released} votes of {teachers_of(self.pool)}"
             f" teachers, too little to go by, so {instead}; use more teachers, a larger epsilon, or"
@@ -225,8 +215,7 @@ class EstimatedSize:
 
     @property
     def _size_without_number(self) -> int:
-        stream = self.mechanism == SPARSE
-        return 1 if stream else choose_label_queries(self.rest, self.pool, noise=self._noise)
+        return 1 if self.mechanism == SPARSE else choose_label_queries(self.rest, self.pool)
 
     def _size_shown_by(self, seen: int) -> int:
         if self.mechanism == SPARSE:
@@ -235,11 +224,7 @@ class EstimatedSize:
         if distance < 1:
             return 0
         # ceil(margin / 2) - 1 >= d means margin >= 2 d + 1
-        return choose_label_queries(self.rest, self.pool, 2 * distance + 1, noise=self._noise)
-
-    @property
-    def _noise(self) -> str:
-        return noise_of(self.mechanism)
+        return choose_label_queries(self.rest, self.pool, 2 * distance + 1)
 
     @property
     def _noise_slack(self) -> int:
@@ -248,7 +233,7 @@ class EstimatedSize:
         return max(0, math.ceil(-scale * math.log(BETA * (1 + math.exp(-1 / scale)))) - 1)
 
     def _abstentions_shown_by(self, seen: int) -> int:
-        enough = math.floor(self._fraction * self.pool.n_queries) + 1
+        enough = math.floor(FRACTIONS[self.mechanism] * self.pool.n_queries) + 1
 
         def holds(unstable: int) -> bool:
             try:
@@ -256,7 +241,7 @@ class EstimatedSize:
             except ParameterError:  # so many abstentions cannot be had for this budget
                 return False
             slack = quantile_slack(self.epsilon, event, self.pool.n_queries, BETA)
-            return seen > event.threshold + slack.total
+            return seen > event.threshold + sum(slack)
 
         return last_that_holds(holds, min(MAX_UNSTABLE, enough))
 
@@ -266,4 +251,4 @@ class EstimatedSize:
         if self.mechanism == SPARSE:
             stream = sparse_vector(self.rest, self.pool.n_queries, max_abstentions=size)
             return Terms(stream, self.pool, self.rest)
-        return noisy_terms(self._noise, self.rest, self.pool.first(size), "labels")
+        return noisy_terms("gaussian", self.rest, self.pool.first(size), "labels")

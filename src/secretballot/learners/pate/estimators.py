@@ -16,11 +16,10 @@ from secretballot._naming import named
 from secretballot._typing import IntArray
 from secretballot._validation import (
     check_finite,
-    check_instance,
     check_positive,
     shown,
 )
-from secretballot.accounting import PrivacyBudget, check_useful, teacher_shape
+from secretballot.accounting import check_useful, teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
 from secretballot.core.mechanisms import Mechanism
@@ -47,7 +46,7 @@ from secretballot.learners.training.learner import (
     Task,
     refuse_beside,
 )
-from secretballot.learners.training.point_digests import points_digest, question_digests
+from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.session import certified_labels
 from secretballot.learners.training.shards import forget_records
 from secretballot.learners.training.targets import Target
@@ -66,7 +65,7 @@ from secretballot.students import (
 from secretballot.students.table_students import default_regressor
 from secretballot.students.trial import Teaching, try_student
 from secretballot.teachers.executors import LOCAL, check_engine
-from secretballot.teachers.rows import n_rows, take_rows
+from secretballot.teachers.rows import take_rows
 from secretballot.teachers.tables import label_ballots, number_ballots
 from secretballot.teachers.votes import counted_labels, number_votes
 from secretballot.vault import make_vault
@@ -206,28 +205,23 @@ class PATELearner(Learner):
 
     def _cast_votes(self, task: Task, teacher: Any, points: Any, terms: Terms) -> Votes:
         """Return what the teachers of all shards vote for at the asked points; secret."""
-        ballots: Callable[..., Iterator[Any]] = label_ballots
-        if task.target.bounds is not None:
-            ballots = number_ballots
-        cast = task.table.ballots(
-            ballots,
-            teacher,
-            points,
-            self.n_teachers,
-            task.guarantee.relation,
-            random_state=self.random_state or 0,
-            progress=task.given.progress,
-        )
-        if task.target.bounds is None:
-            how = {name: terms.public[name] for name in ("ballot", "most_named")}
-            return counted_labels(cast, task.target.labels, task.guarantee, **how)
-        return number_votes(
-            np.column_stack(list(cast)),
-            task.target.bounds,
-            n_positions=terms.shape.n_classes,
-            unit=task.guarantee.unit,
-            relation=task.guarantee.relation,
-        )
+        made, of_numbers = task.guarantee, task.target.bounds is not None
+        ask = number_ballots if of_numbers else label_ballots
+        how: dict[str, Any] = {"random_state": self.random_state or 0}
+        how["progress"] = task.given.progress
+        with task.table.shards(self.n_teachers, made.relation, None) as (source, _):
+            cast: Iterator[Any] = ask(teacher, source, points, **how)
+            if not of_numbers:
+                own = {name: terms.public[name] for name in ("ballot", "most_named")}
+                return counted_labels(cast, task.target.labels, made, **own)
+            assert task.target.bounds is not None
+            return number_votes(
+                np.column_stack(list(cast)),
+                task.target.bounds,
+                n_positions=terms.shape.n_classes,
+                unit=made.unit,
+                relation=made.relation,
+            )
 
     def _taught(self, points: Any) -> Any:
         seed = self.random_state or 0
@@ -304,8 +298,8 @@ class PATEClassifier(ClassLearner, PATELearner):
         are (`estimate_stability`). It sets, instead of the assumed margin of 0.6 K, the number of
         queries of labels, or the abstentions of the sparse vector; the rest pays for the answers.
     strategy : str, QueryStrategy or InRounds, default "passive"
-        How to choose what is asked, in rounds: "margin", "entropy", "committee", "disagreement",
-        "k-center" or "cluster", also as "margin:round_size=20"; see `secretballot.queries`. By
+        How to choose what is asked, in rounds: "margin", "entropy", "committee", "disagreement"
+        or "cluster", also as "margin:round_size=20"; see `secretballot.queries`. By
         default points are chosen at random and asked at once.
     relation : {"add-remove", "replace-one"}, default "add-remove"
         Relation that the promise is about. "replace-one" makes the number of records public. With
@@ -401,11 +395,6 @@ class PATEClassifier(ClassLearner, PATELearner):
         return rounds_of(self.strategy)
 
     @property
-    def in_rounds(self) -> bool:
-        """Whether a strategy chooses what is asked."""
-        return self._rounds is not None
-
-    @property
     def estimate_epsilon(self) -> float | None:
         """The part of epsilon that pays for a private estimate of how much is asked."""
         return estimate_in(self.n_queries)
@@ -415,30 +404,17 @@ class PATEClassifier(ClassLearner, PATELearner):
     ) -> Terms:
         """Return what `PATELearner.planned_terms` does; where an estimate is to set the queries,
         those of one that shows nothing."""
+        more: dict[str, Any] = {"n_queries": self.n_queries, "counts": self._counts}
         if target.labels:
             sizes = n_points, self.n_teachers, guarantee
-            more: dict[str, Any] = {"n_queries": self.n_queries, "counts": self._counts}
             return label_terms(self.mechanism, self._budget, target.labels, *sizes, **more)
         pool = teacher_shape(n_points, len(target.classes), self.n_teachers, guarantee)
         if self.estimate_epsilon is not None:
             return EstimatedSize.of_settings(self, pool).without_number()
-        rounds = self._rounds
-        terms = choose_terms(
-            self.mechanism,
-            self._budget,
-            pool,
-            n_queries=self.n_queries,
-            counts=self._counts,
-            confidence=None if rounds is None else rounds.confidence,
-            in_rounds=rounds is not None,
-        )
+        terms = choose_terms(self.mechanism, self._budget, pool, rounds=self._rounds, **more)
         # warns while it still costs nothing
         check_useful(terms.mechanism, terms.shape)
         return terms
-
-    def _check_settings(self, budget: PrivacyBudget) -> None:
-        super()._check_settings(budget)
-        check_instance("mechanism", self.mechanism, (str, Mechanism))
 
     def _declared(self, given: Given) -> Target:
         if given.labels is not None:
@@ -449,7 +425,7 @@ class PATEClassifier(ClassLearner, PATELearner):
                     Parameter("labels"),
                     ", of which teachers are asked once, here; leave them out.",
                 )
-        check_engine(given.executor, self.n_jobs, send_shards=given.send_shards)
+        check_engine(given.executor, self.n_jobs)
         return super()._declared(given)
 
     def _split_rows(self, n_records: int, given: Given) -> tuple[IntArray, IntArray, str]:
@@ -495,7 +471,9 @@ class PATEClassifier(ClassLearner, PATELearner):
 
     def _asked_by_estimate(self, task: Task) -> Any:
         """Return what was released, of a size that is paid for and drawn before."""
-        estimated, asked = EstimatedSize.of_settings(self, self._pool(task)), task.askable
+        asked = task.askable
+        sizes = len(asked), len(task.target.classes), self.n_teachers
+        estimated = EstimatedSize.of_settings(self, teacher_shape(*sizes, task.guarantee))
         # not cast where both numbers and labels are stored
         votes = cache(lambda: self._votes_on(task, asked, estimated.terms(1)))
         choice = estimated.pay(votes, task.account, task.given.request)
@@ -505,11 +483,6 @@ class PATEClassifier(ClassLearner, PATELearner):
             lambda rows: votes().take(np.searchsorted(asked, rows)),
             [choice_fields(choice)],
         )
-
-    def _pool(self, task: Task) -> VoteShape:
-        """Return the shape of the votes on all points that may be asked."""
-        sizes = len(task.askable), len(task.target.classes), self.n_teachers
-        return teacher_shape(*sizes, task.guarantee)
 
     def _cast_votes(self, task: Task, teacher: Any, points: Any, terms: Terms) -> Votes:
         if task.target.labels:
@@ -568,26 +541,21 @@ class PATEClassifier(ClassLearner, PATELearner):
         # same classes and points: what was released is compared, not the settings of a fit long
         # gone.
         plan, asked, made = done.about.get("plan"), done.public.get(ASKED, {}), done.shape
-        rows = np.array(done.about.get("rows") or (), dtype=np.int64)
         strategy = json.loads(json.dumps(rounds.chosen.describe()))
         if (
-            plan is not None
-            and isinstance(made, VoteShape)
-            and plan["strategy"] == strategy
-            and (made.guarantee, made.n_teachers) == (task.guarantee, self.n_teachers)
-            and asked.get("classes") == task.target.learnt
-            and done.budget == task.budget
-            and rows.max(initial=0) < n_rows(task.points)
-            and question_digests(take_rows(task.points, rows)) == list(done.questions)
+            plan is None
+            or not isinstance(made, VoteShape)
+            or plan["strategy"] != strategy
+            or (made.guarantee, made.n_teachers) != (task.guarantee, self.n_teachers)
+            or asked.get("classes") != task.target.learnt
+            or done.budget != task.budget
         ):
-            return certified_labels(
-                done, dict(zip(done.questions, rows.tolist(), strict=True)), plan
+            raise ParameterError(
+                f"The request {request!r} was answered before, with another promise, strategy,"
+                " classes or number of teachers; ask the same again, or use a new request. Nothing"
+                " was spent."
             )
-        raise ParameterError(
-            f"The request {request!r} was answered before, with another promise, strategy,"
-            " classes or number of teachers, or about other public points; ask the same again, or"
-            " use a new request. Nothing was spent."
-        )
+        return certified_labels(done, AskableRows.of(task.points, task.askable).row_of, plan)
 
     def _new_rounds(self, task: Task, rounds: InRounds) -> ReleasedLabels:
         # A first proposal is made before anything is trained or paid: a strategy that cannot work
@@ -611,7 +579,7 @@ class PATEClassifier(ClassLearner, PATELearner):
             random_state=seed,
             **self._training(task),
         )
-        asked = ask_in_rounds(
+        released = ask_in_rounds(
             begun,
             terms,
             lambda rows: teachers.vote(take_rows(task.points, rows)),
@@ -623,8 +591,8 @@ class PATEClassifier(ClassLearner, PATELearner):
             vault=teachers.vault if task.account.durable else None,
             **task.named | {"request": given.request or uuid.uuid4().hex},
         )
-        self.explanation_ = asked.explanation
-        return asked.released
+        self.explanation_ = begun.selector.explain()
+        return released
 
 
 @dataclass(eq=False, repr=False)

@@ -35,6 +35,7 @@ from secretballot.core.mechanisms import (
 )
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import Argument, Parameter, ParameterError
+from secretballot.queries import InRounds
 from secretballot.report.certificate.methods import LABEL_VOTES, NUMBER_VOTES
 from secretballot.teachers.votes import checked_positions, label_shape
 
@@ -77,8 +78,7 @@ def choose_terms(
     *,
     n_queries: Any = None,
     counts: bool = False,
-    confidence: float | None = None,
-    in_rounds: bool = False,
+    rounds: InRounds | None = None,
 ) -> Terms:
     """Return mechanism and number of queries, calibrated to the budget unless given.
 
@@ -90,10 +90,8 @@ def choose_terms(
         Of votes on all public points that may be asked.
     counts : bool
         Whether noisy counts are of use, where the mechanism leaves it open.
-    confidence : float, optional
-        Of interactive voting.
-    in_rounds : bool
-        Whether a strategy chooses what is asked: it is of use only where it has to choose, so the
+    rounds : InRounds, optional
+        How a strategy chooses what is asked: it is of use only where it has to choose, so the
         number of queries is limited for counts, too.
 
     Raises
@@ -103,12 +101,14 @@ def choose_terms(
     """
     if n_queries is not None and check_count("n_queries", n_queries) > pool.n_queries:
         raise ParameterError(
-            f"{n_queries} queries are asked of {pool.n_queries} distinct public points; ask at most"
-            " as many as there are, or give more public points."
+            Parameter("n_queries"),
+            f" is {n_queries}, and there are {pool.n_queries} distinct public points; ask at most"
+            " as many as there are, or give more public points.",
         )
     name, own = ("", {}) if isinstance(asked, Mechanism) else named("mechanism", asked, OF_CLASSES)
+    confidence = None if rounds is None else rounds.confidence
     interactive = name == "interactive" or confidence is not None
-    if interactive and not in_rounds:
+    if interactive and rounds is None:
         raise ParameterError(
             Parameter("mechanism"),
             " is interactive, and contradicts a student that learns between rounds; ask in"
@@ -127,7 +127,7 @@ def choose_terms(
     if isinstance(asked, Mechanism):
         return Terms(asked, pool.first(n_queries or pool.n_queries), budget, public)
     noise = noise_of(name)
-    if n_queries is None and in_rounds and name not in THRESHOLDS:
+    if n_queries is None and rounds is not None and name not in THRESHOLDS:
         n_queries = choose_label_queries(budget, pool, noise=noise)
     if name in THRESHOLDS:
         mechanism, n_queries = _confident(name, budget, pool, n_queries, **own)

@@ -1,9 +1,9 @@
 """Select, release, learn, in rounds: a strategy asks for public points; a stream of this process,
 or a session, here or behind a service, answers."""
 
-import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -64,19 +64,14 @@ class AskableRows:
         Rows of it; of points that are there twice, the first.
     questions : list of bytes
         By which the ledger knows each of them.
-    by_value : bool
-        Whether that follows from the point's values.
     """
 
     X: Any
     rows: IntArray
     questions: list[bytes]
-    by_value: bool = True
 
     @classmethod
-    def of(
-        cls, X_public: Any, askable: IntArray | None = None, *, by_value: bool = True
-    ) -> "AskableRows":
+    def of(cls, X_public: Any, askable: IntArray | None = None) -> "AskableRows":
         """Return the distinct points among the rows `askable`, all rows by default.
 
         Parameters
@@ -84,41 +79,22 @@ class AskableRows:
         X_public : array, sparse matrix or frame of shape (n, n_features)
         askable : ndarray of int64, optional
             Rows that may be asked.
-        by_value : bool
-            Whether equal points are one question; False takes every row for a question of its own,
-            as for votes that were counted elsewhere.
         """
         rows = np.arange(n_rows(X_public)) if askable is None else askable
-        if not by_value:
-            return cls(X_public, rows, [b"row %d" % row for row in rows], by_value=False)
         digests = question_digests(take_rows(X_public, rows))
         # Reversed, so that of equal points the first place stays.
         first = {digest: place for place, digest in reversed(list(enumerate(digests)))}
         places = np.sort(np.fromiter(first.values(), dtype=np.int64, count=len(first)))
         return cls(X_public, rows[places], [digests[place] for place in places])
 
+    @property
+    def row_of(self) -> dict[bytes, int]:
+        """The row of each question."""
+        return dict(zip(self.questions, self.rows.tolist(), strict=True))
+
     def points(self, places: IntArray) -> Any:
         """Return the points at some places, of shape (k, n_features)."""
         return take_rows(self.X, self.rows[places])
-
-
-@dataclass(frozen=True, eq=False)
-class QueryRun:
-    """What came of asking in rounds; public.
-
-    Attributes
-    ----------
-    released : ReleasedLabels
-        All answers of the reservation, with the certificate.
-    rounds : list of int
-        Queries of each round, in the order in which they were asked.
-    explanation : dict
-        What the strategy reports of its choices.
-    """
-
-    released: ReleasedLabels
-    rounds: list[int]
-    explanation: dict[str, Any]
 
 
 class QueryRounds:
@@ -171,15 +147,6 @@ class QueryRounds:
         self._places: dict[Any, int] = {name: place for place, name in enumerate(pool.classes)}
         self._places[None] = -1
         self.selector, self._strategy = CheckedSelector(strategy, pool), strategy
-        try:
-            named = isinstance(json.loads(json.dumps(strategy.describe()))["name"], str)
-        except (TypeError, ValueError, KeyError):
-            named = False
-        if not named:
-            raise ParameterError(
-                f"{type(strategy).__name__}.describe must return a dict of JSON values with a name,"
-                " for the certificate. Nothing was spent."
-            )
         size = default_round_size(n_queries) if rounds.round_size is None else rounds.round_size
         self._round_size = check_count("round_size", size)
         # asked for now: later, an empty one would end a run that was paid for
@@ -262,7 +229,7 @@ def ask_in_rounds(
     student: Any = None,
     random_state: int | None = None,
     **about: Any,
-) -> QueryRun:
+) -> ReleasedLabels:
     """Reserve all queries, and ask what the strategy proposes until it, the points or the
     reservation come to an end.
 
@@ -320,14 +287,13 @@ def ask_in_rounds(
     if done.questions != tuple(askable.questions[place] for place in run.queries):
         # what an earlier run of another strategy asked counts as one round before
         rounds = [before, *drawn]
-    plan = begun.plan([size for size in rounds if size], stream.state_of_unused)
-    row_of = dict(zip(askable.questions, askable.rows.tolist(), strict=True))
-    released = certified_labels(done, row_of, plan, by_value=askable.by_value)
+    plan = begun.plan([size for size in rounds if size], stream.left_over(ends=True))
+    # what has another point among it is refused before it is too late
+    released = certified_labels(done, askable.row_of, plan)
     if plan["left"] != "kept" and not stream.closed:
         # who asks again finds all of it in the ledger
-        about_end = {"plan": plan, "rows": released.queries.tolist()}
-        stream._stream.close(len(done.values), about_end)
-    return QueryRun(released, plan["rounds"], begun.selector.explain())
+        stream._stream.close(len(done.values), {"plan": plan})
+    return released
 
 
 def ask_actively(
@@ -337,8 +303,7 @@ def ask_actively(
     *,
     n_queries: int | None = None,
     random_state: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> QueryRun:
+) -> ReleasedLabels:
     """Ask a session in rounds for the labels that teach most, as a `PATEClassifier` with a strategy
     does.
 
@@ -359,14 +324,12 @@ def ask_actively(
         has left, or all.
     random_state : int, optional
         Public seed of the strategy; None is 0.
-    progress : callable, optional
-        Called with (points answered, points to ask).
 
     Returns
     -------
-    QueryRun
-        With the answers as rows of `X_public`. They carry the certificate of the session where
-        these are all of its answers; else it is the session's alone.
+    ReleasedLabels
+        The answers as rows of `X_public`: all answers of the session, with its certificate,
+        where it was asked about these points alone; else those of this run, without one.
 
     Raises
     ------
@@ -391,39 +354,30 @@ def ask_actively(
     >>> ledger = sb.Ledger.in_memory(dataset="example", budget=budget)
     >>> labels = sb.accounting.noisy_votes(budget, teachers.shape(20))
     >>> session = sb.LabelingSession(teachers, labels, ledger, budget, n_queries=20)
-    >>> run = sb.ask_actively(session, X_public, "margin:round_size=10")
-    >>> run.rounds, session.left
-    ([10, 10], 0)
+    >>> released = sb.ask_actively(session, X_public, "margin:round_size=10")
+    >>> len(released.queries), session.left
+    (20, 0)
     >>> from sklearn.linear_model import LogisticRegression
-    >>> student = sb.fit_student(LogisticRegression(), X_public, run.released)
+    >>> student = sb.fit_student(LogisticRegression(), X_public, released)
     """
     askable = AskableRows.of(as_matrix("X_public", X_public))
-    wanted = (
+    if n_queries is None:
         # at least one: a session with nothing left refuses it, and says why
-        max(1, min(session.left, len(askable.rows)))
-        if n_queries is None
-        else check_count("n_queries", n_queries)
-    )
+        n_queries = max(1, min(session.left, len(askable.rows)))
+    wanted = check_count("n_queries", n_queries)
     rounds = _in_rounds(strategy)
-    begun = QueryRounds(rounds, askable, session.classes, wanted, random_state, progress)
+    begun = QueryRounds(rounds, askable, session.classes, wanted, random_state)
 
     def ask(proposed: IntArray) -> SessionAnswers:
         found: SessionAnswers = session.ask_many(askable.points(proposed))
         return found
 
-    run, sizes = begun.run(ask, n_teachers=session.n_teachers, sigma=session.sigma)
-    released = replace(run, queries=askable.rows[run.queries])
-    try:
-        whole = session.released(askable.X)
-        same = all(
-            np.array_equal(getattr(whole, name), getattr(released, name))
-            for name in ("queries", "labels")
-        )
+    run, _ = begun.run(ask, n_teachers=session.n_teachers, sigma=session.sigma)
     # others have asked other points, or the pool is larger than a service takes at once
-    except (DataError, ServiceError):
-        same = False
-    explained = begun.selector.explain()
-    return QueryRun(whole if same else released, [size for size in sizes if size], explained)
+    with suppress(DataError, ServiceError):
+        whole: ReleasedLabels = session.released(askable.X)
+        return whole
+    return replace(run, queries=askable.rows[run.queries])
 
 
 def _in_rounds(strategy: str | QueryStrategy | InRounds) -> InRounds:
@@ -457,9 +411,8 @@ def label_actively(
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
     random_state: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
     student: Any = None,
-) -> QueryRun:
+) -> ReleasedLabels:
     """Ask in rounds about public points on which the teachers have voted already, elsewhere.
 
     Parameters
@@ -477,22 +430,20 @@ def label_actively(
         How to choose, as for `PATEClassifier`. With `ConfidentLabels` a confidence of `InRounds`
         makes them contradict a student.
     n_queries : int, optional
-        Most queries that are asked; all rows by default.
+        Most queries that are asked; all distinct rows by default.
     request, vault : optional
         With both an interrupted run goes on where it was; the votes must then be the same.
     purpose, declaration
         As for `secretballot.release`.
     random_state : int, optional
         Public seed of the strategy; None is 0.
-    progress : callable, optional
-        Called with (queries answered, queries reserved).
     student : scikit-learn classifier, default a LogisticRegression
         What interactive voting contradicts; fitted to the answers before each round.
 
     Returns
     -------
-    QueryRun
-        With the released labels, ready for `fit_student`.
+    ReleasedLabels
+        Ready for `fit_student`; the certificate's plan has the rounds.
 
     Raises
     ------
@@ -519,11 +470,12 @@ def label_actively(
             f" has {n_rows(X_public)} rows and there are votes on {counts.shape.n_queries}; give"
             " the points that the teachers voted on.",
         )
-    how: dict[str, Any] = {"confidence": rounds.confidence, "in_rounds": True}
-    terms = choose_terms(mechanism, budget, counts.shape, n_queries=n_queries, **how)
-    askable, n_asked = AskableRows.of(X_public, by_value=False), terms.shape.n_queries
+    askable = AskableRows.of(X_public)
+    pool = counts.shape.first(len(askable.rows))
+    terms = choose_terms(mechanism, budget, pool, n_queries=n_queries, rounds=rounds)
+    n_asked = terms.shape.n_queries
     return ask_in_rounds(
-        QueryRounds(rounds, askable, counts.classes, n_asked, random_state, progress),
+        QueryRounds(rounds, askable, counts.classes, n_asked, random_state),
         terms,
         counts.take,
         ledger,

@@ -1,6 +1,5 @@
 """Private rows in a public basis: each by itself, to the last bit, and by the gateway."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -8,25 +7,20 @@ import numpy as np
 
 from secretballot._typing import BoolArray, IntArray
 from secretballot.bases import Basis
-from secretballot.foreign_code import is_exact, result_of, rows_alone
-from secretballot.teachers.rows import n_rows
+from secretballot.foreign_code import result_of, rows_alone
 
 
-def integer_rows(basis: Any, rows: Any, n_coordinates: int) -> tuple[IntArray, BoolArray]:
-    """Return coordinates of private rows, zeros where the basis gives none, and where it does.
+def mapped_rows(basis: Basis, rows: Any, width: int) -> tuple[IntArray, BoolArray, BoolArray]:
+    """Return the rows of private rows as `basis.rows` does, zeros where it gives none, where it
+    does, and which are covered: arrays of shape (n_rows, width), (n_rows,) and (n_rows,).
 
     Parameters
     ----------
-    basis : object with `integers`
-        A basis of this package maps a block at once, which is exact; any other one row at a time.
+    basis : basis of `secretballot.bases`
+        Which maps every row by itself; where an odd cell stops it, one row at a time.
     rows : array, sparse matrix or frame of shape (n_rows, n_features)
-    n_coordinates : int
-        Of the public points.
-
-    Returns
-    -------
-    integers : ndarray of int64, shape (n_rows, n_coordinates)
-    known : ndarray of bool, shape (n_rows,)
+    width : int
+        Of the rows of the public points.
 
     Raises
     ------
@@ -37,66 +31,13 @@ def integer_rows(basis: Any, rows: Any, n_coordinates: int) -> tuple[IntArray, B
     -------
     Sensitivity : every row follows from itself and the basis alone.
     """
-    return _integers_by(basis.integers, basis, rows, n_coordinates)
-
-
-def mapped_rows(basis: Basis, rows: Any, width: int) -> tuple[IntArray, BoolArray, BoolArray]:
-    """Return the rows of private rows as `basis.rows` does, zeros where it gives none, where it
-    does, and which are covered; each by itself, in one pass where that is exact: arrays of shape
-    (n_rows, width), (n_rows,) and (n_rows,).
-
-    Raises
-    ------
-    ResourceError
-        If the machine failed.
-    """
-    together = result_of(partial(basis.mapped, rows)) if is_exact(basis) else None
+    together = result_of(partial(basis.mapped, rows))
     if together is not None:
-        return together[0], np.ones(len(together[1]), dtype=np.bool_), together[1]
-    return *_integers_by(basis.rows, basis, rows, width), covered_rows(basis, rows)
-
-
-def covered_rows(basis: Any, rows: Any) -> BoolArray:
-    """Return which private rows the public points cover, no where the basis does not say; shape
-    (n_rows,). The basis is asked as in `integer_rows`.
-
-    Raises
-    ------
-    ResourceError
-        If the machine failed.
-    """
-
-    def ask(part: Any) -> BoolArray:
-        found = np.asarray(basis.covered(part))
-        if found.dtype != np.bool_ or found.shape != (n_rows(part),):
-            raise ValueError("covered(X) must return one bool for each row")
-        return found
-
-    covered: BoolArray = _asked_rows(basis, ask, rows, np.zeros(1, dtype=np.bool_))[0]
-    return covered
-
-
-def _integers_by(
-    asked: Callable[[Any], Any], basis: Any, rows: Any, width: int
-) -> tuple[IntArray, BoolArray]:
-    """Return what a method of a basis answers for each row, and where it does."""
-
-    def ask(part: Any) -> IntArray:
-        table = np.asarray(asked(part))
-        if table.dtype.kind not in "iu" or table.shape != (n_rows(part), width):
-            raise ValueError("one row of integers is to be returned for each row")
-        return table.astype(np.int64)
-
-    return _asked_rows(basis, ask, rows, np.zeros((1, width), dtype=np.int64))
-
-
-def _asked_rows(
-    basis: Any, ask: Callable[[Any], Any], rows: Any, missing: Any
-) -> tuple[Any, BoolArray]:
-    """Return what is answered for every row, `missing` in place of no answer, and where one is."""
-    together = result_of(partial(ask, rows)) if is_exact(basis) else None
-    if together is not None:
-        return together, np.ones(len(together), dtype=np.bool_)
-    alone = rows_alone(ask, rows)
+        integers, covered = together
+        return integers, np.ones(len(covered), dtype=np.bool_), covered
+    alone = rows_alone(basis.mapped, rows)
+    nothing = np.zeros((1, width), dtype=np.int64), np.zeros(1, dtype=np.bool_)
+    parts = [nothing if one is None else one for one in alone]
     known = np.array([one is not None for one in alone], dtype=np.bool_)
-    return np.concatenate([missing if one is None else one for one in alone]), known
+    integers, covered = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return integers, known, covered

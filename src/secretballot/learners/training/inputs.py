@@ -280,14 +280,15 @@ def example_rows(X: Any, X_public: Any, n: int) -> Any:
 
 
 def single_point(x: Any) -> Any:
-    """Return one point, of shape (n_features,) or one row of a table, as a table of shape
-    (1, n_features).
+    """Return one point, of shape (n_features,), cells by their columns, or one row of a table, as a
+    table of shape (1, n_features).
 
     Raises
     ------
     DataError
         If it has several rows.
     """
+    x = pd.DataFrame([x]) if isinstance(x, dict) else x
     point = x if hasattr(x, "shape") and len(x.shape) == 2 else np.asarray(x).reshape(1, -1)
     if point.shape[0] != 1:
         raise DataError(
@@ -315,24 +316,23 @@ def check_same_columns(X: Any, X_public: Any, *, known: str = "X_public") -> Non
         private, public = list(X.columns), list(X_public.columns)
         if private == public:
             return
-        missing, extra = _not_among(public, private), _not_among(private, public)
-        # of a table without a header the "names" are the cells of its first record, so they are
-        # not shown beside names that are missing
-        odd = [f"misses {name_columns(list(map(str, missing)))}"] if missing else []
-        named = f"{len(extra)} columns" if missing else name_columns(list(map(str, extra)))
-        odd += [f"has {named} that {known} does not have"] if extra else []
-        said = " and ".join(odd or [f"has the columns of {known} in another order"])
+        has, wanted = set(private), set(public)
+        missing = [str(name) for name in public if name not in has]
+        extra = [str(name) for name in private if name not in wanted]
+        said = f"has the columns of {known} in another order"
+        if missing:
+            # of a table without a header the "names" are the cells of its first record, so they are
+            # not shown beside names that are missing
+            more = f"{len(extra)} columns that {known} does not have"
+            said = f"misses {name_columns(missing)} and has {more}"
+        elif extra:
+            said = f"has {name_columns(extra)} that {known} does not have"
         raise DataError(f"X {said}; give both the same columns in the same order.")
     if n_columns(X) != n_columns(X_public):
         raise DataError(
             f"X has {n_columns(X)} columns and {known} {n_columns(X_public)}; they must have"
             " the same."
         )
-
-
-def _not_among(names: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    known = set(others)
-    return [name for name in names if name not in known]
 
 
 def refuse_unfit(name: str, X: Any, taken: Sequence[int]) -> None:

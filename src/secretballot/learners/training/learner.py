@@ -1,12 +1,12 @@
 """What learners are: parameters, and a fit that prepares, opens the account, releases, and lets a
 student learn from what was released."""
 
-import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from traceback import walk_stack
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,7 +22,6 @@ from secretballot._validation import (
     check_count,
     check_name,
     check_path,
-    shown,
 )
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
@@ -33,6 +32,7 @@ from secretballot.learners.training.inputs import as_matrix, with_public_types
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.table import Table, private_table
 from secretballot.learners.training.targets import Target, labels_at
+from secretballot.named_learners import check_learner
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import check_ledger
 from secretballot.students.names import student_by_name
@@ -370,7 +370,7 @@ class Learner(PayingLearner):
             Where teachers of `PATEClassifier` are trained and vote, or record moments are added
             up: on this machine, or on a cluster that runs already and belongs to the trusted side.
             "dask://HOST:PORT", a client of Dask, or "dask" for this process's client; "ray" for the
-            Ray that runs, or "ray://HOST:PORT". The release is the same.
+            Ray that runs. The release is the same.
         send_shards : bool, default False
             Whether the rows of a stored table are sent to the workers of a cluster, over its
             network. By default workers read them from storage that all share, and a run whose
@@ -438,13 +438,7 @@ class Learner(PayingLearner):
         student: Any = getattr(self, "student", "auto")
         if isinstance(student, str):
             return self._student_named(student)
-        needed = ("fit", "predict", "get_params")
-        if isinstance(student, type) or not all(hasattr(student, name) for name in needed):
-            raise ParameterError(
-                Parameter("student"),
-                f" is {shown(student)}; give a name, or an instance with fit, predict and"
-                " get_params, as scikit-learn's learners have.",
-            )
+        check_learner("student", student)
         return student
 
     def _student_named(self, name: str) -> Any:
@@ -531,12 +525,9 @@ def warn_inside_sklearn(*, alone: bool) -> None:
     -----
     UnpricedFitWarning
     """
-    frame, modules = sys._getframe(1), list[str]()
-    while frame is not None:
-        modules.append(str(frame.f_globals.get("__name__", "")))
-        frame = frame.f_back  # type: ignore[assignment]  # None at the end
+    modules = [str(frame.f_globals.get("__name__", "")) for frame, _ in walk_stack(None)]
     sklearn = [name for name in modules if name.startswith(_SKLEARN)]
     odd = any(name.startswith(_STEPS) for name in sklearn)
     if odd or (alone and any(not name.startswith(_NO_FITS) for name in sklearn)):
-        own = (place for place, name in enumerate(modules, 2) if not name.startswith(_PACKAGE))
+        own = (place for place, name in enumerate(modules, 1) if not name.startswith(_PACKAGE))
         warnings.warn(_INSIDE, UnpricedFitWarning, stacklevel=next(own))

@@ -7,23 +7,21 @@ is refused before it is paid, and changes no release. The refusal is not for pub
 """
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import betainc
 
 from secretballot._validation import shown
-from secretballot.core.noise import entropy_bytes
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import DataError
 from secretballot.foreign_code import result_of
 from secretballot.learners.training.inputs import n_columns
 from secretballot.teachers.records import unit_numbers
-from secretballot.teachers.rows import block_bounds, n_rows, row_block
+from secretballot.teachers.rows import block_bounds, is_sparse, n_rows, row_block
 
 Hashes = NDArray[np.uint64]
 
@@ -48,8 +46,6 @@ OF_PUBLIC = 2
 FEWEST = 20  # public cells; fewer are examples of what a column holds
 
 _BLOCK_CELLS = 1 << 20  # cells hashed at once
-_HALF, _THIRD = np.uint64(32), np.uint64(29)
-_MIXER = np.uint64(0xBF58476D1CE4E5B9)  # of splitmix64
 
 
 class PrivateRows:
@@ -241,13 +237,11 @@ def _is_unlike(place: int, *tables: Any) -> bool:
     return bool(strange.to_numpy()[said].sum() > max(STOPS, OF_PUBLIC * usual) * said.sum())
 
 
-# --- hashes of rows, by which equal rows are found without keeping a row: by a key that is drawn in
-# this process and never leaves it ---
+# --- hashes of rows, by which equal rows are found without keeping a row ---
 
 
 def row_hashes(X: Any) -> Hashes | None:
-    """Return a hash of every row of a table, by the key of this process; None where they cannot be
-    hashed.
+    """Return a hash of every row of a table; None where they cannot be hashed.
 
     Parameters
     ----------
@@ -258,56 +252,27 @@ def row_hashes(X: Any) -> Hashes | None:
 
 def rows_digest(hashes: Hashes) -> int:
     """Return the digest of rows, in any order, by their hashes."""
-    return int(np.add.reduce(_mixed_bits(hashes), dtype=np.uint64))
-
-
-@cache
-def _hash_key() -> int:
-    return int.from_bytes(entropy_bytes(16), "big")
-
-
-@cache
-def _column_multipliers(n: int) -> Hashes:
-    """Return an odd number for each column."""
-    drawn = np.random.default_rng(_hash_key()).integers(0, 1 << 64, size=n, dtype=np.uint64)
-    return drawn | np.uint64(1)
+    return int(np.add.reduce(hashes, dtype=np.uint64))
 
 
 def _row_hashes(X: Any) -> Hashes:
     size = max(1, _BLOCK_CELLS // n_columns(X))
-    blocks = [row_block(X, start, stop) for start, stop in block_bounds(n_rows(X), size)]
-    return np.concatenate([_none(), *map(_block_hashes, blocks)])
+    blocks = [_none()]
+    for start, stop in block_bounds(n_rows(X), size):
+        rows = row_block(X, start, stop)
+        rows = _alike(rows.toarray() if is_sparse(rows) else rows)
+        blocks.append(np.asarray(pd.util.hash_pandas_object(rows, index=False), dtype=np.uint64))
+    return np.concatenate(blocks)
 
 
-def _block_hashes(rows: Any) -> Hashes:
-    multipliers = _column_multipliers(n_columns(rows))
-    if sparse.issparse(rows):
-        matrix: Any = rows
-        rows = matrix.toarray()
-    if not hasattr(rows, "iloc") and rows.dtype.kind in "biuf":
-        return _mixed_bits(_mixed_bits(_float_bits(rows.astype(np.float64))) @ multipliers)
-    sums = np.zeros(n_rows(rows), dtype=np.uint64)
-    for place, multiplier in enumerate(multipliers):
-        named = hasattr(rows, "iloc")
-        column = rows.iloc[:, place] if named else pd.Series(rows[:, place], dtype=object)
-        sums += _mixed_bits(_cell_hashes(column)) * multiplier
-    return _mixed_bits(sums)
-
-
-def _cell_hashes(column: Any) -> Hashes:
-    if pd.api.types.is_numeric_dtype(column.dtype):
-        return _float_bits(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    # pandas takes a key of 16 letters
-    cells = column.to_numpy() if column.dtype == object else column.array
-    return pd.util.hash_array(cells, hash_key=f"{_hash_key() >> 64:016x}")
-
-
-def _float_bits(values: NDArray[np.float64]) -> Hashes:
-    bits: Hashes = np.ascontiguousarray(values + 0.0).view(np.uint64)  # 0.0 and -0.0 are one
-    return bits
-
-
-def _mixed_bits(bits: Hashes) -> Hashes:
-    """Return hashes to which every bit matters."""
-    bits = (bits ^ (bits >> _HALF)) * _MIXER
-    return bits ^ (bits >> _THIRD)
+def _alike(rows: Any) -> pd.DataFrame:
+    """Return rows in which equal numbers are equal bits, of whatever kind a file made them."""
+    frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows)
+    return pd.DataFrame(
+        {
+            place: column.to_numpy(np.float64, na_value=np.nan) + 0.0  # -0.0 is 0.0
+            if pd.api.types.is_numeric_dtype(column.dtype)
+            else column
+            for place, (_, column) in enumerate(frame.items())
+        }
+    )

@@ -24,7 +24,7 @@ from secretballot.core.mechanisms import ConfidentLabels, Mechanism
 from secretballot.core.private import Votes
 from secretballot.core.releasing import Released, terms_of
 from secretballot.core.types import VoteShape
-from secretballot.exceptions import BudgetError, DataError, LedgerError, Parameter, ParameterError
+from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.learners.training.inputs import n_columns, single_point
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.trained import TrainedTeachers
@@ -37,7 +37,6 @@ from secretballot.releasing import (
     labels_released,
 )
 from secretballot.report.certificate.labels_file import class_value
-from secretballot.report.certificate.methods import CONFIDENCE, VOTES
 from secretballot.students.confirmed import predicted_votes
 from secretballot.teachers.rows import take_rows
 from secretballot.vault import VaultFiles, is_other_ledger, keep_in_step, read_secret, write_secret
@@ -231,15 +230,12 @@ class LabelStream:
         """Questions still to be had."""
         return self._stream.left
 
-    @property
-    def state_of_unused(self) -> str:
-        """What becomes of unused questions: a reservation stays open unless it is spent, returns
-        its rest or cannot be resumed."""
-        if self.used == self.planned:
-            return "none"
-        if self._stream.returns:
+    def left_over(self, *, ends: bool = False) -> str:
+        """Return what becomes of unused questions, where the stream is settled now if `ends` is
+        true: a reservation stays open unless it returns its rest or cannot be resumed."""
+        if self._stream.returns and (ends or self.closed):
             return "returned"
-        return "kept" if self.resumable and self.left else "forfeited"
+        return "kept" if self.left and (self.resumable or not ends) else "forfeited"
 
     def find(self, questions: Sequence[bytes]) -> SessionAnswers:
         """Return the stored answers; it costs nothing and draws nothing."""
@@ -261,24 +257,17 @@ class LabelStream:
         questions : sequence of bytes
             One for each row of it.
         predictions : array of shape (n, n_classes), optional
-            Class probabilities of a student of released labels.
+            Class probabilities of a student of released labels, which confident labels contradict.
         admit : callable, optional
             A mask of shape (n,) of the questions that are new to one of those that may be asked.
 
         Raises
         ------
         ParameterError, DataError, LedgerError
-            As for `AnswerStream.answer`, or if predictions are no probabilities of this shape, or
-            the stream takes none.
+            As for `AnswerStream.answer`, or if predictions are no probabilities of this shape.
         """
         shape, against = self._terms.shape, None
         if predictions is not None:
-            if self._terms.confidence is None:
-                raise ParameterError(
-                    Parameter("predictions"),
-                    " are given, and these answers contradict no student; leave them out, or use"
-                    " confident labels with a confidence. Nothing was spent.",
-                )
             of_shape = len(questions), shape.n_classes
             against = predicted_votes(predictions, of_shape, shape.n_teachers or 0)
         found = self._stream.find(questions)
@@ -305,13 +294,14 @@ def plan_of(
     planned: int, rounds: Sequence[int], strategy: Mapping[str, Any], left: str
 ) -> dict[str, Any]:
     """Return what a certificate says of the questions that were paid for and those that were
-    asked, in their rounds, by a strategy; `left` is what becomes of the others."""
+    asked, in their rounds, by a strategy; `left` is what becomes of the others, if any."""
+    used = sum(rounds)
     return {
         "planned": planned,
-        "used": sum(rounds),
+        "used": used,
         "rounds": list(rounds),
         "strategy": dict(strategy),
-        "left": left,
+        "left": "none" if used == planned else left,
     }
 
 
@@ -319,8 +309,6 @@ def certified_labels(
     done: Released,
     rows: Mapping[bytes, int] | None = None,
     plan: Mapping[str, object] | None = None,
-    *,
-    by_value: bool = True,
 ) -> ReleasedLabels:
     """Return what a stream has released, with its certificate.
 
@@ -331,16 +319,14 @@ def certified_labels(
         The row of the public pool that each question stands for; by default each for itself.
     plan : mapping, optional
         What was planned and what was used, for the certificate.
-    by_value : bool
-        Whether questions are digests of the points' values, which then tie the labels to them on
-        the certificate.
 
     Raises
     ------
     DataError
         If a question was answered that `rows` does not know.
     """
-    points = hashlib.sha256(b"".join(done.questions)).hexdigest() if by_value else None
+    # questions are digests of the points' values, and so tie the labels to them
+    points = hashlib.sha256(b"".join(done.questions)).hexdigest()
     if rows is None:
         return labels_released(done, np.arange(len(done.questions)), points, plan)
     # a certificate lists every answer that was given, never a part of them
@@ -386,9 +372,6 @@ class LabelingSession(LabelStream):
         What all questions cost together.
     n_queries : int
         Questions that are paid for.
-    confidence : float, optional
-        Makes confident labels interactive: predictions of a student from this probability on count
-        as confirmed where they are not corrected.
     request : str
         Key of the session in the ledger: opening it again under its key goes on with the same
         reservation.
@@ -443,7 +426,6 @@ class LabelingSession(LabelStream):
         budget: PrivacyBudget,
         *,
         n_queries: int,
-        confidence: float | None = None,
         request: str = "session",
         purpose: str = "",
     ) -> None:
@@ -460,12 +442,9 @@ class LabelingSession(LabelStream):
                 "These teachers were kept for the one reservation of a secret sample, and this"
                 " ledger does not hold it; give the ledger of that reservation. Nothing was spent."
             )
-        public: dict[str, Any] = {"method": VOTES}
-        if confidence is not None:
-            public[CONFIDENCE] = confidence
         shape = teachers.shape(check_count("n_queries", n_queries))
         super().__init__(
-            Terms(mechanism, shape, budget, public),
+            Terms(mechanism, shape, budget),
             lambda points: teachers.vote(points, request=request),
             ledger,
             classes=teachers.classes,
@@ -513,14 +492,13 @@ class LabelingSession(LabelStream):
                 f"The ledger {about['ledger']!r} does not hold the session {request!r}; restore its"
                 " newest copy. Nothing was spent."
             )
-        mechanism, shape, budget, public, purpose = terms_of(entry)
+        mechanism, shape, budget, _, purpose = terms_of(entry)
         return cls(
             TrainedTeachers.load(folder),
             mechanism,
             account,
             budget,
             n_queries=shape.n_queries,  # type: ignore[union-attr]  # a session asks teachers
-            confidence=public.get(CONFIDENCE),
             request=request,
             purpose=purpose,
         )
@@ -551,15 +529,13 @@ class LabelingSession(LabelStream):
         kind = "sparse" if sparse.issparse(template) else "array"
         return {"kind": kind, "dtype": template.dtype.str, "columns": n_columns(template)}
 
-    def ask(self, x: Any, *, prediction: ArrayLike | None = None) -> SessionAnswer:
+    def ask(self, x: Any) -> SessionAnswer:
         """Return the answer to one point.
 
         Parameters
         ----------
-        x : array of shape (n_features,), or a frame or matrix of one row
+        x : array of shape (n_features,), dict of cells, or a frame or matrix of one row
             A public point.
-        prediction : array of shape (n_classes,), optional
-            As `predictions` of `ask_many`.
 
         Raises
         ------
@@ -568,10 +544,9 @@ class LabelingSession(LabelStream):
         BudgetError
             If the point was never asked and the reservation is spent.
         """
-        predictions = None if prediction is None else np.asarray(prediction)[None]
-        return self.ask_many(single_point(x), predictions=predictions).first
+        return self.ask_many(single_point(x)).first
 
-    def ask_many(self, X: Any, *, predictions: ArrayLike | None = None) -> SessionAnswers:
+    def ask_many(self, X: Any) -> SessionAnswers:
         """Return the answers to the rows of `X`, in their order, while questions are left.
 
         New ones are drawn and stored in one durable transaction, up to a thousand at a time; with
@@ -581,20 +556,15 @@ class LabelingSession(LabelStream):
         ----------
         X : array, sparse matrix or frame of shape (n, n_features)
             Public points.
-        predictions : array of shape (n, n_classes), optional
-            Class probabilities that a student of released answers gives them, for a session with a
-            confidence; without them it contradicts nothing.
 
         Raises
         ------
         DataError
-            If the points or predictions do not fit; nothing was answered then.
-        ParameterError
-            If predictions are given to a session that takes none.
+            If the points do not fit; nothing was answered then.
         BudgetError
             If none of them was asked before and the reservation is spent.
         """
-        answers = self.ask_admitted(X, predictions=predictions)
+        answers = self.ask_admitted(X)
         if not answers.given.any():
             raise BudgetError(
                 f"All {self.planned} questions of the session {self.request!r} are spent; stored"
@@ -603,11 +573,7 @@ class LabelingSession(LabelStream):
         return answers
 
     def ask_admitted(
-        self,
-        X: Any,
-        admit: Callable[[BoolArray], BoolArray] | None = None,
-        *,
-        predictions: ArrayLike | None = None,
+        self, X: Any, admit: Callable[[BoolArray], BoolArray] | None = None
     ) -> SessionAnswers:
         """Return the answers to the rows of `X`, as `ask_many`, after somebody else has decided
         which new ones may be asked.
@@ -621,8 +587,6 @@ class LabelingSession(LabelStream):
         admit : callable, optional
             Called once, with a mask of shape (n,) of the rows that have no answer yet; returns a
             mask of those that may be asked. The others stay without an answer.
-        predictions : array of shape (n, n_classes), optional
-            As for `ask_many`.
 
         Returns
         -------
@@ -632,12 +596,10 @@ class LabelingSession(LabelStream):
         Raises
         ------
         DataError
-            If the points or predictions do not fit; nothing was answered then.
-        ParameterError
-            If predictions are given to a session that takes none.
+            If the points do not fit; nothing was answered then.
         """
         points = self._teachers.points(X)
-        return self.answer(points, question_digests(points), predictions, admit)
+        return self.answer(points, question_digests(points), admit=admit)
 
     def points(self, X: Any) -> Any:
         """Return points, of shape (n, n_features), as the teachers take them; nothing is asked.
@@ -721,17 +683,13 @@ class LabelingSession(LabelStream):
 
     def _certified(self, rows: dict[bytes, int] | None) -> ReleasedLabels:
         """Return all answers so far; without rows, each question stands for itself."""
-        stream = self._stream
         # looked at first: what is settled stays as it is, whoever asks meanwhile
-        left = "kept" if stream.left else "forfeited"
-        if stream.closed and stream.returns:
-            left = "returned"
-        done = stream.released()
+        left, done = self.left_over(), self._stream.released()
         used = len(done.questions)
         rounds = [1] * used if used <= 100 else [used]
-        left = "none" if used == self.planned else left
-        plan = plan_of(self.planned, rounds, {"name": "session"}, left)
-        return certified_labels(done, rows, plan)
+        return certified_labels(
+            done, rows, plan_of(self.planned, rounds, {"name": "session"}, left)
+        )
 
 
 def _column_fields(name: Any, kind: Any) -> list[Any]:

@@ -1,11 +1,9 @@
 """Which private record goes to which teacher, or represents its unit, and what ties finished
 teachers to their shards."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 
 from secretballot._typing import IntArray, UnsignedArray
@@ -176,23 +174,14 @@ def assign_stored_shards(
     DataError
         If the vault cannot be read or written.
     """
-    rule, shard_of = "record", _random_shards
+    rule = "record" if table.unit == "record" else "user"
     if relation == "replace-one":
-        if table.unit != "record":
+        if rule == "user":
             raise _units_under_replace_one()
         check_positions(single=table.single)
         PositionPartition(n_teachers, table.count_rows())  # refuses too many teachers
-        rule, shard_of = "position", _shards_by_place
-    elif table.unit != "record":
-        rule, shard_of = "user", _shards_by_unit
-    return dealt_shards(
-        table,
-        vault,
-        n_teachers,
-        partial(shard_of, n_teachers),
-        rule=rule,
-        serial=entropy_bytes(16).hex(),
-    )
+        rule = "position"
+    return _dealt(table, vault, n_teachers, rule)
 
 
 def persons_together(table: StoredTable, folder: str | Path) -> StoredShards:
@@ -206,29 +195,23 @@ def persons_together(table: StoredTable, folder: str | Path) -> StoredShards:
     folder : path
         Secret; takes the files.
     """
-    n_parts = max(1, table.count_rows() // ROWS_TOGETHER)
-    return dealt_shards(
-        table,
-        Path(folder),
-        n_parts,
-        partial(_shards_by_unit, n_parts),
-        rule="user",
-        serial=entropy_bytes(16).hex(),
-    )
+    return _dealt(table, Path(folder), max(1, table.count_rows() // ROWS_TOGETHER), "user")
 
 
-def _random_shards(n_teachers: int, units: object, first: int, count: int) -> IntArray:
-    # 64 bits reduced modulo K: the bias between shards is below K / 2**64
-    drawn = np.frombuffer(entropy_bytes(ID_BYTES * count), dtype=np.uint64)
-    return (drawn % np.uint64(n_teachers)).astype(np.int64)
+def _dealt(table: StoredTable, folder: Path, n_shards: int, rule: str) -> StoredShards:
+    """Return a stored table dealt out by the hash of a unit, by position, or at random."""
 
+    def shard_of(units: Any, first: int, count: int) -> IntArray:
+        if rule == "user":
+            return shards_of_digests(units, n_shards)
+        if rule == "position":
+            return np.arange(first, first + count, dtype=np.int64) % n_shards
+        # 64 bits reduced modulo K: the bias between shards is below K / 2**64
+        drawn = np.frombuffer(entropy_bytes(ID_BYTES * count), dtype=np.uint64)
+        return (drawn % np.uint64(n_shards)).astype(np.int64)
 
-def _shards_by_place(n_teachers: int, units: object, first: int, count: int) -> IntArray:
-    return np.arange(first, first + count, dtype=np.int64) % n_teachers
-
-
-def _shards_by_unit(n_teachers: int, units: Any, first: int, count: int) -> IntArray:
-    return shards_of_digests(units, n_teachers)
+    serial = entropy_bytes(16).hex()
+    return dealt_shards(table, folder, n_shards, shard_of, rule=rule, serial=serial)
 
 
 def _units_under_replace_one() -> ParameterError:
@@ -283,21 +266,6 @@ def _kept_entropy(vault: Path | None, name: str, size: int) -> bytes:
         stored = entropy_bytes(size)
         write_secret(vault / name, stored)
     return stored
-
-
-def fingerprint(teacher: Any, *parts: Any) -> str:
-    """Return a digest of everything that teachers depend on, the unfitted learner and private data
-    included; it stays in the vault."""
-    return str(joblib.hash((learner_identity(teacher), *parts), hash_name="sha1"))
-
-
-def learner_identity(learner: Any) -> str:
-    """Return a digest of an unfitted learner with its settings, the same in every process."""
-    try:
-        return str(joblib.hash(learner, hash_name="sha1"))
-    except Exception:
-        # a learner that cannot be pickled cannot be kept either; its settings must do
-        return repr(learner)
 
 
 def fresh_key() -> bytes:

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+import joblib
 import numpy as np
 
 from secretballot._typing import IntArray
@@ -26,7 +27,6 @@ from secretballot.learners.training.private_rows import refuse_private_points, r
 from secretballot.learners.training.shards import (
     assign_shards,
     assign_stored_shards,
-    fingerprint,
     fresh_key,
     one_record_each,
     persons_together,
@@ -36,6 +36,7 @@ from secretballot.learners.training.trial_fit import check_teacher
 from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.records import unit_numbers
 from secretballot.teachers.rows import block_bounds, is_sparse, n_rows, row_block, take_rows
+from secretballot.teachers.training import Shards, ShardSource
 
 #: Cells of a part of a table in memory; several parts for each worker are on their way at a time.
 _PART_CELLS = 2**21
@@ -99,7 +100,8 @@ class Table(Private):
     _refusal = "a private table refuses to {}; give it to a learner."
 
     def __init__(self, X: Any, targets: Any, units: Any, unit_name: str | None) -> None:
-        self._X, self._targets, self._units = X, targets, units
+        self._records, self._targets, self._units = X, targets, units
+        self._like = X  # has the columns of the records, and their missing values
         self.unit = "record" if units is None else "user"
         self.unit_name = None if units is None else unit_name
         self.n_records = n_rows(X)
@@ -123,11 +125,11 @@ class Table(Private):
             persons = unit_numbers(self._units, self.n_records)
             order = np.argsort(persons, kind="stable")
             starts = np.flatnonzero(np.diff(persons[order], prepend=-1))
-        size = max(1, _PART_CELLS // max(1, n_columns(self._X)))
+        size = max(1, _PART_CELLS // max(1, n_columns(self._records)))
         # a part begins where a unit does
         begun = np.searchsorted(starts, np.arange(0, self.n_records, size))
         bounds = np.unique([*starts[begun[begun < len(starts)]], self.n_records]).tolist()
-        whole = Block(self._X, self._targets, persons)
+        whole = Block(self._records, self._targets, persons)
 
         def loaders() -> Iterator[Loader]:
             for start, stop in pairwise(bounds):
@@ -139,28 +141,24 @@ class Table(Private):
         """Yield one record of every unit, at most so many at once."""
         # one key for all parts: which units are together then has no say in who is chosen
         key = fresh_key()
-        for part in self._parts():
+        for part in self._parts_with_ids():
             chosen = None
             if part.units is not None:
-                chosen = one_record_each(self._ids(part.units), n_rows(part.rows), key)
+                chosen = one_record_each(part.units, n_rows(part.rows), key)
             yield from part._replace(units=None).pieces(most, chosen)
 
-    def _parts(self) -> Iterator[Block]:
+    def _parts_with_ids(self) -> Iterator[Block]:
         """Yield records with the ids of their units, all records of a unit in one block."""
-        yield Block(self._X, self._targets, self._units)
-
-    def _ids(self, units: Any) -> Any:
-        """Return the ids of the units of a part, as a partition takes them."""
-        return units
+        yield Block(self._records, self._targets, self._units)
 
     def refuse_points(self, X_public: Any) -> None:
         """Refuse public points, of shape (n_public, n_features), that are the records."""
-        refuse_private_points(self._X, X_public, units=self._units)
+        refuse_private_points(self._records, X_public, units=self._units)
 
     def note_columns(self, learner: Any) -> None:
         """Note at a learner how many columns there are, and their names if they have any."""
-        learner.n_features_in_ = n_columns(self._X)
-        names = getattr(self._X, "columns", [None])
+        learner.n_features_in_ = n_columns(self._like)
+        names = getattr(self._like, "columns", [None])
         if all(isinstance(name, str) for name in names):
             learner.feature_names_in_ = np.asarray(names, dtype=object)
 
@@ -172,27 +170,28 @@ class Table(Private):
     @property
     def identity(self) -> tuple[Any, ...]:
         """All that teachers of these records depend on besides settings; private."""
-        return self._X, self._targets, self._units
+        return self._records, self._targets, self._units
 
     def checked_teacher(self, teacher: Any, X_public: Any, target: Target) -> Any:
         """Return the learner to clone for every shard, after a trial with dummy targets at public
         points, of shape (n_public, n_features)."""
-        return check_teacher(teacher, self._X, X_public, len(target.learnt))
+        return check_teacher(teacher, self._like, X_public, len(target.learnt))
 
-    def ballots(
-        self,
-        cast: Callable[..., Iterator[Any]],
-        teacher: Any,
-        points: Any,
-        n_teachers: int,
-        relation: str,
-        **more: Any,
-    ) -> Iterator[Any]:
-        """Return what one teacher for every shard votes for at public points, of shape (n,
-        n_features): `cast` as `secretballot.teachers.tables` has it. They are asked once."""
-        shards = assign_shards(self.n_records, n_teachers, relation, self._units, vault=None)
-        records = self._X, self._targets, shards
-        return cast(teacher, *records, points, n_teachers=n_teachers, **more)
+    def shards(
+        self, n_teachers: int, relation: str, vault: Path | None
+    ) -> AbstractContextManager[tuple[ShardSource, Any]]:
+        """Give the teachers' shards, and what stands for them in a digest; private.
+
+        Parameters
+        ----------
+        n_teachers : int
+        relation : {"add-remove", "replace-one"}
+        vault : Path or None
+            Where an interrupted fit finds the same shards again.
+        """
+        numbers = assign_shards(self.n_records, n_teachers, relation, self._units, vault)
+        source = Shards(self._records, self._targets, numbers, n_teachers)
+        return nullcontext((source, (self._records, self._targets, numbers)))
 
     def teachers(
         self,
@@ -203,24 +202,14 @@ class Table(Private):
         random_state: int | None,
         **training: Any,
     ) -> TeacherEnsemble:
-        """Return one teacher for every shard; `training` as for `TeacherEnsemble.fit`."""
-        # The fingerprint ties kept teachers to these very shards: a fit that is taken up again with
-        # other data or settings finds none of them.
-        shards = assign_shards(self.n_records, n_teachers, relation, self._units, vault)
-        kept = None
-        if vault is not None:
-            digest = fingerprint(teacher, self._X, self._targets, shards, random_state)
-            kept = vault, digest
-        return TeacherEnsemble.fit(
-            teacher,
-            self._X,
-            self._targets,
-            shards,
-            n_teachers=n_teachers,
-            kept=kept,
-            random_state=random_state or 0,
-            **training,
-        )
+        """Return one teacher for every shard; `training` as for `TeacherEnsemble.of_shards`."""
+        with self.shards(n_teachers, relation, vault) as (source, content):
+            # The digest ties kept teachers to these very shards: a fit that is taken up again with
+            # other data finds none of them.
+            kept = None if vault is None else (vault, joblib.hash(content, hash_name="sha1"))
+            return TeacherEnsemble.of_shards(
+                teacher, source, kept=kept, random_state=random_state or 0, **training
+            )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(unit={self.unit!r}, records=<private>)"
@@ -228,70 +217,50 @@ class Table(Private):
 
 class TableOnDisk(Table):
     """Private records with their classes, of which a bounded part is held at a time; teachers get
-    one file for each shard."""
+    one file for each shard.
+
+    Rows encoded by a schema have no missing values and no names, like the public points.
+    """
 
     most_kept = 2**26
 
-    def __init__(self, table: StoredTable, *, sparse_points: bool) -> None:
-        self._table, self._sparse_points = table, sparse_points
+    def __init__(self, table: StoredTable, X_public: Any) -> None:
+        self._records, self._like, self._units = table, X_public, None
         self.unit, self.unit_name = table.unit, table.unit_name
         self.n_records = table.count_rows()
 
     @contextmanager
     def parts(self, *, send: bool = False) -> Iterator[Parts]:
-        with _units_together(self._table) as source:
+        with _units_together(self._records) as source:
             yield lambda: (partial(_part_by_unit, load) for load in source.loaders(send=send))
 
-    def _parts(self) -> Iterator[Block]:
-        with _units_together(self._table) as source:
+    def _parts_with_ids(self) -> Iterator[Block]:
+        with _units_together(self._records) as source:
             for load in source.loaders():
-                yield Block(*load())
-
-    def _ids(self, units: Any) -> Any:
-        # whole hashes stand for the ids: which record of a unit is chosen follows from its own
-        return [int(high) << 64 | int(low) for high, low in units.astype(object)]
-
-    def refuse_points(self, X_public: Any) -> None:
-        refuse_private_points(self._table, X_public)
-
-    def note_columns(self, learner: Any) -> None:
-        learner.n_features_in_ = self._table.n_columns
+                part = Block(*load())
+                if part.units is not None:
+                    # whole hashes stand for the ids: which record of a unit is chosen follows from
+                    # its own
+                    halves = part.units.astype(object)
+                    part = part._replace(units=[high << 64 | low for high, low in halves])
+                yield part
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        return (self._table.identity,)
+        return (self._records.identity,)
 
-    def checked_teacher(self, teacher: Any, X_public: Any, target: Target) -> Any:
-        # rows encoded by a schema have no missing values, so those of the points speak for them
-        return check_teacher(teacher, X_public, X_public, len(target.learnt))
-
-    def teachers(
-        self,
-        teacher: Any,
-        n_teachers: int,
-        relation: str,
-        vault: Path | None,
-        random_state: int | None,
-        **training: Any,
-    ) -> TeacherEnsemble:
+    @contextmanager
+    def shards(
+        self, n_teachers: int, relation: str, vault: Path | None
+    ) -> Iterator[tuple[ShardSource, Any]]:
         # shards hold private records: where no vault keeps them they go after the training
         place: Any = nullcontext(vault)
         if vault is None:
-            place = TemporaryDirectory(dir=self._table.vault, prefix=SHARDS)
+            place = TemporaryDirectory(dir=self._records.vault, prefix=SHARDS)
         with place as folder:
-            dealt = assign_stored_shards(self._table, n_teachers, relation, Path(folder))
+            dealt = assign_stored_shards(self._records, n_teachers, relation, Path(folder))
             # shards have the form of the points: both are asked of the same teachers
-            shards = replace(dealt, sparse=self._sparse_points)
-            kept = None
-            if vault is not None:
-                kept = vault, fingerprint(teacher, shards.serial, random_state)
-            return TeacherEnsemble.of_shards(
-                teacher,
-                shards,
-                kept=kept,
-                random_state=random_state or 0,
-                **training,
-            )
+            yield replace(dealt, sparse=is_sparse(self._like)), dealt.serial
 
 
 def private_table(
@@ -319,8 +288,8 @@ def private_table(
     # that all private rows chose together would reach every shard.
     points = as_matrix("X_public", X_public)
     if isinstance(X, StoredTable):
-        check_stored_table(X, y, units, points, target.classes)
-        table: Table = TableOnDisk(X, sparse_points=is_sparse(points))
+        _check_stored_table(X, y, units, points, target.classes)
+        table: Table = TableOnDisk(X, points)
     else:
         if X_public is X:
             refuse_private_points(X, X_public, same=True)
@@ -356,46 +325,23 @@ def _part_by_unit(load: Callable[[], RowBlock]) -> Block:
     return block._replace(units=numbers).taken(0, len(order), order)
 
 
-def check_stored_table(
+def _check_stored_table(
     table: StoredTable, y: Any, units: Any, X_public: Any, classes: Sequence[Any]
 ) -> None:
-    """Refuse what does not go with a stored table: it holds classes and units itself.
-
-    Parameters
-    ----------
-    table : StoredTable
-    y, units
-        As they were given to a fit; both None.
-    X_public : array or sparse matrix of shape (n_public, n_features)
-        Encoded by the schema that the table was stored by.
-    classes : sequence
-        Declared for the fit, or empty where the learner predicts no class.
-
-    Raises
-    ------
-    ParameterError
-        If labels or units are given, or the classes are others.
-    DataError
-        If the public points are a frame, or have another number of columns.
-    """
+    """Refuse what does not go with a stored table: it holds classes and units itself."""
     for name, given in (("y", y), ("units", units)):
         if given is not None:
             raise ParameterError(
                 Parameter(name),
                 " is given beside a stored table, which holds its own; leave it out.",
             )
-    if not classes:
-        raise ParameterError(
-            Parameter("X"),
-            " is a stored table, which holds classes; this learner predicts something else, so"
-            " give it a table in memory.",
-        )
     # the table holds places among these classes, which mean others in another order
     if list(classes) != list(table.classes):
         raise ParameterError(
             Parameter("classes"),
             f" is {shown_classes(classes)}, and the table was stored with"
-            f" {shown_classes(table.classes)}; give the same in the same order.",
+            f" {shown_classes(table.classes)}; give the same in the same order, and anything but"
+            " classes with a table in memory.",
         )
     if hasattr(X_public, "iloc") or n_columns(X_public) != table.n_columns:
         kind = "a frame" if hasattr(X_public, "iloc") else f"of {n_columns(X_public)} columns"

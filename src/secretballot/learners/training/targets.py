@@ -13,7 +13,13 @@ import numpy as np
 from secretballot._typing import FloatArray, IntArray
 from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import result_of
-from secretballot.learners.training.inputs import class_indices, declared_classes, private_cells
+from secretballot.learners.training.inputs import (
+    as_matrix,
+    class_indices,
+    declared_classes,
+    n_columns,
+    private_cells,
+)
 from secretballot.teachers.votes import checked_labels, checked_range
 
 #: What a truth value becomes beside a text.
@@ -79,10 +85,6 @@ class Target:
         of a number."""
         return list(self.classes) or [0, 1] * bool(self.labels)
 
-    def dummies(self, n: int) -> IntArray | FloatArray:
-        """Return public targets to try a learner on, shape (n,)."""
-        return np.arange(n) % len(self.learnt) if self.learnt else np.arange(n) % 7 / 7.0
-
     def read(self, y: Any, n_records: int) -> IntArray | FloatArray:
         """Return private targets: of classes their places, int64 of shape (n_records,); of labels
         0 and 1, int64 of shape (n_records, n_labels); numbers cut to the bounds, nan for what is
@@ -99,11 +101,20 @@ class Target:
         if self.labels and y is not None:
             if hasattr(y, "iloc") and [*map(str, getattr(y, "columns", ()))] != [*self.labels]:
                 raise DataError("The columns of y are not the labels; give them in the same order.")
-            columns = _columns_of(y, len(self.labels))
+            table = as_matrix("y", y)
+            if n_columns(table) != len(self.labels):
+                raise DataError(
+                    Parameter("y"),
+                    f" has {n_columns(table)} columns; give one for each of the"
+                    f" {len(self.labels)} labels.",
+                )
+            table = table.toarray() if hasattr(table, "toarray") else table
+            cells = table.iloc if hasattr(table, "iloc") else table
+            columns = [cells[:, place] for place in range(len(self.labels))]
             return np.column_stack([class_indices(one, [0, 1], n_records) for one in columns])
-        cells, places = private_cells(y, n_records)
+        targets, places = private_cells(y, n_records)
         assert self.bounds is not None
-        numbers = np.array(list(map(number_of, cells)), dtype=np.float64)
+        numbers = np.array(list(map(number_of, targets)), dtype=np.float64)
         return np.clip(numbers[places], *self.bounds)
 
 
@@ -132,28 +143,6 @@ def _float_or_infinite(cell: Any) -> float:
         return float(cell)
     except OverflowError:  # an integer too large
         return math.inf if cell > 0 else -math.inf
-
-
-def _columns_of(y: Any, n_columns: int) -> list[Any]:
-    """Return the columns of a private table, of shape (n_records, n_columns).
-
-    Raises
-    ------
-    DataError
-        If it is no such table; no cell is named.
-    """
-    if isinstance(y, list | tuple):
-        rows = all(isinstance(row, list | tuple | np.ndarray) for row in y)
-        if rows and all(len(row) == n_columns for row in y):
-            return [[row[k] for row in y] for k in range(n_columns)]
-    shape = getattr(y, "shape", None)
-    if shape is None or len(shape) != 2 or shape[1] != n_columns:
-        raise DataError(
-            Parameter("y"), f" is no table of {n_columns} columns; give one for each label."
-        )
-    if hasattr(y, "toarray"):
-        y = y.toarray()
-    return [y.iloc[:, k] if hasattr(y, "iloc") else y[:, k] for k in range(n_columns)]
 
 
 def labels_at(y: Any, rows: IntArray, n_records: int) -> Any:

@@ -26,12 +26,13 @@ from secretballot.learners.training.inputs import (
     refuse_unfit,
     with_public_types,
 )
-from secretballot.learners.training.shards import forget_records, learner_identity
+from secretballot.learners.training.shards import forget_records
 from secretballot.learners.training.table import Table, private_table
 from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trial_fit import columns_with_missing_taken
 from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.executors import LOCAL, check_engine
+from secretballot.teachers.store import learner_identity
 from secretballot.teachers.votes import guarantee_of
 from secretballot.vault import keep_secret, make_vault, read_secret
 

@@ -7,7 +7,6 @@ on global states of its own: nothing that comes after it can tell whether the pr
 missing values.
 """
 
-import re
 import warnings
 from typing import Any
 
@@ -17,11 +16,11 @@ from scipy import sparse
 from sklearn.base import clone
 
 from secretballot._seeded import own_global_states, with_own_seeds
-from secretballot._validation import shown
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.learners.training.inputs import n_columns, refuse_unfit
-from secretballot.named_learners import refused_setting, teacher_by_name
+from secretballot.named_learners import check_learner, teacher_by_name
 from secretballot.students import NumberedClassesClassifier
+from secretballot.students.trial import shown_error
 from secretballot.teachers.rows import n_rows, take_rows
 
 ROWS = 60
@@ -85,12 +84,7 @@ def tried_teacher(teacher: Any, X_public: Any, n_classes: int) -> Any:
     ParameterError
         If it cannot be fitted or does not predict one of the labels for every point.
     """
-    # what is no learner, records in its place say, would be quoted by what refuses to clone it
-    if isinstance(teacher, type) or not all(hasattr(teacher, name) for name in ("fit", "predict")):
-        raise ParameterError(
-            Parameter("teacher"),
-            f" is {shown(teacher)}; it must be an instance with fit and predict.",
-        )
+    check_learner("teacher", teacher)
     points = _trial_points(X_public, n_classes)
     problem = problem_of_fit(teacher, points, n_classes)
     if problem is not None:
@@ -157,11 +151,8 @@ def problem_of_fit(teacher: Any, points: Any, n_classes: int, first: int = 0) ->
             warnings.simplefilter("ignore")
             learner = with_own_seeds(clone(teacher), 0)
             predicted = np.asarray(learner.fit(points, labels).predict(points))
-    except (
-        Exception
-    ) as error:  # any learner may raise anything; the points are public, the labels dummies
-        refused = refused_setting(error)
-        return refused or f"{type(error).__name__}: {_first_sentence(str(error))}"
+    except Exception as error:  # it may raise anything; the points are public, the labels dummies
+        return shown_error(error)
     if not n_classes and predicted.size == labels.size and predicted.dtype.kind in "biuf":
         return None if np.isfinite(predicted).all() else "it predicts what is no number"
     if predicted.shape != labels.shape or not np.isin(predicted, labels).all():
@@ -170,9 +161,3 @@ def problem_of_fit(teacher: Any, points: Any, n_classes: int, first: int = 0) ->
             f" {'labels' if n_classes else 'numbers'}"
         )
     return None
-
-
-def _first_sentence(text: str) -> str:
-    """Return what a message begins with; learners go on with paragraphs and addresses."""
-    first = re.split(r"\n|(?<=[.:;])\s", text.strip(), maxsplit=1)[0]
-    return first.rstrip(".:;")

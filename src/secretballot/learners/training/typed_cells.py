@@ -21,7 +21,6 @@ from secretballot._intervals import plain_interval
 from secretballot._typing import FloatArray, ObjectArray
 
 _ARRAY_KINDS = "biufOUST"
-_PUBLIC_KINDS = "biufOUT"
 _EXACT_BELOW = 2.0**53
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 _PLAIN = (
@@ -89,25 +88,22 @@ def array_as(X: Any, kind: np.dtype[Any]) -> Any:
     -------
     array or sparse matrix, or None
     """
-    if (
-        X.dtype.kind not in (_ARRAY_KINDS if isinstance(X, np.ndarray) else "biuf")
-        or kind.kind not in _PUBLIC_KINDS
-    ):
-        return None  # of dates and lengths of time, the unit follows from all cells
+    own, real = X.dtype.kind, X.dtype.kind in "biuf"
+    # of dates and lengths of time, the unit follows from all cells
+    if own not in (_ARRAY_KINDS if isinstance(X, np.ndarray) else "biuf"):
+        return None
     if kind.kind in "biuf":
         # single precision holds integers of two bytes; everything else gets double. Through double,
         # whatever X has: one cell may have given X another type, and rounding twice differs from
         # rounding once.
-        numbers = _value_or_none(
-            lambda: X.astype(np.float64) if X.dtype.kind in "biuf" else _cells_as_floats(X)
-        )
         single = kind.itemsize <= 2 or kind == np.float32
-        return (
-            _value_or_none(lambda: numbers.astype(np.float32))
-            if single and numbers is not None
-            else numbers
-        )
-    if X.dtype.kind in "biuf":
+
+        def numbers() -> Any:
+            found = X.astype(np.float64) if real else _cells_as_floats(X)
+            return found.astype(np.float32) if single else found
+
+        return _value_or_none(numbers)
+    if real or kind.kind not in "OUT":
         return None
     objects = _value_or_none(lambda: X.astype(object))
     if objects is None or not are_plain(objects):
@@ -130,10 +126,10 @@ def _cell_text(cell: Any) -> str:
     return text.rstrip("\0")  # numpy pads with these
 
 
-def _cells_as_floats(X: Any) -> FloatArray | None:
+def _cells_as_floats(X: Any) -> FloatArray:
     cells = X.astype(object)
     if not are_plain(cells):
-        return None
+        raise TypeError("a cell is no single value")
     numbers = np.array([_cell_as_float(cell) for cell in cells.ravel().tolist()], dtype=np.float64)
     return numbers.reshape(cells.shape)
 
@@ -186,7 +182,8 @@ def _column_as(column: "pd.Series[Any]", kind: Any) -> Any:
     for is_time in (pd.api.types.is_datetime64_any_dtype, pd.api.types.is_timedelta64_dtype):
         if is_time(kind):  # in the public unit
             return column.astype(kind).array if is_time(own) else None
-    return column.array if own == kind and _is_flat(kind) else None
+    flat = isinstance(kind, pd.PeriodDtype | pd.IntervalDtype)
+    return column.array if own == kind and flat else None
 
 
 def _holds_numbers(kind: Any) -> bool:
@@ -202,16 +199,6 @@ def _holds_numbers(kind: Any) -> bool:
             isinstance(category, Number) for category in known
         )
     return pd.api.types.is_numeric_dtype(kind) or isinstance(kind, pd.SparseDtype)
-
-
-def _is_flat(kind: Any) -> bool:
-    """Return whether cells hold nothing but themselves: no dictionary of all rows."""
-    if not isinstance(kind, pd.ArrowDtype):
-        return True
-    from pyarrow import types
-
-    kind = kind.pyarrow_dtype
-    return not (types.is_dictionary(kind) or types.is_nested(kind))
 
 
 def _is_real(kind: Any) -> bool:
@@ -283,12 +270,7 @@ def _public_categories(
         known = categories.to_numpy(dtype=np.float64).tolist()
         if not all(abs(number) < _EXACT_BELOW for number in known):
             return None  # a gap elsewhere in the column would blur such numbers
-        own = _column_floats(column) if _is_real(column.dtype) else None
-        cells = (
-            map(_float_or_nan, np.asarray(column.astype(object), dtype=object))
-            if own is None
-            else own.tolist()
-        )
+        cells = map(_float_or_nan, np.asarray(column.astype(object), dtype=object))
     elif _is_real(column.dtype):
         return None
     else:

@@ -6,18 +6,17 @@ cannot do is promise less than the events cost: `secretballot.report.certificate
 again.
 """
 
-import functools
 import hashlib
 import json
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files as resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import secretballot
 from secretballot._typing import IntArray
 from secretballot._validation import Relation, Unit, check_count, check_relation, shown
 from secretballot.accounting import delta_upper
@@ -53,19 +52,6 @@ FIXED_OR_PAID = FIXED_BLINDLY.removesuffix(".") + _OR_PAID
 UNSEEN_TEACHERS: str = _TEXT["unseen"]
 
 
-def canonical_json(value: object) -> str:
-    """Return the one string that stands for a JSON value.
-
-    Keys are sorted, there are no spaces, characters are ASCII, floats are the shortest.
-
-    Raises
-    ------
-    CertificateError
-        If the value holds something that JSON cannot (nan, infinity, another object).
-    """
-    return _json_text(value, sort_keys=True, separators=(",", ":"))
-
-
 def _json_text(value: object, **settings: Any) -> str:
     try:
         # numbers of numpy's are written as Python's
@@ -80,12 +66,14 @@ def _json_text(value: object, **settings: Any) -> str:
 def certificate_digest(certificate: Mapping[str, object]) -> str:
     """Return the SHA-256, as hexadecimal digits, of a certificate's canonical JSON.
 
-    The field ``digest`` itself is left out.
+    That has sorted keys, no spaces, ASCII characters and the shortest floats. The field ``digest``
+    itself is left out.
 
     The digest shows damage, not forgery: it is not a signature.
     """
     body = {key: value for key, value in certificate.items() if key != "digest"}
-    return hashlib.sha256(canonical_json(body).encode("ascii")).hexdigest()
+    text = _json_text(body, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def check_digest(certificate: Mapping[str, object]) -> str:
@@ -196,7 +184,7 @@ def certificate_of(
             "method": done.price.method,
             "source": done.price.source,
             "library": "secretballot",
-            "library_version": _version_of("secretballot"),
+            "library_version": secretballot.__version__,
         },
         "composition": account_fields(done.account),
         "noise": {name: noise[name] for name in ("exact", "description")},
@@ -356,14 +344,6 @@ def check_declaration(
         "assumptions": [*standing_assumptions(mechanism, unit), *stated.assumptions],
         "not_protected": [*standing_limits(mechanism, unit), *stated.not_protected],
     }
-
-
-@functools.cache  # reading it takes longer than all else of a certificate
-def _version_of(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def standing_assumptions(method: str, unit: str = "record") -> list[str]:

@@ -340,20 +340,19 @@ class Quantile(Settings):
     method: Literal["stability-quantile"]
 
 
-SETTINGS: TypeAdapter[Any] = TypeAdapter(
-    Annotated[
-        Votes
-        | RecordVotes
-        | Moments
-        | TargetMoments
-        | LabelsMoments
-        | LabelVotes
-        | NumberVotes
-        | ExponentialSettings
-        | Quantile,
-        Field(discriminator="method"),
-    ]
-)
+AnySettings = Annotated[
+    Votes
+    | RecordVotes
+    | Moments
+    | TargetMoments
+    | LabelsMoments
+    | LabelVotes
+    | NumberVotes
+    | ExponentialSettings
+    | Quantile,
+    Field(discriminator="method"),
+]
+SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySettings)
 
 
 def bound_of(shape: SumShape) -> int:

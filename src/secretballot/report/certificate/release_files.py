@@ -48,6 +48,8 @@ MAX_TOTAL = 2 * 10**9  # bytes of all files together: what is read and digested 
 BEGINNINGS: Mapping[str, bytes] = {
     LABELS_FILE: b"query,label,abstained",
     ANSWERS_FILE: b"query,",
+    "labels.parquet": b"PAR1",
+    "answers.parquet": b"PAR1",
     README_FILE: b"",
     "model-card.md": b"# Model card",
     "schema.json": b"{",
@@ -125,7 +127,9 @@ def _names_in(folder: Path) -> set[str]:
 
 
 def _check_names(listed: set[str], found: set[str], values: str | None) -> None:
-    allowed = BEGINNINGS.keys() - ({LABELS_FILE, ANSWERS_FILE} - {values})
+    tables = {name for name in BEGINNINGS if name.endswith((".csv", ".parquet"))}
+    own = {values, str(values).replace(".csv", ".parquet")}
+    allowed = BEGINNINGS.keys() - (tables - own)
     for names, problem in (
         (listed - allowed, "The certificate lists {}, which is no file of a release."),
         (set(filter(None, [values])) - listed, "The certificate lists no {}."),
@@ -195,12 +199,9 @@ def most_bytes(document: Mapping[str, Any]) -> int:
 def _check_stop(answered: "np.ndarray[Any, np.dtype[np.bool_]]", most: int | None) -> None:
     """Refuse an answer after the last abstention that was paid for; rows after it have none."""
     abstained = np.flatnonzero(~answered)
-    if most is None:
-        return
-    if not most:
-        if len(abstained):
-            raise CertificateError("labels.csv has abstentions, and the mechanism never abstains.")
-    elif len(abstained) >= most and answered[abstained[most - 1] :].any():
+    if most == 0 and len(abstained):
+        raise CertificateError("labels.csv has abstentions, and the mechanism never abstains.")
+    if most and len(abstained) >= most and answered[abstained[most - 1] :].any():
         raise CertificateError(
             f"labels.csv has answers after abstention {most}, where the stream stopped; they were"
             " not paid for."

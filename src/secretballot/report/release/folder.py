@@ -30,7 +30,7 @@ from secretballot.report.certificate.release_files import (
     README_FILE,
     answers_bytes,
 )
-from secretballot.report.extras import MissingExtraError
+from secretballot.report.extras import MissingExtraError, require_extra
 from secretballot.report.metrics import Metrics, TableMetrics
 from secretballot.report.release.page import render_page
 from secretballot.report.release.words import Facts, template, text_of
@@ -119,6 +119,8 @@ class ReleaseJob:
         each, or its labels as 0 and 1: the student's metrics on them are published.
     about : mapping
         The curator's words on the release, as the field of the certificate has them.
+    parquet : bool
+        Whether the released values are written as Parquet, too.
     """
 
     released: ReleasedLabels | ReleasedSums
@@ -131,6 +133,7 @@ class ReleaseJob:
     raw_rows: RawRows | None = None
     test: tuple[Any, AnyArray] | None = None
     about: Mapping[str, str] = field(default_factory=dict)
+    parquet: bool = False
 
     @property
     def labels(self) -> ReleasedLabels:
@@ -269,6 +272,13 @@ def write_files(
     elif isinstance(released, ReleasedLabels):
         _write_labels(folder / LABELS_FILE, released)
         written.files[LABELS_FILE] = "the released labels, one line for each query"
+    if job.parquet and written.files:
+        (values,) = written.files
+        path = folder / values
+        words = f"the table of {values}, as Parquet"
+        written.attempt(path.with_suffix(".parquet"), words, partial(_parquet_bytes, path))
+    elif job.parquet:
+        written.left_out["labels.parquet"] = "sums were released, and no table of values."
     written.files[CERTIFICATE_FILE] = (
         "guarantee, price and digests; secretballot verify . checks it"
     )
@@ -358,6 +368,26 @@ def _write_labels(path: Path, released: ReleasedLabels) -> None:
         raise CertificateError(
             "The certificate is not the one of these released labels; take both from one release."
         )
+
+
+def _parquet_bytes(path: Path) -> bytes:
+    """Return a CSV file of released values as Parquet; labels stay the texts that they are."""
+    arrow, csv = require_extra("pyarrow", "parquet"), require_extra("pyarrow.csv", "parquet")
+    try:
+        table = csv.read_csv(
+            path,
+            read_options=csv.ReadOptions(use_threads=False),
+            parse_options=csv.ParseOptions(newlines_in_values=True),
+            convert_options=csv.ConvertOptions(
+                column_types={"label": arrow.string()}, null_values=[""], strings_can_be_null=True
+            ),
+        )
+    except arrow.ArrowInvalid:
+        raise DataError("a class is no text that Parquet can hold.") from None
+    sink = arrow.BufferOutputStream()
+    require_extra("pyarrow.parquet", "parquet").write_table(table, sink)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
 
 
 def _json_bytes(value: Mapping[str, Any]) -> bytes:

@@ -11,7 +11,6 @@ import math
 import re
 import textwrap
 import tomllib
-from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -19,7 +18,6 @@ import jinja2
 import numpy as np
 
 from secretballot._typing import FloatArray
-from secretballot.accounting import CHANCE_BITS
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.coverage import Coverage, coverage_by_votes, coverage_on
 from secretballot.report.certificate.methods import (
@@ -37,6 +35,7 @@ from secretballot.report.wording import (
     number_text,
     one_in,
     percent_text,
+    places_text,
     posterior_percent,
     shown,
     unit_noun,
@@ -179,31 +178,6 @@ def _fill(text: str, indent: str = "") -> str:
     )
 
 
-def _places(flags: list[bool]) -> str:
-    """Return the places, from 1, of what is true."""
-    return ", ".join(str(place) for place, one in enumerate(flags, 1) if one) or "none"
-
-
-def _event_text(event: Mapping[str, Any]) -> str:
-    """Return an event's parameters in words, those of an event inside in brackets."""
-    return ", ".join(
-        f"{key.replace('_', ' ')} "
-        + (f"({_event_text(value)})" if isinstance(value, Mapping) else _parameter(key, value))
-        for key, value in event.items()
-        if key != "kind" and value is not None
-    )
-
-
-def _parameter(key: str, value: Any) -> str:
-    """Return a public setting in words; long tables are in the certificate."""
-    if key == "weights":
-        first, last = (number_text(weight / 2**CHANCE_BITS) for weight in (value[0], value[-1]))
-        return f"{count_text(len(value), 'chance')}, from {first} down to {last}"
-    if isinstance(value, list) and all(isinstance(one, bool) for one in value):
-        return _places(value)
-    return value_text(value["certificate"] if key == "start" else value)
-
-
 @functools.cache
 def _parameters() -> dict[str, dict[str, list[str]]]:
     return tomllib.loads(_HERE.joinpath("parameters.toml").read_text("utf-8"))
@@ -213,7 +187,7 @@ def parameters_of(facts: Facts) -> list[tuple[str, str]]:
     """Return the parameters of the mechanism that `parameters.toml` has words for."""
     words, terms = _parameters().get(facts.kind, _parameters()["votes"]), facts.terms
     return [
-        (name, " ".join([_parameter(key, terms[key]), *unit]))
+        (name, " ".join([value_text(terms[key], key), *unit]))
         for key, (name, *unit) in words.items()
         # a table of abstentions has up to thousands of weights, written as one text
         if terms.get(key) is not None and not (key == "weights" and isinstance(terms[key], str))
@@ -238,13 +212,12 @@ def _environment(*, of_page: bool) -> jinja2.Environment:
         "short": lambda value, digits=4: number_text(float(f"{value:.{digits}g}")),
         "share": lambda share: "-" if share is None else f"{share:.3f}",
         "names": _names,
-        "places": _places,
+        "places": places_text,
         "plain": _without_markup,
         "code": lambda text: shown(text).replace("`", "'").replace("|", "\\|"),
         "fill": _fill,
         "moment": _moment,
         "value": value_text,
-        "event_text": _event_text,
     }
     environment.globals |= {
         "total_price": total_price,

@@ -350,15 +350,12 @@ async function saveCertificate() {
   if (signature) save(Uint8Array.from(atob(signature), (sign) => sign.charCodeAt(0)), "certificate.sig", "application/octet-stream");
 }
 
-const signatureOf = (one) => (!one || one.signature === "none" ? "Nobody has signed it." : one.key ? `Signed with the key ${one.key}.` : "It has a signature, by no key that this service knows.");
-
 async function showReleases() {
   const releases = Object.entries(state.dataset.releases);
   if (!releases.length) return $("releases").replaceChildren(make("p", { class: "hint" }, "Nothing was released in a folder yet; the certificate above covers the answers so far."));
   $("releases").replaceChildren(...releases.map(([name, files], place) => make("div", {},
     make("h3", {}, name),
     make("p", { class: "hint" }, "report.html is for people; certificate.json is what programs verify."),
-    make("p", { class: "hint" }, signatureOf(state.dataset.signatures[name])),
     make("ul", {}, files.map((file) => {
       const button = make("button", { type: "button", "aria-label": `Download ${file} of ${name}` }, `Download ${file}`);
       button.addEventListener("click", doing(button, async () => save(await (await fileOf(name, file)).arrayBuffer(), file, "application/octet-stream")));

@@ -1,4 +1,4 @@
-"""The campaign against a ledger in a database, in small; and that it finds what it looks for."""
+"""The campaign against a ledger, in small; and that it finds what it looks for."""
 
 import time
 from collections.abc import Callable
@@ -7,35 +7,36 @@ from typing import Any
 
 import pytest
 from campaigns.postgres_server import PostgresServer, reason_for_none
+from campaigns.torture import buyers
 
-NO_SERVER = reason_for_none()
-pytestmark = pytest.mark.skipif(bool(NO_SERVER), reason=NO_SERVER or "there is one")
+from secretballot.core.ledger import postgres
+
+
+def test_a_crowd_at_one_ledger_cannot_overspend(tmp_path: Path) -> None:
+    counts, faults = buyers.buyers_killed(4, 0, tmp_path, crowd=8)
+    assert faults == []
+    assert counts["purchases"] == buyers.ROOM * counts["ledgers"]
 
 
 def test_kills_of_buyers_and_of_the_server_lose_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_server: PostgresServer
 ) -> None:
-    from campaigns.torture import database
-
-    monkeypatch.setattr(database, "ROOM", 40)
-    counts, faults = database.database_kills(4, tmp_path, seed=3)
+    monkeypatch.setattr(buyers, "ROOM", 40)
+    counts, faults = buyers.buyers_killed(4, 3, tmp_path, postgres_server)
     assert faults == []
     assert (counts["kills of buyers"], counts["kills of the server"]) == (3, 1)
     assert counts["purchases"] == 40 * counts["ledgers"]
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(bool(reason_for_none()), reason="no PostgreSQL")
 def test_commits_that_are_not_durable_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server writes its log once in 10 s, and is killed as soon as a purchase was noted. A kill
     finds nothing if the server has written between the two: even if each kill came a second late,
     all of ten with probability 1e-10."""
-    from campaigns.torture import database
-
-    from secretballot.core.ledger import postgres
-
-    begin, fork = postgres._begin_transaction, database._fork
+    begin, fork = postgres._begin_transaction, buyers._fork
     noted = [0]
 
     class Server(PostgresServer):
@@ -65,12 +66,12 @@ def test_commits_that_are_not_durable_are_found(
 
         return fork(forget)
 
-    monkeypatch.setattr(database, "PostgresServer", Server)
-    monkeypatch.setattr(database, "_fork", fork_forgetful)
-    monkeypatch.setattr(database, "_EVERY", 1)
-    monkeypatch.setattr(database, "ROOM", 40)
+    monkeypatch.setattr(buyers, "_fork", fork_forgetful)
+    monkeypatch.setattr(buyers, "_EVERY", 1)
+    monkeypatch.setattr(buyers, "ROOM", 40)
     faults: list[str] = []
     for turn in range(5):
         if not faults:
-            _, faults = database.database_kills(2, tmp_path / str(turn))
+            with Server() as server:
+                _, faults = buyers.buyers_killed(2, turn, tmp_path / str(turn), server)
     assert any(fault.startswith(("lost", "unpaid", "refused")) for fault in faults)

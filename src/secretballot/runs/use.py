@@ -1,19 +1,26 @@
-"""Releases side by side: what they promise and cost, and how good their students are."""
+"""What is done with a release: its student is read with its columns, measured on public
+labelled rows beside others, and says something of the rows of a table."""
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from secretballot._naming import name_columns
 from secretballot._places import shown_place
-from secretballot._typing import AnyArray, BoolArray
+from secretballot._typing import AnyArray, BoolArray, FloatArray
 from secretballot._validation import shown
 from secretballot.data.frames import class_indices, unit_ids
 from secretballot.data.reading import read_table, table_blocks
 from secretballot.data.schema import Encoding, Schema
+from secretballot.drafts import draft_file, put_in_place
 from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.report.certificate import methods
@@ -29,11 +36,83 @@ from secretballot.report.metrics import (
     paired_balanced_difference,
     paired_difference,
 )
-from secretballot.runs.folder import SPEC_FILE
+from secretballot.report.student.load import OnnxStudent, load_student
+from secretballot.runs.folder import SPEC_FILE, check_outside_of_runs
+from secretballot.runs.questions import Watch
 from secretballot.runs.spec import CHOICE, MOMENTS, PATE, RECORD_VOTES, DataSpec, RunSpec
-from secretballot.runs.student_file import StudentFile, read_student_file, release_of
-from secretballot.runs.table_match import TableCells, misfits
-from secretballot.runs.tables import declared_names, targets_of
+from secretballot.runs.tables import TableCells, declared_names, misfits, note_odd_cells, targets_of
+
+STUDENT, SCHEMA = "student.onnx", "schema.json"
+
+
+@dataclass(frozen=True, eq=False)
+class StudentFile:
+    """A student and how it reads a table.
+
+    Attributes
+    ----------
+    model : OnnxStudent
+    schema : Schema
+    """
+
+    model: OnnxStudent
+    schema: Schema
+
+    def encoding(self, frame: pd.DataFrame, *, role: str) -> Encoding:
+        """Return a table as the student reads it.
+
+        Raises
+        ------
+        DataError
+            If columns that the student reads are missing.
+        """
+        missing = [name for name in self.schema.names if name not in frame.columns]
+        if missing:
+            raise DataError(
+                f"The {role} lacks {name_columns(missing)}, which the student reads; check that its"
+                " first line is a header, and add what is missing under the names of schema.json (a"
+                " cell may be empty where nothing is known)."
+            )
+        return self.schema.encoding(frame, role=role)
+
+
+def release_of(path: Path) -> Path:
+    """Return the release folder that a path is, holds as the folder of a run, or lies in.
+
+    Raises
+    ------
+    DataError
+        If there is nothing of that name.
+    """
+    if not path.exists():
+        raise DataError(f"There is no {str(path)!r}; give a release folder or a {STUDENT}.")
+    if not path.is_dir():
+        return path.parent
+    return path / "release" if (path / "release").is_dir() else path
+
+
+def read_student_file(path: Path) -> StudentFile:
+    """Return the student of a release with the columns that it reads, by the schema.json beside it.
+
+    Parameters
+    ----------
+    path : Path
+        A release folder, the folder of a run, or a file of a student.
+
+    Raises
+    ------
+    DataError
+        If one of them is not there, cannot be read, or does not fit the other.
+    """
+    folder = release_of(path)
+    file = folder / STUDENT if path.is_dir() else path
+    if not file.is_file():
+        raise DataError(
+            f"The folder {str(folder)!r} holds no {STUDENT}; its README.txt says why. Labels alone"
+            " have none."
+        )
+    return StudentFile(load_student(file), Schema.read(file.parent / SCHEMA))
+
 
 ROLE = "labelled file"
 #: What a run calls the method of a certificate; the others let teachers vote.
@@ -73,7 +152,6 @@ class EvaluatedRelease:
     def to_json(self) -> dict[str, Any]:
         """Return all of it as JSON values."""
         document, (epsilon, delta) = self.certificate, total_price(self.certificate)
-        account, released = document["composition"], document["released"]
         return {
             "release": str(self.path),
             "epsilon": epsilon,
@@ -81,10 +159,6 @@ class EvaluatedRelease:
             "unit": document["unit"],
             "relation": document["relation"],
             "method": self.method,
-            "classes": released["classes"],
-            "account": {
-                name: account.get(name) for name in ("dataset", "kind", "budget", "spent_after")
-            },
             "metrics": self.metrics.to_json(),
             "less_first": {name: asdict(one) for name, one in self.less_first.items()},
         }
@@ -254,3 +328,123 @@ def _promises_cautions(certificates: Sequence[dict[str, Any]]) -> list[str]:
         "The releases promise different things (unit or relation), so the smaller epsilon is not"
         " the stronger promise."
     ]
+
+
+PREDICTED = "table"
+
+
+def run_predict(
+    student: Path,
+    table: Path,
+    out: Path | None = None,
+    *,
+    overwrite: bool = False,
+    reporter: Watch | None = None,
+) -> int:
+    """Write what a published student says of every row of a table, and return how many there are.
+
+    The columns are ``row``, from 0; ``label`` (``prediction`` of a student of numbers, and
+    ``label[NAME]``, 0 or 1, for each of several labels); and ``probability[CLASS]`` of each class,
+    or label, where the student has probabilities. Rows are read,
+    encoded and written in blocks, so a table may be larger than the memory. A file appears complete
+    or not at all.
+
+    Parameters
+    ----------
+    student : Path
+        A release folder, the folder of a run, or a student.onnx.
+    table : Path
+        Raw rows, CSV or Parquet, with the columns of the public file of the release.
+    out : Path, optional
+        A CSV file; by default standard output.
+    overwrite : bool
+        Whether a file in that place may be replaced.
+    reporter : Watch, optional
+        Called with what was counted as missing or as "other".
+
+    Raises
+    ------
+    DataError
+        If a file cannot be read or written, columns are missing, or one that holds numbers for the
+        student holds none in the first block of rows.
+    """
+    watch, cells = reporter or Watch(), TableCells()
+    found = read_student_file(student)
+    if out is not None:
+        _check_place(out, overwrite)
+    watch.step("Predicting")
+    with _block_writer(out) as write:
+        for frame in table_blocks(table, role=PREDICTED):
+            encoding, first = found.encoding(frame, role=PREDICTED), cells.n_rows
+            cells.add(frame, encoding.odd)
+            if not first:
+                # the first rows speak for the rest, and a person sees it before the table ends
+                known = {*found.schema.names, *found.schema.ignored}
+                if surplus := [name for name in frame.columns if name not in known]:
+                    watch.note(f"Not read by the student: {name_columns(surplus)}.", private=False)
+                _settle_first_rows(found, cells, watch)
+            write(_predicted(found.model, encoding.matrix, first))
+    note_odd_cells(found.schema, cells, watch, role=PREDICTED, private=False)
+    return cells.n_rows
+
+
+def _check_place(out: Path, overwrite: bool) -> None:
+    """Refuse a place that is taken, or in a run; a device or a link would be replaced by the
+    file."""
+    check_outside_of_runs(out.parent)
+    if out.is_symlink() or (out.exists() and not (overwrite and out.is_file())):
+        raise DataError(f"{str(out)!r} exists; give another name, or add --overwrite to a file.")
+
+
+def _settle_first_rows(found: StudentFile, cells: TableCells, watch: Watch) -> None:
+    """Tell of columns that mostly do not fit; refuse those in which numbers are due and no cell
+    that says anything has one.
+
+    Raises
+    ------
+    DataError
+        Naming the worst of them.
+    """
+    for one in misfits(found.schema, cells):
+        if one.share == 1 and not one.of_categories:
+            raise DataError(
+                f"Column {one.name!r} of the {PREDICTED} does not fit: {one.words} in its first"
+                f" {cells.n_rows:,} rows; write them as the public file of the release does, or"
+                " leave the cells empty."
+            )
+        if one.stops:
+            watch.note(f"Column {one.name!r}: {one.words}.", private=False)
+
+
+def _predicted(model: Any, X: FloatArray, first: int) -> pd.DataFrame:
+    """Return a block of predictions."""
+    labels, names = np.asarray(model.predict(X)), getattr(model, "labels", None)
+    found = pd.DataFrame({"row": np.arange(first, first + len(X))})
+    if labels.ndim == 2 and names is not None:
+        names = list(map(str, names))
+        found[[f"label[{name}]" for name in names]] = labels
+    else:
+        names = getattr(model, "classes_", None)
+        found["prediction" if names is None else "label"] = labels
+    if names is not None and hasattr(model, "predict_proba"):
+        shares = np.asarray(model.predict_proba(X), dtype=np.float64)
+        found[[f"probability[{name}]" for name in np.asarray(names).tolist()]] = shares
+    return found
+
+
+@contextmanager
+def _block_writer(out: Path | None) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Give what writes blocks, to a file that appears complete or not at all, or to standard
+    output."""
+    if out is None:
+        yield partial(_write_csv, sys.stdout)
+    else:
+        with draft_file(out) as (file, draft):
+            yield partial(_write_csv, file)
+            put_in_place(file, draft, out)
+
+
+def _write_csv(file: Any, block: pd.DataFrame) -> None:
+    """Write a block as CSV, the first one with a header."""
+    first = bool(block["row"].iloc[0] == 0)
+    block.to_csv(file, index=False, header=first, lineterminator="\n")

@@ -5,20 +5,19 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-import numpy as np
 import sklearn
 from sklearn.base import clone
 from sklearn.utils import Tags
 
 from secretballot._nearest_points import NearestPoints
 from secretballot._typing import BoolArray, IntArray
-from secretballot._validation import shown_kind
-from secretballot.accounting import noisy_votes
+from secretballot.accounting import PrivacyBudget, noisy_votes
 from secretballot.accounting.recipes import Terms
+from secretballot.bases import Basis
+from secretballot.bases.named import check_basis
 from secretballot.core.private import Votes
-from secretballot.exceptions import Parameter, ParameterError
-from secretballot.foreign_code import isolated, result_of
-from secretballot.learners.training.basis_rows import covered_rows, integer_rows
+from secretballot.foreign_code import isolated
+from secretballot.learners.training.basis_rows import mapped_rows
 from secretballot.learners.training.inputs import random_rows
 from secretballot.learners.training.learner import ClassLearner, Task
 from secretballot.learners.training.point_digests import points_digest
@@ -40,7 +39,6 @@ _ONE_IN, _FEW_VOTES, _FEW_IN = 100, 5, 10
 _TRIAL_VOTES = 100
 
 _BLOCK_ROWS = 8192
-_TRIED_ROWS = 20
 
 
 def default_votes(n_points: int) -> int:
@@ -75,11 +73,9 @@ class RecordVotesClassifier(ClassLearner):
     votes_per_record : int, optional
         Number k of nearest public points that a record votes for. By default one in a hundred, and
         at least five where there are fifty points.
-    basis : transformer with `integers`, optional
-        Coordinates, as integers, by which distances are taken: an object such as
-        `secretballot.bases.TableBasis`, the default, which maps every row by itself. It is cloned
-        and fitted on the public points; an object without `fit` is taken as it is, and must not
-        have seen private records.
+    basis : basis of `secretballot.bases`, or a name of one, optional
+        Coordinates, as integers, by which distances are taken; a copy is fitted to the public
+        points. By default a `TableBasis` that rotates and does not whiten.
     n_queries : int, optional
         Number of public points that take votes, drawn by the public seed; all by default.
     relation : {"add-remove", "replace-one"}, default "add-remove"
@@ -102,8 +98,7 @@ class RecordVotesClassifier(ClassLearner):
     votes_per_record_ : int
     coverage_ : Coverage or None
         How many records have values that the public points do not show; released. None where it
-        was not looked at: in a basis that does not say so, or where chance alone leaves more than a
-        quarter uncovered.
+        was not looked at: where chance alone leaves more than a quarter uncovered.
     n_features_in_ : int
 
     Privacy
@@ -136,31 +131,37 @@ class RecordVotesClassifier(ClassLearner):
     student: Any = "auto"
     _: KW_ONLY
     votes_per_record: int | None = None
-    basis: Any = None
+    basis: Basis | str | None = None
     n_queries: int | None = None
+
+    def _check_settings(self, budget: PrivacyBudget) -> None:
+        super()._check_settings(budget)
+        if self.basis is not None:
+            check_basis(self.basis)
 
     def _release(self, task: Task) -> ReleasedLabels:
         n_public, names = n_rows(task.points), task.target.learnt
         asked = random_rows(n_public, self.n_queries, self.random_state)
-        basis = public_basis(self.basis, task.points)
+        basis: Basis = fitted_basis(self.basis, task.points)
         given = self.votes_per_record
         votes_per_record = default_votes(len(asked)) if given is None else given
-        uncovered = expected_uncovered(basis)
-        apart = uncovered is not None
+        uncovered = basis.uncovered_share_
+        # where chance alone leaves so many uncovered, they cannot be left out
+        apart = not uncovered > MOST_EXPECTED
         shape = record_votes_shape(
             len(asked), len(names), votes_per_record, task.guarantee, counts_uncovered=apart
         )
-        share = {EXPECTED_UNCOVERED: uncovered} if apart else {}
+        share = {EXPECTED_UNCOVERED: float(uncovered)} if apart else {}
         mechanism = noisy_votes(task.budget, shape, release="counts")
 
         def cast() -> Votes:
             task.refuse_points()
             self._try_student(task.points, names, len(asked))
-            points = basis.integers(take_rows(task.points, asked))
+            points = basis.rows(take_rows(task.points, asked))[:, : basis.n_directions_]
             # what a private cell could make a library say stays unsaid
             with isolated(0, sklearn.get_config()):
                 return votes_of_records(
-                    voting_records(basis, task.table, points.shape[1], told_apart=apart),
+                    _voting_records(basis, task.table, told_apart=apart),
                     NearestPoints(points, votes_per_record),
                     names,
                     task.guarantee,
@@ -212,84 +213,16 @@ class RecordVotesClassifier(ClassLearner):
         return tags
 
 
-# --- coordinates of private records in a public basis, record by record ---
-
-
-def public_basis(basis: Any, X_public: Any) -> Any:
-    """Return a basis that public points alone have fixed, tried on some of them.
-
-    Parameters
-    ----------
-    basis : transformer with `integers`, or None
-        Cloned and fitted on the pool, so that what it may have learned before is forgotten. What
-        has no `fit` is taken as it is.
-    X_public : array, sparse matrix or frame of shape (n_public, n_features)
-
-    Raises
-    ------
-    ParameterError
-        If it gives no integers, or maps a row differently when others are around it.
-    """
-    if basis is not None and (isinstance(basis, type) or not hasattr(basis, "integers")):
-        raise ParameterError(
-            Parameter("basis"),
-            f" is {shown_kind(basis)}; give an object with a method integers(X), such as"
-            " secretballot.bases.TableBasis().",
-        )
-    fitted = fitted_basis(basis, X_public)
-    points = take_rows(X_public, np.arange(min(_TRIED_ROWS, n_rows(X_public))))
-    # the public points are mapped together, and the records alone: both must come to the same
-    together = result_of(lambda: np.asarray(fitted.integers(points)))
-    if (
-        together is None
-        or together.dtype.kind not in "iu"
-        or together.ndim != 2
-        or together.shape[0] != n_rows(points)
-        or not together.shape[1]
-    ):
-        raise ParameterError(
-            f"The basis {type(fitted).__name__} gives no table of integers for public points;"
-            " integers(X) must return an array of integers of shape (rows, coordinates)."
-        )
-    alone, known = integer_rows(fitted, points, together.shape[1])
-    if not known.all() or not np.array_equal(alone, together):
-        raise ParameterError(
-            f"The basis {type(fitted).__name__} maps a public point to other integers when others"
-            " are around it; integers(X) must map every row by itself."
-        )
-    return fitted
-
-
-def expected_uncovered(basis: Any) -> float | None:
-    """Return the share of records that chance leaves uncovered by the public points of a basis.
-
-    None where the basis does not say which rows they cover, or so many are uncovered by chance that
-    they cannot be left out.
-    """
-    share = getattr(basis, "uncovered_share_", None) if hasattr(basis, "covered") else None
-    return None if share is None or share > MOST_EXPECTED else float(share)
-
-
-def voting_records(
-    basis: Any, table: Table, n_coordinates: int, *, told_apart: bool
+def _voting_records(
+    basis: Basis, table: Table, *, told_apart: bool
 ) -> Iterator[tuple[IntArray, IntArray, BoolArray]]:
     """Yield coordinates, class indices of the records that vote, one of every unit, and whether the
-    public points cover them, block by block.
+    public points cover them, block by block; where that is not asked, all count as covered.
 
-    A record that the basis cannot map is left out, without a word: it votes for nothing. One of
-    which it cannot say whether the points cover it is not covered. Both are as `integer_rows` says.
-
-    Parameters
-    ----------
-    basis : transformer with `integers`
-        Which maps every row by itself.
-    table : Table
-    n_coordinates : int
-        Of the public points, and so of every record.
-    told_apart : bool
-        Whether it is asked which are covered; otherwise all count as covered.
+    A record that the basis cannot map is left out, without a word: it votes for nothing.
     """
+    width = basis.n_directions_
     for block in table.one_of_each_unit(_BLOCK_ROWS):
-        integers, known = integer_rows(basis, block.rows, n_coordinates)
-        covered = covered_rows(basis, block.rows) if told_apart else known
-        yield integers[known], block.targets[known], covered[known]
+        rows, known, covered = mapped_rows(basis, block.rows, width + 1 + len(basis.levels_))
+        coordinates, shown = rows[known, :width], covered if told_apart else known
+        yield coordinates, block.targets[known], shown[known]

@@ -1,4 +1,4 @@
-"""A ledger in a database whose programs and whose server are killed, again and again, until the
+"""A crowd at one ledger, whose programs and whose server are killed, again and again, until the
 budget is gone."""
 
 import contextlib
@@ -11,91 +11,70 @@ from collections.abc import Callable
 from pathlib import Path
 
 import secretballot as sb
+from campaigns.cases import Found
 from campaigns.postgres_server import PostgresServer
 from secretballot.accounting import Pure
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.rows import repeated
 
-PRICE = sb.PrivacyBudget(0.001, 1e-9)
+PRICE, EVENTS = sb.PrivacyBudget(0.001, 1e-9), [Pure(epsilon=0.001, count=1)]
 #: Purchases that one ledger admits, and questions to its one plan, which is the first of them.
 ROOM, QUESTIONS = 120, 400
-_CROWD = 4
 _EVERY = 3  # one in so many kills falls on the server
 
 
-def database_kills(kills: int, folder: Path, seed: int = 0) -> tuple[Counter[str], list[str]]:
-    """Kill buyers and the server with signal 9 while budgets are used up, and check every book.
-
-    Parameters
-    ----------
-    kills : int
-    folder : Path
-        Where each buyer writes down what it has drawn and given away.
-    seed : int
-        Of the moments.
-
-    Returns
-    -------
-    counts : Counter
-        Kills of buyers and of the server, ledgers used up, purchases, answers.
-    faults : list of str
-        Overspent ledgers; answers that were not paid for, that were lost, that differ.
-    """
+def buyers_killed(
+    amount: int, seed: int, folder: Path, server: PostgresServer | None = None, crowd: int = 4
+) -> Found:
+    """Kill buyers and the server with signal 9 while ledgers are used up, and check every book."""
     rng, counts, faults = random.Random(seed), Counter[str](), list[str]()
-    server = PostgresServer()
-    try:
-        while counts["kills of buyers"] + counts["kills of the server"] < kills:
-            place = server.url(schema=f"round{counts['ledgers']}")
-            notes = folder / f"round{counts['ledgers']}"
-            notes.mkdir(parents=True)
-            _use_up(server, place, notes, kills, rng, counts)
-            faults += _faults_in(place, notes, counts)
-            counts["ledgers"] += 1
-    finally:
-        server.remove()
+    while counts["kills of buyers"] + counts["kills of the server"] < amount:
+        notes = folder / f"notes{counts['ledgers']}"
+        notes.mkdir(parents=True)
+        schema = f"block{seed}_{counts['ledgers']}"
+        place = server.url(schema=schema) if server else str(folder / f"{schema}.ledger")
+        _use_up(place, notes, rng, counts, amount, server, crowd)
+        faults += _faults_in(place, notes, counts)
+        counts["ledgers"] += 1
     return counts, faults
 
 
 def _use_up(
-    server: PostgresServer,
     place: str,
     notes: Path,
-    kills: int,
     rng: random.Random,
     counts: Counter[str],
+    kills: int,
+    server: PostgresServer | None,
+    size: int,
 ) -> None:
     """Let buyers use a ledger up, and kill them and the server meanwhile."""
     budget = sb.PrivacyBudget(PRICE.epsilon * (ROOM + 0.5), 0.1)
     ledger = Ledger(place, dataset="crowded", budget=budget)
-    ledger.reserve([Pure(epsilon=0.001, count=1)], PRICE, request="plan", purpose="torture")
+    ledger.reserve(EVENTS, PRICE, request="plan", purpose="torture")
     del ledger
-    started = 0
-    crowd: dict[int, int] = {}
+    started, crowd = 0, list[int]()
     while True:
-        while len(crowd) < _CROWD:
-            number = started
+        while len(crowd) < size:
+            crowd.append(_fork(lambda number=started: _buy_and_ask(place, number, notes)))
             started += 1
-            crowd[_fork(lambda n=number: _buy_and_ask(place, n, notes))] = number
         time.sleep(rng.uniform(0.01, 0.12))
-        ended = [child for child in crowd if os.waitpid(child, os.WNOHANG)[0]]
-        if ended:  # the budget is gone: those who are left find it so, too
-            for child in ended:
-                del crowd[child]
-            for child in crowd:
+        left = [child for child in crowd if not os.waitpid(child, os.WNOHANG)[0]]
+        if len(left) < len(crowd):  # the budget is gone: those who are left find it so, too
+            for child in left:
                 os.waitpid(child, 0)
             return
         killed = counts["kills of buyers"] + counts["kills of the server"]
         if killed >= kills:
             continue
-        if killed % _EVERY == _EVERY - 1:
+        if server and killed % _EVERY == _EVERY - 1:
             server.kill()
-            counts["kills of the server"] += 1
             server.start()
+            counts["kills of the server"] += 1
         else:
-            child = rng.choice(list(crowd))
+            child = crowd.pop(rng.randrange(size))
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            del crowd[child]
             counts["kills of buyers"] += 1
 
 
@@ -134,9 +113,7 @@ def _buy_and_ask(place: str, number: int, notes: Path) -> None:
 
 
 def _buy(ledger: Ledger, request: str, note: int) -> None:
-    bought = ledger.reserve(
-        [Pure(epsilon=0.001, count=1)], PRICE, request=request, purpose="torture"
-    )
+    bought = ledger.reserve(EVENTS, PRICE, request=request, purpose="torture")
     answer = os.urandom(8).hex()
     os.write(note, f"drawn {request} {answer}\n".encode())
     _store(ledger, bought, answer.encode())
@@ -174,14 +151,17 @@ def _faults_in(place: str, notes: Path, counts: Counter[str]) -> list[str]:
                 noted[verb][name].add(answer)
     ledger = Ledger.open_existing(place)
     ledger.check()
-    history = {entry.request: entry for entry in ledger.history()}
+    entries = ledger.history()
+    history = {entry.request: entry for entry in entries}
     with ledger.reading(1) as page:
         stored = {question.decode(): answer.decode() for question, answer in page.parts()}
-    counts["purchases"] += len(history)
+    counts["purchases"] += len(entries)
     counts["answers to questions"] += len(stored)
     faults = []
-    if ledger.spent().epsilon > ledger.budget.epsilon or len(history) != ROOM:
-        faults.append(f"overspent or not used up: {len(history)} purchases where {ROOM} fit")
+    if ledger.spent().epsilon > ledger.budget.epsilon or len(entries) != ROOM:
+        faults.append(f"overspent or not used up: {len(entries)} purchases where {ROOM} fit")
+    if len(history) < len(entries):
+        faults.append("one request was bought twice")
     faults += [f"refused: {said}" for answers in noted["refused"].values() for said in answers]
     faults += [f"unpaid: {name}" for name in noted["drawn"] if name not in history]
     faults += [

@@ -1,5 +1,5 @@
-"""Two versions on one database, migrations that break or hang, databases that are down or hang, and
-clocks that jump: the right refusal, and nothing lost."""
+"""Ledgers that are gone, databases that are down or hang, and clocks that jump: the right refusal,
+and nothing lost."""
 
 import shutil
 import time
@@ -50,28 +50,6 @@ def refused_everywhere(client: TestClient, place: Place, analyst: dict[str, str]
     assert client.get("/health/ready").status_code == 503
     # nothing of it is queued
     assert time.monotonic() - began < 10
-
-
-@pytest.mark.parametrize("kept", ["file", "database"])
-def test_another_version_of_the_program_refuses_and_takes_nothing(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str
-) -> None:
-    url = None
-    if kept == "database":
-        server: Any = request.getfixturevalue("postgres_server")
-        url = server.url(schema=f"service_{uuid.uuid4().hex[:12]}")
-    place = made_place(tmp_path, ledger_at=url)
-    key = place.key(quota=6)
-    with TestClient(application(place.settings)) as client:
-        first = ask(client, key, 3)
-        with monkeypatch.context() as patch:
-            patch.setattr(ledger_rows, "VERSION", ledger_rows.VERSION + 1)
-            refused_everywhere(client, place, key)
-            with pytest.raises(LedgerError, match="use the version of secretballot"):
-                application(place.settings)
-        assert ask(client, key, 4).json()["answers"][:3] == first.json()["answers"]
-        # what was refused took nothing of the quota
-        assert client.get("/v1/key", headers=key).json()["asked"] == {"registry": 4}
 
 
 def test_a_ledger_that_is_gone_is_refused_until_it_is_back(place: Place) -> None:

@@ -1,0 +1,244 @@
+"""`secretballot predict`, `evaluate`, `verify` and `sign`: what is done with a release."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from secretballot._places import place_of
+from secretballot._validation import check_positive
+from secretballot.cli.outcome import DONE, NOT_CONFIRMED, NOT_VERIFIED, Answer, lines, say
+from secretballot.cli.texts import show
+from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.runs.spec import words_of
+from secretballot_verify import CONFIRMED, WAIT, Finding, each_finding, exit_code
+from secretballot_verify.games import MINUTES
+
+if TYPE_CHECKING:
+    from secretballot.report.certificate.verify import Verification
+
+
+def predict(
+    student: Path,
+    table: Path,
+    *,
+    watch: Any,
+    out: Path | None = None,
+    overwrite: bool = False,
+    as_json: bool = False,
+) -> Answer:
+    """Predict the rows of a table.
+
+    The schema of the release encodes raw cells; the order of columns does not matter, and further
+    columns are not read. Cells that count as missing or as "other" are counted on standard error.
+
+    Example: secretballot predict secretballot-out new.csv --out predictions.csv
+
+    Parameters
+    ----------
+    student : STUDENT
+        A release folder, the folder of a run, or a student.onnx.
+    table : TABLE
+        Rows with the columns of the public file, CSV or Parquet.
+    out : FILE
+        Where to write them, as CSV; by default to standard output.
+    overwrite
+        Replace a file that exists.
+    """
+    from secretballot.runs.use import run_predict
+
+    if as_json and out is None:
+        raise ParameterError(Parameter("out"), " is missing: --json prints no predictions.")
+    rows = run_predict(student, table, out, overwrite=overwrite, reporter=watch)
+    if out is not None:
+        watch.note(f"{rows:,} rows, written to {out}.", private=False)
+    return lines({"rows": rows, "out": str(out)})
+
+
+def evaluate(paths: list[str], *, watch: Any, target: str | None = None) -> Answer:
+    """Measure models on a public labelled table.
+
+    Every release is verified first. Several students are compared with the first one row by row,
+    which distinguishes them better than their separate intervals do.
+
+    TABLE must be public, since the figures are exact. Where the private file of a run is still in
+    its place, TABLE is refused if it holds more rows of it than chance explains; a few are not
+    noticed.
+
+    Example: secretballot evaluate first second test.csv
+
+    Parameters
+    ----------
+    paths : RELEASE... TABLE
+        Release folders, or folders of runs; last a public labelled table.
+    target : COL[,COL...]
+        Column of TABLE to compare with; by default the release's.
+    """
+    from secretballot.runs.use import evaluate as evaluate_releases
+
+    *releases, table = paths
+    if not releases:
+        raise ParameterError("Name a release, or several, and last a public labelled table.")
+    watch.step("Evaluating")
+    found, cautions = evaluate_releases(
+        list(map(Path, releases)), place_of(table), words_of(target) if target else ()
+    )
+
+    def show_it() -> None:
+        if len(found) == 1:
+            show("metrics", found[0].metrics)
+        else:
+            letters = [chr(ord("A") + i % 26) * (1 + i // 26) for i in range(len(found))]
+            show("comparison", found, letters)
+        for caution in cautions:
+            say(f"caution: {caution}")
+
+    document = {"releases": [one.to_json() for one in found], "cautions": cautions}
+    return Answer(document, show_it)
+
+
+#: Checks that are shown of a release that verifies, by the names that rows give them.
+_ROWS = {"files": "files", "price": "price", "budget": "account"}
+
+
+def verify(
+    certificate: Path,
+    *,
+    independent: bool = False,
+    minutes: float = MINUTES,
+    key: Path | None = None,
+    as_json: bool = False,
+) -> Answer:
+    """Check a release; needs nothing private.
+
+    Computes the price of the certificate's events again and compares it with the guarantee. Of a
+    folder it also checks that it holds the released files and no others, and that every row of
+    labels.csv was paid for. A digest shows damage and is no signature: take releases from people
+    you trust, or check with --key that they signed them.
+
+    The second program needs Python alone: python -m secretballot_verify.
+
+    Example: secretballot verify secretballot-out --independent
+
+    Parameters
+    ----------
+    certificate : RELEASE
+        A release folder, the folder of a run, or a certificate.json alone.
+    independent
+        Let a second, separate program check the release too.
+    minutes : N
+        Minutes that one game of the second program may take.
+    key : FILE
+        Public key of the signer, Ed25519 in PEM.
+    """
+    # Imported here, so that help and usage errors of all verbs come at once.
+    from secretballot.report.certificate.verify import verify_certificate
+
+    if not certificate.exists():
+        raise DataError(
+            f"There is no {str(certificate)!r}; give a certificate.json or a release folder."
+        )
+    # the folder of a run, whose vault is no part of what is verified
+    if (certificate / "release").is_dir():
+        certificate = certificate / "release"
+    verification = verify_certificate(certificate, key=key)
+    trusted = _statements(certificate) if verification.ok else []
+    folder = _folder_of(certificate) if independent else None
+    if not as_json:
+        _print_checks(verification, trusted)
+    second = []
+    check_positive("minutes", minutes)
+    for finding in () if folder is None else each_finding(str(folder), minutes):
+        # each as soon as it is found: a game takes minutes
+        if not as_json and finding.verdict != CONFIRMED:
+            say(f"{finding.verdict:<8}second: {finding.name:<13}{finding.detail}")
+            sys.stdout.flush()
+        if finding.verdict != WAIT:
+            second.append(finding)
+    unknown = verification.signature == "not checked"
+    end = "verifies; who signed it was not checked" if unknown else "verifies"
+    said = [f"The certificate {end if verification.ok else 'does NOT verify'}."]
+    code = DONE if verification.ok else NOT_VERIFIED
+    if verification.ok and second:
+        code = exit_code(second)
+        ends = {DONE: "confirms the release", NOT_CONFIRMED: "can neither confirm nor refuse it"}
+        said.append(f"The second program {ends.get(code, 'REFUSES it')}.")
+    document = {"certificate": str(certificate), **verification.to_json(), "trusted": trusted}
+    return lines(document | _opinion(second, independent=independent), *said, code=code)
+
+
+def _opinion(second: list[Finding], *, independent: bool) -> dict[str, Any]:
+    return {"independent": [finding._asdict() for finding in second]} if independent else {}
+
+
+def _statements(certificate: Path) -> list[str]:
+    """Return what the curator states and nobody can check, as a certificate lists it."""
+    from secretballot.report.certificate.fields import read_certificate
+    from secretballot.report.certificate.models import CERTIFICATE_FILE
+
+    path = certificate / CERTIFICATE_FILE if certificate.is_dir() else certificate
+    return list(read_certificate(path)["assumptions"])
+
+
+def _print_checks(verification: "Verification", trusted: list[str]) -> None:
+    """Print what failed and what a reader wants to know."""
+    for check in verification.checks:
+        if not check.ok:
+            say(f"{'FAILED':<8}{check.name:<11}{check.detail}")
+        elif check.name in _ROWS:
+            say(f"{_ROWS[check.name]:<11}{check.detail}")
+    for sentence in verification.unchecked:
+        say(f"{'note':<11}{sentence}")
+    if verification.ok:
+        say(f"{'signature':<11}{verification.signature}")
+        say(f"{'trusted':<11}{len(trusted)} statements of the curator (--json lists them)")
+
+
+def _folder_of(certificate: Path) -> Path:
+    """Return the release folder of a certificate, for the second program."""
+    if certificate.is_dir():
+        return certificate
+    if certificate.name != "certificate.json":
+        raise DataError(
+            "The second program checks release folders; give the folder of the certificate."
+        )
+    return certificate.parent
+
+
+def sign(
+    release: Path | None = None, *, key: Path | None = None, new_key: Path | None = None
+) -> Answer:
+    """Sign a release, or make a key.
+
+    The release must verify; certificate.sig is written beside its certificate. The passphrase of a
+    key that has one is taken from SECRETBALLOT_KEY_PASSPHRASE; with it, a new key is encrypted.
+
+    Example: secretballot sign secretballot-out --key signing.pem
+
+    Parameters
+    ----------
+    release : RELEASE
+        A release folder, or the folder of a run.
+    key : FILE
+        Your private key, Ed25519 in PEM, readable by you alone.
+    new_key : FILE
+        Make a key, and its public part FILE.pub.
+    """
+    from secretballot.publishing.signing import new_signing_key, sign_release
+    from secretballot.runs.use import release_of
+
+    if new_key is not None:
+        if release is not None or key is not None:
+            raise ParameterError("--new-key makes a key and signs nothing; give it alone.")
+        mark = new_signing_key(new_key)
+        found = {"private": str(new_key), "public": f"{new_key}.pub", "key": mark}
+    elif release is not None and key is not None:
+        folder = release_of(release)
+        found = {"release": str(folder), "key": sign_release(folder, key)}
+    else:
+        raise ParameterError("Name a release and the key to sign it with, or --new-key FILE.")
+    more = {"private": ": keep it secret", "public": ": publish it"}
+    said = (
+        f"{'signed' if name == 'release' else name:<11}{value}{more.get(name, '')}"
+        for name, value in found.items()
+    )
+    return lines(found, *said)
