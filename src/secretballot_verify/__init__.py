@@ -26,9 +26,9 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from io import TextIOWrapper
+from io import BufferedReader, TextIOWrapper
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import Any
 
 from secretballot_verify import certificate, games
 from secretballot_verify.certificate import TABLES, WrongError, require, shown
@@ -56,7 +56,7 @@ Finding = namedtuple("Finding", "name verdict detail")
 
 
 @contextmanager
-def opened(path: str, limit: int) -> Iterator[BinaryIO]:
+def opened(path: str, limit: int) -> Iterator[BufferedReader]:
     """Open a regular file of bounded size; links, pipes and devices are not opened.
 
     Raises

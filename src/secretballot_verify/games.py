@@ -179,8 +179,8 @@ def attack_delta(curve: list[Point], queries: int, epsilon: float) -> float:
 
 def repeated_delta(law: Law, queries: int, epsilon: float) -> float:
     """Return what is reached by answers that all have one law of two outcomes, from below."""
-    outcomes = sorted(((math.log(p / q), math.log(p)) for p, q in law), reverse=True)
-    return binomial_delta(*outcomes, queries, epsilon, LOST)
+    one, other = sorted(((math.log(p / q), math.log(p)) for p, q in law), reverse=True)
+    return binomial_delta(one, other, queries, epsilon, LOST)
 
 
 def binomial_delta(
@@ -672,8 +672,8 @@ def laws_of_classes(sigma: float) -> list[Law]:
         return []
     if sigma < 10:
         net = ThreeOutcomes(sigma, 0.0)
-        points = product(range(-net.edge, net.edge + 1), repeat=2)
-        laws = net.laws_at(point for point in points if max(point) >= -net.deep)
+        noises = range(-net.edge, net.edge + 1)
+        laws = net.laws_at(at for at in product(noises, noises) if max(at) >= -net.deep)
         return both_ways(laws.values())
     nets = (ThreeOutcomes(sigma, spread) for spread in (0.01, 0.013, 0.017, 0.022, 0.03))
     found = next((net for net in nets if net.cover()), None)

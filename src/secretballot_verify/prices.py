@@ -220,7 +220,7 @@ def ranged_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
         return float(count * min(a * length**2 / 8, response_divergence(a, length)))
 
     def chord(start: float) -> float:
-        found = min(renyi_delta(divergence, start), parts_price(count, length, start).upper)
+        found: float = min(renyi_delta(divergence, start), parts_price(count, length, start).upper)
         return found * (math.expm1(epsilon - whole) / math.expm1(start - whole))
 
     upper = min(chord(epsilon), least_of(chord, 0.0, epsilon))
@@ -281,7 +281,8 @@ def sparse_profile(event: Event) -> Profile:
 
     def profile(epsilon: float) -> float:
         pattern = renyi_delta(lambda a: count * one_vote_charge(a, second) / (a - 1), epsilon)
-        parts = parts_price(count, 1 / event["threshold_scale"] + 2 * second, epsilon).upper
+        loss = 1 / event["threshold_scale"] + 2 * second
+        parts: float = parts_price(count, loss, epsilon).upper
         return min(1.0, failure + (1 - failure) * parts, failure + pattern)
 
     return profile
