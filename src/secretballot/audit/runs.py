@@ -9,7 +9,6 @@ what was seen, so that an audit that was interrupted goes on with its own coins.
 import hashlib
 import json
 import os
-import secrets
 import shutil
 import subprocess
 import sys
@@ -106,10 +105,9 @@ def run_trials(
     n, tell = shape[0], progress or (lambda done, total: None)
     command = [*(program or (sys.executable, "-m", "secretballot")), *words]
     same = (command, released, shape, identity, random_state)
-    seed = secrets.randbits(62) if random_state is None else random_state
     with tempfile.TemporaryDirectory(prefix="secretballot-audit-") as folder:
         kept = Path(folder) / "work" if work is None else Path(work)
-        seed = _taken_up(kept, hashlib.sha256(repr(same).encode()).hexdigest(), seed)
+        seed = _taken_up(kept, hashlib.sha256(repr(same).encode()).hexdigest(), random_state)
         coins = np.random.default_rng(seed).integers(2, size=shape).astype(bool)
         places = [kept / f"run-{number:06d}.json" for number in range(n)]
         trials: dict[int, Trial] = {}
@@ -137,7 +135,7 @@ def run_trials(
     return coins, [trials[number] for number in range(n)]
 
 
-def _taken_up(work: Path, digest: str, seed: int) -> int:
+def _taken_up(work: Path, digest: str, random_state: int | None) -> int:
     """Return the seed with which the audit in a work folder began, or begin one there.
 
     New coins would be chosen after seeing results. Names with a dot are drafts that a killed audit
@@ -146,6 +144,7 @@ def _taken_up(work: Path, digest: str, seed: int) -> int:
     work.mkdir(mode=0o700, parents=True, exist_ok=True)
     stated = work / "audit.json"
     if not any(work.glob("[!.]*")):
+        seed: Any = np.random.SeedSequence(random_state).entropy  # a fresh one of None
         write_file(stated, json.dumps({"audit": digest, "seed": int(seed)}).encode(), mode=0o600)
     content = stated.read_bytes() if stated.is_file() else b""
     found = json_fields(content, {"audit": str, "seed": int})
