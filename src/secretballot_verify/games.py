@@ -1,17 +1,26 @@
-"""Games: what labels that are chosen one after another tell, from above and from below."""
+"""Games: what labels that are chosen one after another tell, from above and from below.
+
+Votes are curves: chances of a label 1, vote by vote. A label is a law: the chances of its outcomes
+under some votes, and under neighbouring ones. A game has steps, each of them one of some laws; its
+value at every epsilon is a profile, from above. Of a game that takes too long nothing is known.
+"""
 
 import math
 from bisect import bisect_right
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from fractions import Fraction
-from itertools import accumulate, pairwise
-from operator import mul
+from functools import cache, lru_cache
+from itertools import accumulate, pairwise, product
+from operator import ge, mul
 from typing import Any
 
 LOST = 2.0**-48  # what floats may lose of a probability, or of a loss in nats and as a share of it
 
-ONE = 2**53  # chances of a table are whole numbers of 2^-53
+ONE = 2**200  # chances of a curve are whole numbers of its inverse, as floats down to 2^-147 are
+
+MOST_CURVED = 1e4  # deviations of noise whose curve is drawn
 
 MINUTES = 2.0  # that one game may take, about
 
@@ -21,128 +30,182 @@ _CELLS_A_MINUTE = 2.5e9  # of a game, times steps and outcomes; a fast machine d
 
 _CHORDS = 1500  # of a profile beside a game, on either side of x = 1
 
-
 Profile = Callable[[float], float]
-Pair = tuple[float, float, float, float]
 Law = tuple[tuple[float, float], ...]  # chances of all outcomes, and the neighbour's
-Chances = tuple[float, float, float]
-Point = tuple[int, int]
+Point = tuple[Any, Any]  # chances of a label 1, and the neighbour's, over ONE
 
 
-class UndecidedError(Exception):
-    """Nothing is known to be wrong, and nothing could be confirmed; the message is one sentence."""
+def cells_allowed() -> float:
+    """Return how many cells one game may have, counted by steps and outcomes."""
+    return _CELLS_A_MINUTE * minutes_allowed.get()
+
+
+# --- Votes on two classes -------------------------------------------------------------------------
 
 
 def tails_of(sigma: float) -> list[float]:
-    """Return P(N >= t) for t = 0, 1, 2, ... of discrete Gaussian noise, each to its last digits."""
+    """Return P(N >= t) for t = 0, 1, 2, ... of discrete Gaussian noise, each to its last digits;
+    the last one, of what is never seen, is 0."""
     most = math.ceil(14 * sigma) + 8
     weights = [math.exp(-x * x / (2 * sigma * sigma)) for x in range(most)]
-    tails = [0.0] * (most + 1)
-    for x in range(most - 1, -1, -1):
-        tails[x] = tails[x + 1] + weights[x]
-    whole = 2 * tails[1] + weights[0]
-    return [tail / whole for tail in tails]
+    tails = [0.0, *accumulate(reversed(weights))][::-1]
+    return [tail / (2 * tails[1] + weights[0]) for tail in tails]
 
 
-class Pairs:
-    """The probabilities of a label 1 under neighbouring votes, as corners of a polygon that
-    contains them all.
+def curve_of(minority: Iterable[int], fair: bool) -> list[Point]:
+    """Return the chances of label 1 under v and v + 1 votes, for all v that differ, where the label
+    of a minority has these chances, margin by margin; `fair` says that the first is of an even
+    vote.
 
-    A pair is (p, q, 1 - p, 1 - q). Where t = ceil(K / 2) - votes, p = P(N >= t) and q = P(N >= t -
-    1). Pairs the other way round are these pairs with both outcomes exchanged, at t' = 2 - t, so
-    they need not be listed.
+    Pairs the other way round are these with both labels exchanged, so they need not be listed.
     """
-
-    def __init__(self, sigma: float, n_teachers: int | None) -> None:
-        self.sigma, self._tails = sigma, tails_of(sigma)
-        self.reach = len(self._tails) - 2
-        self.all_within = False  # whether there are no pairs beyond the reach
-        if n_teachers is not None:
-            half = -(-n_teachers // 2)
-            farthest = max(half, 2 - (half - n_teachers + 1))
-            self.all_within = farthest <= self.reach
-            self.reach = min(self.reach, farthest)
-
-    def _upper_tail(self, t: int) -> float:
-        """Return P(N >= t)."""
-        if t >= 0:
-            return self._tails[min(t, len(self._tails) - 1)]
-        return 1 - self._tails[min(1 - t, len(self._tails) - 1)]
-
-    def at(self, t: int) -> Pair:
-        """Return the pair at t; of both numbers the smaller side is kept to its last digits."""
-        p, q = self._upper_tail(t), self._upper_tail(t - 1)
-        return p, q, self._upper_tail(1 - t), self._upper_tail(2 - t)
-
-    def corners(self, queries: int, fine: float) -> list[Pair]:
-        """Return corners of a polygon around all pairs, the most informative one first; lines lie
-        `fine` deviations apart in the middle, where labels tell most, wider outside."""
-        wide = 0.35 * min(1.0, queries / 100)  # of few labels the pairs farther out count too
-        return self.arc(2 - self.reach, self.reach, fine, wide)
-
-    def arc(self, first: int, last: int, fine: float, wide: float = 0.0) -> list[Pair]:
-        """Return corners of a polygon that, with equal chances, contains the pairs at first, ...,
-        last. Lines lie `fine` deviations apart, or more outside the middle where `wide` says so."""
-        found = []
-        for low, high, far in ((max(first, 1), last, False), (max(2 - last, 2), 2 - first, True)):
-            end, corners = min(high, self.reach, math.ceil(9 * self.sigma) + 2), []
-            if low <= end:
-                edges = [low + 1]
-                while edges[-1] < end:
-                    away = max(fine, wide * (edges[-1] / self.sigma - 0.6))
-                    edges.append(min(end, edges[-1] + max(1, int(self.sigma * away))))
-                corners = [self.at(low)]
-                corners += [self._meeting_point(*two) for two in pairwise(edges)]
-                corners.append(self.at(end))
-            if end < high:  # everything farther lies under this corner
-                small = self._upper_tail(max(end, low - 1))
-                corners.append((0.0, small, 1.0, 1 - small))
-            found += [(s, r, q, p) if far else (p, q, r, s) for p, q, r, s in corners]
-        return found
-
-    def _meeting_point(self, near: int, far: int) -> Pair:
-        """Return where the lines through two edges meet; both lie above all pairs."""
-        if far == near + 1:
-            return self.at(near)
-        p1, q1 = self.at(near)[:2]
-        p2, q2 = self.at(far - 1)[:2]
-        first, second = (
-            math.exp((2 * (edge - 1) - 1) / (2 * self.sigma**2)) for edge in (near, far)
-        )
-        p = (q2 - q1 + first * p1 - second * p2) / (first - second)
-        q = q1 + first * (p - p1)
-        return p, q, 1 - p, 1 - q
+    lower = list(minority)
+    upper = [ONE - chance for chance in lower]
+    return [(p, q) for p, q in pairwise([*reversed(lower), *upper[fair:]]) if p < q]
 
 
-def attack_delta(pairs: Pairs, queries: int, epsilon: float, sigma: float) -> float:
+def noise_curve(sigma: float, n_teachers: int | None) -> list[Point]:
+    """Return the curve of labels under discrete Gaussian noise on a count.
+
+    Its middle is t = ceil(K / 2) - v = 1, and p = P(N >= t). All pairs beyond nine deviations lie
+    under the first pair, whose p is 0, or under the last one.
+    """
+    far = math.ceil(9 * sigma) + 2
+    tails = [*tails_of(sigma)[1:far], 0.0]
+    end = far if n_teachers is None else n_teachers // 2 + 1
+    return curve_of((int(math.ldexp(tail, 200)) for tail in tails[:end]), False)
+
+
+def arc_of(curve: list[Point], first: int, last: int) -> list[Point]:
+    """Return the pairs at t = first, ..., last of a curve of noise for every number of teachers, or
+    those that they lie under."""
+    middle, most = len(curve) // 2 + 1, len(curve) - 1
+    start, end = (min(max(middle - t, 0), most) for t in (last, first))
+    return curve[start : end + 1]
+
+
+def law_of(p: Any, q: Any) -> Law:
+    return (float(p / ONE), float(q / ONE)), (float((ONE - p) / ONE), float((ONE - q) / ONE))
+
+
+def told(point: Point) -> float:
+    """Return about the square of how much one label tells, in nats."""
+    p, q = point
+    return float((q - p) ** 2 / (q * (ONE - p)))
+
+
+def hull_of(points: list[Point]) -> list[Point]:
+    """Return the points above which no line between two others passes."""
+    found: list[Point] = []
+    for point in points:
+        while len(found) >= 2:
+            (a, b), (c, d) = found[-2:]
+            if (d - b) * (point[0] - c) > (point[1] - d) * (c - a):  # it turns right
+                break
+            found.pop()
+        found.append(point)
+    return found
+
+
+def meeting_of(a: Point, b: Point, c: Point, d: Point) -> Point:
+    """Return where the line through the first two points meets that through the last two."""
+    first, second = Fraction(b[1] - a[1], b[0] - a[0]), Fraction(d[1] - c[1], d[0] - c[0])
+    p = (c[1] - a[1] + first * a[0] - second * c[0]) / (first - second)
+    return p, a[1] + first * (p - a[0])
+
+
+def corners_of(points: list[Point], share: float, queries: int) -> list[Law]:
+    """Return corners of a polygon around all pairs, the most informative one first.
+
+    Lines through edges of the hull lie on or above all pairs. Edges between two are left out as
+    long as the two meet at most `share` above the hull, as a share of the gap that is there: of a
+    hundred labels more where they tell less, as few of these are asked for.
+    """
+    hull = hull_of(points)
+    gaps, tells = [q - p for p, q in hull], [told(point) for point in hull]
+    few, most = 2 * min(1.0, queries / 100), max(tells)
+    away = [min(15.0, most / one) ** few for one in tells]
+    wide = [gap * one / ONE for gap, one in zip(gaps, away, strict=True)]
+    slopes = [(d - b - c + a) / (c - a) for (a, b), (c, d) in pairwise(hull)]
+    edges, last = [0], len(hull) - 2
+    while edges[-1] < last:
+        edge, ahead = edges[-1], edges[-1] + 1
+        # Two lines meet above the chord between their edges by at most a quarter of how much they
+        # turn times how far these lie apart, of which the hull makes up about half. Floats say
+        # which edges to leave out; where two lines meet is exact.
+        while ahead < last and (
+            (slopes[edge] - slopes[ahead + 1]) * ((hull[ahead + 1][0] - hull[edge + 1][0]) / ONE)
+            <= 8 * share * min(wide[edge + 1], wide[ahead + 1])
+        ):
+            ahead += 1
+        edges.append(ahead)
+    meetings = [
+        hull[b] if b == a + 1 else meeting_of(*hull[a : a + 2], *hull[b : b + 2])
+        for a, b in pairwise(edges)
+    ]
+    found = [hull[0], *meetings, *hull[1:][-1:]]
+    found.sort(key=told, reverse=True)
+    return [law_of(*point) for point in found]
+
+
+def both_ways(laws: Iterable[Law]) -> list[Law]:
+    """Return laws, and the same ones turned round."""
+    return [turned for law in laws for turned in (law, tuple((q, p) for p, q in law))]
+
+
+def even_vote(sigma: float) -> Law:
+    """Return the chances of a class that is as high as one other, and far above all the rest.
+
+    The difference of both noises is discrete Gaussian noise, and moves by two votes.
+    """
+    less, more = tails_of(math.sqrt(2) * sigma)[1:3]
+    return (less, 1 - more), (1 - less, more)
+
+
+# --- Attacks --------------------------------------------------------------------------------------
+
+
+def attack_delta(curve: list[Point], queries: int, epsilon: float) -> float:
     """Return what is reached by asking one and the same vote again and again.
 
     No price can be smaller.
     """
-    away = (*range(-30, -5, 5), *range(-5, 6), *range(10, 31, 5))
-    places = {1 + round(tenths / 10 * sigma) for tenths in away}
-    asked = [pairs.at(t) for t in places if 2 - pairs.reach <= t <= pairs.reach]
     # probabilities that vanish in floats have no log; leaving them out only lowers this bound
-    return max((repeated_delta(one, queries, epsilon) for one in asked if min(one) > 0), default=0)
+    tells = [told(point) if point[0] else 0.0 for point in curve]
+    likely = [point for point, one in zip(curve, tells, strict=True) if one > max(tells) / 2000]
+    asked = [max(likely, key=told), *likely[:: max(1, len(likely) // 60)]]
+    return max(repeated_delta(law_of(*point), queries, epsilon) for point in asked)
 
 
-def repeated_delta(pair: Pair, queries: int, epsilon: float) -> float:
-    """Return what is reached by answers that all have one pair of chances."""
-    p, q, r, s = pair
+def repeated_delta(law: Law, queries: int, epsilon: float) -> float:
+    """Return what is reached by answers that all have one law of two outcomes, from below."""
+    one, other = sorted(((math.log(p / q), math.log(p)) for p, q in law), reverse=True)
+    return binomial_delta(one, other, queries, epsilon, LOST)
+
+
+def binomial_delta(
+    one: tuple[float, float], other: tuple[float, float], n: int, epsilon: float, lost: float = 0.0
+) -> float:
+    """Return delta of `n` answers of two outcomes, by the loss of each and the logarithm of its
+    chance; the first one loses. Floats may have `lost` a part of losses."""
     terms = []
-    for ones in range(queries + 1):
-        choose = math.lgamma(queries + 1) - math.lgamma(ones + 1) - math.lgamma(queries - ones + 1)
-        under_p = choose + ones * math.log(p) + (queries - ones) * math.log(r)
-        loss = ones * math.log(p / q) + (queries - ones) * math.log(r / s)
-        loss -= LOST * (queries + abs(loss))
-        if loss > epsilon and under_p > -700:
-            terms.append(math.exp(under_p) * -math.expm1(epsilon - loss))
+    for ones in range(n, -1, -1):
+        loss = ones * one[0] + (n - ones) * other[0]
+        loss -= lost * (n + abs(loss))
+        if loss <= epsilon:
+            break
+        choose = math.lgamma(n + 1) - math.lgamma(ones + 1) - math.lgamma(n - ones + 1)
+        chance = choose + ones * one[1] + (n - ones) * other[1]
+        terms.append(math.exp(chance) * -math.expm1(epsilon - loss))
     return math.fsum(terms)
 
 
-def excess(one: float, other: float, lost: float) -> float:
-    """Return by how much a number is above another, with what floats may lose of both for it."""
-    return max(0.0, one * (1 + lost) - other * (1 - lost))
+def excess(law: Law, ratio: float, lost: float) -> float:
+    """Return the hockey stick of a law at a ratio, with what floats may lose of it."""
+    return math.fsum(max(0.0, p * (1 + lost) - ratio * q * (1 - lost)) for p, q in law)
+
+
+# --- Games ----------------------------------------------------------------------------------------
 
 
 class Cells:
@@ -152,7 +215,7 @@ class Cells:
     WEIGHT = 30  # bits of a weight: one digit of Python's integers
 
     def __init__(self, size: int, precision: int) -> None:
-        self.size, self.precision = size, precision
+        self.size = size
         self.bytes = (precision + self.WEIGHT + 4 + 7) // 8
         self.width = 8 * self.bytes
         ones = self.packed([1] * size)
@@ -180,54 +243,36 @@ class Cells:
         return ((vector + self.almost) >> self.WEIGHT) & self.low
 
 
-def cells_allowed() -> float:
-    """Return how many cells one game may have, counted by steps and outcomes."""
-    return _CELLS_A_MINUTE * minutes_allowed.get()
-
-
-def cells_of(queries: int, usual: int = 12) -> int:
-    """Return how many cells make one step of a game."""
-    return min(60, max(12, round(usual * math.sqrt(300 / queries))))
-
-
 def profile_of_steps(
-    laws: Sequence[Law],
+    groups: Sequence[tuple[Sequence[Law], Sequence[Law]]],
     step: float,
     queries: int,
     reach: tuple[float, float],
     precision: int,
-    passing: Sequence[tuple[int, Sequence[Law]]] = (),
 ) -> Profile:
-    """Return the value of the game at every epsilon, from above.
+    """Return the value of the game at every epsilon, from above; 1 where the game would take longer
+    than it may.
 
-    A step is any of some pairs of distributions. Convexity makes interpolation an upper bound,
-    integers round up.
+    A step is any of some laws. Convexity makes interpolation an upper bound, integers round up.
 
     Cells are a geometric grid of likelihood ratios x, `step` nats wide; a few of them should make
-    one step of the best pair, so that it falls on the grid. Values have `precision` bits
+    one step of the best law, so that it falls on the grid. Values have `precision` bits
     after the point. Left of the grid the chord to (0, 1) lies above the value, right of it the last
     value. `reach` says how far the grid goes to the left and to the right of x = 1, in nats; what
     lies outside hardly counts, and is bounded from above.
 
-    With `passing` a step is a question with two outcomes, and the first one is followed by one of
-    the pairs: each entry says how many of `laws`, from the first on, may follow, and what pairs
-    the question may be then.
-
-    Raises
-    ------
-    UndecidedError
-        If the game would take longer than it may.
+    Each group is of labels and of questions. A step is a question of any group, and its first
+    outcome may be followed by a label of this group, or of those before.
     """
     left, right = reach
-    if not step * cells_allowed() > left + right:
-        raise UndecidedError(f"A game of {queries} labels is too fine.")
+    every = [law for group in groups for laws in group for law in laws]
+    # a game without laws is none
+    if not 0 < (left + right) / step * queries * sum(map(len, every)) < cells_allowed():
+        return lambda _: 1.0
     start = math.ceil(left / step)  # the cell of x = 1
     size = start + math.ceil(right / step) + 1
-    asked = [law for _, questions in passing for law in questions]
-    if size * queries * sum(map(len, [*laws, *asked])) > cells_allowed():
-        raise UndecidedError(f"A game of {queries} labels takes too long.")
     space, scale = Cells(size, precision), 1 << precision
-    ready = {law: weights_of(law, step) for law in {*laws, *asked}}
+    ready = {law: weights_of(law, step) for law in every}
     sure = {
         # outcomes that the other side never has: there x becomes 0, and its value is 1
         law: space.packed(
@@ -252,10 +297,10 @@ def profile_of_steps(
             | (pads[1] << space.width * (margin_left + size))
         )
 
-    def best_of(listed: Sequence[Law], first: int, others: int) -> int:
-        """Return the best value of some pairs; the first outcome leads to other values."""
+    def best_of(laws: Sequence[Law], first: int, others: int) -> int:
+        """Return the best value of some laws; the first outcome leads to other values."""
         best = 0
-        for law in listed:
+        for law in laws:
             total = sure[law]
             for i, part in enumerate(ready[law]):
                 for weight, shift in part:
@@ -266,16 +311,10 @@ def profile_of_steps(
         return space.rounded(best)
 
     for _ in range(queries):
-        wide = padded(vector)
-        if not passing:
-            vector = best_of(laws, wide, wide)
-            continue
-        labelled, found, known = vector, vector, 0
-        for followed, questions in passing:
-            labelled = space.larger(labelled, best_of(laws[known:followed], wide, wide))
-            found = space.larger(found, best_of(questions, padded(labelled), wide))
-            known = followed
-        vector = found
+        wide, labelled = padded(vector), vector
+        for labels, questions in groups:
+            labelled = space.larger(labelled, best_of(labels, wide, wide))
+            vector = space.larger(vector, best_of(questions, padded(labelled), wide))
     content = vector.to_bytes(space.bytes * size, "little")
     values = [
         int.from_bytes(content[space.bytes * i : space.bytes * (i + 1)], "little") / scale
@@ -296,42 +335,59 @@ def profile_of_steps(
     return profile
 
 
-def spread_of(corners: list[Pair], queries: int) -> float:
-    """Return how far the likelihood ratio of so many labels usually goes, in nats."""
-    p, q = corners[0][:2]
-    return math.log(q / p) * math.sqrt(queries)
+def weights_of(law: Law, step: float) -> list[list[tuple[int, int]]]:
+    """Return, for each outcome of a law, weights over 2**WEIGHT, rounded up, and shifts in cells.
 
-
-def game_profile(
-    corners: list[Pair], queries: int, reach: tuple[float, float], cells: int, precision: int
-) -> Profile:
-    """Return the value of the game of some pairs at every epsilon, as `profile_of_steps` does;
-    `cells` make one step of the pair in the middle."""
-    laws = [((a, b), (c, d)) for a, b, c, d in corners]
-    return profile_of_steps(laws, spread_of(corners, 1) / cells, queries, reach, precision)
-
-
-def game_delta(
-    corners: list[Pair],
-    queries: int,
-    epsilon: float,
-    cells: int,
-    precision: int,
-    beside: Profile | None = None,
-) -> float:
-    """Return the value of the game at one epsilon, by itself or with another mechanism, whose
-    profile is `beside`; `cells` make one step of the pair in the middle.
-
-    Raises
-    ------
-    UndecidedError
-        If the game is too long to be played here.
+    The value falls to the right, so shifts are rounded to the left.
     """
-    far = 4 * spread_of(corners, queries)
-    game = game_profile(corners, queries, (far, far + epsilon), cells, precision)
-    if beside is None:
-        return game(epsilon)
-    return composed_delta(game, beside, epsilon, 2.0**-precision)
+    found = []
+    for weight, other in law:
+        shares: tuple[tuple[float, int], ...] = ()
+        if weight > 0 and other > 0:
+            moved = math.log(other / weight)
+            places = (moved - LOST * (1 + abs(moved))) / step
+            low = math.floor(places)
+            at = min(1.0, math.expm1(step * (places - low)) / math.expm1(step))
+            shares = ((1 - at, low), (at, low + 1)) if at > 1e-9 else ((1.0, low),)
+        found.append(
+            [(math.ceil(weight * share * (1 << Cells.WEIGHT)), shift) for share, shift in shares]
+        )
+    return found
+
+
+def cells_of(queries: int) -> int:
+    """Return how many cells make one step of a game."""
+    return min(60, max(12, round(12 * math.sqrt(300 / queries))))
+
+
+#: So many labels, read up to an epsilon in so many bits after the point; what is played beside
+#: them, which loses so many nats at most.
+Play = namedtuple("Play", "queries epsilon precision beside", defaults=[0.0])
+
+
+def game_profile(laws: Sequence[Law], usual: float, finer: int, play: Play) -> Profile:
+    """Return the value of the game of some laws, one step of which usually loses so many nats; made
+    of `finer` times the usual cells."""
+    far = 4 * usual * math.sqrt(play.queries) + play.beside
+    step, reach = usual / (finer * cells_of(play.queries)), (far, far + play.epsilon)
+    return profile_of_steps([((), laws)], step, play.queries, reach, play.precision)
+
+
+def usual_loss(law: Law) -> float:
+    """Return how many nats the likelier of two outcomes under the neighbour loses."""
+    return math.log(law[0][1] / law[0][0])
+
+
+def spread_of(curve: list[Point], queries: int) -> float:
+    """Return how many nats so many labels of nearly even votes usually lose."""
+    return usual_loss(law_of(*curve[len(curve) // 2])) * math.sqrt(queries)
+
+
+def votes_profile(curve: list[Point], fine: tuple[float, int], play: Play) -> Profile:
+    """Return the value of the game of labels of two classes, as `game_profile` does; `fine` is how
+    far corners may lie above the hull, and how many times the usual cells there are."""
+    laws = corners_of(curve, fine[0], play.queries)
+    return game_profile(laws, usual_loss(laws[0]), fine[1], play)
 
 
 def composed_delta(game: Profile, beside: Profile, epsilon: float, nothing: float) -> float:
@@ -370,179 +426,58 @@ def composed_delta(game: Profile, beside: Profile, epsilon: float, nothing: floa
     return min(1.0, math.fsum(terms) * (1 + 1e-9) + values[-1])
 
 
-def weights_of(law: Law, step: float) -> list[list[tuple[int, int]]]:
-    """Return, for each outcome of a pair of distributions, weights over 2**WEIGHT, rounded up,
-    and shifts in cells.
+def passing_delta(event: dict[str, Any], epsilon: float, precision: int, share: float) -> float:
+    """Return delta of queries of two classes, each a question about the highest count that a label
+    may follow, from above.
 
-    The value falls to the right, so shifts are rounded to the left.
+    The highest count is at most that of the larger class. So with e votes from an even vote the
+    question's t is at least threshold - K // 2 - e, one less at an even vote of an odd K. What may
+    follow are labels of votes that are far enough from even.
     """
-    found = []
-    for weight, other in law:
-        shares: tuple[tuple[float, int], ...] = ()
-        if weight > 0 and other > 0:
-            moved = math.log(other / weight)
-            places = (moved - LOST * (1 + abs(moved))) / step
-            low = math.floor(places)
-            at = min(1.0, math.expm1(step * (places - low)) / math.expm1(step))
-            shares = ((1 - at, low), (at, low + 1)) if at > 1e-9 else ((1.0, low),)
-        found.append(
-            [(math.ceil(weight * share * (1 << Cells.WEIGHT)), shift) for share, shift in shares]
-        )
-    return found
+    asked, n_teachers, half = event["queries"], event["n_teachers"], event["n_teachers"] // 2
+    tops, labels = (noise_curve(event[name], None) for name in ("threshold_sigma", "sigma"))
+    width = max(1, int(event["sigma"] * math.sqrt(8 * share)))
+    starts = [0, *range(1, min(half + 1, math.ceil(5 * event["sigma"])), width), half + 1]
+    groups, above = [], len(tops)  # farther than any noise
+    for start, end in pairwise(starts):
+        least = event["threshold"] - min(n_teachers, half + end)
+        if start or n_teachers % 2 == 0:
+            least += 1
+        said = corners_of(arc_of(labels, 1 + start, end), share, asked)
+        asks = corners_of(arc_of(tops, least, above), share, asked) if least <= above else []
+        groups.append((both_ways(said), both_ways(asks)))
+        above = min(above, least - 1)
+    groups.reverse()
+    far = 4 * math.hypot(spread_of(labels, asked), spread_of(tops, asked))
+    step = spread_of(labels, 1) / cells_of(asked)
+    return profile_of_steps(groups, step, asked, (far, far + epsilon), precision)(epsilon)
 
 
-MOST_SIGMA = 300  # votes, of labels of more classes; beyond, this program takes too long
-CLASS_LAWS = 1400  # of a game's list, about
+# --- Labels of more than two classes --------------------------------------------------------------
+
+MOST_SIGMA = 300  # votes; beyond, this program takes too long
 
 
-class ClassLabels:
-    """Labels of more than two classes under discrete Gaussian noise on every count.
+def edges_of(sigma: float) -> tuple[int, int]:
+    """Return beyond which noises, of one and of both, all is taken for revealed."""
+    spare = 6 if sigma < 10 else 0
+    return math.ceil(7.8 * sigma) + spare, math.ceil(5.4 * sigma) + spare
+
+
+class ThreeOutcomes:
+    """A list of laws of three outcomes that dominates what a label of more than two classes reveals
+    under discrete Gaussian noise on every count (section 15).
 
     The adversary sees the largest noisy count of the classes that are not touched. A label is then
     one of three outcomes, whose chances follow from two integers: u, the noise that the class
     losing a vote needs to win over the others, and w, that of the class gaining one. For a
     neighbour they are u + 1 and w - 1.
-    """
 
-    FAR, DEEP = 9, 3  # deviations; of one noise and of both, beyond which all is revealed
-
-    def __init__(self, sigma: float, order: float) -> None:
-        self.sigma, self.order = sigma, order
-        self.reach = math.ceil(14 * sigma) + 2
-        weights = [
-            math.exp(-x * x / (2 * sigma * sigma)) for x in range(-self.reach, self.reach + 1)
-        ]
-        whole = math.fsum(weights)
-        self.pmf = [weight / whole for weight in weights]
-        self.sums = [0.0, *accumulate(self.pmf)]
-
-    def below(self, t: int) -> float:
-        """Return P(N < t)."""
-        return self.sums[min(max(0, t + self.reach), len(self.pmf))]
-
-    def chances(self, points: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Chances]:
-        """Return the chances of the three outcomes at each point (u, w): the others, the first
-        class, the second."""
-        lines: dict[int, list[int]] = {}
-        for u, w in points:
-            lines.setdefault(w - u, []).append(u)
-        found = {}
-        size, reach = len(self.pmf), self.reach
-        for d, firsts in lines.items():
-            start = min(max(0, min(min(firsts), min(firsts) + d) + reach), size - 1)
-            pmf = self.pmf[start:]
-            one = self._weighted_sums(pmf, start + d + 1)
-            two = self._weighted_sums(pmf, start - d)
-            for u in firsts:
-                found[u, u + d] = (
-                    self.below(u) * self.below(u + d),
-                    one[len(pmf) - 1 - (u + reach - start)],
-                    two[len(pmf) - 1 - (u + d + reach - start)],
-                )
-        return found
-
-    def _weighted_sums(self, pmf: list[float], first: int) -> list[float]:
-        """Return the sums of pmf times P(N < k) from the last k on, where the first k is at
-        place `first` of the sums."""
-        most = len(self.sums) - 1
-        below = [self.sums[min(max(0, first + i), most)] for i in range(len(pmf))]
-        return list(accumulate(map(mul, reversed(pmf), reversed(below))))
-
-    def laws_at(self, points: Sequence[Point]) -> dict[Point, Law]:
-        """Return the chances at points, and a neighbour's."""
-        values = self.chances({*points, *((u + 1, w - 1) for u, w in points)})
-        return {
-            (u, w): tuple(zip(values[u, w], values[u + 1, w - 1], strict=True)) for u, w in points
-        }
-
-    def all_squares_pass(
-        self, edge: int, deep: int, passes: Callable[[int, int, int, Law, Law], bool]
-    ) -> bool:
-        """Return whether all points of the lattice of two noises pass a test.
-
-        The test takes a square: its first point, how far the last one lies from it, and the laws
-        with its largest and its smallest ratios. What does not pass as a whole is cut in four.
-        """
-        side = 1
-        while side < self.sigma / 5:
-            side *= 2
-        starts = range(-edge, edge + 1, side)
-        squares = [(u, w) for u in starts for w in starts]
-        while squares:
-            far = side - 1
-            squares = [(u, w) for u, w in squares if max(u, w) + far >= -deep and max(u, w) <= edge]
-            corners = [(u, w + far) for u, w in squares] + [(u + far, w) for u, w in squares]
-            laws = self.laws_at(corners)
-            squares = [
-                (u, w)
-                for u, w in squares
-                if not passes(u, w, far, laws[u, w + far], laws[u + far, w])
-            ]
-            # a square bounds its points from above: in parts it may pass yet, a point alone may not
-            if squares and side == 1:
-                return False
-            side //= 2
-            squares = [(u + i, w + j) for u, w in squares for i in (0, side) for j in (0, side)]
-        return True
-
-    def excesses(self, law: Law) -> list[tuple[float, float]]:
-        """Return, for each outcome, what convex functions of order a of its ratio are."""
-        a, found = self.order, []
-        for p, q in law:
-            log_r = math.log(q / p)
-            change = math.expm1(log_r)
-            there = math.expm1((1 - a) * log_r) + (a - 1) * change
-            found.append((there, math.expm1(a * log_r) - a * change))
-        return found
-
-    def left_out(self, edge: int, deep: int) -> float:
-        """Return what noise beyond the squares adds at most."""
-        both, low = range(-self.reach, -deep), range(-self.reach, -edge)
-        high, whole = range(edge, self.reach + 1), range(-self.reach, self.reach + 1)
-        pairs = [(both, both)]
-        pairs += [pair for far in (low, high) for pair in ((far, whole), (whole, far))]
-        return math.fsum(self._pointwise_moment(*pair) for pair in pairs)
-
-    def _pointwise_moment(self, one: range, other: range) -> float:
-        a, totals = self.order, [1.0, 1.0, 1.0, 1.0]
-        for noises, sign in ((one, -1), (other, 1)):
-            sums = [0.0, 0.0, 0.0, 0.0]
-            for n in noises:
-                log_r = (sign * 2 * n - 1) / (2 * self.sigma**2)
-                for i, power in enumerate((0.0, 1.0, 1 - a, a)):
-                    sums[i] += self.pmf[n + self.reach] * math.exp(power * log_r)
-            totals = [total * value for total, value in zip(totals, sums, strict=True)]
-        p, q, there, back = totals
-        return max(there - p + (a - 1) * (q - p), back - p - a * (q - p))
-
-    def keep(self, most: float) -> bool:
-        """Return whether the moment of order a, less 1, is at most `most` for all votes."""
-        edge, deep = self.FAR * math.ceil(self.sigma), math.ceil((self.DEEP + 0.25) * self.sigma)
-        most = (most - self.left_out(edge, deep)) / (1 + 1e-5)
-
-        def passes(u: int, w: int, far: int, high: Law, low: Law) -> bool:
-            here = [p for p, _ in high]
-            if far:
-                here = [self.below(u + far) * self.below(w + far), here[1], low[2][0]]
-            terms = [
-                [p * max(one[way], two[way]) for way in (0, 1)]
-                for p, one, two in zip(here, self.excesses(high), self.excesses(low), strict=True)
-            ]
-            return max(map(math.fsum, zip(*terms, strict=True))) <= most
-
-        return self.all_squares_pass(edge, deep, passes)
-
-
-class ThreeOutcomes:
-    """A list of pairs of distributions on three outcomes that dominates what a label of more than
-    two classes reveals (section 15).
-
-    The list holds what labels tell at the knots of a net over the lattice of `ClassLabels`, both
+    The list holds what labels tell at the knots of a net over the lattice of u and w, both
     ways round, with their ratios spread. Each point of the lattice has to lie below the mixture of
     the four knots around it: its hockey stick nowhere above theirs.
     """
 
-    FAR, DEEP = 7.8, 5.4  # deviations; of one noise and of both, beyond which all is revealed
     CHARGE = 5e-14  # a label, for noises farther out and for what the comparison lets pass
     PASSED = 5e-15
     OFF = 1e-11  # what floats lose of a chance, and of a ratio of two, at most
@@ -557,54 +492,74 @@ class ThreeOutcomes:
     )
 
     def __init__(self, sigma: float, excess: float) -> None:
-        self.sigma, self.labels = sigma, ClassLabels(sigma, 2.0)
+        self.sigma = sigma
+        self.edge, self.deep = edges_of(sigma)
+        self.reach = math.ceil(14 * sigma) + 2
+        noises = range(-self.reach, self.reach + 1)
+        weights = [math.exp(-x * x / (2 * sigma * sigma)) for x in noises]
+        whole = math.fsum(weights)
+        self._pmf = [weight / whole for weight in weights]
+        known = list(accumulate(self._pmf))
+        # P(N < t), and where t lies farther out than any noise
+        self._below = [0.0] * (2 * self.reach + 1) + known + known[-1:] * (2 * self.reach)
+        self._wins = lru_cache(16)(self._chances_to_win)
         root = math.sqrt(2) * sigma
         steps = sorted({max(1, round(at * root)) for at in self.STEPS})
         self.steps = [1 - d for d in reversed(steps)] + steps
         self.sums = sorted({2 * round(at * root / 2) for at in self.SUMS})
-        self.edge, self.deep = math.ceil(self.FAR * sigma), math.ceil(self.DEEP * sigma)
         self.most = [value * (1 + excess) for value in self._largest_moments()]
-        self.knots = self._spread_laws()
-        self.cells: dict[tuple[int, int], list[tuple[float, list[float]]]] = {}
+        places = [[self._knot(total, d) for d in self.steps] for total in self.sums]
+        laws = self.laws_at([place for row in places for place in row])
+        self.knots = [[self._spread_law(laws[place]) for place in row] for row in places]
+        self._sticks = cache(self._cell_sticks)
+
+    def _chances_to_win(self, ahead: int) -> list[float]:
+        """Return, for each noise, the chance that it is at least so high, and that a rival's noise
+        is at most `ahead` above it."""
+        first = 2 * self.reach + ahead + 1
+        below = self._below[first : first + len(self._pmf)]
+        return list(accumulate(map(mul, reversed(self._pmf), reversed(below))))[::-1]
+
+    def below(self, t: int) -> float:
+        """Return P(N < t)."""
+        return self._below[3 * self.reach + t]
+
+    def chances(self, u: int, w: int) -> tuple[float, float, float]:
+        """Return the chances of the three outcomes: the others, the first class, the second."""
+        first, second = self._wins(w - u)[u + self.reach], self._wins(u - w - 1)[w + self.reach]
+        return self.below(u) * self.below(w), first, second
+
+    def laws_at(self, points: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Law]:
+        """Return the chances at points, and a neighbour's."""
+        return {
+            (u, w): tuple(zip(self.chances(u, w), self.chances(u + 1, w - 1), strict=True))
+            for u, w in sorted(points, key=lambda point: point[1] - point[0])
+        }
 
     def _ratio_moments(self, law: Law) -> list[float]:
-        """Return moments of the ratios less 1: of order 2, and of two more in both directions."""
-        sums = [0.0] * 7
-        for p, q in law:
-            ratio = q / p
-            sums[0] += p * (ratio - 1) ** 2
-            log_r, place = math.log(ratio), 1
-            for tilt in (0.4, 0.8, 1.2):
-                for a in (tilt * self.sigma, 1 - tilt * self.sigma):
-                    sums[place] += p * (math.exp(a * log_r) - 1 - a * (ratio - 1))
-                    place += 1
-        return sums
+        """Return moments of the ratios less 1: of order 2, and of more, the larger direction."""
+        found = [math.fsum(p * (q / p - 1) ** 2 for p, q in law)]
+        for tilt in (0.4, 0.8, 1.2):
+            orders = tilt * self.sigma, 1 - tilt * self.sigma
+            found.append(
+                max(sum(p * ((q / p) ** a - 1 - a * (q / p - 1)) for p, q in law) for a in orders)
+            )
+        return found
 
     def _largest_moments(self) -> list[float]:
         stride = max(1, round(self.sigma / 9))
         axis = range(-math.ceil(4 * self.sigma), math.ceil(2 * self.sigma), stride)
-        laws = self.labels.laws_at([(u, w) for u in axis for w in axis]).values()
-        largest = [max(column) for column in zip(*map(self._ratio_moments, laws), strict=True)]
-        for i in range(1, len(largest), 2):  # both directions have the same
-            largest[i] = largest[i + 1] = max(largest[i : i + 2])
-        return largest
+        laws = self.laws_at(product(axis, axis)).values()
+        return [max(column) for column in zip(*map(self._ratio_moments, laws), strict=True)]
 
-    def _spread_laws(self) -> list[list[Law]]:
-        """Return the spread laws of all knots, sum by sum."""
+    def _knot(self, total: int, d: int) -> tuple[int, int]:
+        """Return the knot where about u + w = `total` and w - u = `d`."""
         rim = self.edge + math.ceil(self.sigma)
-        places = []
-        for row, total in enumerate(self.sums):
-            for d in self.steps:
-                u = (total + d % 2 - d) // 2
-                if row == 0:  # stands for all that lies deeper
-                    top = max(-self.deep, abs(d) - self.edge)
-                    u = min(top, top - d)
-                w = u + d
-                places.append((min(max(u, -rim), rim), min(max(w, -rim), rim)))
-        values = self.labels.laws_at(places)
-        laws = [self._spread_law(values[place]) for place in places]
-        n = len(self.steps)
-        return [laws[n * row : n * (row + 1)] for row in range(len(self.sums))]
+        u = (total + d % 2 - d) // 2
+        if total == self.sums[0]:  # stands for all that lies deeper
+            top = max(-self.deep, abs(d) - self.edge)
+            u = min(top, top - d)
+        return min(max(u, -rim), rim), min(max(u + d, -rim), rim)
 
     def _spread_law(self, law: Law) -> Law:
         """Return the law with its ratios as far from 1 as the moments allow, and sums of 1."""
@@ -613,55 +568,58 @@ class ThreeOutcomes:
             middle = (low + high) / 2
             wide = tuple((p, p + (1 + middle) * (q - p)) for p, q in law)
             if min(q / p for p, q in wide) >= 0.1 and all(
-                value <= most
-                for value, most in zip(self._ratio_moments(wide), self.most, strict=True)
+                map(ge, self.most, self._ratio_moments(wide))
             ):
                 low = middle
             else:
                 high = middle
         found = [(p, p + (1 + low) * (q - p)) for p, q in law]
-        largest = max(range(3), key=lambda i: found[i][0])
-        others = [found[i] for i in range(3) if i != largest]
+        largest = found.index(max(found))
+        others = found[:largest] + found[largest + 1 :]
         found[largest] = 1 - math.fsum(p for p, _ in others), 1 - math.fsum(q for _, q in others)
         return tuple(found)
 
-    def laws(self) -> list[Law]:
-        """Return the list, without laws that another one of it dominates."""
-        every = [law for row in self.knots for law in row]
-        every += [tuple((q, p) for p, q in law) for law in every]
-        every.sort(key=lambda law: -math.fsum((q - p) ** 2 / p for p, q in law))
-        kept: list[Law] = []
-        tests: list[list[tuple[float, float]]] = []
-        for law in every:
-            for test in tests:
-                if all(above_silence(law, x) <= height for x, height in test):
-                    break
-            else:
-                kept.append(law)
-                points = [1.0, *(p / q for p, q in law)]
-                tests.append([(x, above_silence(law, x) + 1e-15 * min(1.0, x)) for x in points])
-        return kept
-
     def _cell_sticks(self, column: int, row: int) -> list[tuple[float, list[float]]]:
         """Return where the slopes of four knots' hockey sticks change, and the sticks there."""
-        found = self.cells.get((column, row))
-        if found is None:
-            four = [self.knots[j][i] for j in (row, row + 1) for i in (column, column + 1)]
-            points = sorted({1.0, *(p / q for law in four for p, q in law)})
-            found = [(x, [above_silence(law, x) for law in four]) for x in points]
-            self.cells[column, row] = found
-        return found
+        four = [self.knots[j][i] for j in (row, row + 1) for i in (column, column + 1)]
+        points = sorted({1.0, *(p / q for law in four for p, q in law)})
+        return [(x, [above_silence(law, x) for law in four]) for x in points]
 
     def cover(self) -> bool:
-        """Return whether each point of the lattice lies below the mixture around it."""
-        return self.labels.all_squares_pass(self.edge, self.deep, self._square_below)
+        """Return whether each point of the lattice lies below the mixture around it.
+
+        What does not pass as a square is cut in four.
+        """
+        side, edge = 1, self.edge
+        while side < self.sigma / 5:
+            side *= 2
+        squares = list(product(range(-edge, edge + 1, side), repeat=2))
+        while squares:
+            far = side - 1
+            squares = [
+                (u, w) for u, w in squares if max(u, w) + far >= -self.deep and max(u, w) <= edge
+            ]
+            # its laws with the largest ratios, and with the smallest ones
+            high = self.laws_at((u, w + far) for u, w in squares)
+            low = self.laws_at((u + far, w) for u, w in squares)
+            squares = [
+                (u, w)
+                for u, w in squares
+                if not self._square_below(u, w, far, high[u, w + far], low[u + far, w])
+            ]
+            # a square bounds its points from above: in parts it may pass yet, a point alone may not
+            if squares and side == 1:
+                return False
+            side //= 2
+            squares = [(u + i, w + j) for u, w in squares for i in (0, side) for j in (0, side)]
+        return True
 
     def _square_below(self, u: int, w: int, far: int, high: Law, low: Law) -> bool:
         """Return whether all points of a square lie below the mixture at its middle.
 
         `high` and `low` are its laws with the largest and with the smallest ratios.
         """
-        most = (self.labels.below(u + far) * self.labels.below(w + far), high[1][0], low[2][0])
+        most = (self.below(u + far) * self.below(w + far), high[1][0], low[2][0])
         terms = [
             (p * (1 + self.OFF), b / a * (1 - self.OFF), d / c * (1 + self.OFF))
             for p, (a, b), (c, d) in zip(most, low, high, strict=True)
@@ -672,7 +630,7 @@ class ThreeOutcomes:
             *((1 - along) * (1 - across), (1 - along) * across),
             *(along * (1 - across), along * across),
         )
-        for x, heights in self._cell_sticks(column, row):
+        for x, heights in self._sticks(column, row):
             found = sum(map(mul, shares, heights)) + self.PASSED * min(1.0, x)
             down = [p * (1 - x * least) if x * least < 1 else 0.0 for p, least, _ in terms]
             up = [p * (x * greatest - 1) if x * greatest > 1 else 0.0 for p, _, greatest in terms]
@@ -698,224 +656,55 @@ def share_between(knots: Sequence[int], at: float) -> tuple[int, float]:
 def above_silence(law: Law, x: float) -> float:
     """Return by how much a hockey stick exceeds that of silence; the largest outcome is what the
     others leave."""
-    largest = max(range(len(law)), key=lambda i: law[i][0])
-    down = up = 0.0
-    for i, (p, q) in enumerate(law):
-        if i != largest:
-            gap = p - x * q
-            if gap > 0:
-                down += gap
-            else:
-                up -= gap
+    gaps = [p - x * q for p, q in sorted(law)[:-1]]
+    down, up = sum(max(gap, 0.0) for gap in gaps), sum(max(-gap, 0.0) for gap in gaps)
     return max(down, 1 - x + up) if x >= 1 else max(up, down - 1 + x)
 
 
-def spread_of_classes(sigma: float, queries: int) -> float:
-    """Return about how far the losses of labels of more than two classes spread."""
-    return 1.135 / sigma * math.sqrt(queries)
+def laws_of_classes(sigma: float) -> list[Law]:
+    """Return laws that dominate a label of more than two classes, but for a `CHARGE`; none where
+    they are not found, or would take too long.
 
-
-def class_game_profile(
-    sigma: float, queries: int, reach: tuple[float, float], precision: int
-) -> Profile:
-    """Return the value of the game of labels of more than two classes at every epsilon, from above.
-
-    `reach` is as for `profile_of_steps`.
-
-    Raises
-    ------
-    UndecidedError
-        If the game is too long for this program, or it finds no list of pairs.
+    With little noise they are those of the lattice itself.
     """
-    step = 1.135 / sigma / cells_of(queries, 10)
-    size = (reach[0] + reach[1]) / step
     # the list takes about as long as a game of so many cells
-    work = 1e7 * sigma + size * queries * 3 * CLASS_LAWS
-    if not 10 <= sigma <= MOST_SIGMA or work > cells_allowed():
-        raise UndecidedError("Such a game of three outcomes is not played here.")
+    if not 1 <= sigma <= MOST_SIGMA or 1e7 * sigma > cells_allowed():
+        return []
+    if sigma < 10:
+        net = ThreeOutcomes(sigma, 0.0)
+        noises = range(-net.edge, net.edge + 1)
+        laws = net.laws_at(at for at in product(noises, noises) if max(at) >= -net.deep)
+        return both_ways(laws.values())
     nets = (ThreeOutcomes(sigma, spread) for spread in (0.01, 0.013, 0.017, 0.022, 0.03))
-    net = next((net for net in nets if net.cover()), None)
-    if net is None:
-        raise UndecidedError("No list of pairs was found.")
-    game = profile_of_steps(net.laws(), step, queries, reach, precision)
-    return lambda epsilon: game(epsilon) + queries * ThreeOutcomes.CHARGE
+    found = next((net for net in nets if net.cover()), None)
+    return both_ways(law for row in found.knots for law in row) if found else []
 
 
-def threshold_divergence(sigma: float, a: float) -> float:
-    """Return the largest Renyi divergence of order a of an answer about a threshold."""
-    pairs, worst = Pairs(sigma, None), 0.0
-    for t in range(2 - pairs.reach, pairs.reach + 1):
-        p, q, r, s = pairs.at(t)
-        if min(p, q, r, s) <= 0:
-            continue
-        up, down = math.log(q / p), math.log(s / r)
-        worst = max(
-            worst,
-            p * math.expm1((1 - a) * up) + r * math.expm1((1 - a) * down),
-            q * math.expm1((a - 1) * up) + s * math.expm1((a - 1) * down),
-        )
-    return math.log1p(worst * (1 + 1e-9) + 1e-15) / (a - 1)
+def class_profile(laws: list[Law], sigma: float, play: Play) -> Profile:
+    """Return the value of the game of labels of more than two classes, as `game_profile` does."""
+    usual, queries = 1.135 / sigma, play.queries
+    far = play.beside + usual * math.sqrt(queries)
+    game = game_profile(laws, usual, 1, play._replace(beside=far))
+    return lambda at: min(1.0, game(at) + queries * ThreeOutcomes.CHARGE)
 
 
-def classes_delta(
-    sigma: float,
-    labels: int,
-    epsilon: float,
-    promised: float | None,
-    threshold: tuple[float, int] | None,
-) -> float:
-    """Return the promised delta where labels of more than two classes, beside answers about a
-    threshold, keep it by their Renyi divergence of some order.
+def largest_divergence(laws: Iterable[Law], sigma: float | None = None) -> Callable[[float], float]:
+    """Return the largest Renyi divergence of some laws at every order; of labels of more than two
+    classes with what lies farther out than the list, and below it (section 15)."""
+    logs = [[(p, math.log(p / q)) for p, q in law] for law in laws if min(map(min, law)) > 0]
+    widest = max(loss for law in logs for _, loss in law)
 
-    Raises
-    ------
-    UndecidedError
-        If they do not.
-    """
-    in_range = 1 <= sigma <= MOST_SIGMA and (threshold is None or 4 <= threshold[0] <= 2_000)
-    if not in_range or promised is None or not promised > 0:
-        raise UndecidedError("No divergence is computed here.")
-    found = []
-    for a in (1 + 0.25 * 1.1**i for i in range(80)):
-        if a > 1 + 2 * sigma or (threshold is not None and a > 1 + threshold[0]):
-            break
-        factor = a * math.log1p(-1 / a) - math.log(a - 1)
-        slack = epsilon + (math.log(promised) - factor) / (a - 1)
-        # before the answers about the threshold are computed, they are nearly 2 / pi of counts
-        likely = labels * a / sigma**2 * (0.64 + 0.015 * (a / sigma) ** 2)
-        if threshold is not None:
-            likely += threshold[1] * 0.637 * a / (2 * threshold[0] ** 2)
-        found.append((slack / likely, a, slack))
-    # with little noise the likely divergence is off by some per cent, and more orders are tried
-    for share, a, slack in sorted(found, reverse=True)[: 8 if sigma < 20 else 1]:
-        if threshold is not None:
-            slack -= threshold[1] * threshold_divergence(threshold[0], a)
-        limit = math.expm1(min(700.0, (a - 1) * slack / labels)) * (1 - 1e-9)
-        if share > 0.9 and ClassLabels(sigma, a).keep(limit):
-            return promised
-    raise UndecidedError("No divergence keeps the promise.")
+    def divergence(a: float) -> float:
+        more = 1e-15
+        if sigma is not None:
+            edge, deep = edges_of(sigma)
+            if a > deep:
+                return math.inf
+            variance, tilt = 2 * sigma * sigma, a * (a - 1)
+            more += 4 * a * math.exp((2 * tilt - (edge - a) ** 2) / variance)
+            more += a * math.exp((tilt - (deep - a) ** 2 - deep**2) / variance)
+            more += ThreeOutcomes.CHARGE * a * math.exp((a - 1) * widest) * (sigma >= 10)
+        moment = max(sum(p * math.expm1((a - 1) * loss) for p, loss in law) for law in logs)
+        return math.log1p(moment * (1 + 1e-5) + more) / (a - 1)
 
-
-def even_vote(sigma: float) -> Pair:
-    """Return the chances of a class that is as high as one other, and far above all the rest.
-
-    The difference of both noises is discrete Gaussian noise, and moves by two votes.
-    """
-    tails = tails_of(math.sqrt(2) * sigma)
-    less, more = tails[1], 1 - tails[2]
-    return less, more, 1 - less, 1 - more
-
-
-def table_points(weights: list[int], n_teachers: int) -> list[tuple[int, int]]:
-    """Return the chances of label 1 under v and v + 1 votes, for all v that differ."""
-    upper = [ONE - weight for weight in weights]
-    if n_teachers % 2 == 0:
-        upper = upper[1:]
-    chances = [*reversed(weights), *upper]
-    return [(p, q) for p, q in pairwise(chances) if p < q]
-
-
-def table_hull(points: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the points above which no line between two others passes."""
-    found: list[tuple[int, int]] = []
-    for point in points:
-        while len(found) >= 2:
-            (a, b), (c, d) = found[-2:]
-            if (d - b) * (point[0] - c) > (point[1] - d) * (c - a):  # it turns right
-                break
-            found.pop()
-        found.append(point)
-    return found
-
-
-def meeting_of(
-    a: tuple[int, int], b: tuple[int, int], c: tuple[int, int], d: tuple[int, int]
-) -> tuple[Fraction, Fraction]:
-    """Return where the line through the first two points meets that through the last two."""
-    first, second = Fraction(b[1] - a[1], b[0] - a[0]), Fraction(d[1] - c[1], d[0] - c[0])
-    p = (c[1] - a[1] + first * a[0] - second * c[0]) / (first - second)
-    return p, a[1] + first * (p - a[0])
-
-
-def table_corners(weights: list[int], n_teachers: int, share: float) -> list[Pair]:
-    """Return corners of a polygon around all pairs of a table, the most informative one first.
-
-    Lines through edges of the hull lie on or above all pairs. Edges between two are left out as
-    long as the two meet at most `share` above the hull, as a share of the gap that is there.
-    """
-    hull = table_hull(table_points(weights, n_teachers))
-    across, gaps = [float(p) for p, _ in hull], [float(q - p) for p, q in hull]
-    slopes = [(gaps[k + 1] - gaps[k]) / (across[k + 1] - across[k]) for k in range(len(hull) - 1)]
-    edges, last = [0], len(hull) - 2
-    while edges[-1] < last:
-        edge, ahead = edges[-1], edges[-1] + 1
-        # Two lines meet above the chord between their edges by at most a quarter of how much they
-        # turn times how far these lie apart, of which the hull makes up about half. Floats say
-        # which edges to leave out; where two lines meet is exact.
-        while ahead < last and (
-            (slopes[edge] - slopes[ahead + 1]) * (across[ahead + 1] - across[edge + 1])
-            <= 8 * share * min(gaps[edge + 1], gaps[ahead + 1])
-        ):
-            ahead += 1
-        edges.append(ahead)
-    meetings: list[tuple[Any, Any]] = [
-        hull[b] if b == a + 1 else meeting_of(*hull[a : a + 2], *hull[b : b + 2])
-        for a, b in pairwise(edges)
-    ]
-    found = [
-        (float(p / ONE), float(q / ONE), float((ONE - p) / ONE), float((ONE - q) / ONE))
-        for p, q in (hull[0], *meetings, *hull[1:][-1:])
-    ]
-
-    def loses(corner: Pair) -> float:
-        p, q, r, s = corner
-        return p * math.log(q / p) ** 2 + r * math.log(s / r) ** 2
-
-    first = max(found, key=loses)
-    return [first, *(corner for corner in found if corner is not first)]
-
-
-def both_ways(pairs: Iterable[Pair]) -> list[Law]:
-    """Return pairs as distributions on two outcomes, and turned round."""
-    found: list[Law] = [((p, q), (r, s)) for p, q, r, s in pairs]
-    return found + [tuple((q, p) for p, q in law) for law in found]
-
-
-def passing_delta(event: dict[str, Any], epsilon: float, precision: int, fine: float) -> float:
-    """Return delta of queries of two classes, each a question about the highest count that a label
-    may follow, from above.
-
-    The highest count is at most that of the larger class. So with e votes from an even vote the
-    question's t is at least threshold - K // 2 - e, one less at an even vote of an odd K. What may
-    follow are labels of votes that are far enough from even.
-
-    Raises
-    ------
-    UndecidedError
-        If the game is too long to be played here.
-    """
-    asked, n_teachers, half = event["queries"], event["n_teachers"], event["n_teachers"] // 2
-    tops, labels = Pairs(event["threshold_sigma"], None), Pairs(event["sigma"], None)
-    if max(tops.sigma, labels.sigma) > 1e4:
-        raise UndecidedError("Such noise is not played here.")
-    width = max(1, int(labels.sigma * fine))
-    starts = [0, *range(1, min(half + 1, math.ceil(5 * labels.sigma)), width)]
-    groups, above = [], tops.reach + math.ceil(20 * tops.sigma)
-    for start, end in pairwise([*starts, half + 1]):
-        least = event["threshold"] - min(n_teachers, half + end)
-        if start or n_teachers % 2 == 0:
-            least += 1
-        questions = tops.arc(least, above, fine) if least <= above else []
-        groups.append((labels.arc(1 + start, end, fine), questions))
-        above = min(above, least - 1)
-    laws: list[Law] = []
-    passing = []
-    for labelled, questions in reversed(groups):
-        laws += both_ways(labelled)
-        passing.append((len(laws), both_ways(questions)))
-    usual = spread_of([labels.at(1)], 1)
-    spread = math.sqrt(asked * (usual**2 + spread_of([tops.at(1)], 1) ** 2))
-    reach = 4 * spread, 4 * spread + epsilon
-    return profile_of_steps(laws, usual / cells_of(asked), asked, reach, precision, passing)(
-        epsilon
-    )
+    return divergence

@@ -188,7 +188,8 @@ def test_calibrated_labels_fit_and_are_confirmed_by_the_second_verifier(epsilon,
     assert sigma <= calibrate_gaussian(budget, 2 * queries)
     price = second.price_of(json_of(event), epsilon, delta)
     assert price.lower <= price.upper <= delta * (1 + second.ERROR)
-    less = json_of(class_event(0.97 * sigma, queries))
+    # of a few labels it may know more than the first one
+    less = json_of(class_event(0.8 * sigma, queries))
     assert second.price_of(less, epsilon, delta).upper > delta
 
 

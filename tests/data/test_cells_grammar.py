@@ -144,8 +144,8 @@ FILES: list[tuple[str, bytes, list[list[str]] | str]] = [
     ("a name left out", SECRET + b",\n1,2\n", r"without a name in its header \(column number 2\)"),
     ("a name twice", SECRET + b"," + SECRET + b"\n1,2\n", r"name twice .* \(column number 2\)"),
     ("no rows", b"a,b\n", "has a header but no rows"),
-    ("cp1252", b"a,b\n" + SECRET + b",\xe9\n", "not in UTF-8 but probably in Windows-1252"),
-    ("UTF-16", "a,b\ns3cr3t,x\n".encode("utf-16"), "is in UTF-16"),
+    ("cp1252", b"a,b\n" + SECRET + b",\xe9\n", "is not UTF-8 but reads as cp1252: convert it"),
+    ("UTF-16", "a,b\ns3cr3t,x\n".encode("utf-16"), "is not UTF-8 but reads as utf-16: convert it"),
     ("binary", b"a,b\n" + SECRET + b",\0\n", "is binary"),
 ]  # fmt: skip
 

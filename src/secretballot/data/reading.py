@@ -10,6 +10,7 @@ import csv
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from typing import IO, Any
@@ -48,7 +49,9 @@ _CELL_BYTES = 24
 _LONGEST_CELL = 2**31 - 1
 
 
-def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFrame:
+def read_table(
+    path: str | os.PathLike[str], *, role: str = "file", encoding: str | None = None
+) -> pd.DataFrame:
     """Read a CSV or Parquet file.
 
     A Parquet file is known by its first bytes, whatever its name. In a CSV file the delimiter
@@ -68,6 +71,8 @@ def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFr
         The file.
     role : str
         What the messages call it, "private file" say.
+    encoding : str, optional
+        Of a CSV file, as the settings of a run name it; by default UTF-8.
 
     Returns
     -------
@@ -79,7 +84,8 @@ def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFr
     DataError
         If the path is no readable, non-empty table; the message holds no cell of it.
     """
-    frames = list(table_blocks(path, role=role, rows=_ROWS_TOGETHER, whole=True))
+    blocks = table_blocks(path, role=role, rows=_ROWS_TOGETHER, whole=True, encoding=encoding)
+    frames = list(blocks)
     if is_local_file(path):
         columns = ((name, [frame[name] for frame in frames]) for name in frames[0])
         return pd.DataFrame({name: pd.concat(parts, ignore_index=True) for name, parts in columns})
@@ -100,6 +106,7 @@ def table_blocks(
     rows: int = _BLOCK_ROWS,
     whole: bool = False,
     has_header: HeaderRule | None = None,
+    encoding: str | None = None,
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of a table in blocks, as `read_table` reads them.
 
@@ -119,6 +126,8 @@ def table_blocks(
     has_header : callable, optional
         Whether a first line of a CSV file names its columns, which are "0", "1", ... otherwise; by
         default it does.
+    encoding : str, optional
+        Of CSV files, as the settings of a run name it; by default UTF-8.
 
     Yields
     ------
@@ -135,7 +144,8 @@ def table_blocks(
     before, names, empty = source.signatures(), None, True
     for file in source.files:
         where = f"The {role} {file.shown!r}"
-        for frame in _file_blocks(file, where, rows, whole, has_header):
+        encoded = replace(file, encoding=encoding)
+        for frame in _file_blocks(encoded, where, rows, whole, has_header):
             if names is None:
                 _check_names([str(name) for name in frame.columns], where)
                 names = list(frame.columns)
@@ -166,12 +176,13 @@ def _file_blocks(
     start = _start_of(file, where)
     if start[:4] == _PARQUET:
         blocks, why = _parquet_blocks(file, where, rows, whole), _why_no_parquet
-    elif b"\0" in start:
-        utf_16 = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        kind = "in UTF-16; save it as CSV in UTF-8" if utf_16 else "binary; give CSV text in UTF-8"
-        raise DataError(f"{where} is {kind}, or as Parquet.")
     else:
-        blocks, why = _csv_blocks(file, where, rows, has_header), _why_no_csv
+        blocks, why = _csv_blocks(file, where, rows, has_header), partial(_why_no_csv, file)
+        name = file.encoding or "utf-8"
+        if attempt(lambda: "\0" in start.decode(name, "ignore"), partial(why, where)):
+            if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise DataError(_why_no_text(file, where, "utf-16"))
+            raise DataError(f"{where} is binary; give CSV text in UTF-8, or Parquet.")
     for frame in guarded(blocks, partial(why, where)):
         # the folders of a file speak for all of its rows
         for name, value in file.keys.items():
@@ -297,21 +308,30 @@ def _csv_blocks(
             )
 
 
-def _why_no_csv(where: str, error: Exception) -> str:
-    if isinstance(error, UnicodeDecodeError):
+def _why_no_csv(file: TableFile, where: str, error: Exception) -> str:
+    if isinstance(error, UnicodeError):
         # nearly every byte is a letter of that encoding, so it is a likely guess and no more
-        return f"{where} is not in UTF-8 but probably in Windows-1252 (cp1252); save it in UTF-8."
+        return _why_no_text(file, where, "cp1252" if file.encoding in (None, "utf-8") else "")
     if isinstance(error, csv.Error):
         return f"{where} is no well-formed CSV; look for a misplaced quotation mark."
     return why_unread(where, error)
 
 
+def _why_no_text(file: TableFile, where: str, likely: str) -> str:
+    """Return a sentence that says that a file is not in its encoding, but likely in another one,
+    which is named to whoever can give it."""
+    reads = f" but reads as {likely}" if likely else ""
+    give = f" or give --set data.encoding={likely}" if likely and file.encoding else ""
+    return f"{where} is not {(file.encoding or 'utf-8').upper()}{reads}: convert it{give}."
+
+
 @contextlib.contextmanager
 def _opened_text(file: TableFile) -> Iterator[IO[str]]:
     """Give a file open as text, with its line ends as they are."""
+    encoding = "utf-8-sig" if file.encoding in (None, "utf-8") else file.encoding
     with (
         file.opened() as content,
-        io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as text,
+        io.TextIOWrapper(content, encoding=encoding, newline="") as text,
     ):
         yield text
 

@@ -49,6 +49,8 @@ class TableFile:
         None for a local file.
     relative : str
         Path in the folder that is the table, wherever that lies; empty where it is a file.
+    encoding : str or None
+        Of the text of a CSV file; None where nobody could have named another one than UTF-8.
     """
 
     path: str
@@ -56,6 +58,7 @@ class TableFile:
     keys: Mapping[str, str | None] = field(default_factory=dict)
     system: Any = None
     relative: str = ""
+    encoding: str | None = None
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:

@@ -565,7 +565,7 @@ def read_stand_in(
     ParameterError
         If the classes are not two or more different ones.
     """
-    frame, target = read_table(place, role=STAND_IN), data.target[0]
+    frame, target = read_table(place, role=STAND_IN, encoding=data.encoding), data.target[0]
     refuse_nowhere(
         [name for name in data.drop if name not in frame.columns], f"no column of the {STAND_IN}"
     )

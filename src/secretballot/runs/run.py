@@ -234,7 +234,8 @@ def _outcome_again(spec: RunSpec, folder: RunFolder) -> Outcome:
     forget_table(folder.vault)
     metrics, table = None, spec.output.evaluate
     if table is not None and (folder.release / "student.onnx").is_file():
-        metrics = evaluate([folder.root], table, spec.data.target)[0][0].metrics
+        found = evaluate([folder.root], table, spec.data.target, encoding=spec.data.encoding)
+        metrics = found[0][0].metrics
     place = place_of_account(spec, folder)
     return _outcome(spec, folder, place, certificate, metrics, resumed=False)
 

@@ -5,6 +5,7 @@ TOML files, the command line and Python keywords are three readers of it. Every 
 work is done, and what was confirmed) or *place* (where files and accounts lie).
 """
 
+import codecs
 import csv
 import difflib
 import inspect
@@ -140,6 +141,16 @@ def _not_a_truth(value: Any) -> Any:
     return value
 
 
+def _encoding(value: Any) -> Any:
+    """Return the one name of a text encoding, however it is spelled."""
+    try:
+        "".encode(value)
+        return codecs.lookup(value).name
+    except (LookupError, TypeError, ValueError):
+        problem = f" is {shown(value)}, which Python knows no text encoding by"
+    raise ValueError(f"{problem}; give one such as cp1252.")
+
+
 def _line(value: Any) -> Any:
     if not (isinstance(value, str) and value.strip() and value.isprintable()):
         raise ValueError(f" is {shown(value)}; give text on one line, or leave it out.")
@@ -254,6 +265,8 @@ class DataSpec(Part):
         Columns to go on with though most of their cells do not fit the public ones.
     n_records
         Public statement of the number of private records.
+    encoding
+        Text encoding of the CSV files that the run reads, as Python names it, such as cp1252.
     """
 
     private: Place | None = setting(None, "PRIVATE", ARGUMENTS, mark="place", repr=False)
@@ -267,6 +280,7 @@ class DataSpec(Part):
     columns: Annotated[dict[str, Any], BeforeValidator(_kinds)] | None = setting(None, "COL:KIND")
     accept_unseen: Words = setting((), "A,B", mark="execution")
     n_records: Count | None = setting(None, "N")
+    encoding: Annotated[str, BeforeValidator(_encoding)] = setting("utf-8")
 
     @model_validator(mode="after")
     def _target_is_of_one_kind(self) -> Self:

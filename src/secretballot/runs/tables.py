@@ -474,7 +474,7 @@ class RunInputs:
     def _labelled(self, place: Path | str, role: str) -> tuple[LabelledTable, pd.DataFrame | None]:
         """Return the private or the test table, encoded and as it was read."""
         data, schema = self._data, self.schema
-        frame = self.attempt(lambda: read_table(place, role=role))
+        frame = self.attempt(lambda: read_table(place, role=role, encoding=data.encoding))
         if frame is None:
             return LabelledTable(None, None), None
         self.attempt(lambda: check_labelled_columns(data, frame, schema, role=role))
@@ -689,7 +689,7 @@ def public_table(data: DataSpec, watch: Watch) -> tuple[Schema, pd.DataFrame, li
     DataError
         If the file or the schema cannot be read, or they do not fit.
     """
-    frame = read_table(data.public or "", role=PUBLIC)
+    frame = read_table(data.public or "", role=PUBLIC, encoding=data.encoding)
     for target in data.target:
         if target in frame.columns:
             watch.note(
@@ -869,7 +869,7 @@ def read_to_disk(
             key = entropy_bytes(32) if vault is None else partition_key(vault)
             partition = KeyedHashPartition(1, key)
         cells, units, columns = TableCells(), _UnitCount(), tuple[str, ...]()
-        for frame in table_blocks(place, role=PRIVATE, rows=BLOCK_ROWS):
+        for frame in table_blocks(place, role=PRIVATE, rows=BLOCK_ROWS, encoding=data.encoding):
             first = cells.n_rows
             if not columns:
                 columns = tuple(map(str, frame.columns))

@@ -165,7 +165,11 @@ class EvaluatedRelease:
 
 
 def evaluate(
-    releases: Sequence[Path], table: Path | str, target: Sequence[str] = ()
+    releases: Sequence[Path],
+    table: Path | str,
+    target: Sequence[str] = (),
+    *,
+    encoding: str | None = None,
 ) -> tuple[list[EvaluatedRelease], list[str]]:
     """Measure the students of releases on a public labelled table, and compare them.
 
@@ -181,6 +185,8 @@ def evaluate(
     target : sequence of str
         Column of the table with the class or the number; the columns of several labels. By default
         what the first release's schema.json names.
+    encoding : str, optional
+        Of the table, as the settings of a run name it; by default UTF-8.
 
     Raises
     ------
@@ -194,7 +200,7 @@ def evaluate(
     """
     certificates = [verified_certificate(path) for path in releases]
     cautions = _promises_cautions(certificates)
-    frame = read_table(table, role=ROLE)
+    frame = read_table(table, role=ROLE, encoding=encoding)
     students = [read_student_file(path) for path in releases]
     target = tuple(target) or students[0].schema.target
     if not target:
@@ -283,7 +289,7 @@ def _cautions_of_private_rows(
             f"The private file of {str(path)!r} is not where it was, so its rows were not looked"
             f" for in the {ROLE}."
         ]
-    for block in table_blocks(data.private or "", role=role):
+    for block in table_blocks(data.private or "", role=role, encoding=data.encoding):
         units = None if data.unit is None else unit_ids(block, data.unit, role=role)
         X = student.schema.encode(block, role=role)
         rows.add(X, None if units is None else pd.util.hash_array(units))

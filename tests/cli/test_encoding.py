@@ -1,0 +1,75 @@
+"""`data.encoding`: CSV files in another text encoding than UTF-8, which is declared and never
+guessed."""
+
+import json
+from pathlib import Path
+
+import pytest
+from patients import document_of, invoke, words_of_run, write_files
+
+import secretballot as sb
+from secretballot.exceptions import DataError, ParameterError
+
+QUIET = ("--set", "exclude=report", "--json")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    return write_files(tmp_path, 2000)
+
+
+def rewrite(folder: Path, encoding: str) -> None:
+    """Write all tables with letters beyond ASCII, in an encoding."""
+    for name in ("private", "public", "test"):
+        path = folder / f"{name}.csv"
+        text = path.read_text("utf-8").replace("north", "Hörsaal")
+        path.write_bytes(text.encode(encoding))
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_a_run_reads_all_of_its_tables_in_the_declared_encoding(
+    files: Path, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rewrite(files, encoding)
+    words = words_of_run(files, "--evaluate", str(files / "test.csv"), *QUIET)
+    refused = invoke(*words)
+    assert refused.exit_code == 2
+    sentence = f"is not UTF-8 but reads as {encoding}: convert it or give --set"
+    assert f"{sentence} data.encoding={encoding}." in refused.stderr
+    assert "Hörsaal" not in refused.stderr
+    assert not (files / "out").exists()
+    words += ["--set", f"data.encoding={encoding.upper().replace('-', '_')}"]
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr("secretballot.runs.run.publish", interrupt)
+        assert invoke(*words).exit_code == 130
+    document = document_of(invoke(*words))
+    assert (document["resumed"], document["accuracy"] > 0.7) == (True, True)
+    schema = json.loads((files / "out/release/schema.json").read_text())
+    assert schema["columns"]["ward"]["categories"] == ["Hörsaal", "south"]
+    assert document_of(invoke(*words))["accuracy"] == document["accuracy"]  # a finished run
+    # rows of the private file are found in the encoding that the run read it in
+    lines = (files / "private.csv").read_text(encoding).splitlines(keepends=True)
+    (files / "part.csv").write_text("".join(lines[:200]), "utf-8")
+    found = invoke("evaluate", files / "out", files / "part.csv")
+    assert "holds rows of the private file" in found.stderr
+    # a verb without settings of a run does not speak of one
+    (files / "part.csv").write_text("".join(lines[:200]), encoding)
+    assert "convert it." in invoke("evaluate", files / "out", files / "part.csv").stderr
+
+
+def test_an_encoding_is_one_setting_in_python_and_never_guessed(files: Path) -> None:
+    rewrite(files, "utf-8")
+    given = {one: files / f"{one}.csv" for one in ("private", "public")}
+    given |= {"target": "ill", "classes": "no,yes", "epsilon": 2, "delta": 1e-5, "drop": "patient"}
+    given |= {"total": "4,1e-4", "out": files / "out", "exclude": "report"}
+    assert sb.RunSpec.read(encoding="latin-1", **given).data.encoding == "iso8859-1"
+    for name in ("no-such", "rot13", "", 7):
+        with pytest.raises(ParameterError, match=r"encoding is .* knows no text encoding by"):
+            sb.RunSpec.read(encoding=name, **given)
+    with pytest.raises(DataError, match=r"public.csv' is not ASCII: convert it\.$"):
+        sb.run(sb.RunSpec.read(encoding="ascii", **given))
+    assert sb.run(sb.RunSpec.read(encoding="utf8", **given)).method == "record-moments"
