@@ -78,7 +78,7 @@ def works_of(place: str, append: Callable[[], int]) -> dict[str, Callable[[], in
         request = f"r{next(numbers)}"
         events = [Pure(epsilon=1e-3, count=1)]
         number = ledger.reserve(events, PRICE, request=request, purpose="")
-        with ledger.answering(number, closes=True) as page:
+        with ledger.answering(number) as page:
             page.add([(b"0", ANSWER)])
             page.commit({})
         return 2

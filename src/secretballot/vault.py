@@ -5,9 +5,10 @@ from an older copy has lost answers that were given; a reservation would answer 
 anew, with fresh noise, for nothing. The vault beside it has seen them, and refuses such a copy.
 """
 
+import functools
 import os
+import re
 import stat
-import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -179,94 +180,49 @@ def keep_in_step(vault: Path, ledger: "Ledger") -> None:
     if not ledger.durable:
         return
     place = make_vault(vault.resolve() / _LEDGERS) / _head_name(ledger)
-    seen = SeenHead(place)
-    last = seen.read()
+    last = seen_head(place)
     if last is not None and not ledger.contains(*last):
         raise LedgerError(
             f"The ledger of {ledger.dataset!r} is an older copy, or another one: it does not hold"
             " what this vault has seen of it, so answers that were given could be drawn anew;"
             " restore the newest copy of the ledger. Nothing was spent."
         )
-    seen.write(*ledger.head())
-    ledger.after_commit[str(place)] = seen.write
+    remember_head(place, *ledger.head())
+    ledger.after_commit[str(place)] = functools.partial(remember_head, place)
 
 
 def _head_name(ledger: "Ledger") -> str:
     return f"{ledger.account[:32]}{_HEAD}"
 
 
-class SeenHead:
-    """The last row that was seen of a ledger.
+def seen_head(place: Path) -> tuple[int, str] | None:
+    """Return number and SHA-256 of the furthest row that was seen of a ledger, None where there is
+    none.
 
-    Its number and its SHA-256, in a file that is overwritten in place.
-
-    Two records take turns, so that a write that breaks off leaves the other; one write to the disk
-    each time, and no space beyond the first.
-
-    Parameters
-    ----------
-    path : Path
-        In the vault.
+    Raises
+    ------
+    DataError
+        If the file cannot be read.
     """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def read(self) -> tuple[int, str] | None:
-        """Return position and hash of the furthest row that was seen, None where there is none.
-
-        Raises
-        ------
-        DataError
-            If the file cannot be read.
-        """
-        content = read_secret(self._path, largest=2 * _RECORD) or b""
-        found = [_head_in(content[start : start + _RECORD]) for start in (0, _RECORD)]
-        return max((head for head in found if head is not None), default=None)
-
-    def write(self, position: int, chain: str) -> None:
-        """Remember a row if it is further than those before.
-
-        Where that fails, the memory lags behind.
-
-        Several processes may write at once: one at a time reads and writes, so that the furthest
-        row stays.
-        """
-        with suppress(OSError, DataError):
-            if self.read() is None and not os.path.lexists(self._path):
-                keep_secret(self._path, _record_of(position, chain) * 2)
-            handle = os.open(self._path, os.O_RDWR | os.O_NONBLOCK)
-            try:
-                if stat.S_ISREG(os.fstat(handle).st_mode) and wait_for_lock(handle, _PATIENCE_S):
-                    _write_later(handle, position, chain)
-            finally:
-                os.close(handle)
+    found = _ROW.fullmatch(read_secret(place, largest=_LARGEST_STATE) or b"")
+    return None if found is None else (int(found[1]), found[2].decode())
 
 
-_RECORD = 128  # bytes
+def remember_head(place: Path, position: int, chain: str) -> None:
+    """Remember a row if it is further than the one before. Where that fails, the memory lags
+    behind.
+
+    Several processes may write at once: one at a time reads and writes, so that the furthest row
+    stays.
+    """
+    with suppress(OSError, DataError):
+        folder = os.open(place.parent, os.O_RDONLY)
+        try:
+            if wait_for_lock(folder, _PATIENCE_S) and position > (seen_head(place) or (-1,))[0]:
+                write_secret(place, f"{position} {chain}".encode())
+        finally:
+            os.close(folder)
+
+
+_ROW = re.compile(rb"([0-9]{1,18}) ([0-9a-f]{64})")
 _PATIENCE_S = 2.0  # seconds; a write takes some milliseconds
-
-
-def _write_later(handle: int, position: int, chain: str) -> None:
-    """Write a record over the older one of a file that is locked, if it is further than both."""
-    content = os.read(handle, 2 * _RECORD)
-    first, second = (_head_in(content[start : start + _RECORD]) for start in (0, _RECORD))
-    last = max((head for head in (first, second) if head is not None), default=None)
-    if last is None or position > last[0]:
-        os.lseek(handle, _RECORD if last is not None and first == last else 0, os.SEEK_SET)
-        os.write(handle, _record_of(position, chain))
-        os.fsync(handle)
-
-
-def _record_of(position: int, chain: str) -> bytes:
-    text = f"{position} {chain}"
-    return f"{text} {zlib.crc32(text.encode()):08x}".ljust(_RECORD - 1).encode() + b"\n"
-
-
-def _head_in(record: bytes) -> tuple[int, str] | None:
-    """Return the head in a record, None where it was not written whole."""
-    fields = record.decode("ascii", errors="replace").split()
-    if len(fields) != 3 or not (fields[0].isascii() and fields[0].isdigit()):
-        return None
-    position, chain = int(fields[0]), fields[1]
-    return (position, chain) if record == _record_of(position, chain) else None
