@@ -2,6 +2,7 @@
 and never fooled."""
 
 import ast
+import hashlib
 import json
 import math
 import os
@@ -669,8 +670,9 @@ def test_a_single_label_is_priced_exactly(n_teachers: int, sigma: float, epsilon
     assert price.lower == pytest.approx(price.upper, rel=2e-6)
 
 
-def labels_document(rows: int) -> dict[str, Any]:
+def labels_document(rows: int, folder: Path) -> dict[str, Any]:
     """Return what a certificate says that the check of labels.csv looks at."""
+    written = hashlib.sha256((folder / "labels.csv").read_bytes()).hexdigest()
     return {
         "released": {
             "queries": rows,
@@ -678,6 +680,7 @@ def labels_document(rows: int) -> dict[str, Any]:
             "classes": ["a", "b"],
             "n_teachers": 250,
             "count_columns": 0,
+            "labels_sha256": written,
         },
         "mechanism": {"kind": "noisy-votes", "scale": 20.0},
         "shape": {"n_teachers": 250},
@@ -694,17 +697,12 @@ def peak_of(work: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-@pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(second, "_BLOCK", 1 << 14)
-
-
-def test_many_labels_are_checked_in_little_memory(tmp_path: Path, small_blocks: None) -> None:
+def test_many_labels_are_checked_in_little_memory(tmp_path: Path) -> None:
     rows, name = 2000, "a" * 1000
-    document = labels_document(rows)
-    document["released"]["classes"] = [name, "b"]
     lines = "".join(f"{row},{name},false\n" for row in range(rows))
     (tmp_path / "labels.csv").write_text("query,label,abstained\n" + lines)
+    document = labels_document(rows, tmp_path)
+    document["released"]["classes"] = [name, "b"]
     said: list[str] = []
     peak = peak_of(lambda: said.append(second.check_labels(document, str(tmp_path))))
     assert said[0].startswith("labels.csv holds 2000 rows, 2000 answered")
@@ -712,11 +710,11 @@ def test_many_labels_are_checked_in_little_memory(tmp_path: Path, small_blocks: 
     assert peak < 200_000  # a block of 16 kB, as bytes, as text and as its lines
 
 
-def test_a_query_takes_a_bit(tmp_path: Path, small_blocks: None) -> None:
+def test_a_query_takes_a_bit(tmp_path: Path) -> None:
     rows = 5_000
     lines = "".join(f"{row},a,false\n" for row in range(rows))
     (tmp_path / "labels.csv").write_text("query,label,abstained\n" + lines)
-    document = labels_document(rows)
+    document = labels_document(rows, tmp_path)
     # numbers would take a quarter of a megabyte more
     assert peak_of(lambda: second.check_labels(document, str(tmp_path))) < 400_000
 
@@ -724,17 +722,19 @@ def test_a_query_takes_a_bit(tmp_path: Path, small_blocks: None) -> None:
 def test_a_line_without_end_is_refused_before_it_fills_memory(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("query,label,abstained\n0," + "a" * 30_000_000)
 
+    document = labels_document(1, tmp_path)
+
     def look() -> None:
         with pytest.raises(second.WrongError, match="a line that is longer"):
-            second.check_labels(labels_document(1), str(tmp_path))
+            second.check_labels(document, str(tmp_path))
 
     assert peak_of(look) < 6_000_000
 
 
 def test_a_class_over_several_lines_is_read_as_it_was_written(tmp_path: Path) -> None:
-    document = labels_document(2)
-    document["released"]["classes"] = ["a\nb\r", '"']
     (tmp_path / "labels.csv").write_bytes(
         b'query,label,abstained\n0,"a\nb\r",false\n1,"""",false\n'
     )
+    document = labels_document(2, tmp_path)
+    document["released"]["classes"] = ["a\nb\r", '"']
     assert "holds 2 rows" in second.check_labels(document, str(tmp_path))

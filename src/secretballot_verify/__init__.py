@@ -17,7 +17,6 @@ is wrong, but the promise lies within the error of the price, so that it is neit
 refused.
 """
 
-import codecs
 import csv
 import hashlib
 import os
@@ -25,7 +24,9 @@ import re
 import stat
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from io import BufferedReader, TextIOWrapper
 from itertools import islice
 from typing import Any
 
@@ -41,7 +42,6 @@ _MAX_LABELS = 250 * 10**6  # bytes
 _MAX_TOTAL = 2 * 10**9
 _MOST_ROWS = 25_000 * 2**16  # of a public pool
 _PAGE = 1 << 13  # queries, in 1 kB
-_BLOCK = 1 << 20  # bytes that are read at once
 _FILES = re.compile(
     r"README\.txt|model-card\.md|(?:labels|answers)\.(?:csv|parquet)|schema\.json"
     r"|student\.onnx|report\.html"
@@ -55,14 +55,14 @@ Finding = namedtuple("Finding", "name verdict detail")
 # --- The folder -----------------------------------------------------------------------------------
 
 
-def blocks_of(path: str, limit: int) -> Iterator[bytes]:
-    """Yield the content of a regular file of bounded size; links, pipes and devices are not
-    opened.
+@contextmanager
+def opened(path: str, limit: int) -> Iterator[BufferedReader]:
+    """Open a regular file of bounded size; links, pipes and devices are not opened.
 
     Raises
     ------
     WrongError
-        If the file is not regular, too large, changing or unreadable.
+        If the file is not regular, too large or unreadable.
     """
     name = shown(os.path.basename(path))
     flags = os.O_RDONLY | sum(
@@ -75,22 +75,15 @@ def blocks_of(path: str, limit: int) -> Iterator[bytes]:
             about = os.fstat(file.fileno())
             fits = stat.S_ISREG(about.st_mode) and about.st_size <= limit
             require(fits, f"{name} is no regular file of at most {limit} bytes.")
-            left = about.st_size
-            while left > 0 and (block := file.read(min(_BLOCK, left))):
-                left -= len(block)
-                yield block
-            require(not left and not file.read(1), f"{name} changed while it was read.")
-    except (OSError, ValueError) as error:
+            yield file
+    except OSError as error:
         raise WrongError(f"{name} cannot be read ({type(error).__name__}).") from None
 
 
 def digest_of(path: str, limit: int) -> tuple[str, int]:
     """Return the SHA-256 of a file, and its number of bytes."""
-    digest, size = hashlib.sha256(), 0
-    for block in blocks_of(path, limit):
-        digest.update(block)
-        size += len(block)
-    return digest.hexdigest(), size
+    with opened(path, limit) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
 
 
 def check_files(document: dict[str, Any], folder: str) -> str:
@@ -158,15 +151,15 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
     header = ["query", "label", "abstained", *(f"noisy_count[{name}]" for name in counted)]
     first = row_of(header) + "\n"
     longest = max(len(first), 64 * (columns + 4) + 4 * max(map(len, names)))
-    # every row is written anew and both digests compared, so that no second spelling carries more
+    # every row is written anew and the digest compared, so that no second spelling carries more
     # than the rows say
-    stated, found = hashlib.sha256(first.encode("utf-8", "surrogatepass")), hashlib.sha256()
+    stated = hashlib.sha256(first.encode("utf-8", "surrogatepass"))
     index = {name: place for place, name in enumerate(names)}
     asked: dict[int, int] = {}  # a bit for each query, in pages
     count, answered, abstained, problem = 0, 0, 0, ""
     stops = mechanism["kind"] not in certificate.ANSWERS_SOME
     try:
-        rows = csv.reader(lines_of(os.path.join(folder, "labels.csv"), longest, found))
+        rows = csv.reader(lines_of(os.path.join(folder, "labels.csv"), longest))
         next(rows, None)
         for row in rows:
             query, label, silent = int(row[0]), row[1], row[2] == "true"
@@ -196,7 +189,8 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
         problem = f"Row {count + 1} of labels.csv is no row of a release."
     # raised after the handler, as the error at hand may quote the file
     require(not problem, problem)
-    require(stated.hexdigest() == found.hexdigest(), "labels.csv is not as a release writes it.")
+    same = stated.hexdigest() == released["labels_sha256"]
+    require(same, "labels.csv is not as a release writes it.")
     counted_rows = (count, answered) == (released["queries"], released["answered"])
     require(counted_rows, "labels.csv holds another number of rows or answers than is stated.")
     return f"labels.csv holds {count} rows, {answered} answered, as a release writes them."
@@ -245,21 +239,13 @@ def set_rows(document: dict[str, Any]) -> Iterator[list[object]]:
         yield [row, *named, *(answer if counts else [])]
 
 
-def lines_of(path: str, longest: int, digest: Any) -> Iterator[str]:
-    """Yield the lines of labels.csv, none of which is longer than a release writes, and digest
-    them."""
-    decode = codecs.getincrementaldecoder("utf-8")("surrogatepass").decode
-    rest = ""
-    for block in blocks_of(path, _MAX_LABELS):
-        digest.update(block)
-        *whole, rest = (rest + decode(block)).split("\n")
-        for line in (*whole, rest):
+def lines_of(path: str, longest: int) -> Iterator[str]:
+    """Yield the lines of labels.csv, none of which is longer than a release writes."""
+    with opened(path, _MAX_LABELS) as file:
+        text = TextIOWrapper(file, "utf-8", "surrogatepass", newline="\n")
+        while line := text.readline(longest + 1):
             require(len(line) <= longest, "labels.csv has a line that is longer than any.")
-        for line in whole:
-            yield f"{line}\n"
-    rest += decode(b"", final=True)
-    if rest:
-        yield rest
+            yield line
 
 
 def label_of(counts: list[int], n_teachers: int) -> int:
@@ -300,8 +286,8 @@ def each_finding(folder: str, minutes: float = MINUTES) -> Iterator[Finding]:
 
 def findings_of(folder: str) -> Iterator[Finding]:
     try:
-        blocks = blocks_of(os.path.join(folder, "certificate.json"), certificate.MAX_CERTIFICATE)
-        document = certificate.certificate_in(b"".join(blocks))
+        with opened(os.path.join(folder, "certificate.json"), certificate.MAX_CERTIFICATE) as file:
+            document = certificate.certificate_in(file.read(certificate.MAX_CERTIFICATE + 1))
     except WrongError as error:
         yield Finding("certificate", REFUSED, str(error))
         return

@@ -116,16 +116,18 @@ def certificate_in(content: bytes) -> dict[str, Any]:
 Rule = Callable[[Any], bool]
 
 
+def within(*kinds: type) -> Callable[..., Rule]:
+    """Return rules for numbers of some types, by their least and largest value."""
+    return lambda least, most=math.inf: (
+        lambda value: type(value) in kinds and least <= value <= most
+    )
+
+
+a_number, a_float, _an_int = within(int, float), within(float), within(int)
+
+
 def a_count(least: int = 0, most: int = _MAX_INTEGER) -> Rule:
-    return lambda value: type(value) is int and least <= value <= most
-
-
-def a_number(least: float, most: float = math.inf) -> Rule:
-    return lambda value: type(value) in (int, float) and least <= value <= most
-
-
-def a_float(least: float, most: float) -> Rule:
-    return lambda value: type(value) is float and least <= value <= most
+    return _an_int(least, most)
 
 
 def a_list(rule: Rule, least: int = 0, most: float = math.inf) -> Rule:
@@ -616,11 +618,8 @@ def check_moments(document: dict[str, Any]) -> None:
     if "start" in public:
         require(not of_labels, "Sums of labels have no stage that could start from something.")
         check_lists([public["start"]["weights"]], 1, weights, "weights of the start")
-    weighted = len(public.get("class_weights", classes)) == len(classes)
-    require(weighted, "A class has no weight.")
-    require(
-        len(public["covered_only"]) == stages, "The settings are not one of each for each stage."
-    )
+    whole = len(public.get("class_weights", classes)), len(public["covered_only"])
+    require(whole == (len(classes), stages), "A class has no weight, or a stage no settings.")
 
 
 def check_lists(values: Any, rows: int, columns: int, name: str) -> None:
@@ -792,15 +791,14 @@ def check_account(document: dict[str, Any]) -> str:
     require(adds_to(document, *about), "The budget is about another unit or relation.")
     parts = [document, *document.get("choices", ())]
     for key in ("epsilon", "delta"):
+        require(price[key] == document[key], f"The price states another {key} than the promise.")
         # under basic composition prices add up, so the total cannot be below them
         whole = math.fsum(part[key] for part in parts) if composition["kind"] == "basic" else 0
         spent, budget = composition["spent_after"][key], composition["budget"][key]
         covered = whole <= spent * (1 + 1e-9) and spent <= budget * (1 + 1e-9)
         require(covered, f"The {key} spent is less than the release's, or more than the budget.")
-    for key in ("epsilon", "delta"):
-        require(price[key] == document[key], f"The price states another {key} than the promise.")
-    within = price["delta_recomputed"] <= document["delta"] * (1 + 1e-9)
-    require(within, "The price is above the promise.")
+    kept = price["delta_recomputed"] <= document["delta"] * (1 + 1e-9)
+    require(kept, "The price is above the promise.")
     return (
         f"Epsilon {composition['spent_after']['epsilon']:.6g} of"
         f" {composition['budget']['epsilon']:.6g} is spent."
@@ -869,9 +867,7 @@ def check_choices(document: dict[str, Any]) -> str:
     slow = sum(choice["events"][0]["kind"] in SLOW for choice in choices)
     require(slow <= _MOST_SLOW, f"More than {_MOST_SLOW} choices are games.")
     paid = [document["composition"]["reservation"], *(choice["reservation"] for choice in choices)]
-    require(
-        len(set(paid)) == len(paid), "Two choices, or a choice and the release, were paid once."
-    )
+    require(len(set(paid)) == len(paid), "Two of the release and its choices were paid once.")
     return f"{len(choices)} listed, each under a reservation of its own."
 
 

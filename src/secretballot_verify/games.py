@@ -7,10 +7,11 @@ value at every epsilon is a profile, from above. Of a game that takes too long n
 
 import math
 from bisect import bisect_right
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate, pairwise, product
 from operator import ge, mul
 from typing import Any
@@ -178,8 +179,8 @@ def attack_delta(curve: list[Point], queries: int, epsilon: float) -> float:
 
 def repeated_delta(law: Law, queries: int, epsilon: float) -> float:
     """Return what is reached by answers that all have one law of two outcomes, from below."""
-    outcomes = sorted(((math.log(p / q), math.log(p)) for p, q in law), reverse=True)
-    return binomial_delta(*outcomes, queries, epsilon, LOST)
+    one, other = sorted(((math.log(p / q), math.log(p)) for p, q in law), reverse=True)
+    return binomial_delta(one, other, queries, epsilon, LOST)
 
 
 def binomial_delta(
@@ -359,23 +360,17 @@ def cells_of(queries: int) -> int:
     return min(60, max(12, round(12 * math.sqrt(300 / queries))))
 
 
-def game_profile(
-    laws: Sequence[Law],
-    usual: float,
-    queries: int,
-    epsilon: float,
-    finer: int,
-    precision: int,
-    beside: float = 0.0,
-) -> Profile:
-    """Return the value of the game of some laws, one step of which usually loses so many nats.
+#: So many labels, read up to an epsilon in so many bits after the point; what is played beside
+#: them, which loses so many nats at most.
+Play = namedtuple("Play", "queries epsilon precision beside", defaults=[0.0])
 
-    The steps are made of `finer` times the usual cells. The profile is read up to epsilon, and
-    `beside` farther on either side.
-    """
-    far = 4 * usual * math.sqrt(queries) + beside
-    step = usual / (finer * cells_of(queries))
-    return profile_of_steps([((), laws)], step, queries, (far, far + epsilon), precision)
+
+def game_profile(laws: Sequence[Law], usual: float, finer: int, play: Play) -> Profile:
+    """Return the value of the game of some laws, one step of which usually loses so many nats; made
+    of `finer` times the usual cells."""
+    far = 4 * usual * math.sqrt(play.queries) + play.beside
+    step, reach = usual / (finer * cells_of(play.queries)), (far, far + play.epsilon)
+    return profile_of_steps([((), laws)], step, play.queries, reach, play.precision)
 
 
 def usual_loss(law: Law) -> float:
@@ -388,19 +383,11 @@ def spread_of(curve: list[Point], queries: int) -> float:
     return usual_loss(law_of(*curve[len(curve) // 2])) * math.sqrt(queries)
 
 
-def votes_profile(
-    curve: list[Point],
-    queries: int,
-    epsilon: float,
-    fine: tuple[float, int],
-    precision: int,
-    beside: float = 0.0,
-) -> Profile:
+def votes_profile(curve: list[Point], fine: tuple[float, int], play: Play) -> Profile:
     """Return the value of the game of labels of two classes, as `game_profile` does; `fine` is how
     far corners may lie above the hull, and how many times the usual cells there are."""
-    laws = corners_of(curve, fine[0], queries)
-    usual = usual_loss(laws[0])
-    return game_profile(laws, usual, queries, epsilon, fine[1], precision, beside)
+    laws = corners_of(curve, fine[0], play.queries)
+    return game_profile(laws, usual_loss(laws[0]), fine[1], play)
 
 
 def composed_delta(game: Profile, beside: Profile, epsilon: float, nothing: float) -> float:
@@ -524,7 +511,7 @@ class ThreeOutcomes:
         places = [[self._knot(total, d) for d in self.steps] for total in self.sums]
         laws = self.laws_at([place for row in places for place in row])
         self.knots = [[self._spread_law(laws[place]) for place in row] for row in places]
-        self.cells: dict[tuple[int, int], list[tuple[float, list[float]]]] = {}
+        self._sticks = cache(self._cell_sticks)
 
     def _chances_to_win(self, ahead: int) -> list[float]:
         """Return, for each noise, the chance that it is at least so high, and that a rival's noise
@@ -594,13 +581,9 @@ class ThreeOutcomes:
 
     def _cell_sticks(self, column: int, row: int) -> list[tuple[float, list[float]]]:
         """Return where the slopes of four knots' hockey sticks change, and the sticks there."""
-        found = self.cells.get((column, row))
-        if found is None:
-            four = [self.knots[j][i] for j in (row, row + 1) for i in (column, column + 1)]
-            points = sorted({1.0, *(p / q for law in four for p, q in law)})
-            found = [(x, [above_silence(law, x) for law in four]) for x in points]
-            self.cells[column, row] = found
-        return found
+        four = [self.knots[j][i] for j in (row, row + 1) for i in (column, column + 1)]
+        points = sorted({1.0, *(p / q for law in four for p, q in law)})
+        return [(x, [above_silence(law, x) for law in four]) for x in points]
 
     def cover(self) -> bool:
         """Return whether each point of the lattice lies below the mixture around it.
@@ -647,7 +630,7 @@ class ThreeOutcomes:
             *((1 - along) * (1 - across), (1 - along) * across),
             *(along * (1 - across), along * across),
         )
-        for x, heights in self._cell_sticks(column, row):
+        for x, heights in self._sticks(column, row):
             found = sum(map(mul, shares, heights)) + self.PASSED * min(1.0, x)
             down = [p * (1 - x * least) if x * least < 1 else 0.0 for p, least, _ in terms]
             up = [p * (x * greatest - 1) if x * greatest > 1 else 0.0 for p, _, greatest in terms]
@@ -673,15 +656,8 @@ def share_between(knots: Sequence[int], at: float) -> tuple[int, float]:
 def above_silence(law: Law, x: float) -> float:
     """Return by how much a hockey stick exceeds that of silence; the largest outcome is what the
     others leave."""
-    largest = max(range(len(law)), key=lambda i: law[i][0])
-    down = up = 0.0
-    for i, (p, q) in enumerate(law):
-        if i != largest:
-            gap = p - x * q
-            if gap > 0:
-                down += gap
-            else:
-                up -= gap
+    gaps = [p - x * q for p, q in sorted(law)[:-1]]
+    down, up = sum(max(gap, 0.0) for gap in gaps), sum(max(-gap, 0.0) for gap in gaps)
     return max(down, 1 - x + up) if x >= 1 else max(up, down - 1 + x)
 
 
@@ -696,26 +672,19 @@ def laws_of_classes(sigma: float) -> list[Law]:
         return []
     if sigma < 10:
         net = ThreeOutcomes(sigma, 0.0)
-        points = product(range(-net.edge, net.edge + 1), repeat=2)
-        laws = net.laws_at(point for point in points if max(point) >= -net.deep)
+        noises = range(-net.edge, net.edge + 1)
+        laws = net.laws_at(at for at in product(noises, noises) if max(at) >= -net.deep)
         return both_ways(laws.values())
     nets = (ThreeOutcomes(sigma, spread) for spread in (0.01, 0.013, 0.017, 0.022, 0.03))
     found = next((net for net in nets if net.cover()), None)
     return both_ways(law for row in found.knots for law in row) if found else []
 
 
-def class_profile(
-    laws: list[Law],
-    sigma: float,
-    queries: int,
-    epsilon: float,
-    precision: int,
-    beside: float = 0.0,
-) -> Profile:
+def class_profile(laws: list[Law], sigma: float, play: Play) -> Profile:
     """Return the value of the game of labels of more than two classes, as `game_profile` does."""
-    usual = 1.135 / sigma
-    far = beside + usual * math.sqrt(queries)
-    game = game_profile(laws, usual, queries, epsilon, 1, precision, far)
+    usual, queries = 1.135 / sigma, play.queries
+    far = play.beside + usual * math.sqrt(queries)
+    game = game_profile(laws, usual, 1, play._replace(beside=far))
     return lambda at: min(1.0, game(at) + queries * ThreeOutcomes.CHARGE)
 
 

@@ -9,7 +9,7 @@ from heapq import heappush, heapreplace
 from typing import Any
 
 from secretballot_verify import games
-from secretballot_verify.games import LOST, ONE, Profile, binomial_delta
+from secretballot_verify.games import LOST, ONE, Play, Profile, binomial_delta
 
 #: Bounds on a delta, between which the truth lies, and how the upper one was computed.
 Price = namedtuple("Price", "lower upper method")
@@ -220,7 +220,7 @@ def ranged_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
         return float(count * min(a * length**2 / 8, response_divergence(a, length)))
 
     def chord(start: float) -> float:
-        found = min(renyi_delta(divergence, start), parts_price(count, length, start).upper)
+        found: float = min(renyi_delta(divergence, start), parts_price(count, length, start).upper)
         return found * (math.expm1(epsilon - whole) / math.expm1(start - whole))
 
     upper = min(chord(epsilon), least_of(chord, 0.0, epsilon))
@@ -281,7 +281,8 @@ def sparse_profile(event: Event) -> Profile:
 
     def profile(epsilon: float) -> float:
         pattern = renyi_delta(lambda a: count * one_vote_charge(a, second) / (a - 1), epsilon)
-        parts = parts_price(count, 1 / event["threshold_scale"] + 2 * second, epsilon).upper
+        loss = 1 / event["threshold_scale"] + 2 * second
+        parts: float = parts_price(count, loss, epsilon).upper
         return min(1.0, failure + (1 - failure) * parts, failure + pattern)
 
     return profile
@@ -410,7 +411,7 @@ def binary_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
         return
     yield Price(games.attack_delta(curve, queries, epsilon), 1.0, "")
     for fine in _GAMES:
-        game = games.votes_profile(curve, queries, epsilon, fine, precision_of(aim))
+        game = games.votes_profile(curve, fine, Play(queries, epsilon, precision_of(aim)))
         yield Price(0.0, game(epsilon), "a game")
 
 
@@ -428,7 +429,7 @@ def classes_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
         one = games.largest_divergence(laws, sigma)
         upper = renyi_delta(lambda a: queries * one(a), epsilon)
         yield Price(0.0, upper, "a divergence that all votes keep")
-        game = games.class_profile(laws, sigma, queries, epsilon, precision_of(aim))
+        game = games.class_profile(laws, sigma, Play(queries, epsilon, precision_of(aim)))
         yield Price(0.0, game(epsilon), "a game of three outcomes")
 
 
@@ -457,7 +458,7 @@ def confident_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price
     # where a threshold keeps even votes back not all labels of two classes are released
     lower = 0.0 if binary else even_votes(second, answers, epsilon)
     yield Price(max(lower, games.attack_delta(tops, asked, epsilon)), 1.0, "")
-    beside = 4 * games.spread_of(tops, asked)
+    inner = Play(answers, epsilon, precision, 4 * games.spread_of(tops, asked))
     if binary:
         # a coarse game first: a finer one takes longer
         for share in (32e-4, 8e-4):
@@ -472,12 +473,12 @@ def confident_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price
         other = games.largest_divergence(games.both_ways(games.corners_of(tops, 1e-4, 1)))
         upper = renyi_delta(lambda a: asked * other(a) + answers * one(a), epsilon)
         yield Price(0.0, upper, "divergences that all votes keep")
-        labels = games.class_profile(laws, second, answers, epsilon, precision, beside)
+        labels = games.class_profile(laws, second, inner)
     for fine in _GAMES:
         # labels first, as far as the answers about the threshold may lead
         if binary:
-            labels = games.votes_profile(votes, answers, epsilon, fine, precision, beside)
-        game = games.votes_profile(tops, asked, epsilon, fine, precision)
+            labels = games.votes_profile(votes, fine, inner)
+        game = games.votes_profile(tops, fine, Play(asked, epsilon, precision))
         upper = games.composed_delta(game, labels, epsilon, 2.0**-precision)
         yield Price(0.0, upper, "games, composed")
 

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 from planted_faults import release
 
-from secretballot.audit import audit_release
+from secretballot.audit import audit_release, runs
 from secretballot.audit.neighbours import made_worlds
 from secretballot.audit.observation import observed_files, observed_text
 from secretballot.audit.release_audit import (
@@ -26,7 +26,7 @@ from secretballot.audit.release_audit import (
     _runs_to_choose_on,
     audit_trials,
 )
-from secretballot.audit.runs import Trial, fair_coins
+from secretballot.audit.runs import Trial, run_trials
 from secretballot.data.cells import vectors_of
 from secretballot.exceptions import DataError, ParameterError
 
@@ -98,7 +98,7 @@ def test_a_fault_that_shows_in_any_process_is_certified_and_named(
         seen = {"release": observed_files(out), "console": console, "timing": {}}
         trials.append(Trial(0, seen))
     promise = Promise(0.5, 1e-15, 1, "add-remove")
-    found = audit_trials(fault, trials, coins.tolist(), promise, alpha=0.05)
+    found = audit_trials(fault, trials, coins, promise, alpha=0.05)
     # what the curator reads is reported, and not judged
     channel = found.channels[fault == "message"]
     assert channel.verdict.bound > 1
@@ -108,19 +108,19 @@ def test_a_fault_that_shows_in_any_process_is_certified_and_named(
 
 
 def test_a_sound_program_passes_and_leaves_nothing_behind(folder):
-    seen, runs = [], 50
+    seen, n = [], 50
     found = attacked(
         "none",
         "more.json",
-        runs=runs,
+        runs=n,
         confidence=1 - 1e-6,  # a sound program fails with probability 1e-6
         progress=lambda done, total: seen.append((done, total)),
     )
     assert found.passed
     assert found.channels[0].verdict.bound <= 0.5 < found.power
-    assert found.exit_codes == {0: runs}
-    assert seen[0] == (0, runs)
-    assert seen[-1] == (runs, runs)
+    assert found.exit_codes == {0: n}
+    assert seen[0] == (0, n)
+    assert seen[-1] == (n, n)
     assert json.loads(json.dumps(found.to_json()))["passed"] is True
 
 
@@ -139,6 +139,45 @@ def test_every_run_is_in_one_private_folder_and_sees_its_own_world_alone(folder,
         attacked("none", "more.json", runs=8, progress=look)
     assert set(seen) == {0o700}
     assert not list(scratch.iterdir())
+
+
+def test_an_interrupted_audit_goes_on_with_its_own_coins(folder, monkeypatch):
+    def stop(done, total):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    work = folder / "deep" / "work"
+    settings = {"runs": 8, "random_state": None, "work": work}
+    with pytest.raises(KeyboardInterrupt):
+        attacked("none", "more.json", progress=stop, **settings)
+    assert stat.S_IMODE(work.stat().st_mode) == 0o700
+    kept = {path: path.stat() for path in work.iterdir()}
+    assert {stat.S_IMODE(one.st_mode) for one in kept.values()} == {0o600}
+    assert len(kept) == 1 + 3
+    # another command, another file or setting, another seed
+    others = [("none", "missing.json", {}), ("coin", "more.json", {})]
+    others += [("none", "more.json", change) for change in ({"random_state": 7}, {"runs": 9})]
+    for fault, neighbour, changed in others:
+        with pytest.raises(DataError, match="holds another audit"):
+            attacked(fault, neighbour, **{**settings, **changed})
+    # a killed audit leaves drafts
+    (work / ".run-000004.json-abcdefgh").write_text("{")
+    seen = []
+    first = attacked("none", "more.json", progress=lambda *done: seen.append(done), **settings)
+    assert seen[-1] == (8, 8)
+    assert {path: path.stat().st_mtime_ns for path in kept} == {
+        path: one.st_mtime_ns for path, one in kept.items()
+    }
+    # a run that is kept is what was seen, and the coins are the same
+    monkeypatch.setattr(runs, "_run_once", None)
+    assert attacked("none", "more.json", **settings) == first
+
+
+def test_a_folder_of_something_else_is_left_as_it_is(folder):
+    folder.chmod(0o755)
+    with pytest.raises(DataError, match="holds another audit or something else"):
+        attacked("none", "more.json", work=folder)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
 
 
 def test_a_command_that_always_fails_is_refused_in_one_sentence(folder):
@@ -205,8 +244,13 @@ def test_more_runs_choose_where_the_coins_begin_with_one_world():
     assert starts == {12}
 
 
-def test_coins_are_fair_and_a_new_audit_tosses_them_anew():
-    coins = [fair_coins(400, 1, None)[:, 0] for _ in range(2)]
+def test_coins_are_fair_and_a_new_audit_tosses_them_anew(monkeypatch):
+    monkeypatch.setattr(runs, "_run_once", lambda *run: Trial(0, {}))
+    settings = {"identity": None, "program": None, "work": None, "jobs": 1, "progress": None}
+    coins = [
+        run_trials([], lambda _: {}, "out", (1, 400), random_state=None, **settings)[0]
+        for _ in range(2)
+    ]
     assert not np.array_equal(*coins)
     # of 400 fair coins 120 at most, or 280 at least, with probability 8e-16
     assert all(120 < coin.sum() < 280 for coin in coins)

@@ -6,12 +6,13 @@ are tests of the core.
 """
 
 from secretballot.audit.bounds import (
+    canary_bound,
     clopper_pearson,
     epsilon_from_guesses,
     group_privacy,
     guess_p_value,
 )
-from secretballot.audit.canaries import CanaryAudit, audit_canaries, canary_bound
+from secretballot.audit.canaries import CanaryAudit, audit_canaries
 from secretballot.audit.release_audit import ReleaseAudit, audit_release
 
 __all__ = [

@@ -12,8 +12,9 @@ import math
 import numpy as np
 from scipy.stats import beta, binom
 
+from secretballot._typing import BoolArray, FloatArray
 from secretballot._validation import check_count, check_delta, check_probability
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 
 _HALVINGS = 40
 _LOOKED_AT = 20
@@ -107,7 +108,8 @@ def epsilon_from_guesses(
     """
     slack, level = check_delta("delta", delta), check_probability("alpha", alpha)
     chance, _ = clopper_pearson(right, guesses, level)
-    at_most = _log_odds(chance)
+    # the epsilon of which a chance of a right guess is the limit
+    at_most = math.log(chance / (1 - chance)) if chance > 0.5 else 0.0
     if slack == 0 or at_most == 0:
         return at_most
 
@@ -126,9 +128,41 @@ def epsilon_from_guesses(
     return float(next(below, low))
 
 
-def _log_odds(chance: float) -> float:
-    """Return the epsilon of which a chance of a right guess is the limit, at least 0."""
-    return math.log(chance / (1 - chance)) if chance > 0.5 else 0.0
+def canary_bound(
+    scores: FloatArray, present: BoolArray, *, delta: float, alpha: float, share: float = 1.0
+) -> tuple[int, int, float]:
+    """Return right guesses, guesses and a certified lower bound on epsilon from the scores of all
+    coins: of canaries, or of runs.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n_coins,)
+        Above 0, the canary is guessed to be present, or the run to be in the second world.
+    present : ndarray of bool, shape (n_coins,)
+        The random draws.
+    delta, alpha : float
+        As in `epsilon_from_guesses`.
+    share : float
+        Share of the coins that are guessed, the surest first; to be fixed beforehand.
+
+    Raises
+    ------
+    ParameterError
+        If `share` is not in (0, 1].
+    """
+    if not 0 < share <= 1:
+        raise ParameterError(
+            Parameter("share"),
+            f" is {share!r}; give a share of the canaries to guess, above 0 and at most 1.",
+        )
+    guesses = max(1, round(share * len(scores)))
+    surest = np.argsort(-np.abs(scores), kind="stable")[:guesses]
+    right = int(((scores[surest] > 0) == present[surest]).sum())
+    return (
+        right,
+        guesses,
+        epsilon_from_guesses(right, guesses, len(scores), delta=delta, alpha=alpha),
+    )
 
 
 def group_privacy(epsilon: float, delta: float, steps: int) -> tuple[float, float]:

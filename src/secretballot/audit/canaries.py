@@ -10,12 +10,13 @@ Jagielski 2023, arXiv:2305.08846). The number of right guesses bounds epsilon fr
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 
-from secretballot._typing import BoolArray, FloatArray
+from secretballot._typing import FloatArray
 from secretballot._validation import (
     RELATIONS,
     check_choice,
@@ -23,10 +24,10 @@ from secretballot._validation import (
     check_positive,
     check_probability,
 )
-from secretballot.audit.bounds import epsilon_from_guesses, outcome_text, power_text
+from secretballot.audit.bounds import canary_bound, epsilon_from_guesses, outcome_text, power_text
 from secretballot.audit.observation import Fields
-from secretballot.audit.runs import Progress, fair_coins, run_trials
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.audit.runs import Progress, run_trials
+from secretballot.exceptions import DataError, ParameterError
 
 _RECORDS_PER_TEACHER = 30  # of each class: every teacher gets some of both but with chance e^-30
 _CLASSES = ("no", "yes")
@@ -120,19 +121,16 @@ class CanaryTask:
         The count of "yes", or 1 for the label "yes".
         """
         answers = np.zeros(self.queries)
+        column = "label" if self.release == "labels" else "noisy_count[yes]"
         for number in range(self.queries):
             point = released.get(f"labels.csv:query[{number}]")
-            answer = released.get(f"labels.csv:{self._canary_column}[{number}]")
+            answer = released.get(f"labels.csv:{column}[{number}]")
             if not isinstance(point, int) or answer is None:
                 raise DataError(
                     "A run released no answers to all queries; a canary needs all of them."
                 )
             answers[point] = float(answer == "yes") if self.release == "labels" else float(answer)
         return answers
-
-    @property
-    def _canary_column(self) -> str:
-        return "label" if self.release == "labels" else "noisy_count[yes]"
 
     @property
     def _column_names(self) -> list[str]:
@@ -227,43 +225,6 @@ class CanaryAudit:
         )
 
 
-def canary_bound(
-    scores: FloatArray, present: BoolArray, *, delta: float, alpha: float, share: float = 1.0
-) -> tuple[int, int, float]:
-    """Return right guesses, guesses and a certified lower bound on epsilon from the scores of all
-    canaries.
-
-    Parameters
-    ----------
-    scores : ndarray of float64, shape (n_coins,)
-        Above 0, the canary is guessed to be present.
-    present : ndarray of bool, shape (n_coins,)
-        The random draws.
-    delta, alpha : float
-        As in `epsilon_from_guesses`.
-    share : float
-        Share of the canaries that are guessed, the surest first; to be fixed beforehand.
-
-    Raises
-    ------
-    ParameterError
-        If `share` is not in (0, 1].
-    """
-    if not 0 < share <= 1:
-        raise ParameterError(
-            Parameter("share"),
-            f" is {share!r}; give a share of the canaries to guess, above 0 and at most 1.",
-        )
-    guesses = max(1, round(share * len(scores)))
-    surest = np.argsort(-np.abs(scores), kind="stable")[:guesses]
-    right = int(((scores[surest] > 0) == present[surest]).sum())
-    return (
-        right,
-        guesses,
-        epsilon_from_guesses(right, guesses, len(scores), delta=delta, alpha=alpha),
-    )
-
-
 def audit_canaries(
     *,
     epsilon: float,
@@ -278,6 +239,7 @@ def audit_canaries(
     share: float = 1.0,
     confidence: float = 0.99,
     program: Sequence[str] | None = None,
+    work: str | Path | None = None,
     n_jobs: int = 1,
     random_state: int | None = None,
     progress: Progress | None = None,
@@ -303,7 +265,7 @@ def audit_canaries(
         Share of the canaries that are guessed, the surest first.
     confidence : float
         Chance that the bound is not above the truth.
-    program, n_jobs, random_state, progress
+    program, work, n_jobs, random_state, progress
         As in `audit_release`.
 
     Returns
@@ -332,14 +294,17 @@ def audit_canaries(
             f"{n_queries} queries are too few for {canaries} canaries; ask more of them."
         )
     # 2. the runs
-    coins = fair_coins(n_runs, canaries, random_state)
     public = task.public_table()
-    trials = run_trials(
+    coins, trials = run_trials(
         _learn_command(task, epsilon, delta),
-        [{"private.csv": task.private_table(row), "public.csv": public} for row in coins.tolist()],
+        lambda present: {"private.csv": task.private_table(present), "public.csv": public},
         "out/release",
+        (n_runs, canaries),
+        identity=(task, share, confidence),
         program=program,
+        work=work,
         jobs=check_count("n_jobs", n_jobs),
+        random_state=random_state,
         progress=progress,
     )
     # 3. every canary is guessed from the answers of its own run

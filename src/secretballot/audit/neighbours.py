@@ -5,10 +5,9 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from secretballot._validation import RECORD_CHANGES, check_choice, check_count
+from secretballot._validation import check_count
 from secretballot.data.cells import texts_of, vector_width, vectors_of
 from secretballot.data.reading import read_table
 from secretballot.exceptions import Parameter, ParameterError
@@ -25,7 +24,7 @@ def made_worlds(
     Parameters
     ----------
     table : Path
-        CSV or Parquet; vectors in it, or in arrays beside it, are written into the CSV files.
+        CSV or Parquet; vectors in it are written into the CSV files.
     change : {"drop", "add", "add-missing", "replace"}
         What happens to the record; an added one is a copy of it with numbers a thousand times as
         large and another class, a replaced one becomes that, and one added with a missing value is
@@ -42,9 +41,10 @@ def made_worlds(
     DataError
         If the table cannot be read.
     """
-    check_choice("change", change, RECORD_CHANGES)
     number = check_count("row", row, minimum=0)
-    before = _with_written_vectors(read_table(table, role="private file"))
+    before = read_table(table, role="private file")
+    for name in before.columns:  # vectors, too, are texts in CSV files
+        before[name] = texts_of(before[name])
     if not number < len(before):
         raise ParameterError(
             Parameter("row"),
@@ -54,7 +54,8 @@ def made_worlds(
     if change == "drop":
         after = before.drop(index=before.index[number])
     elif change == "add-missing":
-        after = pd.concat([before, _with_gap(record, target)])
+        feature = next(name for name in record.columns if name != target)
+        after = pd.concat([before, record.assign(**{feature: ""})])
     else:
         unlike = _unlike_record(before, record, target)
         kept = before if change == "add" else before.drop(index=before.index[number])
@@ -63,21 +64,6 @@ def made_worlds(
     # distinguish the worlds by itself
     first, second = (world.to_csv(index=False).encode() for world in (before, after))
     return first, second
-
-
-def _with_written_vectors(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose vectors, in a file or in an array beside it, are texts as in CSV."""
-    for name in table.columns:
-        if any(isinstance(cell, np.ndarray) for cell in table[name]):
-            table[name] = texts_of(table[name])
-    return table
-
-
-def _with_gap(record: pd.DataFrame, target: str | None) -> pd.DataFrame:
-    changed = record.copy()
-    features = [name for name in record.columns if name != target]
-    changed[features[0]] = ""
-    return changed
 
 
 def _unlike_record(table: pd.DataFrame, record: pd.DataFrame, target: str | None) -> pd.DataFrame:

@@ -4,12 +4,10 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from secretballot._typing import BoolArray
 from secretballot._validation import (
@@ -22,13 +20,12 @@ from secretballot._validation import (
 )
 from secretballot.audit.bounds import group_privacy, outcome_text, power_text
 from secretballot.audit.neighbours import made_worlds
-from secretballot.audit.runs import CHANNELS, Progress, Trial, fair_coins, run_trials
+from secretballot.audit.runs import CHANNELS, Progress, Trial, run_trials
 from secretballot.audit.telltale import Verdict, find_telltale, held_out
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.report.certificate.plan_checks import total_price
 
 _OUT = "out"
-_PROMISED = ("release",)  # channels that the guarantee is about
 _LEAST_RUNS = 6
 _LEAST_OF_A_WORLD = 4
 
@@ -67,15 +64,12 @@ class ChannelFinding:
         Counts on the runs held out, and the certified bound.
     detected_in : str or None
         Field that distinguishes most; it is a finding only where the bound is.
-    same : int
-        Other fields that distinguished exactly as it did.
     """
 
     channel: str
     promised: bool
     verdict: Verdict
     detected_in: str | None = None
-    same: int = 0
 
 
 @dataclass(frozen=True)
@@ -151,8 +145,7 @@ class ReleaseAudit:
                 f" {counted if found.guesses else 'no field to guess by'}{unjudged}"
             )
             if one.detected_in and found.bound > 0:
-                more = f", and {one.same} more fields like it" if one.same else ""
-                lines.append(f"             detected in {one.detected_in}{more}")
+                lines.append(f"             detected in {one.detected_in}")
         return "\n".join([*lines, outcome_text(self.passed)])
 
 
@@ -170,6 +163,7 @@ def audit_release(
     delta: float | None = None,
     released: str | None = None,
     program: Sequence[str] | None = None,
+    work: str | Path | None = None,
     n_jobs: int = 1,
     random_state: int | None = None,
     progress: Progress | None = None,
@@ -209,6 +203,9 @@ def audit_release(
         ``--out``.
     program : sequence of str, optional
         Words that start the program; this one by default.
+    work : path, optional
+        Private folder that keeps what was seen of each finished run. The same audit with this
+        folder goes on, with the same coins; by default nothing is kept.
     n_jobs : int
         Runs at the same time.
     random_state : int, optional
@@ -229,9 +226,9 @@ def audit_release(
 
     Privacy
     -------
-    A temporary folder holds copies of the private files until the end. The result describes
-    released values, exit codes, messages and times only; names of fields may hold text of a
-    release.
+    A temporary folder holds copies of the private files until the end. The result, and what a work
+    folder keeps, describe released values, exit codes, messages and times only; messages may be
+    private, and names of fields may hold text of a release.
     """
     # 1. refuse what cannot be, before anything runs
     words = shlex.split(command) if isinstance(command, str) else list(command)
@@ -243,37 +240,39 @@ def audit_release(
         )
     if change is not None:
         check_choice("change", change, RECORD_CHANGES)
-        if any(word == "--unit" or word.startswith("--unit=") for word in words):
+        if _value_of(words, "--unit") is not None:
             raise ParameterError(
                 "A change is made to one record, and the unit is a user; give the neighbouring"
                 " file."
             )
     # 2. the files of both worlds, and the words that find them
     words, files, name, observed = _prepared_command(words, Path(private), released)
-    worlds: tuple[Path | bytes, Path | bytes]
     if change is None:
-        worlds = Path(private), Path(str(neighbour))
-        if not worlds[1].is_file():
+        if not Path(str(neighbour)).is_file():
             raise DataError(f"{str(neighbour)!r} cannot be read; name the neighbouring file.")
+        worlds = Path(private).read_bytes(), Path(str(neighbour)).read_bytes()
     else:
         target = _value_of(words, "--target")
         worlds = made_worlds(Path(private), change, target=target, row=row)
-    coins = fair_coins(n_runs, 1, random_state)[:, 0].tolist()
     # 3. the runs
-    trials = run_trials(
+    coins, trials = run_trials(
         words,
-        [{**files, name: worlds[coin]} for coin in coins],
+        lambda coin: {**files, name: worlds[coin[0]]},
         observed,
+        (n_runs, 1),
+        identity=(files, worlds, confidence),
         program=program,
+        work=work,
         jobs=check_count("n_jobs", n_jobs),
+        random_state=random_state,
         progress=progress,
     )
     promise = _allowed_promise(trials, change, steps, epsilon, delta)
-    return audit_trials(shlex.join(words), trials, coins, promise, alpha=alpha)
+    return audit_trials(shlex.join(words), trials, coins[:, 0], promise, alpha=alpha)
 
 
 def audit_trials(
-    command: str, trials: Sequence[Trial], coins: Sequence[bool], promise: Promise, *, alpha: float
+    command: str, trials: Sequence[Trial], worlds: BoolArray, promise: Promise, *, alpha: float
 ) -> ReleaseAudit:
     """Choose a rule on the first runs, a third or a few more, and measure it on the others, for
     each channel.
@@ -283,13 +282,12 @@ def audit_trials(
     command : str
         For the result.
     trials : sequence of Trial
-    coins : sequence of bool
+    worlds : ndarray of bool, shape (n_trials,)
         Whether each was in the second world.
     promise : Promise
     alpha : float
         Chance that a bound is above the truth.
     """
-    worlds = np.array(coins, dtype=bool)
     first = _runs_to_choose_on(worlds)
     left = len(trials) - first
     findings = []
@@ -297,8 +295,8 @@ def audit_trials(
         fields = [trial.channels[channel] for trial in trials]
         found = find_telltale(fields[:first], worlds[:first], left, alpha=alpha)
         verdict = held_out(found, fields[first:], worlds[first:], delta=promise.delta, alpha=alpha)
-        named = (None, 0) if found is None else (found.name, found.same)
-        findings.append(ChannelFinding(channel, channel in _PROMISED, verdict, *named))
+        named = None if found is None else found.name
+        findings.append(ChannelFinding(channel, channel == "release", verdict, named))
     codes = [trial.exit_code for trial in trials]
     counted = {code: codes.count(code) for code in sorted(set(codes))}
     return ReleaseAudit(command, promise, 1 - alpha, len(trials), first, counted, findings)
@@ -319,9 +317,9 @@ def _runs_to_choose_on(worlds: BoolArray) -> int:
 
 def _prepared_command(
     words: Sequence[str], private: Path, released: str | None
-) -> tuple[list[str], dict[str, Path], str, str]:
-    """Return the words with plain file names, the files by these names, the private one's name,
-    and what to observe."""
+) -> tuple[list[str], dict[str, bytes], str, str]:
+    """Return the words with plain file names, the other files by these names, the private one's
+    name, and what to observe."""
     files: dict[str, Path] = {}
 
     def plain_name(part: str) -> str:
@@ -338,8 +336,7 @@ def _prepared_command(
 
     prepared = ["".join(map(plain_name, re.split("([=,])", word))) for word in words]
     # the output has one fixed place, so that paths cannot distinguish the worlds; the last counts
-    has_out = any(word.partition("=")[0] == "--out" for word in words)
-    if has_out or words[:1] == ["learn"] or words[:1] == ["label"]:
+    if _value_of(words, "--out") is not None or words[:1] in (["learn"], ["label"]):
         prepared += ["--out", _OUT]
     elif released is None:
         raise ParameterError(
@@ -352,7 +349,8 @@ def _prepared_command(
             f"The command does not name the private file {str(private)!r}; it must, by the same"
             " path."
         )
-    return prepared, files, name, released or f"{_OUT}/release"
+    contents = {name: path.read_bytes() for name, path in files.items()}
+    return prepared, contents, name, released or f"{_OUT}/release"
 
 
 def _value_of(words: Sequence[str], option: str) -> str | None:
@@ -375,11 +373,16 @@ def _allowed_promise(
     certificate = next(
         (trial.certificate for trial in trials if trial.certificate is not None), None
     )
+    relation, price = "stated", (math.inf, 0.0)
+    try:
+        if certificate is not None:
+            relation, price = str(certificate["relation"]), total_price(certificate)
+    except (KeyError, TypeError):
+        certificate = None  # of another program
     if certificate is None and epsilon is None:
         raise ParameterError(
-            "No run released a certificate; state the promise with epsilon and delta."
+            "No run released a certificate with a price; state the promise with epsilon and delta."
         )
-    relation, price = _certified_promise(certificate)
     stated = (
         price[0] if epsilon is None else check_positive("epsilon", epsilon),
         price[1] if delta is None else check_delta("delta", delta),
@@ -394,14 +397,3 @@ def _allowed_promise(
         steps if steps is not None else 1 + (change == "replace" and relation == "add-remove")
     )
     return Promise(*group_privacy(*stated, distance), steps=distance, relation=relation)
-
-
-def _certified_promise(certificate: Mapping[str, Any] | None) -> tuple[str, tuple[float, float]]:
-    if certificate is None:
-        return "stated", (math.inf, 0.0)
-    try:
-        return str(certificate["relation"]), total_price(certificate)
-    except (KeyError, TypeError):
-        raise DataError(
-            "The certificate of a run has no price; state the promise with epsilon and delta."
-        ) from None

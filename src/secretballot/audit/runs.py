@@ -2,27 +2,32 @@
 be seen of each run.
 
 Which of the two worlds a run is in is decided by a fair coin each, tossed before the first run. All
-runs see the same names of files and folders, in a private temporary folder.
+runs see the same names of files and folders, in a private temporary folder. A work folder keeps
+what was seen, so that an audit that was interrupted goes on with its own coins.
 """
 
+import hashlib
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
+from secretballot._json_files import json_fields
 from secretballot._typing import BoolArray
 from secretballot.audit.observation import Fields, observed_files, observed_text
+from secretballot.drafts import write_file
 from secretballot.exceptions import DataError, ParameterError
 
 #: What is observed apart: what everybody sees, what the curator sees, and how long it took.
@@ -51,78 +56,105 @@ class Trial:
     certificate: dict[str, Any] | None = None
 
 
-def fair_coins(runs: int, each: int, seed: int | None) -> BoolArray:
-    """Return fair coins of all runs, shape (runs, each): which world a run is in, or which of its
-    canaries are there.
-
-    Parameters
-    ----------
-    runs, each : int
-    seed : int or None
-        None takes fresh coins.
-    """
-    return np.random.default_rng(seed).integers(2, size=(runs, each)).astype(bool)
-
-
 def run_trials(
     words: Sequence[str],
-    files: Sequence[Mapping[str, Path | bytes]],
+    files_of: Callable[[list[bool]], Mapping[str, bytes]],
     released: str,
+    shape: tuple[int, int],
     *,
+    identity: Any,
     program: Sequence[str] | None,
+    work: str | Path | None,
     jobs: int,
+    random_state: int | None,
     progress: Progress | None,
-) -> list[Trial]:
-    """Run a command once for each of some lists of files.
+) -> tuple[BoolArray, list[Trial]]:
+    """Run a command many times, each time with the files that fair coins choose, and return the
+    coins and what was seen.
 
     Parameters
     ----------
     words : sequence of str
         The command, with names of files relative to the folder that it runs in.
-    files : sequence of mappings of str to path or bytes
-        Of each run: what is copied, or written, into its folder.
+    files_of : callable
+        From the coins of a run to the files that are written into its folder.
     released : str
         Folder that is observed, relative to the one that the command runs in.
+    shape : (int, int)
+        Runs, and coins of each.
+    identity : object
+        What else makes it the same audit, of plain values: files and settings.
     program : sequence of str, optional
         Words that start the program; this one by default.
+    work : path, optional
+        Private folder that keeps what was seen of finished runs, and goes on with it.
     jobs : int
-        Runs at the same time, in folders whose names have equal length.
+        Runs at the same time, each in the folder of its thread.
+    random_state : int, optional
+        Seed of the coins; fresh ones by default.
     progress : callable, optional
         Called with the number of finished runs and the number of all.
 
     Raises
     ------
     DataError
-        If the first runs all fail in the same way, or a run takes too long.
+        If the first runs all fail in the same way, a run takes too long, or the work folder holds
+        something else.
     ParameterError
         If the program cannot be started.
     """
-    n, tell = len(files), progress or (lambda done, total: None)
+    n, tell = shape[0], progress or (lambda done, total: None)
     command = [*(program or (sys.executable, "-m", "secretballot")), *words]
-    trials: dict[int, Trial] = {}
-    tell(0, n)
+    same = (command, released, shape, identity, random_state)
+    seed = secrets.randbits(62) if random_state is None else random_state
     with tempfile.TemporaryDirectory(prefix="secretballot-audit-") as folder:
-        slots: SimpleQueue[Path] = SimpleQueue()
-        for slot in range(jobs):
-            slots.put(Path(folder) / f"slot-{slot:03d}")
+        kept = Path(folder) / "work" if work is None else Path(work)
+        seed = _taken_up(kept, hashlib.sha256(repr(same).encode()).hexdigest(), seed)
+        coins = np.random.default_rng(seed).integers(2, size=shape).astype(bool)
+        places = [kept / f"run-{number:06d}.json" for number in range(n)]
+        trials: dict[int, Trial] = {}
+        tell(0, n)
 
         def run(number: int) -> Trial:
-            slot = slots.get()
-            try:
-                return _run_once(command, slot, files[number], slot / released)
-            finally:
-                slots.put(slot)
+            if places[number].is_file():
+                return Trial(**json.loads(places[number].read_bytes()))
+            slot = Path(folder) / threading.current_thread().name
+            return _run_once(command, slot, files_of(coins[number].tolist()), slot / released)
 
-        with ThreadPoolExecutor(jobs) as pool:
+        with ThreadPoolExecutor(jobs, "slot") as pool:
             waiting = {pool.submit(run, number): number for number in range(n)}
             try:
                 for future in as_completed(waiting):
-                    trials[waiting[future]] = future.result()
+                    number = waiting[future]
+                    trials[number] = future.result()
                     _refuse_failures(trials)
+                    if not places[number].is_file():
+                        content = json.dumps(asdict(trials[number])).encode()
+                        write_file(places[number], content, mode=0o600)
                     tell(len(trials), n)
             finally:  # after an interruption only the runs that are under way end
                 pool.shutdown(wait=True, cancel_futures=True)
-    return [trials[number] for number in range(n)]
+    return coins, [trials[number] for number in range(n)]
+
+
+def _taken_up(work: Path, digest: str, seed: int) -> int:
+    """Return the seed with which the audit in a work folder began, or begin one there.
+
+    New coins would be chosen after seeing results. Names with a dot are drafts that a killed audit
+    left.
+    """
+    work.mkdir(mode=0o700, parents=True, exist_ok=True)
+    stated = work / "audit.json"
+    if not any(work.glob("[!.]*")):
+        write_file(stated, json.dumps({"audit": digest, "seed": int(seed)}).encode(), mode=0o600)
+    content = stated.read_bytes() if stated.is_file() else b""
+    found = json_fields(content, {"audit": str, "seed": int})
+    if found is None or found["audit"] != digest:
+        raise DataError(
+            f"{str(work)!r} holds another audit or something else; give a new folder with --work."
+        )
+    work.chmod(0o700)  # one that was there may be open to others
+    return int(found["seed"])
 
 
 def _refuse_failures(trials: Mapping[int, Trial]) -> None:
@@ -139,7 +171,7 @@ def _refuse_failures(trials: Mapping[int, Trial]) -> None:
 
 
 def _run_once(
-    command: Sequence[str], slot: Path, files: Mapping[str, Path | bytes], released: Path
+    command: Sequence[str], slot: Path, files: Mapping[str, bytes], released: Path
 ) -> Trial:
     """Run the command in a fresh folder with the files of one world, observe, and delete the
     folder."""
@@ -147,10 +179,7 @@ def _run_once(
     shutil.rmtree(slot, ignore_errors=True)
     slot.mkdir(mode=0o700)
     for name, content in files.items():
-        if isinstance(content, bytes):
-            (slot / name).write_bytes(content)
-        else:
-            shutil.copyfile(content, slot / name)
+        (slot / name).write_bytes(content)
     # 2. a process of its own
     environment = {**dict.fromkeys(_THREADS, "1"), **os.environ}
     start = time.perf_counter()

@@ -7,7 +7,6 @@ only it meets the runs held out; hence the certified bound pays for one hypothes
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot.audit.bounds import epsilon_from_guesses
+from secretballot.audit.bounds import canary_bound, epsilon_from_guesses
 from secretballot.audit.observation import Field, Fields
 
 _MODULI = (4096, 64, 16)
@@ -41,8 +40,6 @@ class Telltale:
         Limits of the ranges.
     weights : dict
         Log ratio of the two worlds for each value; of others 0.
-    same : int
-        Other fields that distinguished exactly the same runs among those that chose.
     guesses : float
         Share of the runs to guess, the surest first.
     """
@@ -51,7 +48,6 @@ class Telltale:
     reading: str
     cuts: tuple[float, ...]
     weights: dict[Field | None, float]
-    same: int = 0
     guesses: float = 1.0
 
     @property
@@ -145,26 +141,21 @@ def held_out(
     -------
     Verdict
     """
-    scores = np.zeros(len(runs)) if telltale is None else telltale.scores(runs)
     n = len(runs)
+    power = epsilon_from_guesses(n, n, n, delta=delta, alpha=alpha)
+    if telltale is None:
+        return Verdict(0.0, right=0, guesses=0, coins=n, power=power)
     # The number of guesses is fixed beforehand; a run without a score is guessed as well.
-    guesses = 0 if telltale is None or not n else max(1, round(telltale.guesses * n))
-    surest = np.argsort(-np.abs(scores), kind="stable")[:guesses]
-    right = int(((scores[surest] > 0) == worlds[surest]).sum())
-
-    def bound(right: int, guesses: int) -> float:
-        if not guesses:
-            return 0.0
-        return epsilon_from_guesses(right, guesses, n, delta=delta, alpha=alpha)
-
-    return Verdict(bound(right, guesses), right, guesses, coins=n, power=bound(n, n))
+    right, guesses, bound = canary_bound(
+        telltale.scores(runs), worlds, delta=delta, alpha=alpha, share=telltale.guesses
+    )
+    return Verdict(bound, right, guesses, coins=n, power=power)
 
 
 def _candidates(runs: Sequence[Fields], worlds: BoolArray) -> list[tuple[Telltale, FloatArray]]:
     """Return all fields in all readings that vary and repeat, one for each different pattern over
     the runs, with the score of each run by what the others say."""
     seen: dict[bytes, tuple[Telltale, FloatArray]] = {}
-    alike = Counter[bytes]()
     for name in dict.fromkeys(name for run in runs for name in run):
         values = [run.get(name) for run in runs]
         for reading, cuts in _readings_of(values, worlds):
@@ -173,7 +164,6 @@ def _candidates(runs: Sequence[Fields], worlds: BoolArray) -> list[tuple[Telltal
             if not 1 < size < len(runs):
                 continue  # a constant, or a value of its own in every run
             pattern = codes.tobytes()
-            alike[pattern] += 1
             if pattern not in seen:
                 weights = _ratios_by_value(codes, worlds, size).tolist()
                 weight_of = dict(zip(dict.fromkeys(read), weights, strict=True))
@@ -183,10 +173,7 @@ def _candidates(runs: Sequence[Fields], worlds: BoolArray) -> list[tuple[Telltal
                     if reading == "cut"
                     else _left_out_scores(codes, worlds, size),
                 )
-    return [
-        (replace(telltale, same=alike[pattern] - 1), scores)
-        for pattern, (telltale, scores) in seen.items()
-    ]
+    return list(seen.values())
 
 
 def _readings_of(
