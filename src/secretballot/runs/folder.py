@@ -356,7 +356,7 @@ class Account:
         self.place = place_of_account(spec, folder)
         self.own = folder is not None and self.place == folder.ledger
         self._price, self._dataset = spec.price, spec.dataset_name
-        self._unit, self._relation = spec.data.unit_kind, spec.budget.relation
+        self._unit, self._relation = spec.data.unit_kind, spec.relation
         ledger = self.ledger = self._found()
         if folder is None:
             return

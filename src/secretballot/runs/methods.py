@@ -167,6 +167,8 @@ class Method:
     learners: ClassVar[Mapping[str, type[Learner]]] = {}
     #: Settings that go with one target of classes alone.
     of_classes: ClassVar[tuple[str, ...]] = ()
+    #: Whether labels alone may be private.
+    of_labels_alone: bool = False
 
     def __init__(self, spec: RunSpec) -> None:
         self.spec, self.price, self.kind = spec, spec.price, spec.data.kind
@@ -206,7 +208,13 @@ class Method:
             checked_range(data.bounds)
         elif self.kind == "labels":
             checked_labels(data.target)
-        if self.spec.budget.relation == "replace-one" and data.unit is not None:
+        if data.public_features and not self.of_labels_alone:
+            raise ParameterError(
+                Parameter("public_features"),
+                f" goes with method {MOMENTS}, and with {PATE} without a strategy or an estimate;"
+                " leave it out.",
+            )
+        if self.spec.relation == "replace-one" and data.unit is not None:
             raise ParameterError(
                 Parameter("unit"), " goes with relation add-remove only; leave one of the two out."
             )
@@ -221,7 +229,7 @@ class Method:
         """Refuse settings that do not go with the tables, and yield what is to be asked."""
         spec, stated = self.spec, self.spec.data.n_records
         # public and exact under replace-one alone; elsewhere it refuses nothing
-        if spec.budget.relation == "replace-one" and stated not in (None, inputs.n_private):
+        if spec.relation == "replace-one" and stated not in (None, inputs.n_private):
             raise DataError(
                 "The private file has another number of rows than was stated, and under"
                 " replace-one that number is public and exact; state the right one."
@@ -343,7 +351,7 @@ class Method:
             self.price.epsilon,
             self.price.delta,
             spec.data.unit_kind,
-            spec.budget.relation,
+            spec.relation,
             dict(terms),
             sigma,
             sizes.n_public,
@@ -380,6 +388,7 @@ class Moments(Method):
     }
 
     of_classes = ("student", "class_weight")
+    of_labels_alone = True
 
     def questions(self, inputs: Any, watch: Watch) -> Iterator[Caution]:
         """Refuse settings that do not go with the tables, and yield what is to be asked."""
@@ -389,10 +398,14 @@ class Moments(Method):
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
         self.needs_delta()
-        price, n_stages = self.price, RecordMomentsClassifier().n_stages
+        price, n_stages, moved = self.price, RecordMomentsClassifier().n_stages, 1
         counts_first = self.kind != "number"
-        # a record that is replaced moves a sum twice as far as one that comes or goes
-        moved = 2 if self.spec.budget.relation == "replace-one" else 1
+        if self.spec.data.public_features:
+            # a replaced label moves all sums alike, so there is one, without counts
+            n_stages, counts_first = 1, False
+        elif self.spec.relation == "replace-one":
+            # a record that is replaced moves a sum twice as far as one that comes or goes
+            moved = 2
         left = 1 - COUNTS_SHARE if counts_first else 1
         sigma = moved * math.sqrt(n_stages / left) / gaussian_mu(price.epsilon, price.delta)
         terms: dict[str, Any] = {"n_stages": n_stages, "counts_first": counts_first}
@@ -482,7 +495,7 @@ class Pate(VoteMethod):
         """Refuse settings that cannot be, before any table is read."""
         teacher_by_name(self.teacher, 0 if self.kind == "number" else 2)
         super().check()
-        if self.spec.budget.relation == "replace-one":
+        if self.spec.relation == "replace-one":
             check_positions(single=source_of(self.spec.private).single)
 
     @property
@@ -498,6 +511,11 @@ class Pate(VoteMethod):
     @cached_property
     def _rounds(self) -> InRounds | None:
         return rounds_of(self.settings.strategy)
+
+    @property
+    def of_labels_alone(self) -> bool:  # type: ignore[override]
+        """Whether labels alone may be private: where all points are asked about at once."""
+        return self._rounds is None and self._estimate is None
 
     def n_teachers(self, inputs: Any) -> int:
         """Return the number of teachers: as given, else by the stated records, else the default."""
@@ -531,7 +549,9 @@ class Pate(VoteMethod):
         }[self.kind]()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WeakSignalWarning)  # it is asked about
-            terms: Terms = self._voter(sizes.n_columns, None).planned_terms(target, sizes.n_public)
+            guarantee = guarantee_of(data.unit_kind, self.spec.relation)
+            voter = self._voter(sizes.n_columns, None)
+            terms: Terms = voter.planned_terms(target, sizes.n_public, guarantee)
         return terms
 
     def quote(self, sizes: Sizes) -> Quote:
@@ -566,6 +586,8 @@ class Pate(VoteMethod):
             execution = self.spec.execution
             work |= {"executor": execution.executor, "send_shards": execution.send_shards}
             work |= {"vault": folder.vault}
+        if self.spec.data.public_features:
+            work["dropped"] = 0.0  # which the guarantee does not need, and accuracy is better
         return work
 
 

@@ -267,6 +267,9 @@ class DataSpec(Part):
         Public statement of the number of private records.
     encoding
         Text encoding of the CSV files that the run reads, as Python names it, such as cp1252.
+    public_features
+        Labels alone are private, under replace-one: all else in PRIVATE is public, and PUBLIC is
+        left out.
     """
 
     private: Place | None = setting(None, "PRIVATE", ARGUMENTS, mark="place", repr=False)
@@ -281,6 +284,7 @@ class DataSpec(Part):
     accept_unseen: Words = setting((), "A,B", mark="execution")
     n_records: Count | None = setting(None, "N")
     encoding: Annotated[str, BeforeValidator(_encoding)] = setting("utf-8")
+    public_features: bool = setting(False, "true")
 
     @model_validator(mode="after")
     def _target_is_of_one_kind(self) -> Self:
@@ -299,7 +303,18 @@ class DataSpec(Part):
                 " is given, so the target is a number: one column, without classes; leave one of"
                 " the two out.",
             )
+        if self.public_features and (self.public or self.unit or self.kind != "class"):
+            raise ParameterError(
+                Parameter("public_features"),
+                " goes with one target of classes, without a public file and without a unit; leave"
+                " one of the two out.",
+            )
         return self
+
+    @property
+    def points(self) -> Path | str | None:
+        """The table of public points; where labels alone are private, that of the records."""
+        return self.private if self.public_features else self.public
 
     @property
     def kind(self) -> Literal["class", "number", "labels"]:
@@ -309,8 +324,10 @@ class DataSpec(Part):
         return "labels" if len(self.target) > 1 else "class"
 
     @property
-    def unit_kind(self) -> Literal["record", "user"]:
-        """Whose records are protected together."""
+    def unit_kind(self) -> Literal["record", "user", "label"]:
+        """What is protected: one record, all records of one id, or one label."""
+        if self.public_features:
+            return "label"
         return "record" if self.unit is None else "user"
 
     @property
@@ -657,6 +674,11 @@ class RunSpec(Part):
         """Return these settings with the limit of all releases of the account."""
         budget = self.budget.model_dump() | {"total": total}
         return type(self).of_tree({**dict(self), "budget": budget})
+
+    @property
+    def relation(self) -> Relation:
+        """The change that is protected; a label is always replaced."""
+        return "replace-one" if self.data.public_features else self.budget.relation
 
     @property
     def total(self) -> "PrivacyBudget | None":

@@ -380,10 +380,12 @@ class RunInputs:
         if data.schema_file is not None:
             self._settle(self.schema, self.cells[PUBLIC], PUBLIC, None)
         self.test = None if evaluate is None else self._labelled(evaluate, TEST)[0]
-        test = None if self.test is None else self.test.X
-        rows = PrivateRows([self.X_public] if test is None else [self.X_public, test])
+        known = {} if data.public_features else {PUBLIC: self.X_public}
+        if self.test is not None and self.test.X is not None:
+            known[TEST] = self.test.X
+        rows = PrivateRows([*known.values()])
         columns = self._read_private(spec.private, vault, rows)
-        self.attempt(lambda: _refuse_private_rows(rows, None if test is None else evaluate))
+        self.attempt(lambda: _refuse_private_rows(rows, known, evaluate))
         if columns is not None:
             nowhere = [name for name in not_public if name not in columns]
             self.attempt(lambda: refuse_nowhere(nowhere, "no file"))
@@ -402,6 +404,8 @@ class RunInputs:
             y = object_array(self.classes)[targets] if self.classes else targets
             units = {"units": self.private.units, "unit_name": self._data.unit}
             given |= {"X": self.private.X, "y": y, **units}
+        if self._data.public_features:
+            given = {"X": self.X_public, "y": given["y"], "public_features": True}
         if self._data.kind == "number":
             return {**given, "bounds": self._data.bounds}
         if self._data.kind == "labels":
@@ -454,11 +458,12 @@ class RunInputs:
         """Read a table that is no local file that fits into memory: rows are encoded block by
         block, and kept in the vault."""
         data, n_rows = self._data, estimated_rows(place, role=PRIVATE)
-        if data.kind != "class":
+        if data.kind != "class" or data.public_features:
             raise ParameterError(
                 Parameter("private"),
-                " is a table that is read block by block, and teachers of a number, or of several"
-                " labels, learn from one local file that fits into memory; give a part of it.",
+                " is a table that is read block by block, and a number, several labels, or labels"
+                " that alone are private, are learnt from one local file that fits into memory;"
+                " give a part of it.",
             )
         self.private, self.n_private, self.n_units, columns = read_to_disk(
             data,
@@ -546,11 +551,11 @@ def check_files(spec: RunSpec) -> None:
     DataError
         If a file is no regular one, empty, unreadable or too large.
     """
-    for name in ("public", "target"):
-        if not getattr(spec.data, name):
+    for name, given in (("public", spec.data.points), ("target", spec.data.target)):
+        if not given:
             raise ParameterError(Parameter(name), " is missing; give it.")
     evaluate = spec.output.evaluate
-    for role, place in ((PRIVATE, spec.private), (PUBLIC, spec.data.public), (TEST, evaluate)):
+    for role, place in ((PRIVATE, spec.private), (PUBLIC, spec.data.points), (TEST, evaluate)):
         if place is not None:
             # the private one may be larger than memory, and goes to disk then
             checked_source(place, role=role, whole=role != PRIVATE)
@@ -568,7 +573,7 @@ def refuse_swapped(spec: RunSpec) -> None:
         If a file is in two places, or cannot be read.
     """
     private, evaluate = source_of(spec.private, role=PRIVATE), spec.output.evaluate
-    for role, place in ((PUBLIC, spec.data.public or ""), (TEST, evaluate)):
+    for role, place in ((PUBLIC, spec.data.public), (TEST, evaluate)):
         if place is not None and source_of(place).shares_file(private):
             raise _refusal_of(role, evaluate, "is the private file, or a part of it")
 
@@ -578,7 +583,8 @@ def _refusal_of(role: str, evaluate: Path | str | None, why: str) -> DataError:
     if role == PUBLIC:
         return DataError(
             f"The {PUBLIC} {why}; public rows are published, so give rows that are known to"
-            " everybody. Nothing was spent."
+            " everybody. If labels alone are private, set data.public_features=true. Nothing was"
+            " spent."
         )
     return DataError(
         f"The {TEST} {shown_place(evaluate)!r} {why}; metrics are exact and have no price, so give"
@@ -599,9 +605,11 @@ def table_digests(spec: RunSpec) -> dict[str, str | None]:
     }
 
 
-def _refuse_private_rows(rows: PrivateRows, evaluate: Path | str | None) -> None:
-    """Refuse a public and a test table, in this order, that hold private rows."""
-    for place, role in enumerate((PUBLIC,) if evaluate is None else (PUBLIC, TEST)):
+def _refuse_private_rows(
+    rows: PrivateRows, roles: Collection[str], evaluate: Path | str | None
+) -> None:
+    """Refuse a public and a test table, of these roles in their order, that hold private rows."""
+    for place, role in enumerate(roles):
         if rows.hold(place):
             why = "holds rows of the private file, more of them than chance explains"
             raise _refusal_of(role, evaluate, why)
@@ -689,9 +697,9 @@ def public_table(data: DataSpec, watch: Watch) -> tuple[Schema, pd.DataFrame, li
     DataError
         If the file or the schema cannot be read, or they do not fit.
     """
-    frame = read_table(data.public or "", role=PUBLIC, encoding=data.encoding)
+    frame = read_table(data.points or "", role=PUBLIC, encoding=data.encoding)
     for target in data.target:
-        if target in frame.columns:
+        if target in frame.columns and not data.public_features:
             watch.note(
                 f"The public file has the column {target!r}, which is the target; it is left out"
                 " and never used.",

@@ -211,13 +211,13 @@ def evaluate(
         )
     matrices = []
     for path, student in zip(releases, students, strict=True):
-        encoding = student.encoding(frame, role=ROLE)
-        cautions += _cautions_of_private_rows(path, student, table, encoding)
-        worst = misfits(student.schema, TableCells.of(frame, encoding))[:1]
+        encoded = student.encoding(frame, role=ROLE)
+        cautions += _cautions_of_private_rows(path, student, table, encoded)
+        worst = misfits(student.schema, TableCells.of(frame, encoded))[:1]
         cautions += [
             f"Column {shown(one.name)} of the {ROLE}: {one.words}." for one in worst if one.stops
         ]
-        matrices.append(encoding.matrix)
+        matrices.append(encoded.matrix)
     truth = _truth(releases, certificates, students[0].schema, frame, target)
     classes, found, right = certificates[0]["released"]["classes"], [], list[BoolArray]()
     for path, certificate, student, X in zip(
