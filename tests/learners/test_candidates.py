@@ -243,7 +243,7 @@ def test_an_interrupted_choice_stays_spent_and_a_repeated_one_is_free(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(releasing, "noise_source", Interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(sb.LedgerError, match="failed; it is forfeited"):
         _choose([Cut(0.5), Cut(1)], POINTS, [0, 1, 1, 1], ledger, request="two")
     monkeypatch.undo()
     with pytest.raises(sb.LedgerError):
