@@ -34,8 +34,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from engines import running
-
 SIZES = (100_000, 1_000_000, 10_000_000)
 MOST_IN_MEMORY = 1_000_000  # rows that are read at once for comparison
 FILE_ROWS = 1_000_000
@@ -43,7 +41,6 @@ FOLDER = Path("build/large-tables")
 LETTERS = np.array([f"c{i}" for i in range(12)])
 
 METHODS = ("record-moments", "pate")
-ON_CLUSTERS = ("dask-1", "dask-2", "ray-1", "ray-2")  # an engine and its workers
 
 
 def rows(n: int, seed: int) -> pa.Table:
@@ -101,9 +98,7 @@ def learn(method: str, where: str, private: str, out: str) -> None:
 
     folder = Path(private).parent
     tables.MOST_IN_MEMORY = 10**9
-    engine, _, workers = where.partition("-")
-    how: dict[str, object] = {"method": method}
-    how |= {"executor": engine} if workers else {"n_jobs": 2 if method == "pate" else 1}
+    how: dict[str, object] = {"method": method, "n_jobs": 2 if method == "pate" else 1}
     if method == "pate":
         how |= {"n_teachers": 250}
     spec = RunSpec.read(
@@ -119,10 +114,9 @@ def learn(method: str, where: str, private: str, out: str) -> None:
         exclude=("report",),
         **how,
     )
-    with running(engine if workers else "local", int(workers or 2)):
-        started = time.monotonic()
-        made = run(spec)
-        seconds = time.monotonic() - started
+    started = time.monotonic()
+    made = run(spec)
+    seconds = time.monotonic() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps({"accuracy": made.accuracy, "seconds": seconds, "peak": peak}))
 
@@ -150,7 +144,7 @@ def measured(method: str, where: str, private: Path) -> dict[str, float]:
 
 def places(n_rows: int) -> tuple[str, ...]:
     """Return where a table of this size can lie, or be learned from."""
-    return ("memory", "disk", *ON_CLUSTERS) if n_rows <= MOST_IN_MEMORY else ("disk", *ON_CLUSTERS)
+    return ("memory", "disk") if n_rows <= MOST_IN_MEMORY else ("disk",)
 
 
 def main() -> None:
@@ -158,7 +152,7 @@ def main() -> None:
     reader = argparse.ArgumentParser(description="Time, memory and disk of large tables.")
     reader.add_argument("sizes", nargs="*", type=float, default=SIZES)
     reader.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
-    reader.add_argument("--where", nargs="+", choices=("memory", "disk", *ON_CLUSTERS))
+    reader.add_argument("--where", nargs="+", choices=("memory", "disk"))
     asked = reader.parse_args()
     print("| rows | method | where | time | processors | memory, GB | disk, GB | accuracy |")
     print("|---|---|---|---|---|---|---|---|")
@@ -169,7 +163,7 @@ def main() -> None:
                 if asked.where and where not in asked.where:
                     continue
                 found = measured(method, where, private)
-                processors = f"{found['processors']:.0f} s" if where not in ON_CLUSTERS else ""
+                processors = f"{found['processors']:.0f} s"
                 print(
                     f"| {n_rows:,} | {method} | {where} | {found['seconds']:.0f} s | {processors}"
                     f" | {found['peak'] / 1e9:.2f} | {found['disk'] / 1e9:.2f}"

@@ -88,8 +88,8 @@ def law_of(p: Any, q: Any) -> Law:
     return (float(p / ONE), float(q / ONE)), (float((ONE - p) / ONE), float((ONE - q) / ONE))
 
 
-def told(point: Point) -> float:
-    """Return about the square of how much one label tells, in nats."""
+def weight_of(point: Point) -> float:
+    """Return about the square of the information in one label, in nats."""
     p, q = point
     return float((q - p) ** 2 / (q * (ONE - p)))
 
@@ -119,12 +119,12 @@ def corners_of(points: list[Point], share: float, queries: int) -> list[Law]:
 
     Lines through edges of the hull lie on or above all pairs. Edges between two are left out as
     long as the two meet at most `share` above the hull, as a share of the gap that is there: of a
-    hundred labels more where they tell less, as few of these are asked for.
+    hundred labels more where they say less, as few of these are asked for.
     """
     hull = hull_of(points)
-    gaps, tells = [q - p for p, q in hull], [told(point) for point in hull]
-    few, most = 2 * min(1.0, queries / 100), max(tells)
-    away = [min(15.0, most / one) ** few for one in tells]
+    gaps, weights = [q - p for p, q in hull], [weight_of(point) for point in hull]
+    few, most = 2 * min(1.0, queries / 100), max(weights)
+    away = [min(15.0, most / one) ** few for one in weights]
     wide = [gap * one / ONE for gap, one in zip(gaps, away, strict=True)]
     slopes = [(d - b - c + a) / (c - a) for (a, b), (c, d) in pairwise(hull)]
     edges, last = [0], len(hull) - 2
@@ -144,7 +144,7 @@ def corners_of(points: list[Point], share: float, queries: int) -> list[Law]:
         for a, b in pairwise(edges)
     ]
     found = [hull[0], *meetings, *hull[1:][-1:]]
-    found.sort(key=told, reverse=True)
+    found.sort(key=weight_of, reverse=True)
     return [law_of(*point) for point in found]
 
 
@@ -171,9 +171,9 @@ def attack_delta(curve: list[Point], queries: int, epsilon: float) -> float:
     No price can be smaller.
     """
     # probabilities that vanish in floats have no log; leaving them out only lowers this bound
-    tells = [told(point) if point[0] else 0.0 for point in curve]
-    likely = [point for point, one in zip(curve, tells, strict=True) if one > max(tells) / 2000]
-    asked = [max(likely, key=told), *likely[:: max(1, len(likely) // 60)]]
+    weights = [weight_of(point) if point[0] else 0.0 for point in curve]
+    likely = [point for point, one in zip(curve, weights, strict=True) if one > max(weights) / 2000]
+    asked = [max(likely, key=weight_of), *likely[:: max(1, len(likely) // 60)]]
     return max(repeated_delta(law_of(*point), queries, epsilon) for point in asked)
 
 

@@ -547,6 +547,7 @@ def test_a_password_is_told_to_nobody_but_the_server(
     for url in (wrong, right.replace("127.0.0.1", "127.0.0.2"), right.replace("/postgres?", "/x?")):
         with pytest.raises(LedgerError) as error:
             Ledger.open_existing(url)
+        assert error.value.__context__ is None  # the driver's error holds the connection
         shown += [str(error.value), "".join(traceback.format_exception(error.value))]
     copy = pickle.loads(pickle.dumps(ledger))
     # without its password it gets in nowhere, and says so

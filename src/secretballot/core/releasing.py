@@ -215,8 +215,8 @@ def release(
     Price : of `mechanism.event(shape)` at the budget's epsilon.
     Order : reserve, draw, store, return. Of two processes that draw, one stores, and both return
         what was stored. A draw that fails by itself is not repeated, since that may depend on what
-        was drawn: the request is forfeited. Its error is replaced by a fixed sentence, or by a new
-        error of the same kind where that ends the program; nothing of it is attached.
+        was drawn: the request is forfeited. Its error is replaced by a fixed sentence; nothing of
+        it is attached.
     Rounding : upward.
     """
     own = _Request(Terms(mechanism, shape, budget, dict(public), purpose), ledger, request)

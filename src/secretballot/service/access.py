@@ -44,6 +44,7 @@ _TABLES = """
     CREATE TABLE IF NOT EXISTS asked (
         key TEXT NOT NULL, dataset TEXT NOT NULL, new INTEGER NOT NULL, PRIMARY KEY (key, dataset)
     ) STRICT, WITHOUT ROWID;
+    DROP TRIGGER IF EXISTS entry_counts;
     CREATE TRIGGER IF NOT EXISTS question_counts AFTER INSERT ON question
         BEGIN INSERT INTO asked VALUES (NEW.key, NEW.dataset, 1)
             ON CONFLICT (key, dataset) DO UPDATE SET new = new + 1; END;

@@ -85,9 +85,11 @@ def connect(
     None
     """
     check_name("url", url, longest=2000)
-    check_name("key", key, longest=2000)
+    if not (isinstance(key, str) and key.strip().isascii() and key.strip().isprintable()):
+        # the key itself is never shown
+        raise ParameterError(Parameter("key"), " is no key; give the one line that was printed.")
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc or not key.isascii():
+    if parts.scheme not in ("http", "https") or not parts.netloc:
         raise ParameterError(
             Parameter("url"), f" is {shown(url)}; give one that begins with http:// or https://."
         )

@@ -84,7 +84,7 @@ LOCK = f"SELECT pg_advisory_xact_lock({rows.APPLICATION_ID}, hashtext('{{schema}
 #: find.
 _FOUND = """
 SELECT 'table ' || relname || ' ' || relkind::text || relpersistence::text || relrowsecurity::text
-    || relhasrules::text
+    || (EXISTS (SELECT 1 FROM pg_rewrite WHERE ev_class = pg_class.oid))::text
 FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind NOT IN ('i', 'c')
 UNION ALL
 SELECT regexp_replace(pg_get_indexdef(indexrelid, 0, true), ' USING btree|"|::text', '', 'g')
@@ -280,11 +280,11 @@ class PostgresStore:
                     self._resting.take(0.0)
                     self._lost.add(connection.name)
                     if isinstance(error, psycopg.OperationalError):
-                        raise rows.unusable(self.where, error, BrokenOffError) from None
+                        rows.refuse(rows.unusable(self.where, error, BrokenOffError))
                 raise
             self._resting.put(connection)
         except psycopg.Error as error:
-            raise rows.unusable(self.where, error) from None
+            rows.refuse(rows.unusable(self.where, error))
 
     def _end_lost(self, connection: Connection) -> None:
         """End what is left on the server of connections that were lost: it may hold locks."""
@@ -314,9 +314,8 @@ class PostgresStore:
         except psycopg.OperationalError as error:
             if not write:
                 raise
-            raise UnknownEndError.of(
-                f"{self.where} broke off while it was storing ({rows.in_brief(error)})"
-            ) from None
+            broke = f"{self.where} broke off while it was storing ({rows.in_brief(error)})"
+            rows.refuse(UnknownEndError.of(broke))
         if done != "COMMIT":  # of a transaction in which a statement had failed
             raise LedgerError(
                 f"{self.where} took back what was written; try again. Nothing was changed."

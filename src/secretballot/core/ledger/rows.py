@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn, ParamSpec, Self, TypeVar
 
 from pydantic import Field, JsonValue
 
@@ -127,6 +127,15 @@ def unusable(where: str, error: Exception, kind: type[LedgerError] = LedgerError
         " right and you may write there, that no other program holds it, and that its disk or"
         " server is in order, or restore it from a copy. Nothing was changed."
     )
+
+
+def refuse(refused: LedgerError) -> NoReturn:
+    """Raise an error in place of a driver's that is being handled: that holds the connection, and
+    with it the password."""
+    try:
+        raise refused
+    finally:
+        refused.__context__ = None  # which raising sets, whatever it is raised from
 
 
 def in_brief(detail: object) -> str:

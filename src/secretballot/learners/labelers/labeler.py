@@ -468,8 +468,8 @@ class Labeler(PayingLearner):
             f" {split}."
         )
         numbers = replace(numbers, budget=split.first, n_queries=split.first_questions)
-        first = self._session(algorithm, numbers, task, first_request(request), [beside])
         [digest] = _part_digests(hypotheses)
+        first = self._session(algorithm, numbers, task, first_request(request), [beside])
         return UniversalSession(
             split,
             hypotheses,
