@@ -54,7 +54,9 @@ def test_unknown_learner_is_refused(name, match):
     ],
 )
 def test_settings_stand_after_the_name(name, settings):
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
     learner = teacher_by_name(name)
+    assert np.array_equal(np.random.get_state()[1], state)  # noqa: NPY002
     assert type(learner) is type(teacher_by_name(name.partition(":")[0]))
     for setting, value in settings.items():
         found = learner.get_params()[setting]

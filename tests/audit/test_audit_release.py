@@ -126,7 +126,8 @@ def test_a_sound_program_passes_and_leaves_nothing_behind(folder):
 
 def test_every_run_is_in_one_private_folder_and_sees_its_own_world_alone(folder, monkeypatch):
     scratch = folder / "scratch"
-    scratch.mkdir()
+    # what an audit that was killed left
+    (scratch / ".secretballot-audit-abcdefgh" / "slot_0").mkdir(parents=True, mode=0o755)
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     seen = []
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.dummy import DummyClassifier
 
 import secretballot as sb
 from secretballot.learners.training import trained as room
@@ -26,7 +27,7 @@ POINTS, _ = table(40, 1)
 
 def trained(vault: Path | None, **changes: Any) -> sb.TrainedTeachers:
     given = {"X": X, "y": Y, "classes": [0, 1], "n_teachers": 9, "vault": vault, **changes}
-    return sb.train_teachers("logistic", **given)
+    return sb.train_teachers(given.pop("teacher", "logistic"), **given)
 
 
 def opened(teachers: sb.TrainedTeachers, points: Any = POINTS) -> list[list[int]]:
@@ -72,6 +73,26 @@ def test_a_vault_of_other_data_or_settings_is_refused(
     trained(tmp_path / "vault")
     with pytest.raises(sb.DataError, match=r"belongs to other data.*Nothing was spent"):
         trained(tmp_path / "vault", **changes)
+
+
+class _Forgetful(DummyClassifier):  # type: ignore[misc]
+    """Cannot be pickled before its fit, and can be afterwards."""
+
+    def __init__(self, setting: Any = None) -> None:
+        super().__init__()
+        self.setting = setting
+
+    def fit(self, X: Any, y: Any) -> "_Forgetful":
+        self.setting = None
+        super().fit(X, y)
+        return self
+
+
+def test_a_learner_that_cannot_be_told_from_others_is_not_found_again(tmp_path: Path) -> None:
+    first = trained(tmp_path / "vault", teacher=_Forgetful(lambda: 1))
+    assert opened(sb.TrainedTeachers.load(tmp_path / "vault")) == opened(first)
+    with pytest.raises(sb.DataError, match="belongs to other data"):
+        trained(tmp_path / "vault", teacher=_Forgetful(lambda: 2))
 
 
 def test_the_ids_that_drew_the_shards_are_gone_before_anybody_asks(

@@ -8,6 +8,7 @@ import threading
 import warnings
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
+from importlib.util import find_spec
 from multiprocessing import get_context
 
 import joblib
@@ -186,6 +187,7 @@ def test_a_task_returns_its_trouble_and_never_raises():
     here, nothing = versions_here(), Packed.of(())
     assert run_task(HERE, here, task_of(divmod, 7, 2), nothing).value() == (3, 1)
     assert run_task(HERE, here, task_of(divmod, 7), Packed.of((2,))).value() == (3, 1)
+    assert ("torch" in dict(here)) == (find_spec("torch") is not None)
     found = run_task(HERE, (("numpy", "0.1"),), task_of(divmod, 7, 2), nothing)
     assert found.sentence == (
         f"A worker has numpy {np.__version__} where this program has 0.1; install the same"

@@ -2,8 +2,9 @@
 be seen of each run.
 
 Which of the two worlds a run is in is decided by a fair coin each, tossed before the first run. All
-runs see the same names of files and folders, in a private temporary folder. A work folder keeps
-what was seen, so that an audit that was interrupted goes on with its own coins.
+runs see the same names of files and folders, in a private temporary folder; one that a killed audit
+left goes with the next audit. A work folder keeps what was seen, so that an audit that was
+interrupted goes on with its own coins.
 """
 
 import hashlib
@@ -26,7 +27,7 @@ import numpy as np
 from secretballot._json_files import json_fields
 from secretballot._typing import BoolArray
 from secretballot.audit.observation import Fields, observed_files, observed_text
-from secretballot.drafts import write_file
+from secretballot.drafts import draft_folder, sweep_drafts, write_file
 from secretballot.exceptions import DataError, ParameterError
 
 #: What is observed apart: what everybody sees, what the curator sees, and how long it took.
@@ -105,8 +106,10 @@ def run_trials(
     n, tell = shape[0], progress or (lambda done, total: None)
     command = [*(program or (sys.executable, "-m", "secretballot")), *words]
     same = (command, released, shape, identity, random_state)
-    with tempfile.TemporaryDirectory(prefix="secretballot-audit-") as folder:
-        kept = Path(folder) / "work" if work is None else Path(work)
+    place = Path(tempfile.gettempdir()), "secretballot-audit"
+    sweep_drafts(*place)  # the private files of an audit that was killed
+    with draft_folder(*place) as folder:
+        kept = folder / "work" if work is None else Path(work)
         seed = _taken_up(kept, hashlib.sha256(repr(same).encode()).hexdigest(), random_state)
         coins = np.random.default_rng(seed).integers(2, size=shape).astype(bool)
         places = [kept / f"run-{number:06d}.json" for number in range(n)]
@@ -116,7 +119,7 @@ def run_trials(
         def run(number: int) -> Trial:
             if places[number].is_file():
                 return Trial(**json.loads(places[number].read_bytes()))
-            slot = Path(folder) / threading.current_thread().name
+            slot = folder / threading.current_thread().name
             return _run_once(command, slot, files_of(coins[number].tolist()), slot / released)
 
         with ThreadPoolExecutor(jobs, "slot") as pool:

@@ -189,8 +189,8 @@ class TeacherEnsemble:
         check_count("random_state", random_state, minimum=0)
         recipe, workers = Recipe.of(teacher, random_state), workers_of(engine, n_jobs)
         store, finished = None, dict[int, Any]()
-        if kept is not None:
-            about = learner_identity(recipe.teacher), random_state, n_teachers, n_classes
+        if kept is not None and (learner := learner_identity(recipe.teacher)) is not None:
+            about = learner, random_state, n_teachers, n_classes
             store = TeacherStore(kept[0], _binding_of([kept[1], *about]))
             finished = store.load()
         # only numbers of this run count, whatever a stored file names

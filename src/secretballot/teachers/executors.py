@@ -23,7 +23,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -121,6 +121,9 @@ def versions_here() -> Versions:
     becomes."""
     import secretballot
 
+    torch: Versions = ()
+    with suppress(PackageNotFoundError):
+        torch = (("torch", version("torch")),)
     return (
         ("Python", platform.python_version()),
         ("secretballot", secretballot.__version__),
@@ -129,6 +132,7 @@ def versions_here() -> Versions:
         # of records' cells
         ("pandas", version("pandas")),
         ("scipy", version("scipy")),
+        *torch,
     )
 
 

@@ -97,10 +97,10 @@ def _pickled_model(model: Any) -> bytes | None:
         return None
 
 
-def learner_identity(learner: Any) -> str:
-    """Return a digest of an unfitted learner with its settings, the same in every process."""
+def learner_identity(learner: Any) -> str | None:
+    """Return a digest of an unfitted learner with its settings, the same in every process; None
+    where it cannot be pickled, since two that look alike may differ."""
     try:
         return str(joblib.hash(learner, hash_name="sha1"))
     except Exception:
-        # a learner that cannot be pickled cannot be kept either; its settings must do
-        return repr(learner)
+        return None

@@ -170,15 +170,20 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Privacy
         -------
         Sensitivity : a slot follows from its own part, the seeds and public numbers, bit for bit,
-            where `keeps_apart` says so for the computation's shape.
+            where `keeps_apart` says so, here, for the computation's shape; elsewhere the parts are
+            taken one by one.
         """
         recipe = learners[0]._checked_recipe()
         own = [
             None if part is None else result_of(partial(_checked_part, recipe, *part))
             for part in parts
         ]
-        if all(part is None for part in own):
+        width = next((part[0].shape[1] for part in own if part is not None), None)
+        if width is None:
             return [None] * len(parts)
+        # `slots` was asked where the work was handed out, which may be another machine
+        if len(parts) > 1 and not keeps_apart(recipe, width, len(parts), recipe.batch_size, True):
+            return _one_by_one(cls.fit_shards, learners, parts)
         seeds = [public_seed(learner.random_state, _STEP) for learner in learners]
         return [
             None if part is None or state is None else learner._with_fitted_state(state, part)
@@ -207,7 +212,10 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         first = next((model for model in models if model is not None), None)
         if first is None:
             return [None] * len(models)
-        recipe = first._checked_recipe()
+        recipe, n_slots, width = first._checked_recipe(), len(models), rows.shape[1]
+        block = _rows_at_once(recipe, width, n_slots)
+        if n_slots > 1 and not keeps_apart(recipe, width, n_slots, block, False):
+            return _one_by_one(partial(cls.predict_shards, X=X), models)
         states = [None if model is None else model.state_ for model in models]
         with own_global_states(0), one_way_to_compute():
             scores = _slot_scores(recipe, states, rows)
@@ -246,6 +254,14 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             tuple(settings.items()),
             _checked_device(torch, self.device),
         )
+
+
+def _one_by_one(of_slots: Callable[..., list[Any]], *slots: Sequence[Any]) -> list[Any]:
+    """Return what comes out of every slot in a stack of its own, None where that fails."""
+    alone = [
+        result_of(partial(of_slots, *([one] for one in own))) for own in zip(*slots, strict=True)
+    ]
+    return [None if found is None else found[0] for found in alone]
 
 
 def _checked_device(torch: Any, name: Any) -> str:

@@ -272,6 +272,8 @@ def keeps_apart(recipe: Recipe, n_features: int, n_slots: int, n_rows: int, step
         Whether steps are tried, or else outputs.
     """
     torch = import_torch()
+    if slot_bytes(recipe, n_features) is None:
+        return False
 
     def computed(poisoned: int | None) -> list[Any]:
         seed_everything = seed_of(n_slots, n_rows)

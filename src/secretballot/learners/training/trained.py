@@ -298,10 +298,12 @@ def teachers_of_table(
     learner, names = table.checked_teacher(teacher, example, target), target.learnt
     place = None if vault is None else make_vault(vault)
     sizes = n_teachers, relation, place, random_state
+    # what cannot be told from others is never found again here, by `TrainedTeachers.load` alone
+    known = learner_identity(learner) or entropy_bytes(16).hex()
     return keep_teachers(
         place,
         lambda: table.teachers(learner, *sizes, n_classes=len(names), **training),
-        (learner_identity(learner), *table.identity, n_teachers, names, relation, random_state),
+        (known, *table.identity, n_teachers, names, relation, random_state),
         target.classes,
         {"unit": table.unit, "unit_column": table.unit_name, "relation": relation},
         template_of(example),
