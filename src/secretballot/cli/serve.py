@@ -41,6 +41,8 @@ _CONFIG = Path("service.toml")
     method=STREAM,
     required=("target", "epsilon", "delta", "n_queries"),
     out="Folder of the service.  [default: service]",
+    ledger="Account: a file or a database's URL; by default $SECRETBALLOT_LEDGER, else"
+    " PRIVATE.ledger.",
 )
 def prepare(sources: Sources, *, watch: Any) -> Answer:
     """Train teachers on a private table and begin a stream that `serve start` answers from.
