@@ -126,6 +126,19 @@ def test_a_table_that_does_not_fit_ends_in_one_sentence(
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
 
+def test_a_path_that_is_wrong_is_bad_input(world: Path, tmp_path: Path) -> None:
+    out = str(tmp_path / "none" / "said.csv")
+    result = predict(world / "run", world / "new.csv", "--out", out)
+    assert (result.exit_code, "There is no folder" in result.stderr) == (2, True)
+    ask = ("serve", "ask", "http://service", str(world / "new.csv"))
+    for more, said in (
+        (("--out", out), "There is no folder"),
+        (("--key-file", out), f"{out!r} cannot be used (No such file or directory)"),
+    ):
+        result = invoke(*ask, *more)
+        assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+
+
 def test_an_earlier_file_stays_until_the_new_one_is_complete(world: Path, tmp_path: Path) -> None:
     out = tmp_path / "said.csv"
     assert predict(world / "run", world / "new.csv", "--out", str(out)).exit_code == 0

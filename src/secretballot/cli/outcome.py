@@ -58,6 +58,8 @@ _KINDS: tuple[tuple[type[SecretBallotError], str, int], ...] = (
     (ResourceError, "system", FAILED),
     (SecretBallotError, "input", BAD_INPUT),
 )
+#: Of a path that is wrong the next time, too.
+_WRONG_PLACES = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 @dataclass
@@ -160,6 +162,9 @@ def _failure_of(error: BaseException) -> Failure:
             "system",
             FAILED,
         )
+    if isinstance(error, _WRONG_PLACES) and error.filename is not None:
+        place, why = os.fsdecode(error.filename), error.strerror
+        return Failure(f"{place!r} cannot be used ({why}); correct the path.", "data", BAD_INPUT)
     if isinstance(error, OSError):
         return Failure(_system_sentence(error), "system", FAILED)
     return Failure(_defect_sentence(error), "defect", DEFECT)

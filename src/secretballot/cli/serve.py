@@ -41,6 +41,8 @@ _CONFIG = Path("service.toml")
     method=STREAM,
     required=("target", "epsilon", "delta", "n_queries"),
     out="Folder of the service.  [default: service]",
+    ledger="Account: a file or a database's URL; by default $SECRETBALLOT_LEDGER, else"
+    " PRIVATE.ledger.",
 )
 def prepare(sources: Sources, *, watch: Any) -> Answer:
     """Train teachers on a private table and begin a stream that `serve start` answers from.
@@ -142,9 +144,12 @@ def ask(
     """
     from secretballot._validation import shown
     from secretballot.exceptions import Parameter, ParameterError
+    from secretballot.runs.folder import check_folder_of
     from secretballot.service.asked_files import answers_table, points_of_file
     from secretballot.service.remote import connect
 
+    if out is not None:
+        check_folder_of(out)
     with connect(url, _read_key(key_file), dataset=dataset, session=stream) as there:
         rows_to_ask = points_of_file(points, there)
         if max_new is not None and (new := there.count_new(rows_to_ask)) > max_new:

@@ -100,6 +100,21 @@ def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
             )
 
 
+def check_folder_of(out: Path) -> None:
+    """Refuse a file for which there is no folder.
+
+    Raises
+    ------
+    DataError
+        If there is none.
+    """
+    if not out.parent.is_dir():
+        raise DataError(
+            f"There is no folder {str(out.parent)!r} for {out.name!r}; make it, or give another"
+            " place with --out."
+        )
+
+
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Write files into a folder, which is made where there is none."""
     make_folder(folder)

@@ -22,7 +22,7 @@ from secretballot.named_learners import teacher_by_name
 from secretballot.runs.folder import Account, check_outside_of_runs, write_files
 from secretballot.runs.methods import Quote, Sizes, VoteMethod, worker_processes
 from secretballot.runs.questions import Caution, Watch
-from secretballot.runs.spec import RunSpec, toml_text
+from secretballot.runs.spec import OWN, RunSpec, toml_text
 from secretballot.runs.tables import LabelledTable, RunInputs
 from secretballot.vault import make_vault
 
@@ -147,6 +147,12 @@ class Stream(VoteMethod):
                     f" is {shown(value)}, which cannot be part of an address; use at most 80"
                     " letters, digits, dots, hyphens and underscores, a letter or digit first.",
                 )
+        if self.spec.budget.ledger == OWN:
+            raise ParameterError(
+                Parameter("ledger"),
+                f" is {OWN!r}, which is the account of one run; a service needs a file or a"
+                " database's URL.",
+            )
         teacher_by_name(self.settings.teacher)
         check_outside_of_runs(self.spec.output.out)
         super().check()

@@ -37,7 +37,7 @@ from secretballot.report.metrics import (
     paired_difference,
 )
 from secretballot.report.student.load import OnnxStudent, load_student
-from secretballot.runs.folder import SPEC_FILE, check_outside_of_runs
+from secretballot.runs.folder import SPEC_FILE, check_folder_of, check_outside_of_runs
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import CHOICE, MOMENTS, PATE, RECORD_VOTES, DataSpec, RunSpec
 from secretballot.runs.tables import TableCells, declared_names, misfits, note_odd_cells, targets_of
@@ -394,8 +394,9 @@ def run_predict(
 
 
 def _check_place(out: Path, overwrite: bool) -> None:
-    """Refuse a place that is taken, or in a run; a device or a link would be replaced by the
-    file."""
+    """Refuse a place without a folder, that is taken, or in a run; a device or a link would be
+    replaced by the file."""
+    check_folder_of(out)
     check_outside_of_runs(out.parent)
     if out.is_symlink() or (out.exists() and not (overwrite and out.is_file())):
         raise DataError(f"{str(out)!r} exists; give another name, or add --overwrite to a file.")
