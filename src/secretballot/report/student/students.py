@@ -220,7 +220,7 @@ def _most_probable(shares: Value) -> Said:
 def _noisy_counts(student: Any, points: Value) -> Said:
     """Add a model of vote shares: linear in the columns, or in a kernel of landmarks."""
     model = student.model_
-    features = (points - model.standardiser.mean) / model.standardiser.scale
+    features = (points - model.mean) / model.scale
     weights = np.asarray(student.coef_)
     if len(model.landmarks):
         distances = squared_distances(features, np.asarray(model.landmarks)).at_least(0.0)
