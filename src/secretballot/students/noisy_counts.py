@@ -313,15 +313,12 @@ def checked_counts(noisy_counts: ArrayLike, n_rows: int) -> FloatArray:
     """
     counts = np.asarray(noisy_counts, dtype=np.float64)
     one = counts.shape == (n_rows,)
-    if not one and not (counts.ndim == 2 and len(counts) == n_rows and counts.shape[1] >= 2):
+    each = counts.ndim == 2 and len(counts) == n_rows and counts.shape[1] >= 2
+    if not (one or each) or not np.isfinite(counts).all():
         raise DataError(
             Parameter("noisy_counts"),
-            f" has shape {counts.shape} for {n_rows} points; give one count for each point, or"
-            " one for each point and class.",
-        )
-    if not np.isfinite(counts).all():
-        raise DataError(
-            "noisy_counts holds a value that is not finite; give the counts as they were released."
+            f" has shape {counts.shape} for {n_rows} points; give one finite count for each point,"
+            " or one for each point and class.",
         )
     return counts
 
