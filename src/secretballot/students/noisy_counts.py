@@ -18,13 +18,11 @@ from sklearn.utils import Tags, check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import FloatArray
-from secretballot._validation import check_choice, check_count, check_positive
+from secretballot._validation import check_count, check_positive
 from secretballot.exceptions import DataError, Parameter
 
-KERNELS = ("auto", "linear", "gaussian")
-
 # Above this many columns the linear model's matrix of second moments grows too large; landmarks
-# approximate it.
+# alone are tried.
 _LINEAR_COLUMNS = 2_000
 # Length scales that are tried, in median distances between public points.
 _LENGTHS = (0.5, 1.0, 2.0)
@@ -446,8 +444,6 @@ class NoisyCountsClassifier(VoteShareClassifier):
 
     Parameters
     ----------
-    kernel : {"auto", "linear", "gaussian"}, default "auto"
-        Shape of the vote share over the points; "auto" lets the marginal likelihood choose.
     n_landmarks : int, default 400
         Public points that carry the Gaussian kernel (Nystroem); more follow finer detail, at cubic
         cost.
@@ -474,14 +470,12 @@ class NoisyCountsClassifier(VoteShareClassifier):
     [0, 1]
     """
 
-    kernel: str = "auto"
     _: KW_ONLY
     n_landmarks: int = 400
     random_state: Any = None
 
     def _fit_shares(self, X: Any, pool: Any, shares: FloatArray, variance: float) -> Posterior:
         # the scaling first, then the kernel on it
-        kernel = check_choice("kernel", self.kernel, KERNELS)
         n_landmarks = check_count("n_landmarks", self.n_landmarks, minimum=2)
         rng = check_random_state(self.random_state)
         chosen = rng.permutation(pool.shape[0])[:n_landmarks]
@@ -492,18 +486,13 @@ class NoisyCountsClassifier(VoteShareClassifier):
             moments = Moments.of(X, model.features, shares)
             tried.append((model, fit_by_evidence(moments, variance)))
 
-        if kernel != "gaussian" and X.shape[1] <= _LINEAR_COLUMNS:
+        if X.shape[1] <= _LINEAR_COLUMNS:
             for scaling in scalings:
                 fit(VoteModel(*scaling, landmarks[:0]))
-            if kernel == "auto":
-                best = max(tried, key=_log_evidence_of)[0]
-                scalings = [(best.mean, best.scale)]
-        if kernel != "linear" or not tried:
-            # far out, a Gaussian kernel is linear: that is how "linear" reaches beyond
-            # _LINEAR_COLUMNS
-            lengths = (10.0,) if kernel == "linear" else _LENGTHS
-            for scaling, length in product(scalings, lengths):
-                fit(VoteModel.of_kernel(scaling, landmarks, length))
+            best = max(tried, key=_log_evidence_of)[0]
+            scalings = [(best.mean, best.scale)]
+        for scaling, length in product(scalings, _LENGTHS):
+            fit(VoteModel.of_kernel(scaling, landmarks, length))
         self.model_, posterior = max(tried, key=_log_evidence_of)
         return posterior
 
