@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import pdist
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.utils import Tags, check_array, check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import FloatArray
@@ -205,16 +205,9 @@ class VoteShareClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # whatever the number of teachers.
         K = check_count("n_teachers", n_teachers)
         noise = check_positive("sigma", sigma) / K
-        points: Any = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
-        public: Any = points
-        if pool is not None:
-            public = check_array(pool, accept_sparse="csr", dtype=np.float64)
-        if public.shape[1] != points.shape[1]:
-            raise DataError(
-                Parameter("pool"),
-                f" has {public.shape[1]} columns and X has {points.shape[1]}; give the same"
-                " columns.",
-            )
+        numbers = {"accept_sparse": "csr", "dtype": np.float64}
+        points: Any = validate_data(self, X, **numbers)
+        public = points if pool is None else validate_data(self, pool, reset=False, **numbers)
         shares, noise = shares_of(noisy_counts, points.shape[0], K, noise)
         n_outputs = shares.shape[1]
         self.classes_ = class_array(classes, max(2, n_outputs))

@@ -32,15 +32,6 @@ _LEAST_TOTAL = 0.05  # of the mean number of votes, at any point
 _STEPS = 300
 
 
-def default_basis() -> TableBasis:
-    """Return the unfitted basis by which points are compared unless another one is given.
-
-    Rotated only: whitening, which serves a linear model, makes neighbours of points that differ in
-    what matters.
-    """
-    return TableBasis(whitening=0.0)
-
-
 # scikit-learn ships no types
 @dataclass(eq=False, repr=False)
 class RecordVotesStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -165,7 +156,9 @@ class RecordVotesStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 def fitted_basis(basis: Any, X_public: Any) -> Any:
     """Return a copy of a basis, or the one of a name, fitted on public points of shape (n_public,
     n_features)."""
-    chosen = default_basis() if basis is None else unfitted_basis(basis, X_public)
+    # rotated only: whitening, which serves a linear model, makes neighbours of points that differ
+    # in what matters
+    chosen = TableBasis(whitening=0.0) if basis is None else unfitted_basis(basis, X_public)
     return chosen.fit(X_public)
 
 

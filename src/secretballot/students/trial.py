@@ -14,7 +14,7 @@ import numpy as np
 
 from secretballot._rows import take_rows
 from secretballot._seeded import own_global_states
-from secretballot._typing import FloatArray, IntArray
+from secretballot._typing import IntArray
 from secretballot._validation import shown_error
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.released import ReleasedLabels
@@ -154,7 +154,7 @@ def _dummy_release(teaching: Teaching, n_points: int) -> ReleasedLabels:
 
 def _dummy_counts(labels: IntArray, n_classes: int, votes: int) -> IntArray:
     """Return votes of which most go to the label of each point."""
-    counts: FloatArray = np.full((len(labels), n_classes), (1 - _SHARE) / (n_classes - 1))
+    counts = np.full((len(labels), n_classes), (1 - _SHARE) / (n_classes - 1))
     counts[np.arange(len(labels)), labels] = _SHARE
     rounded: IntArray = np.rint(votes * counts).astype(np.int64)
     return rounded
