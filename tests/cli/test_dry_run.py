@@ -40,6 +40,9 @@ def test_what_is_said_before_is_what_the_certificate_says_after(
 ) -> None:
     words = words_of_run(files, *more, "--set", "exclude=report,student", "--json")
     said = document_of(invoke(*words, "--dry-run"))
+    shown = invoke(*words[:-1], "--dry-run")  # for a person
+    assert shown.exit_code == 0
+    assert f"epsilon {said['epsilon']:g}" in shown.stdout
     assert not (files / "out").exists()
     assert not (files / "private.csv.ledger").exists()
     assert said["account"]["exists"] is False

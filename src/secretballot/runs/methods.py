@@ -707,7 +707,7 @@ class Choice(Method):
         if self.hypotheses not in (None, "stumps") and n_features != 1:
             raise DataError(
                 f"The public file makes {n_features} feature columns, and {self.hypotheses} need"
-                " exactly one; drop the others with --drop, or use --hypotheses stumps."
+                " exactly one; drop the others with --drop, or use --set hypotheses=stumps."
             )
         yield from super().questions(inputs, watch)
 

@@ -13,7 +13,7 @@ from typing import Any
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.data.schema import Schema
 from secretballot.data.stored import forget_table
-from secretballot.exceptions import CertificateError
+from secretballot.exceptions import CertificateError, DataError
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish
 from secretballot.released import ReleasedLabels
@@ -225,10 +225,10 @@ def _outcome_again(spec: RunSpec, folder: RunFolder) -> Outcome:
     # the files are as anybody may have changed them since, so they are checked like a stranger's
     try:
         certificate = verified_certificate(folder.root)
-    except CertificateError as error:
+    except (CertificateError, DataError) as error:
         raise CertificateError(
-            f"The release {str(folder.release)!r} is damaged ({error}); move it elsewhere and"
-            " repeat the command, which makes it again from what was paid for. Nothing was spent."
+            f"{error} Move it elsewhere and repeat the command, which makes it again from what was"
+            " paid for. Nothing was spent."
         ) from None
     # a crash may have come between the release and this
     forget_table(folder.vault)

@@ -950,7 +950,9 @@ def _refusal(problem: Any) -> SecretBallotError:
     if kind == "value_error" and str(inner).startswith(" "):
         return ParameterError(name_part(name), str(inner))
     if kind == "missing" and not isinstance(problem["loc"][-1], int):
-        return ParameterError(name_part(name), " is missing; give it.")
+        more = ": stumps, thresholds, intervals, or student.onnx files to choose from"
+        more = more if name == "hypotheses" else ""
+        return ParameterError(name_part(name), f" is missing; give it{more}.")
     pair = f"two numbers by a comma, as in {'4,1e-5' if name == 'total' else '0,40'}"
     rules = {
         "int": "an integer, such as 3",

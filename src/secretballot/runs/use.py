@@ -332,8 +332,7 @@ def verified_certificate(path: Path) -> dict[str, Any]:
     failed = [check for check in verify_certificate(folder).checks if not check.ok]
     if failed:
         raise CertificateError(
-            f"The release {shown(str(path))} does not verify ({failed[0].name}:"
-            f" {failed[0].detail.rstrip('.')}); compare genuine ones."
+            f"The release {shown(str(path))} does not verify: {failed[0].name}: {failed[0].detail}"
         )
     return read_certificate(folder / CERTIFICATE_FILE)
 
