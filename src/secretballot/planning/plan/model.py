@@ -89,11 +89,6 @@ class Task:
             check_choice("mechanism", self.mechanism, PLANNED)
 
     @property
-    def about_rare_classes(self) -> bool:
-        """Whether it says what decisions count classes for: record moments alone take that."""
-        return self.class_weight is not None
-
-    @property
     def budget(self) -> PrivacyBudget:
         """The budget of the release."""
         return PrivacyBudget(epsilon=self.epsilon, delta=self.delta)
@@ -361,9 +356,7 @@ class Plan:
         }
         if setting is None:
             weight: object = task.class_weight
-            if isinstance(weight, Mapping):
-                weight = {str(name): value for name, value in weight.items()}
-            elif weight is None and self.moments is not None and self.moments.rare_share:
+            if weight is None and self.moments is not None and self.moments.rare_share:
                 weight = "none"  # a run would balance what the plan did not
             found |= {"class_weight": weight}
         else:

@@ -23,9 +23,9 @@ Progress = Callable[[int, int], None]
 
 FRONTIER = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # times the task's epsilon
 FINALISTS = 8
+HALF_OF_FOLDS = 2
 WINNERS = 3
 QUICK_WINNERS = 2  # at other budgets and sizes
-FEW_TEACHERS = 10  # fewer would hardly be recommended anyhow
 BEYOND_NOISE = 0.005  # by which a student must beat the constant
 # and by so much of the range of single runs: about two standard errors of the mean of four folds
 SURELY = 0.6
@@ -93,7 +93,7 @@ def make_plan(
     improvements = _improvements_of(evaluation, recommended, spread, frontier, step)
     return Plan(
         task=task,
-        assumptions=(*model.assumptions, *_left_out_sentences(evaluation)),
+        assumptions=model.assumptions,
         recommended=recommended,
         evaluated=tuple(sorted(evaluated, key=lambda one: -one.expected.student_accuracy.value)),
         constant_accuracy=float(model.constant_accuracy),
@@ -133,21 +133,6 @@ def _refuse_unfit_mechanism(task: Task) -> None:
         )
 
 
-def _left_out_sentences(evaluation: Evaluation) -> tuple[str, ...]:
-    """Return what was left out because too little is known, in sentences."""
-    task, least = evaluation.task, min(evaluation.teachers)
-    if evaluation.given is None and least >= FEW_TEACHERS:
-        return (
-            f"Fewer than {least} teachers were not evaluated: too little is known to tell of more"
-            f" than {task.n_records // least} records each.",
-        )
-    return ()
-
-
-def _half_of_folds(model: StandInModel) -> int:
-    return max(min(2, model.n_folds), (model.n_folds + 1) // 2)
-
-
 def _evaluated_candidates(
     evaluation: Evaluation, step: Callable[[], None]
 ) -> tuple[list[Candidate], Spread | None]:
@@ -161,7 +146,7 @@ def _evaluated_candidates(
         return [], None
     step()
     first = evaluation.tried(settings, 1)[:FINALISTS]
-    middle = evaluation.tried([one.setting for one in first], _half_of_folds(model))
+    middle = evaluation.tried([one.setting for one in first], HALF_OF_FOLDS)
     step()
     best_settings = [one.setting for one in middle[:WINNERS]]
     # a table of chances is sharper than noise or not, as the votes are: tried beside the winners
