@@ -4,11 +4,12 @@ Private tables have their own module for this (`teachers.rows`), where every par
 depends on no other row; what is public may be shared.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from secretballot._typing import IntArray
+from secretballot._typing import FloatArray, IntArray
 
 
 def take_rows(X: Any, rows: IntArray) -> Any:
@@ -30,3 +31,17 @@ def take_rows(X: Any, rows: IntArray) -> Any:
     if hasattr(X, "tocsr"):
         return X.tocsr()[rows]
     return np.asarray(X)[rows]
+
+
+def class_shares(student: Any, X: Any, classes: Sequence[Any]) -> FloatArray:
+    """Return a fitted classifier's probabilities of classes at rows of X, shape (n_rows,
+    n_classes); 0 for a class that it never learnt."""
+    found = np.asarray(student.predict_proba(X), dtype=np.float64)
+    places = {
+        str(value): place for place, value in enumerate(np.asarray(student.classes_).tolist())
+    }
+    table = np.zeros((len(found), len(classes)))
+    for place, value in enumerate(classes):
+        if str(value) in places:
+            table[:, place] = found[:, places[str(value)]]
+    return table

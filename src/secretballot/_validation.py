@@ -107,3 +107,10 @@ def check_path(name: str, value: object) -> None:
             name_part(name),
             f" is {shown(value)}; give the path of a file or folder, as a string or Path.",
         )
+
+
+def shown_error(error: BaseException) -> str:
+    """Return the kind of an error, and what it begins with: learners go on with paragraphs and
+    addresses. Only of errors of public values."""
+    first = next(iter(str(error).strip().splitlines()), "")[:200].rstrip(".:; ")
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

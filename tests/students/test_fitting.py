@@ -62,12 +62,9 @@ def test_one_released_class_gives_a_constant_student():
 
 
 def test_counts_go_to_the_student_that_knows_their_noise():
-    student = fit_student(NoisyCountsClassifier("linear"), POOL, released(counts=True))
-    assert student.noise_ == 0.05
+    student = fit_student(NoisyCountsClassifier(random_state=0), POOL, released(counts=True))
     assert student.classes_.tolist() == ["no", "yes"]
-    np.testing.assert_allclose(
-        student.model_.standardiser.mean, POOL.mean(axis=0)
-    )  # of the whole pool
+    np.testing.assert_allclose(student.model_.mean, POOL.mean(axis=0))  # of the whole pool
     assert ((student.predict(POOL) == "yes") == (POOL[:, 0] > 0)).mean() > 0.95
 
 
@@ -81,14 +78,13 @@ def test_unanswered_counts_are_left_out():
         noisy_counts=released(counts=True).noisy_counts[100:],
     )
     long = released(labels, counts=True)
-    students = [
-        fit_student(NoisyCountsClassifier("linear"), POOL, release) for release in (short, long)
-    ]
+    student = NoisyCountsClassifier(random_state=0)
+    students = [fit_student(student, POOL, release) for release in (short, long)]
     np.testing.assert_array_equal(students[0].coef_, students[1].coef_)
 
 
 def test_a_pipeline_passes_the_counts_on_and_learns_its_steps_from_the_pool():
-    pipeline = make_pipeline(StandardScaler(), "passthrough", NoisyCountsClassifier("linear"))
+    pipeline = make_pipeline(StandardScaler(), "passthrough", NoisyCountsClassifier(random_state=0))
     student = fit_student(pipeline, POOL, released(counts=True))
     np.testing.assert_allclose(student[0].mean_, POOL.mean(axis=0))
     assert ((student.predict(POOL) == "yes") == (POOL[:, 0] > 0)).mean() > 0.95

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.stats import binomtest
 from sklearn.metrics import brier_score_loss, confusion_matrix, roc_auc_score
 
+from secretballot._rows import class_shares
 from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
@@ -173,7 +174,9 @@ def metrics_of_student(student: Any, X: Any, index: IntArray, classes: Sequence[
         If the student answers something that is no class.
     """
     answers = answers_of_student(student, X, classes)
-    return metrics_of(index, answers, classes, _probabilities_of_student(student, X, classes))
+    has_shares = hasattr(student, "predict_proba")
+    shares = class_shares(student, X, classes) if has_shares else None
+    return metrics_of(index, answers, classes, shares)
 
 
 def answers_of_student(student: Any, X: Any, classes: Sequence[Any]) -> IntArray:
@@ -193,21 +196,6 @@ def answers_of_student(student: Any, X: Any, classes: Sequence[Any]) -> IntArray
             " by the classes of its release."
         )
     return found
-
-
-def _probabilities_of_student(student: Any, X: Any, classes: Sequence[Any]) -> FloatArray | None:
-    """Return probabilities with a column for each class, 0 for one that the student never learnt;
-    None where it has none."""
-    predict = getattr(student, "predict_proba", None)
-    if predict is None:
-        return None
-    found = np.asarray(predict(X), dtype=np.float64)
-    own = {str(value): place for place, value in enumerate(np.asarray(student.classes_).tolist())}
-    table = np.zeros((len(found), len(classes)))
-    for place, value in enumerate(classes):
-        if str(value) in own:
-            table[:, place] = found[:, own[str(value)]]
-    return table
 
 
 def metrics_of(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from secretballot._rows import take_rows
+from secretballot._rows import class_shares, take_rows
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import shown
 from secretballot.exceptions import DataError, Parameter
@@ -74,13 +74,11 @@ class StudentInRounds:
             return nothing
         if not hasattr(student, "predict_proba"):
             return nothing
-        shares = np.asarray(student.predict_proba(take_rows(self._X, rows)), dtype=np.float64)
-        place = {value: column for column, value in enumerate(self._classes)}
-        columns = [place[value] for value in student.classes_.tolist()]
-        if not np.isfinite(shares).all():
+        found = class_shares(student, take_rows(self._X, rows), self._classes)
+        if not np.isfinite(found).all():
             return nothing
-        nothing[:, columns] = np.clip(shares, 0.0, 1.0)
-        scaled: FloatArray = nothing / np.maximum(1.0, nothing.sum(axis=1, keepdims=True))
+        shares = np.clip(found, 0.0, 1.0)
+        scaled: FloatArray = shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True))
         return scaled
 
     def tell(self, rows: IntArray, labels: IntArray, predictions: FloatArray) -> None:
@@ -140,20 +138,13 @@ def predicted_votes(predictions: ArrayLike, shape: tuple[int, ...], n_teachers: 
     try:
         shares = np.asarray(predictions, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError(
-            Parameter("predictions"), f" are {shown(predictions)}; give an array of numbers."
-        ) from None
-    if shares.shape != shape:
-        raise DataError(
-            Parameter("predictions"),
-            f" have the shape {shares.shape}; give one row of {shape[1]} class probabilities for"
-            f" each of {shape[0]} queries.",
-        )
+        shares = np.empty(0)
+    in_range = ((shares >= 0) & (shares <= 1)).all()
     # floating-point shares may add up to a little more than 1
-    if not ((shares >= 0) & (shares <= 1)).all() or not (shares.sum(axis=1) <= 1 + 1e-6).all():
+    if shares.shape != shape or not in_range or not (shares.sum(axis=1) <= 1 + 1e-6).all():
         raise DataError(
             Parameter("predictions"),
-            " hold a number below 0 or above 1, or a row that adds up to more than 1; give class"
-            " probabilities.",
+            f" are {shown(predictions)}; give {shape[0]} rows of {shape[1]} class probabilities"
+            " that add up to at most 1.",
         )
     return np.asarray(np.floor(shares * n_teachers), dtype=np.int64)

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from secretballot._rows import take_rows
 from secretballot._seeded import own_global_states, public_seed, with_own_seeds
 from secretballot._typing import IntArray
-from secretballot._validation import ABSTENTIONS, check_choice
+from secretballot._validation import ABSTENTIONS, check_choice, shown_error
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.released import ReleasedLabels
 from secretballot.students.confirmed import with_confirmations
@@ -133,10 +133,9 @@ def fit_student(
             raise
         except Exception as error:  # reported is what the learner states of the labels
             failure.add_note(f"Neither to the numbers of the classes: {type(error).__name__}.")
-    first_line = next(iter(str(failure).splitlines()), "")
     raise DataError(
         f"the student {type(_last_step(student)).__name__} cannot learn from"
-        f" {len(released.queries)} released answers ({type(failure).__name__}: {first_line});"
+        f" {len(released.queries)} released answers ({shown_error(failure)});"
         " what was released stays paid for, so repeat with another student."
     ) from failure
 

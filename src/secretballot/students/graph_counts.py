@@ -1,6 +1,5 @@
 """The student of the public pool's own shape: vote shares, smooth on its neighbour graph."""
 
-from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import product
 from typing import Any
@@ -19,7 +18,6 @@ from secretballot.students.noisy_counts import (
     Moments,
     Posterior,
     VoteShareClassifier,
-    dense_blocks,
     fit_by_evidence,
 )
 
@@ -58,11 +56,6 @@ class NeighbourGraph:
     frequencies: FloatArray
     modes: FloatArray
     n_neighbors: int
-
-    @property
-    def n_modes(self) -> int:
-        """Number of modes."""
-        return len(self.frequencies)
 
     @classmethod
     def build(cls, pool: Any, n_neighbors: int, n_modes: int) -> "NeighbourGraph":
@@ -174,11 +167,6 @@ class GraphCountsClassifier(VoteShareClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    corner_, power_ : float, int
-        The chosen prior.
-    signal_, misfit_, noise_ : float
-        Standard deviations as shares of the teachers, as in `NoisyCountsClassifier`.
-    log_evidence_ : float
     graph_ : NeighbourGraph
         Of the public pool.
     coef_ : ndarray of shape (n_modes, n_outputs)
@@ -199,35 +187,26 @@ class GraphCountsClassifier(VoteShareClassifier):
     _: KW_ONLY
     n_modes: int = 200
 
-    def _fit_shares(self, X: Any, pool: Any, shares: FloatArray) -> Posterior:
+    def _fit_shares(self, X: Any, pool: Any, shares: FloatArray, variance: float) -> Posterior:
         # The graph is of the whole pool, answered or not; counts are regressed on its modes at the
         # points that were asked.
         n_neighbors = check_count("n_neighbors", self.n_neighbors)
         graph = NeighbourGraph.build(pool, n_neighbors, check_count("n_modes", self.n_modes))
         self.graph_ = graph
-        moments = Moments.empty(graph.n_modes, shares.shape[1])
-        for rows, block in dense_blocks(X):
-            moments.add(graph.place(block), shares[rows])
+        moments = Moments.of(X, graph.place, shares)
 
         def smoothed(corner: float, power: int) -> Posterior:
             weights = (1.0 + graph.frequencies / corner) ** (-power / 2)
-            fit = fit_by_evidence(_weighted_moments(moments, weights), self.noise_**2)
+            weighted = moments._replace(
+                row_sum=moments.row_sum * weights,
+                gram=moments.gram * np.outer(weights, weights),
+                cross=moments.cross * weights[:, None],
+            )
+            fit = fit_by_evidence(weighted, variance)
             return replace(fit, coef=fit.coef * weights[:, None])
 
-        fits = {prior: smoothed(*prior) for prior in product(_CORNERS, _POWERS)}
-        best = max(fits, key=lambda prior: fits[prior].log_evidence)
-        self.corner_, self.power_ = best
-        return fits[best]
+        fits = [smoothed(*prior) for prior in product(_CORNERS, _POWERS)]
+        return max(fits, key=lambda fit: fit.log_evidence)
 
-    def _blocks(self, X: Any) -> Iterator[FloatArray]:
-        return (self.graph_.place(block) for _, block in dense_blocks(X))
-
-
-def _weighted_moments(moments: Moments, weights: FloatArray) -> Moments:
-    """Return the moments of the features times their weights."""
-    return replace(
-        moments,
-        row_sum=moments.row_sum * weights,
-        gram=moments.gram * np.outer(weights, weights),
-        cross=moments.cross * weights[:, None],
-    )
+    def _features(self, block: FloatArray) -> FloatArray:
+        return self.graph_.place(block)

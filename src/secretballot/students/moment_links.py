@@ -1,7 +1,7 @@
 """From a linear function to what it predicts: the kinds of targets that released moments fit."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
@@ -188,26 +188,16 @@ def _line_weights(asked: MomentEquations) -> FloatArray:
 def _logistic_weights(asked: MomentEquations) -> FloatArray:
     """Return weights of shape (n_coordinates, n_columns), where each column is by itself."""
     columns = range(asked.target.shape[1])
-    counts = np.broadcast_to(asked.counts, asked.before.shape)
-    parts = [
-        _binary_weights(
-            replace(
-                asked,
-                counts=counts[:, [k]],
-                target=asked.target[:, [k]],
-                start=asked.start[:, [k]],
-                before=asked.before[:, [k]],
-            )
-        )
-        for k in columns
-    ]
-    return np.hstack(parts)
+    return np.column_stack([_binary_weights(asked, k) for k in columns])
 
 
-def _binary_weights(asked: MomentEquations) -> FloatArray:
-    """Return weights of shape (n_coordinates, 1), by Newton's method with backtracking."""
-    points, counts, penalty = asked.points, asked.counts[:, 0], asked.penalty
-    w0, aim, before = asked.start[:, 0], asked.target[:, 0], asked.before[:, 0]
+def _binary_weights(asked: MomentEquations, k: int) -> FloatArray:
+    """Return the weights of one column, by Newton's method with backtracking."""
+    points, penalty, before = asked.points, asked.penalty, asked.before
+    counts, w0, aim, before = (
+        np.ascontiguousarray(part[:, k])
+        for part in (np.broadcast_to(asked.counts, before.shape), asked.start, asked.target, before)
+    )
 
     def objective(w: FloatArray, logits: FloatArray) -> float:
         spread = float(penalty @ (w - w0) ** 2) / 2
@@ -232,7 +222,7 @@ def _binary_weights(asked: MomentEquations) -> FloatArray:
         w = moved
         if not last - value >= _SETTLED:
             break
-    return w[:, None]
+    return w
 
 
 def _softmax_weights(asked: MomentEquations) -> FloatArray:

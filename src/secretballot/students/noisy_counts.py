@@ -3,9 +3,11 @@ by a Bayesian regression whose variances the marginal likelihood chooses, and th
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from functools import cached_property
+from itertools import product
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,13 +18,11 @@ from sklearn.utils import Tags, check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import FloatArray
-from secretballot._validation import check_choice, check_count, check_positive
+from secretballot._validation import check_count, check_positive
 from secretballot.exceptions import DataError, Parameter
 
-KERNELS = ("auto", "linear", "gaussian")
-
 # Above this many columns the linear model's matrix of second moments grows too large; landmarks
-# approximate it.
+# alone are tried.
 _LINEAR_COLUMNS = 2_000
 # Length scales that are tried, in median distances between public points.
 _LENGTHS = (0.5, 1.0, 2.0)
@@ -40,9 +40,8 @@ _ROOT_TOLERANCE = 1e-8
 _DISTANCE_SAMPLE = 500
 
 
-@dataclass
-class Moments:
-    """Sums over rows that determine the regression, added up block by block to bound the memory.
+class Moments(NamedTuple):
+    """Sums over rows that determine the regression.
 
     Attributes
     ----------
@@ -53,7 +52,7 @@ class Moments:
     target_sum : ndarray of shape (n_outputs,)
     cross : ndarray of shape (n_features, n_outputs)
     target_squares : float
-        Sum of squares of all targets, about their mean once `centred`.
+        Sum of squares of all targets.
     """
 
     n_rows: int
@@ -64,31 +63,16 @@ class Moments:
     target_squares: float
 
     @classmethod
-    def empty(cls, n_features: int, n_outputs: int) -> "Moments":
-        """Return the moments of no rows."""
-        squares, cross = np.zeros((n_features, n_features)), np.zeros((n_features, n_outputs))
-        return cls(0, np.zeros(n_features), squares, np.zeros(n_outputs), cross, 0.0)
-
-    def add(self, rows: FloatArray, targets: FloatArray) -> None:
-        """Add feature rows of shape (n, n_features) and targets of shape (n, n_outputs)."""
-        self.n_rows += len(rows)
-        self.row_sum += rows.sum(axis=0)
-        self.gram += rows.T @ rows
-        self.target_sum += targets.sum(axis=0)
-        self.cross += rows.T @ targets
-        self.target_squares += float((targets**2).sum())
-
-    def centred(self) -> "Moments":
-        """Return the moments about the means, as an intercept under a flat prior sees them."""
-        mean, target_mean = self.row_sum / self.n_rows, self.target_sum / self.n_rows
-        return Moments(
-            self.n_rows,
-            mean,
-            self.gram - self.n_rows * np.outer(mean, mean),
-            target_mean,
-            self.cross - self.n_rows * np.outer(mean, target_mean),
-            max(0.0, self.target_squares - self.n_rows * float((target_mean**2).sum())),
-        )
+    def of(cls, X: Any, features_of: Callable[[FloatArray], FloatArray], targets: Any) -> Self:
+        """Return the moments of features of the points X and targets of shape (n_points,
+        n_outputs), added up block by block to bound the memory."""
+        sums: list[Any] = [0, 0.0, 0.0, 0.0, 0.0, 0.0]
+        for block in dense_blocks(X):
+            rows, those = features_of(block), targets[sums[0] : sums[0] + len(block)]
+            squares = float((those**2).sum())
+            more = len(rows), rows.sum(axis=0), rows.T @ rows, those.sum(axis=0), rows.T @ those
+            sums = [total + one for total, one in zip(sums, (*more, squares), strict=True)]
+        return cls(*sums)
 
 
 @dataclass(frozen=True)
@@ -130,23 +114,25 @@ def fit_by_evidence(moments: Moments, noise_variance: float) -> Posterior:
     # In the eigenbasis of the features every pair of variances costs a sum over directions alone,
     # so that a grid of hundreds of pairs is cheap; what lies outside of all directions is misfit
     # and noise.
-    centre = moments.centred()
-    values, vectors = np.linalg.eigh(centre.gram)
+    n_rows = moments.n_rows
+    # about the means, as an intercept under a flat prior sees them
+    mean, target_mean = moments.row_sum / n_rows, moments.target_sum / n_rows
+    cross = moments.cross - n_rows * np.outer(mean, target_mean)
+    squares = max(0.0, moments.target_squares - n_rows * float((target_mean**2).sum()))
+    values, vectors = np.linalg.eigh(moments.gram - n_rows * np.outer(mean, mean))
     kept = values > max(_RANK_TOLERANCE * float(values.max(initial=0.0)), 0.0)
     values, vectors = values[kept], vectors[:, kept]
     if not len(values):
-        return Posterior(np.zeros_like(centre.cross), centre.target_sum, 0.0, 0.0, 0.0)
-    loadings = (vectors.T @ centre.cross) / np.sqrt(values)[:, None]
+        return Posterior(np.zeros_like(cross), target_mean, 0.0, 0.0, 0.0)
+    loadings = (vectors.T @ cross) / np.sqrt(values)[:, None]
     energies = (loadings**2).sum(axis=1)
-    relative = values / values.sum() * centre.n_rows
-    n_outputs = centre.cross.shape[1]
-    degrees = max(0, (centre.n_rows - 1 - len(values)) * n_outputs)
-    rest = max(0.0, centre.target_squares - float(energies.sum())) if degrees else 0.0
+    relative = values / values.sum() * n_rows
+    n_outputs = cross.shape[1]
+    degrees = max(0, (n_rows - 1 - len(values)) * n_outputs)
+    rest = max(0.0, squares - float(energies.sum())) if degrees else 0.0
 
     # Scaled by what of the targets is not noise, so that one grid serves every release.
-    unit = max(
-        centre.target_squares / (centre.n_rows * n_outputs) - noise_variance, 1e-3 * noise_variance
-    )
+    unit = max(squares / (n_rows * n_outputs) - noise_variance, 1e-3 * noise_variance)
     signals, misfits = unit * _SIGNALS, unit * _MISFITS
     scatter = noise_variance + misfits
     totals = signals[:, None, None] * relative + scatter[None, :, None]
@@ -162,7 +148,7 @@ def fit_by_evidence(moments: Moments, noise_variance: float) -> Posterior:
     coef = vectors @ (shrunk / np.sqrt(values)[:, None])
     return Posterior(
         coef,
-        centre.target_sum - centre.row_sum @ coef,
+        target_mean - mean @ coef,
         float(log_evidence[best_signal, best_misfit]),
         float(signals[best_signal]),
         float(misfits[best_misfit]),
@@ -229,26 +215,25 @@ class VoteShareClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f" has {public.shape[1]} columns and X has {points.shape[1]}; give the same"
                 " columns.",
             )
-        shares, self.noise_ = shares_of(noisy_counts, points.shape[0], K, noise)
+        shares, noise = shares_of(noisy_counts, points.shape[0], K, noise)
         n_outputs = shares.shape[1]
         self.classes_ = class_array(classes, max(2, n_outputs))
         centre = 0.5 if n_outputs == 1 else 1.0 / n_outputs
-        posterior = self._fit_shares(points, public, shares - centre)
+        posterior = self._fit_shares(points, public, shares - centre, noise**2)
         self.coef_, self.intercept_ = posterior.coef, posterior.intercept + centre
-        self.log_evidence_ = posterior.log_evidence
-        self.signal_, self.misfit_ = math.sqrt(posterior.signal), math.sqrt(posterior.misfit)
         return self
 
     @abstractmethod
-    def _fit_shares(self, X: Any, pool: Any, shares: FloatArray) -> Posterior:
-        """Return the model of largest evidence, of centred shares; keep its features.
+    def _fit_shares(self, X: Any, pool: Any, shares: FloatArray, variance: float) -> Posterior:
+        """Return the model of largest evidence, of centred shares with noise of this variance; keep
+        its features.
 
         It is chosen by released counts and public points alone, so it costs nothing.
         """
 
     @abstractmethod
-    def _blocks(self, X: Any) -> Iterator[FloatArray]:
-        """Yield the features of points, of shape (rows, n_features), block by block."""
+    def _features(self, block: FloatArray) -> FloatArray:
+        """Return the features of some points, shape (n_rows, n_features)."""
 
     def predict_shares(self, X: ArrayLike) -> FloatArray:
         """Return the estimated share of teachers behind each class, shape (n_points, n_classes).
@@ -257,7 +242,9 @@ class VoteShareClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        shares = np.vstack([block @ self.coef_ + self.intercept_ for block in self._blocks(X)])
+        shares = np.vstack(
+            [self._features(block) @ self.coef_ + self.intercept_ for block in dense_blocks(X)]
+        )
         return np.hstack([1.0 - shares, shares]) if shares.shape[1] == 1 else shares
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
@@ -324,15 +311,12 @@ def checked_counts(noisy_counts: ArrayLike, n_rows: int) -> FloatArray:
     """
     counts = np.asarray(noisy_counts, dtype=np.float64)
     one = counts.shape == (n_rows,)
-    if not one and not (counts.ndim == 2 and len(counts) == n_rows and counts.shape[1] >= 2):
+    each = counts.ndim == 2 and len(counts) == n_rows and counts.shape[1] >= 2
+    if not (one or each) or not np.isfinite(counts).all():
         raise DataError(
             Parameter("noisy_counts"),
-            f" has shape {counts.shape} for {n_rows} points; give one count for each point, or"
-            " one for each point and class.",
-        )
-    if not np.isfinite(counts).all():
-        raise DataError(
-            "noisy_counts holds a value that is not finite; give the counts as they were released."
+            f" has shape {counts.shape} for {n_rows} points; give one finite count for each point,"
+            " or one for each point and class.",
         )
     return counts
 
@@ -362,55 +346,37 @@ def nearest_probabilities(shares: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(shares - np.take_along_axis(excess, last[:, None], axis=1), 0.0))
 
 
-def dense_blocks(X: Any) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield slices of rows with dense blocks of a matrix of shape (n_rows, n_columns)."""
+def dense_blocks(X: Any) -> Iterator[FloatArray]:
+    """Yield dense blocks of the rows of a matrix of shape (n_rows, n_columns)."""
     n_rows, n_columns = X.shape
     height = max(1, _BLOCK_NUMBERS // max(1, n_columns))
     for start in range(0, n_rows, height):
-        rows = slice(start, min(start + height, n_rows))
-        block: Any = X[rows]
+        block: Any = X[start : start + height]
         dense = block.toarray() if hasattr(block, "toarray") else block
-        yield rows, np.asarray(dense, dtype=np.float64)
+        yield np.asarray(dense, dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class Standardiser:
-    """Centre and scale of columns, learnt from the whole public pool, labelled or not.
+def scalings_of(pool: Any) -> list[tuple[FloatArray, FloatArray]]:
+    """Return two pairs of a centre and a scale of each column, learnt from the whole public pool:
+    one scale for all columns, and one scale for each.
 
-    Attributes
-    ----------
-    mean, scale : ndarray of shape (n_features,)
+    The first keeps the columns' own proportions, which is right for one-hot columns and pixels,
+    where a rare column should count for little; the second is right for columns in different
+    units. Points come out with a mean squared norm of one.
     """
-
-    mean: FloatArray
-    scale: FloatArray
-
-    @classmethod
-    def learn(cls, pool: Any) -> tuple["Standardiser", "Standardiser"]:
-        """Return two standardisers: one scale for all columns, and one scale for each.
-
-        The first keeps the columns' own proportions, which is right for one-hot columns and pixels,
-        where a rare column should count for little; the second is right for columns in different
-        units. Points come out with a mean squared norm of one.
-        """
-        # Shifted by the first row, because a column far from zero would lose its variance to
-        # rounding.
-        origin = next(dense_blocks(pool[:1]))[1][0]
-        total, squares = np.zeros(pool.shape[1]), np.zeros(pool.shape[1])
-        for _, block in dense_blocks(pool):
-            total += (block - origin).sum(axis=0)
-            squares += ((block - origin) ** 2).sum(axis=0)
-        shift = total / pool.shape[0]
-        variance = np.maximum(squares / pool.shape[0] - shift**2, 0.0)
-        spread = np.where(variance > 1e-12 * squares / pool.shape[0], np.sqrt(variance), 0.0)
-        varying = spread > 0
-        common = np.sqrt(float((spread**2).sum())) if varying.any() else 1.0
-        each = np.where(varying, spread * np.sqrt(max(1, int(varying.sum()))), 1.0)
-        return cls(origin + shift, np.full(len(shift), common)), cls(origin + shift, each)
-
-    def apply(self, block: FloatArray) -> FloatArray:
-        """Return the block, of shape (n, n_features), centred and scaled."""
-        return (block - self.mean) / self.scale
+    # Shifted by the first row, because a column far from zero would lose its variance to rounding.
+    origin = next(dense_blocks(pool[:1]))[0]
+    total, squares = np.zeros(pool.shape[1]), np.zeros(pool.shape[1])
+    for block in dense_blocks(pool):
+        total += (block - origin).sum(axis=0)
+        squares += ((block - origin) ** 2).sum(axis=0)
+    shift = total / pool.shape[0]
+    variance = np.maximum(squares / pool.shape[0] - shift**2, 0.0)
+    spread = np.where(variance > 1e-12 * squares / pool.shape[0], np.sqrt(variance), 0.0)
+    varying = spread > 0
+    common = np.sqrt(float((spread**2).sum())) if varying.any() else 1.0
+    each = np.where(varying, spread * np.sqrt(max(1, int(varying.sum()))), 1.0)
+    return [(origin + shift, scale) for scale in (np.full(len(shift), common), each)]
 
 
 def median_distance(points: FloatArray) -> float:
@@ -422,57 +388,48 @@ def median_distance(points: FloatArray) -> float:
     return float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
 
 
-def _gaussian_kernel(points: FloatArray, landmarks: FloatArray, length: float) -> FloatArray:
-    return np.asarray(rbf_kernel(points, landmarks, gamma=1 / (2 * length**2)))
-
-
-def landmark_root(landmarks: FloatArray, length: float) -> FloatArray:
-    """Return an inverse square root of the landmarks' Gaussian kernel, by which it gives
-    Nystroem features.
-
-    Parameters
-    ----------
-    landmarks : ndarray of shape (n_landmarks, n_features)
-    length : float
-        Length scale, in the units of the landmarks.
-
-    Returns
-    -------
-    ndarray of shape (n_landmarks, rank)
-    """
-    values, vectors = np.linalg.eigh(_gaussian_kernel(landmarks, landmarks, length))
-    kept = values > _ROOT_TOLERANCE * values.max()
-    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
-
-
 @dataclass(frozen=True)
 class VoteModel:
-    """One model of the votes: how points are scaled and, for a Gaussian kernel, landmarks (of
-    rank > 0)."""
+    """One model of the votes: how points are scaled and, for a Gaussian kernel, landmarks.
 
-    standardiser: Standardiser
+    Attributes
+    ----------
+    mean, scale : ndarray of shape (n_features,)
+    landmarks : ndarray of shape (n_landmarks, n_features)
+        Scaled; none where the model is linear.
+    length : float
+        Length scale of the kernel, in the units of the landmarks.
+    """
+
+    mean: FloatArray
+    scale: FloatArray
     landmarks: FloatArray
-    length: float
-    root: FloatArray
+    length: float = 1.0
 
-    @property
-    def n_features(self) -> int:
-        return self.root.shape[1] if len(self.landmarks) else len(self.standardiser.mean)
+    @classmethod
+    def of_kernel(
+        cls, scaling: tuple[FloatArray, FloatArray], landmarks: FloatArray, length: float
+    ) -> Self:
+        """Return the model of landmarks that are not yet scaled, of a length in median
+        distances."""
+        points = (landmarks - scaling[0]) / scaling[1]
+        return cls(*scaling, points, length * median_distance(points))
 
-    def blocks(self, X: Any) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield rows of X and their features, of shape (rows, n_features), block by block."""
-        for rows, block in dense_blocks(X):
-            points = self.standardiser.apply(block)
-            if len(self.landmarks):
-                points = _gaussian_kernel(points, self.landmarks, self.length) @ self.root
-            yield rows, points
+    @cached_property
+    def root(self) -> FloatArray:
+        """An inverse square root of the landmarks' kernel, shape (n_landmarks, rank), by which it
+        gives Nystroem features."""
+        values, vectors = np.linalg.eigh(self._kernel(self.landmarks))
+        kept = values > _ROOT_TOLERANCE * values.max()
+        return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
 
-    def fit(self, X: Any, targets: FloatArray, noise_variance: float) -> Posterior:
-        """Return what is believed after targets of shape (n_points, n_columns) at the points X."""
-        moments = Moments.empty(self.n_features, targets.shape[1])
-        for rows, features in self.blocks(X):
-            moments.add(features, targets[rows])
-        return fit_by_evidence(moments, noise_variance)
+    def _kernel(self, points: FloatArray) -> FloatArray:
+        return np.asarray(rbf_kernel(points, self.landmarks, gamma=1 / (2 * self.length**2)))
+
+    def features(self, block: FloatArray) -> FloatArray:
+        """Return the features of points of shape (n_rows, n_columns)."""
+        points = (block - self.mean) / self.scale
+        return self._kernel(points) @ self.root if len(self.landmarks) else points
 
 
 @dataclass(eq=False, repr=False)
@@ -487,8 +444,6 @@ class NoisyCountsClassifier(VoteShareClassifier):
 
     Parameters
     ----------
-    kernel : {"auto", "linear", "gaussian"}, default "auto"
-        Shape of the vote share over the points; "auto" lets the marginal likelihood choose.
     n_landmarks : int, default 400
         Public points that carry the Gaussian kernel (Nystroem); more follow finer detail, at cubic
         cost.
@@ -498,13 +453,6 @@ class NoisyCountsClassifier(VoteShareClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    kernel_ : {"linear", "gaussian"}
-        The kernel that was chosen.
-    signal_, misfit_, noise_ : float
-        Standard deviations, as shares of the teachers: of the fitted vote share over the points, of
-        what the model leaves unexplained, and of the released noise.
-    log_evidence_ : float
-        Log marginal likelihood of the chosen model; comparable between models of the same release.
     model_ : VoteModel
         How points are scaled, and the landmarks of the kernel.
     coef_ : ndarray of shape (n_features_in_ or n_landmarks, n_outputs)
@@ -522,52 +470,35 @@ class NoisyCountsClassifier(VoteShareClassifier):
     [0, 1]
     """
 
-    kernel: str = "auto"
     _: KW_ONLY
     n_landmarks: int = 400
     random_state: Any = None
 
-    def _fit_shares(self, X: Any, pool: Any, shares: FloatArray) -> Posterior:
+    def _fit_shares(self, X: Any, pool: Any, shares: FloatArray, variance: float) -> Posterior:
         # the scaling first, then the kernel on it
-        kernel = check_choice("kernel", self.kernel, KERNELS)
         n_landmarks = check_count("n_landmarks", self.n_landmarks, minimum=2)
-
-        def fitted(candidates: list[VoteModel]) -> list[tuple[VoteModel, Posterior]]:
-            return [(one, one.fit(X, shares, self.noise_**2)) for one in candidates]
-
-        nothing = np.empty((0, X.shape[1])), 1.0, np.empty((0, 0))
         rng = check_random_state(self.random_state)
         chosen = rng.permutation(pool.shape[0])[:n_landmarks]
-        landmarks = np.vstack([block for _, block in dense_blocks(pool[np.sort(chosen)])])
-        scalings: tuple[Standardiser, ...] = Standardiser.learn(pool)
-        tried: list[tuple[VoteModel, Posterior]] = []
-        if kernel != "gaussian" and X.shape[1] <= _LINEAR_COLUMNS:
-            tried = fitted([VoteModel(scaling, *nothing) for scaling in scalings])
-            if kernel == "auto":
-                scalings = (max(tried, key=_log_evidence_of)[0].standardiser,)
-        if kernel != "linear" or not tried:
-            # far out, a Gaussian kernel is linear: that is how "linear" reaches beyond
-            # _LINEAR_COLUMNS
-            lengths = (10.0,) if kernel == "linear" else _LENGTHS
-            tried += fitted(
-                [_landmark_candidate(s, landmarks, length) for s in scalings for length in lengths]
-            )
-        model, posterior = max(tried, key=_log_evidence_of)
-        self.kernel_ = "gaussian" if len(model.landmarks) else "linear"
-        self.model_ = model
+        landmarks = np.vstack(list(dense_blocks(pool[np.sort(chosen)])))
+        scalings, tried = scalings_of(pool), list[tuple[VoteModel, Posterior]]()
+
+        def fit(model: VoteModel) -> None:
+            moments = Moments.of(X, model.features, shares)
+            tried.append((model, fit_by_evidence(moments, variance)))
+
+        if X.shape[1] <= _LINEAR_COLUMNS:
+            for scaling in scalings:
+                fit(VoteModel(*scaling, landmarks[:0]))
+            best = max(tried, key=_log_evidence_of)[0]
+            scalings = [(best.mean, best.scale)]
+        for scaling, length in product(scalings, _LENGTHS):
+            fit(VoteModel.of_kernel(scaling, landmarks, length))
+        self.model_, posterior = max(tried, key=_log_evidence_of)
         return posterior
 
-    def _blocks(self, X: Any) -> Iterator[FloatArray]:
-        return (features for _, features in self.model_.blocks(X))
+    def _features(self, block: FloatArray) -> FloatArray:
+        return self.model_.features(block)
 
 
 def _log_evidence_of(fit: tuple[VoteModel, Posterior]) -> float:
     return fit[1].log_evidence
-
-
-def _landmark_candidate(
-    standardiser: Standardiser, landmarks: FloatArray, length: float
-) -> VoteModel:
-    points = standardiser.apply(landmarks)
-    scaled = length * median_distance(points)
-    return VoteModel(standardiser, points, scaled, landmark_root(points, scaled))

@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from secretballot._rows import take_rows
 from secretballot._seeded import own_global_states, public_seed, with_own_seeds
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import shown
+from secretballot._validation import shown, shown_error
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.released import ReleasedSums, ReleasedTable, labels_of_table
 from secretballot.students.fitting import default_student, fit_student
@@ -223,8 +223,7 @@ def fitted_to_public(learner: Any, points: Any, targets: Any, random_state: int 
     except MemoryError:  # what memory there is, is no property of the student
         raise
     except Exception as error:  # any learner may raise anything; all that it sees is public
-        first_line = next(iter(str(error).splitlines()), "")
         raise DataError(
-            f"The student cannot learn from what was released ({type(error).__name__}:"
-            f" {first_line}); fit another one to `released_`."
+            f"The student cannot learn from what was released ({shown_error(error)}); fit another"
+            " one to `released_`."
         ) from None

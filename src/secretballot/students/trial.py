@@ -15,6 +15,7 @@ import numpy as np
 from secretballot._rows import take_rows
 from secretballot._seeded import own_global_states
 from secretballot._typing import FloatArray, IntArray
+from secretballot._validation import shown_error
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.released import ReleasedLabels
 from secretballot.students.fitting import fit_student
@@ -69,13 +70,12 @@ def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any =
     ParameterError
         If it cannot learn from them, or predict them.
     """
-    n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
     few = max(FEW_POINTS, POINTS_OF_A_CLASS * len(teaching.classes))
     many = min(teaching.n_points, MOST_POINTS)
-    problem = _problem_of_fit(student, X_public, n_public, few, teaching, basis)
+    problem = _problem_of_fit(student, X_public, few, teaching, basis)
     # a student may need more than a few points: more are tried, up to as many as it will have
     if problem is not None and many > few:
-        problem = _problem_of_fit(student, X_public, n_public, many, teaching, basis)
+        problem = _problem_of_fit(student, X_public, many, teaching, basis)
     if problem is not None:
         raise ParameterError(
             Parameter("student"),
@@ -85,11 +85,11 @@ def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any =
 
 
 def _problem_of_fit(
-    student: Any, X_public: Any, n_public: int, n_points: int, teaching: Teaching, basis: Any
+    student: Any, X_public: Any, n_points: int, teaching: Teaching, basis: Any
 ) -> str | None:
     """Return what went wrong in a fit to so many points, None if nothing did."""
     try:
-        _trial_fit(student, X_public, n_public, n_points, teaching, basis)
+        _trial_fit(student, X_public, n_points, teaching, basis)
     except DataError as error:
         cause = error.__cause__
         return str(error).rstrip(".") if cause is None else shown_error(cause)
@@ -98,10 +98,9 @@ def _problem_of_fit(
     return None
 
 
-def _trial_fit(
-    student: Any, X_public: Any, n_public: int, n_points: int, teaching: Teaching, basis: Any
-) -> Any:
+def _trial_fit(student: Any, X_public: Any, n_points: int, teaching: Teaching, basis: Any) -> Any:
     """Return a clone that was fitted to so many points, and has predicted them."""
+    n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
     # the first ones again and again, where there are fewer
     points = take_rows(X_public, np.resize(np.arange(min(n_points, n_public)), n_points))
     with own_global_states(0), warnings.catch_warnings():
@@ -128,13 +127,7 @@ def fitted_to_dummies(student: Any, X_public: Any, classes: Sequence[Any]) -> An
     classes : sequence
     """
     n_points = max(FEW_POINTS, POINTS_OF_A_CLASS * len(classes), min(len(X_public), MOST_POINTS))
-    return _trial_fit(student, X_public, len(X_public), n_points, Teaching(classes, n_points), None)
-
-
-def shown_error(error: BaseException) -> str:
-    """Return what an error begins with: learners go on with paragraphs and addresses."""
-    first = next(iter(str(error).strip().splitlines()), "").rstrip(".:;")
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+    return _trial_fit(student, X_public, n_points, Teaching(classes, n_points), None)
 
 
 def _dummy_release(teaching: Teaching, n_points: int) -> ReleasedLabels:

@@ -16,11 +16,11 @@ from scipy import sparse
 from sklearn.base import clone
 
 from secretballot._seeded import own_global_states, with_own_seeds
+from secretballot._validation import shown_error
 from secretballot.exceptions import ParameterError
 from secretballot.learners.training.inputs import n_columns, refuse_unfit
 from secretballot.named_learners import check_learner, teacher_by_name
 from secretballot.students import NumberedClassesClassifier
-from secretballot.students.trial import shown_error
 from secretballot.teachers.rows import n_rows, take_rows
 
 ROWS = 60

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from secretballot._rows import take_rows
 from secretballot._typing import BoolArray
+from secretballot._validation import shown_error
 from secretballot.exceptions import DataError
 from secretballot.report.student.bases_graph import Points, holds_texts
 from secretballot.report.student.graph import DOUBLE, INTEGER, TEXT, Graph, Output, Value
@@ -20,7 +21,6 @@ from secretballot.report.student.students import (
     is_moments,
     moments_labels,
     moments_number,
-    one_line,
 )
 
 #: What converts, for messages.
@@ -94,7 +94,7 @@ def converted_student(student: Any, schema: Mapping[str, Any] | None = None) -> 
     except MemoryError:
         raise
     except Exception as error:  # parts of a student may be anybody's
-        problem = one_line(error)
+        problem = shown_error(error)
     name = type(getattr(student, "regressor", student)).__name__
     raise DataError(f"{name} does not convert to ONNX ({problem.rstrip('.')}).")
 

@@ -26,6 +26,7 @@ from sklearn.tree import BaseDecisionTree
 
 from secretballot._seeded import own_global_states
 from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot._validation import shown_error
 from secretballot.bases.forest import NO_SPLIT, Forest
 from secretballot.bases.integer_model import (
     CONSTANT,
@@ -220,7 +221,7 @@ def _most_probable(shares: Value) -> Said:
 def _noisy_counts(student: Any, points: Value) -> Said:
     """Add a model of vote shares: linear in the columns, or in a kernel of landmarks."""
     model = student.model_
-    features = (points - model.standardiser.mean) / model.standardiser.scale
+    features = (points - model.mean) / model.scale
     weights = np.asarray(student.coef_)
     if len(model.landmarks):
         distances = squared_distances(features, np.asarray(model.landmarks)).at_least(0.0)
@@ -417,7 +418,7 @@ def _skl2onnx(learner: Any) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # converters are many and raise what they like
-        raise DataError(one_line(error)) from None
+        raise DataError(shown_error(error)) from None
 
 
 def _of_scikit_learn(learner: Any) -> Any:
@@ -428,12 +429,6 @@ def _of_scikit_learn(learner: Any) -> Any:
     found = copy.copy(learner)
     found.__class__ = (known or kinds)[0]
     return found
-
-
-def one_line(error: Exception) -> str:
-    """Return the kind of an error, and the beginning of what it says."""
-    said = next(iter(str(error).splitlines()), "")[:200].rstrip(".: ")
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 # --- trees: which leaf of each a row ends in, then its values. They answer with the number of a
