@@ -5,7 +5,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from secretballot.planning import planner
 from secretballot.planning.search import best_setting, evaluation, settings
 from secretballot.planning.simulation import stand_in
 from secretballot.runs import moments_forecast
@@ -26,7 +25,7 @@ def quick_forecasts() -> Iterator[None]:
         few_budgets_in(quick)
         quick.setattr(moments_forecast, "TURNS", 2)
         quick.setattr(stand_in, "TRAINED", 20)
-        quick.setattr(planner, "FOLDS", 2)
+        quick.setattr(best_setting, "FOLDS", 2)
         quick.setattr(best_setting, "FRONTIER", (1.0, 2.0))
         quick.setattr(best_setting, "FINALISTS", 3)
         quick.setattr(evaluation, "ACTIVE_LENGTHS", (0.4,))

@@ -89,9 +89,9 @@ def test_a_bad_byte_in_the_description_of_a_table_is_one_sentence_even_in_a_trac
 @pytest.mark.parametrize("name", ["dataset", "composition", "created_at", "\x1b[31m"])
 def test_hostile_text_in_the_terms_is_one_bounded_sentence(path: Path, name: str) -> None:
     with FileLedgers(path.parent).edited(str(path)) as run:
-        ((text,),) = run("SELECT terms FROM head")
+        ((text,),) = run("SELECT terms FROM account")
         terms = {**json.loads(text), name: "\x1b[31m\n" + "x" * 100_000}
-        run(f"UPDATE head SET terms = '{json.dumps(terms)}'")
+        run(f"UPDATE account SET terms = '{json.dumps(terms)}'")
     said = refusal(path)
     assert said.isprintable()
     assert len(said) < 600
@@ -169,7 +169,7 @@ def test_other_files_are_refused_and_left_alone(tmp_path: Path, content: bytes) 
 def test_another_version_is_refused(path: Path, version: int) -> None:
     with FileLedgers(path.parent).edited(str(path)) as run:
         old, new = (f'"format":{number}' for number in (VERSION, version))
-        run(f"UPDATE head SET terms = replace(terms, '{old}', '{new}')")
+        run(f"UPDATE account SET terms = replace(terms, '{old}', '{new}')")
     assert f"of another format than version {VERSION}, which this program reads" in refusal(path)
 
 
@@ -223,7 +223,8 @@ REPLACED = (
 @pytest.mark.parametrize(
     "statement",
     [
-        "INSERT OR REPLACE INTO head SELECT 1, '{}', 0, chain FROM head",
+        "INSERT OR REPLACE INTO account SELECT 1, '{}' FROM account",
+        "INSERT OR REPLACE INTO head SELECT 1, 0, chain FROM head",
         REPLACED.format("position", "reservation", "number", "key", 3),
         REPLACED.format(8, 9, 0, "key", 1),
         REPLACED.format(8, 4, 0, "key", 1),
@@ -242,8 +243,8 @@ def test_a_row_cannot_be_replaced_by_another(path: Path, statement: str) -> None
 @pytest.mark.parametrize(
     "edit",
     [
-        "UPDATE head SET terms = x'00'",
-        "UPDATE head SET terms = replace(terms, 'record', 'patient')",
+        "UPDATE account SET terms = x'00'",
+        "UPDATE account SET terms = replace(terms, 'record', 'patient')",
         "UPDATE entry SET reservation = 'none' WHERE position = 1",
         "UPDATE entry SET number = 0.5 WHERE position = 6",
         "UPDATE entry SET kind = x'00' WHERE position = 1",
@@ -344,7 +345,7 @@ def test_reader_does_not_stop_a_reservation_for_ever(
     ledger = Ledger(path, dataset="registry")
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
-        reader.execute("SELECT * FROM head").fetchall()
+        reader.execute("SELECT * FROM account").fetchall()
         with pytest.raises(LedgerError, match=r"database is locked.*Nothing was changed"):
             buy(ledger, "new")
     assert len(ledger.history()) == 3
@@ -380,9 +381,24 @@ def test_foreign_journal_mode_that_stays_is_refused(
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("PRAGMA journal_mode = WAL")
         other.execute("BEGIN")
-        other.execute("SELECT * FROM head").fetchall()
+        other.execute("SELECT * FROM account").fetchall()
         assert "locked" in refusal(path)
     assert len(Ledger.open_existing(path).history()) == 3
+
+
+def test_a_file_is_opened_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, connect = list[Path | None](), sqlite.connect
+    monkeypatch.setattr(sqlite, "connect", lambda place: opened.append(place) or connect(place))
+    ledger = Ledger(path, dataset="registry")
+    for number in range(5):
+        buy(ledger, f"new {number}")
+        assert ledger.spent().epsilon > 0
+    assert opened == [path]
+    # what fails is not kept
+    with pytest.raises(LedgerError, match="new 1"):
+        buy(ledger, "new 1")
+    assert ledger.spent().epsilon > 0
+    assert opened == [path, path]
 
 
 def test_connection_is_as_durable_as_sqlite_can_be(path: Path) -> None:
@@ -499,6 +515,39 @@ def test_an_answer_of_another_handle_is_made_durable_before_it_is_given_out(tmp_
 # --- the space that is taken for an answer when it is paid for ---
 
 
+def test_the_lock_under_which_room_is_given_back_ends_with_the_answer(tmp_path: Path) -> None:
+    kept = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
+    other = Ledger.open_existing(tmp_path / "ledger.sqlite")
+    for number in range(1, 4):
+        buy(kept, f"{number}", 5_000)
+        answer(kept, number, bytes(5_000))
+        assert len(kept._store._resting._kept) == 1
+        # as another process would see it: locks are of connections
+        with closing(sqlite3.connect(tmp_path / "ledger.sqlite", timeout=0)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        assert answer_of(other, f"{number}") == bytes(5_000)
+    with pytest.raises(LedgerError, match="closed already"):
+        answer(kept, 3, b"x")
+    buy(other, "last")
+
+
+def test_room_is_given_back_by_every_end(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
+
+    def rooms() -> int:
+        with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as connection:
+            return int(
+                connection.execute("SELECT count(*) FROM space WHERE reservation > 0").fetchone()[0]
+            )
+
+    buy(ledger, "one", 100)
+    assert rooms() == 1
+    ledger.forfeit(1, "for the test")
+    answer(ledger, buy(ledger, "two", 100), b"x")
+    assert rooms() == 0
+
+
 def fill(place: Path) -> None:
     with open(place, "wb", buffering=0) as filler:
         while True:
@@ -528,4 +577,5 @@ def test_an_answer_is_stored_on_a_disk_that_filled_up_after_the_purchase(
         answer(ledger, number, bytes(400_000))
         assert answer_of(Ledger.open_existing(disk / "ledger.sqlite"), "one") == bytes(400_000)
     finally:
+        del ledger  # its connection rests
         subprocess.run(["umount", disk], check=True)

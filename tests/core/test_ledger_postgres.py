@@ -458,12 +458,12 @@ def test_a_writer_with_the_rights_of_the_guide_buys_and_answers_and_may_do_nothi
     found = DatabasePlace(writer)
     without_rights = [
         "UPDATE entry SET chain = chain",
-        *(f"DELETE FROM {t}" for t in ("head", "entry")),
-        *(f"TRUNCATE {t}" for t in ("head", "entry")),
-        *(f"ALTER TABLE {t} DISABLE TRIGGER ALL" for t in ("head", "entry")),
-        "UPDATE head SET terms = terms",
-        "INSERT INTO head SELECT * FROM head",
-        "INSERT INTO head VALUES (2, '', 0, '')",
+        *(f"DELETE FROM {t}" for t in ("account", "head", "entry")),
+        *(f"TRUNCATE {t}" for t in ("account", "head", "entry")),
+        *(f"ALTER TABLE {t} DISABLE TRIGGER ALL" for t in ("account", "head", "entry")),
+        "UPDATE account SET terms = terms",
+        "INSERT INTO account SELECT * FROM account",
+        "INSERT INTO head VALUES (2, 0, '')",
         "SET session_replication_role = replica",
         "CREATE TABLE patients.other (id INTEGER)",
         "CREATE OR REPLACE FUNCTION entry_no_update() RETURNS trigger LANGUAGE sql AS ''",
@@ -527,7 +527,7 @@ def test_a_guard_that_is_gone_is_noticed(
 
 
 def test_a_table_is_not_emptied(databases: DatabaseLedgers, place: str, ledger: Ledger) -> None:
-    for table in ("head", "entry"):
+    for table in ("account", "head", "entry"):
         with databases.open(place) as run, pytest.raises(psycopg.IntegrityError):
             run(f"TRUNCATE {table} CASCADE")
 

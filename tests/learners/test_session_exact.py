@@ -116,7 +116,8 @@ class World:
     def _book(self) -> tuple[Any, Any]:
         """Return the account, and the database in memory that holds it."""
         book: Any = self.session.ledger
-        return book, book._store._memory
+        ((memory, _, _),) = book._store._resting._kept
+        return book, memory
 
     def hidden(self) -> tuple[int, ...]:
         """Return what the next answer depends on besides its votes."""

@@ -14,8 +14,8 @@ from secretballot._validation import RELEASES
 from secretballot.accounting.recipes import laplace_deviation
 from secretballot.planning.plan.model import Plan, Setting, Task
 from secretballot.planning.plan.text import plan_text
-from secretballot.planning.planner import plan_votes
 from secretballot.planning.search import best_setting
+from secretballot.planning.search.best_setting import plan_votes
 from secretballot.planning.search.evaluation import Tried, best_of
 from secretballot.planning.search.settings import terms_of
 from secretballot.planning.simulation.simulated_run import RunOutcome

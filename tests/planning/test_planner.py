@@ -64,7 +64,7 @@ def test_bad_stand_ins_are_refused_in_a_sentence() -> None:
     ):
         with pytest.raises(DataError, match=message):
             sb.plan(2000, 100, budget=BUDGET, like=like)
-    with pytest.raises(ParameterError, match="3 classes"):
+    with pytest.raises(ParameterError, match="3 classes and n_classes is 2"):
         sb.plan(2000, 100, budget=BUDGET, like=(X, y + (X[:, 0] > 0)), n_classes=2)
     with pytest.raises(ParameterError, match="indices from 0 to 2"):
         sb.plan(2000, 100, budget=BUDGET, like=(X, np.array(["no", "yes"])[y]), n_classes=3)

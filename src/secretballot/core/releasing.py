@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
@@ -45,6 +45,7 @@ from secretballot.core.private import Scores, Sealed, Votes
 from secretballot.core.signals import signals_held_back
 from secretballot.core.types import (
     BoolArray,
+    Guarantee,
     IntArray,
     Model,
     Noise,
@@ -65,6 +66,19 @@ _Result = TypeVar("_Result")
 
 #: What a release is drawn from, or what makes it of the stages that were released before.
 Source = Sealed | Callable[[Sequence[IntArray]], Sealed]
+
+
+@dataclass(frozen=True)
+class AccountFacts:
+    """The account that paid, as it was just after."""
+
+    dataset: str
+    composition: str
+    guarantee: Guarantee
+    budget: PrivacyBudget
+    spent_after: tuple[float, float]
+    durable: bool
+    reservation: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +103,7 @@ class Released:
         ``exact``, ``description`` of its source and ``software``, of the last draw.
     issued : str
         When it was reserved, UTC, ISO 8601.
-    account : dict
-        That paid, as it was just after, as a certificate states it.
+    account : AccountFacts
     about : dict
         What was kept with the end of a stream, as JSON values.
 
@@ -99,7 +112,7 @@ class Released:
     >>> ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(1.0, 0.0))
     >>> votes = sb.votes_of_counts([[3, 97], [60, 40]])
     >>> paid = sb.estimate_stability(votes, ledger, fraction=0.5, epsilon=0.5)
-    >>> paid.mechanism.kind, paid.values.shape, paid.account["reservation"]
+    >>> paid.mechanism.kind, paid.values.shape, paid.account.reservation
     ('stability-quantile', (1, 1), 1)
     """
 
@@ -115,7 +128,7 @@ class Released:
     questions: tuple[bytes, ...]
     noise: dict[str, Any]
     issued: str
-    account: dict[str, Any]
+    account: AccountFacts
     about: dict[str, Any] = field(default_factory=dict)
 
 
@@ -370,15 +383,13 @@ class AnswerStream:
             where this one ended. If a draw failed by itself; the stream has then ended.
         """
         self._check(private.shape, len(questions))
-        # the first row of each
-        rows = dict(zip(reversed(questions), reversed(range(len(questions))), strict=True))
-        stored, left = self._found(rows)
-        new = [key for key in dict.fromkeys(questions) if key not in stored] if left else []
+        rows = {question: row for row, question in reversed(list(enumerate(questions)))}
         # a mechanism that may stop stores as many answers as it drew: were there several at once, a
         # full disk would tell, before anything is stored, that it had not stopped
         size = BLOCK if self._own.mechanism.stops_at is None else 1
-        for start in range(0, len(new), size):
-            block = {key: rows[key] for key in new[start : start + size]}
+        asked = list(dict.fromkeys(questions))
+        for start in range(0, len(asked), size):
+            block = {key: rows[key] for key in asked[start : start + size]}
             if not self._answer_block(private, block):
                 break
         return self.find(questions)
@@ -404,7 +415,7 @@ class AnswerStream:
             If the reservation is settled already, others were answered meanwhile, or the ledger
             cannot be written.
         """
-        with self._own.ledger.answering(self.reservation) as page:
+        with self._own.ledger.answering(self.reservation, closes=True) as page:
             if answered not in (None, page.count):
                 raise LedgerError(
                     f"Request {self._own.request!r} has given {page.count} answers, not"
@@ -450,17 +461,23 @@ class AnswerStream:
     @repeated  # what was drawn and not stored was seen by nobody
     def _answer_block(self, private: Votes | Scores, rows: Mapping[bytes, int]) -> bool:
         """Return whether all of some questions have an answer now."""
+        stored, left = self._found(rows)
+        if len(stored) == len(rows) or not left:
+            return len(stored) == len(rows)
         noise = noise_source()  # loaded outside of the transaction
+        work = functools.partial(self._add_answers, private, rows, noise)
+        return self._own.drawing(self.reservation, work)
 
-        def draw_and_store() -> bool:
-            with self._own.ledger.answering(self.reservation) as page:
-                known = page.find(rows)
-                new = [key for key in rows if key not in known][: self._left_on(page)]
-                drawn = self._drawn(page, private, [rows[key] for key in new], noise) if new else []
-                page.add(list(zip(new, drawn, strict=False)))
-            return len(known) + len(drawn) == len(rows)
-
-        return self._own.drawing(self.reservation, draw_and_store)
+    def _add_answers(
+        self, private: Votes | Scores, rows: Mapping[bytes, int], noise: Noise
+    ) -> bool:
+        """Draw inside of the transaction that stores it."""
+        with self._own.ledger.answering(self.reservation) as page:
+            known = page.find(rows)
+            new = [key for key in rows if key not in known][: self._left_on(page)]
+            drawn = self._drawn(page, private, [rows[key] for key in new], noise) if new else []
+            page.add(list(zip(new, drawn, strict=False)))
+        return len(known) + len(drawn) == len(rows)
 
     def _drawn(
         self, page: AnswerPage, private: Votes | Scores, places: list[int], noise: Noise
@@ -567,7 +584,7 @@ class _Request:
         own = self.shape.guarantee
         self.ledger.check_promise(own.unit, own.relation, by_teachers=by_teachers)
         self.priced = price((self.event,), epsilon=self.budget.epsilon)
-        _facts(noise_source())
+        noise_source()
         self.ledger.check_admits((self.event,), self.budget)
         if check is not None:
             check(self.released(None))
@@ -639,7 +656,7 @@ class _Request:
 
         @repeated  # the same bytes again
         def store() -> None:
-            with self.ledger.answering(reservation) as page:
+            with self.ledger.answering(reservation, closes=last) as page:
                 if page.count == len(stages):  # of two processes the first counts
                     page.add([(b"%d" % len(stages), _NO_MARK + body)])
                     if last:
@@ -679,7 +696,6 @@ class _Request:
         be, with zeros for values, on an account that it takes whole."""
         ledger, own = self.ledger, self.budget
         facts = (entry and entry.facts) or _facts(noise_source())
-        spent = entry.spent_after if entry else (own.epsilon, own.delta)
         # a view: a stream may reserve more answers than memory holds
         values = np.broadcast_to(np.int64(0), (self.n_answers, self.n_columns))
         questions: tuple[bytes, ...] = ()
@@ -700,12 +716,15 @@ class _Request:
             questions=questions,
             noise=facts,
             issued=entry.reserved_at if entry else utc_now(),
-            account={
-                **ledger.account_terms(),
-                "spent_after": dict(zip(("epsilon", "delta"), spent, strict=True)),
-                "durable": ledger.durable,
-                "reservation": entry.id if entry else 0,
-            },
+            account=AccountFacts(
+                dataset=ledger.dataset,
+                composition=ledger.composition,
+                guarantee=ledger.guarantee,
+                budget=ledger.budget,
+                spent_after=entry.spent_after if entry else (own.epsilon, own.delta),
+                durable=ledger.durable,
+                reservation=entry.id if entry else 0,
+            ),
             about=facts.get("about", {}),
         )
 
@@ -804,5 +823,10 @@ def _facts(noise: ExactNoise) -> dict[str, Any]:
 
 @functools.cache  # reading it takes longer than all else
 def _software() -> dict[str, str]:
-    found = {package: version(package) for package in _PACKAGES}
-    return {"python": platform.python_version(), **found}
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found

@@ -15,7 +15,6 @@ from secretballot.planning.plan.model import (
     Task,
 )
 from secretballot.planning.plan.text import plan_text
-from secretballot.planning.search.best_setting import make_plan
 
 __all__ = [
     "Candidate",
@@ -27,6 +26,5 @@ __all__ = [
     "Plan",
     "Setting",
     "Task",
-    "make_plan",
     "plan_text",
 ]

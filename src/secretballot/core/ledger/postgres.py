@@ -17,7 +17,6 @@ closed. What it may still hold on the server is ended over the next connection.
 
 import os
 import time
-import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -39,9 +38,16 @@ _KEPT, _KEPT_S = 8, 60.0  # connections at rest, and how long a connection rests
 
 # --- tables, and what guards them ---
 
-_TABLES = ("head", "entry")
+# asked once of all rows that a statement has added
+_NOT_NEXT = f"EXISTS (SELECT 1 FROM fresh WHERE {rows.NOT_NEXT.replace('new.', 'fresh.')})"
+_TABLES = ("account", "head", "entry")
 #: Each guard: the name of trigger and function, when it is asked, and what it refuses.
 _GUARDS = (
+    (
+        "entry_no_insert",
+        "AFTER INSERT ON entry REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT",
+        _NOT_NEXT,
+    ),
     *(
         (f"{table}_no_{verb}".lower(), f"BEFORE {verb} ON {table} FOR EACH ROW", refused)
         for verb, table, refused in rows.GUARDS
@@ -103,7 +109,7 @@ _EXPECTED = {
     *(f"table {name} rpfalsefalse" for name in _TABLES),
     *(
         f"CREATE UNIQUE INDEX {name}_pkey ON {name} ({key})"
-        for name, key in (("head", "id"), ("entry", "position"))
+        for name, key in (("account", "id"), ("head", "id"), ("entry", "position"))
     ),
     *rows.KEYS,
     *_TRIGGERS,
@@ -143,9 +149,13 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         return super().execute(statement.replace("?", "%s").encode(), values or None)
 
     def executemany(self, statement: str, added: Sequence[Any]) -> None:
-        """Run a statement for each of several sequences of values, with one wait for all."""
-        with self.cursor() as cursor:
-            cursor.executemany(statement.replace("?", "%s").encode(), added)
+        """Add rows to `entry`, all in one statement."""
+        if len(added) == 1:
+            self.execute(statement, added[0])
+            return
+        with self.cursor() as cursor, cursor.copy(b"COPY entry FROM STDIN") as copy:
+            for row in added:
+                copy.write_row(row)
 
     def wait(self, gen: PQGen[Any], *rest: Any, **more: Any) -> Any:
         """Wait for the server as the driver does, for so long as it says anything."""
@@ -167,37 +177,6 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
             return end.value
 
 
-class Resting:
-    """Connections that rest between transactions, each for the process alone that opened it.
-
-    They are closed when the store that has them is gone. What a fork has of its parent is let go
-    of, which sends nothing: the driver looks at the process.
-    """
-
-    def __init__(self, store: object) -> None:
-        self._kept = list[tuple[Connection, int, float]]()
-        weakref.finalize(store, self.take, 0.0)
-
-    def take(self, longest: float) -> "Connection | None":
-        """Return a connection that has rested for less than so many seconds, None where there is
-        none; others are closed."""
-        with suppress(IndexError):  # another thread may have taken the last one
-            while True:
-                connection, process, since = self._kept.pop()
-                if process == os.getpid():
-                    if time.monotonic() - since < longest:
-                        return connection
-                    connection.close()
-        return None
-
-    def put(self, connection: Connection) -> None:
-        """Let a connection rest, or close it where enough do."""
-        if len(self._kept) < _KEPT:
-            self._kept.append((connection, os.getpid(), time.monotonic()))
-        else:
-            connection.close()
-
-
 class PostgresStore:
     """An account in a schema.
 
@@ -211,11 +190,11 @@ class PostgresStore:
 
     def __init__(self, place: DatabasePlace) -> None:
         self.where, self._place = f"Ledger {place}", place
-        self._resting = Resting(self)
+        self._resting = rows.Resting(self, _KEPT)
         self._lost: set[str] = set()  # connections that the server may still take for open
 
     @contextmanager
-    def transaction(self, *, write: bool) -> Iterator[rows.Transaction]:
+    def transaction(self, *, write: bool, closes: int | None = None) -> Iterator[rows.Transaction]:
         """Begin a transaction that reads the primary server, or holds the head of the account."""
         with self.begun(write=write) as connection:
             connection.limit = SILENCE_S + WAIT_S * write  # others may hold the head
@@ -224,7 +203,7 @@ class PostgresStore:
             connection.limit = SILENCE_S
             yield transaction
 
-    def claim_space(self, size: int) -> None:
+    def claim_space(self, transaction: rows.Transaction, reservation: int, size: int) -> None:
         """Claim no space, which a database cannot be asked to keep."""
 
     def confirm_earlier(self, transaction: rows.Transaction) -> None:
@@ -266,7 +245,8 @@ class PostgresStore:
     def begun(self, *, write: bool) -> Iterator[Connection]:
         """Begin a transaction, and commit it at the end or leave its connection."""
         try:
-            connection = self._resting.take(_KEPT_S) or _connect(self._place)
+            rested = self._resting.take(lambda since: time.monotonic() - since < _KEPT_S)
+            connection: Connection = rested or _connect(self._place)
             try:
                 self._end_lost(connection)
                 _begin_transaction(connection, self._place, write, self.where)
@@ -277,12 +257,12 @@ class PostgresStore:
                 connection.close()
                 if lost:
                     # the others that rested may have lost their server, too
-                    self._resting.take(0.0)
+                    self._resting.take(lambda _: False)
                     self._lost.add(connection.name)
                     if isinstance(error, psycopg.OperationalError):
                         rows.refuse(rows.unusable(self.where, error, BrokenOffError))
                 raise
-            self._resting.put(connection)
+            self._resting.put(connection, time.monotonic())
         except psycopg.Error as error:
             rows.refuse(rows.unusable(self.where, error))
 
@@ -327,7 +307,7 @@ class PostgresStore:
 
 def _is_there(connection: Connection) -> bool:
     # a look into the table of tables, as what another program has just made is seen by that alone
-    select = "SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass('head'))"
+    select = "SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass('account'))"
     return bool(connection.execute(select).fetchone() == (True,))
 
 

@@ -1,10 +1,9 @@
 """The rows of a ledger: what each one says, how they are chained, how they are read and checked.
 
-One table, `entry`, beside `head` (the terms of the account, and its last row). A request is one
-row "reserve"; under it come its answers, each a row "part" named by its question, and at the end
-one row "close". Rows are never changed nor removed. Each carries the SHA-256 of itself and of the
-row before it, and the sums over all reservations up to it, so that the newest row states what is
-spent.
+One table, `entry`, beside `account` (the terms) and `head` (the last row). A request is one row
+"reserve"; under it come its answers, each a row "part" named by its question, and at the end one
+row "close". Rows are never changed nor removed. Each carries the SHA-256 of itself and of the row
+before it, and the sums over all reservations up to it, so that the newest row states what is spent.
 
 Reading: a new reader looks at `head`, at the number of rows and at the newest rows; whoever reads
 an older row looks at its link; `Rows.check_all` follows all rows. A living reader follows every row
@@ -17,6 +16,8 @@ Statements are plain SQL that both databases know, with a question mark for each
 
 import functools
 import hashlib
+import os
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -42,15 +43,18 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 APPLICATION_ID = 0x53424C54  # "SBLT", in the header of a file
-VERSION: Literal[9] = 9  # of the tables and of what rows say
+VERSION: Literal[8] = 8  # of the tables and of what rows say
 NEWEST = 1000  # rows that a new reader follows
 AT_ONCE = 200  # rows that are read in one statement, of which each may hold a large answer
 
 #: The tables and their keys, but for the names of two types.
 TABLES = (
+    """CREATE TABLE account (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    terms TEXT NOT NULL
+)""",
     """CREATE TABLE head (
     id INTEGER PRIMARY KEY CHECK (id = 1),
-    terms TEXT NOT NULL,
     position {integer} NOT NULL,
     chain {bytes} NOT NULL CHECK (length(chain) = 32)
 )""",
@@ -73,32 +77,25 @@ KEYS = (
     "CREATE UNIQUE INDEX entry_request ON entry (key) WHERE kind = 'reserve'",
     "CREATE UNIQUE INDEX entry_question ON entry (reservation, key) WHERE kind = 'part'",
 )
-#: Of a new row of `entry`: it is not the next one, comes after a closing, or has a name that is
-#: taken. SQLite would ask keys alone after INSERT OR REPLACE had removed a row of the same name.
-NOT_NEXT = """new.position <> 1 + coalesce((SELECT max(position) FROM entry), 0)
-    OR new.number <> 1 + coalesce(
-        (SELECT max(number) FROM entry WHERE reservation = new.reservation), -1)
-    OR 'close' = (
-        SELECT kind FROM entry WHERE reservation = new.reservation AND number = new.number - 1)
-    OR new.kind = 'reserve'
-    AND EXISTS (SELECT 1 FROM entry WHERE kind = 'reserve' AND key = new.key)
-    OR new.kind = 'part' AND EXISTS (
-        SELECT 1 FROM entry WHERE kind = 'part' AND reservation = new.reservation AND key = new.key
-    )"""
-#: What a trigger before each row refuses: a verb, a table, and a condition.
+#: Of a new row of `entry`: it leaves a gap, or comes after a closing. Whether it is asked before or
+#: after rows are added, keys refuse what has a place or a name that is taken.
+NOT_NEXT = """new.position > 1
+    AND (SELECT position FROM entry WHERE position = new.position - 1) IS NULL
+    OR new.number > 0 AND coalesce((
+        SELECT kind FROM entry WHERE reservation = new.reservation AND number = new.number - 1
+    ), 'close') = 'close'"""
+#: What a trigger before each other row refuses: a verb, a table, and a condition.
 GUARDS = (
-    ("INSERT", "entry", NOT_NEXT),
-    ("INSERT", "head", "EXISTS (SELECT 1 FROM head)"),
     (
         "UPDATE",
         "head",
-        """new.id <> old.id OR new.terms <> old.terms OR new.position <= old.position
+        """new.id <> old.id OR new.position <= old.position
     OR new.position <> (SELECT max(position) FROM entry)
     OR NOT EXISTS (SELECT 1 FROM entry WHERE position = new.position AND chain = new.chain)""",
     ),
-    ("UPDATE", "entry", "true"),
-    ("DELETE", "head", "true"),
-    ("DELETE", "entry", "true"),
+    *(("INSERT", table, f"EXISTS (SELECT 1 FROM {table})") for table in ("account", "head")),
+    *(("UPDATE", table, "true") for table in ("account", "entry")),
+    *(("DELETE", table, "true") for table in ("account", "entry", "head")),
 )
 
 
@@ -174,17 +171,48 @@ class Transaction:
         Run one statement, with a sequence of values, or each of several.
     head : (int, bytes) or None
         Position and SHA-256 of the last row when it began; None where that is gone.
-    terms : str
-        Of the account; empty where they are gone.
     """
 
     def __init__(self, connection: Any, where: str, *, lock: str = "") -> None:
         self.execute: Callable[..., Any] = connection.execute
         self.executemany: Callable[..., Any] = connection.executemany
         self.where = where
-        found = self.execute(f"SELECT position, chain, terms FROM head{lock}").fetchone()
-        self.head: tuple[int, bytes] | None = found and found[:2]
-        self.terms: str = found[2] if found else ""
+        self.head = self.execute(f"SELECT position, chain FROM head{lock}").fetchone()
+
+
+_INHERITED: list[Any] = []  # neither used nor closed: what a fork has of its parent
+
+
+class Resting:
+    """Connections that rest between transactions, each for the process alone that opened it.
+
+    They are closed when the store that has them is gone.
+    """
+
+    def __init__(self, store: object, most: int) -> None:
+        self._most, self._kept = most, list[tuple[Any, int, Any]]()
+        weakref.finalize(store, self.take, lambda _: False)
+
+    def take(self, fits: Callable[[Any], bool]) -> Any:
+        """Return a connection that was put here with a mark that fits, None where there is none;
+        others are closed."""
+        with suppress(IndexError):  # another thread may have taken the last one
+            while True:
+                connection, process, mark = self._kept.pop()
+                if process != os.getpid():
+                    _INHERITED.append(connection)
+                elif fits(mark):
+                    return connection
+                else:
+                    connection.close()
+        return None
+
+    def put(self, connection: Any, mark: Any) -> None:
+        """Let a connection rest, or close it where enough do."""
+        if len(self._kept) < self._most:
+            self._kept.append((connection, os.getpid(), mark))
+        else:
+            connection.close()
 
 
 # --- what rows say ---
@@ -205,7 +233,7 @@ class Account(Model):
     composition: Composition
     filter_order: float | None = None
     created_at: str
-    format: Literal[9] = VERSION
+    format: Literal[8] = VERSION
 
     @classmethod
     def new(cls, **terms: Any) -> Self:
@@ -224,8 +252,9 @@ class Account(Model):
         return hashlib.sha256(self.model_dump_json().encode()).digest()
 
     def fill(self, execute: Callable[[str, Sequence[Any]], Any]) -> None:
-        """Write it, as it is before the first row, into new tables."""
-        execute("INSERT INTO head VALUES (1, ?, 0, ?)", (self.model_dump_json(), self.digest))
+        """Write its row, and a head before the first row, into new tables."""
+        execute("INSERT INTO account VALUES (1, ?)", (self.model_dump_json(),))
+        execute("INSERT INTO head VALUES (1, 0, ?)", (self.digest,))
 
 
 def account_in(transaction: Transaction) -> Account:
@@ -236,8 +265,9 @@ def account_in(transaction: Transaction) -> Account:
     LedgerError
         If it is gone, or this program cannot read it.
     """
+    (text,) = transaction.execute("SELECT terms FROM account").fetchone() or ("",)
     try:
-        return Account.model_validate_json(transaction.terms)
+        return Account.model_validate_json(text)
     except _UNREADABLE as error:
         raise LedgerError(
             f"{transaction.where} has lost its terms, or they are of another format than version"

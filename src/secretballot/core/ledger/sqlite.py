@@ -3,9 +3,10 @@
 A transaction is on the disk when COMMIT returns: a rollback journal with synchronous=EXTRA. Not
 WAL, which before SQLite 3.51.3 may corrupt a file that two connections write.
 
-Before a purchase the file gets as many free pages as the answer can need, so that it need not grow
-when that is stored. The journal needs a little space of its own at that moment: it keeps the size
-that it once had (mode "persist"), and `claim_space` makes it large enough.
+A purchase takes as many pages of the file as its answer can need and fills them with zeros; the
+transaction that closes it gives them back and writes the answer into them, so that the file need
+not grow. The journal needs a little space of its own at that moment: it keeps the size that it once
+had (mode "persist"), and `claim_space` makes it large enough.
 """
 
 import os
@@ -13,25 +14,36 @@ import sqlite3
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import Any
 
 from secretballot.core.errors import LedgerError, UnknownEndError
 from secretballot.core.ledger import rows
 
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
 _SPARE = 1 << 14  # bytes for what a commit writes beside the answer: its row, the indices, the head
-_BALLAST = 1 << 16  # bytes whose pages a claim rewrites, so that the journal has space for them
+_BALLAST = 1 << 16  # bytes whose pages a claim rewrites so that the journal grows once
 _FEW_PAGES = 2000  # 8 MB: reading them takes some hundredths of a second
 
+# keys would refuse it after INSERT OR REPLACE had removed a row of the same name, for which no
+# trigger is asked
+_NOT_NEXT = f"""{rows.NOT_NEXT}
+    OR EXISTS (SELECT 1 FROM entry WHERE position = new.position)
+    OR EXISTS (SELECT 1 FROM entry WHERE reservation = new.reservation AND number = new.number)
+    OR new.kind = 'reserve'
+    AND EXISTS (SELECT 1 FROM entry WHERE kind = 'reserve' AND key = new.key)
+    OR new.kind = 'part' AND EXISTS (
+        SELECT 1 FROM entry WHERE kind = 'part' AND reservation = new.reservation AND key = new.key
+    )"""
 SCHEMA = (
     *(text.format(integer="INTEGER", bytes="BLOB") for text in rows.TABLES),
     *rows.KEYS,
-    "CREATE TABLE space (filler BLOB NOT NULL)",
+    "CREATE TABLE space (reservation INTEGER PRIMARY KEY, filler BLOB NOT NULL)",
     *(
         f"CREATE TRIGGER {table}_no_{verb} BEFORE {verb} ON {table}\nWHEN {refused}\n"
         f"BEGIN SELECT RAISE(ABORT, 'a ledger is append-only: {verb} on {table} is refused'); END"
-        for verb, table, refused in rows.GUARDS
+        for verb, table, refused in (("INSERT", "entry", _NOT_NEXT), *rows.GUARDS)
     ),
 )
 
@@ -86,14 +98,14 @@ def create_tables(connection: sqlite3.Connection, account: rows.Account) -> None
     for statement in SCHEMA:
         connection.execute(statement)
     account.fill(connection.execute)
-    connection.execute(f"INSERT INTO space VALUES (zeroblob({_BALLAST}))")
+    connection.execute(f"INSERT INTO space VALUES (0, zeroblob({_BALLAST}))")
     connection.execute("COMMIT")
 
 
 def _create_file(path: Path, account: rows.Account) -> None:
     """Make a ledger file under a passing name and then link it, so that nobody ever finds a
     half-made or empty one: an empty file at `path` is damage, not a fresh start."""
-    why, journal = "", path.with_name(f"{path.name}-journal")
+    why, journal = "", _journal_of(path)
     if not path.parent.is_dir():
         why = f"the folder {path.parent} does not exist; make it, or give another path"
     elif any((above / "certificate.json").exists() for above in path.resolve().parents):
@@ -124,11 +136,17 @@ def _create_file(path: Path, account: rows.Account) -> None:
         Path(name).unlink(missing_ok=True)
 
 
+def _journal_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-journal")
+
+
 # --- transactions ---
 
 
 class SqliteStore:
-    """An account in a file, to which each transaction has a connection of its own, or in memory.
+    """An account in a file, or in memory.
+
+    Between two transactions one connection rests; one with which something went wrong never does.
 
     Parameters
     ----------
@@ -139,9 +157,9 @@ class SqliteStore:
     def __init__(self, path: Path | None) -> None:
         self.where = "The ledger in memory" if path is None else f"Ledger {path}"
         self._path = path
+        self._resting = rows.Resting(self, 1)
         # in memory there is one connection, for one transaction at a time
-        self._memory: sqlite3.Connection | None = None
-        self._process, self._alone = os.getpid(), threading.Lock()
+        self._alone: Any = threading.Lock() if path is None else nullcontext()
 
     def exists(self) -> bool:
         """Return whether anything is at the path, a link that leads nowhere, too."""
@@ -155,35 +173,41 @@ class SqliteStore:
             except _ERRORS as error:
                 raise rows.unusable(self.where, error) from None
             return
-        self._memory = connect(None)
-        create_tables(self._memory, account)
+        connection = connect(None)
+        create_tables(connection, account)
+        self._resting.put(connection, None)
 
     @contextmanager
-    def transaction(self, *, write: bool) -> Iterator[rows.Transaction]:
-        """Begin a transaction."""
+    def transaction(self, *, write: bool, closes: int | None = None) -> Iterator[rows.Transaction]:
+        """Begin a transaction.
+
+        The space of a reservation that it closes is given back before, in a transaction of its own
+        whose lock is kept, so that nobody else takes it.
+        """
         try:
-            with self._connection() as connection:
+            with self._alone, self._connection() as connection:
+                if closes is not None:
+                    _give_room_back(connection, closes)
                 connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                if write:
+                    connection.execute("PRAGMA locking_mode = NORMAL")  # from the end of this on
                 yield rows.Transaction(connection, self.where)
                 self._commit(connection, write)
         except _ERRORS as error:
             raise rows.unusable(self.where, error) from None
 
-    def claim_space(self, size: int) -> None:
-        """Give the file free pages for an answer of `size` bytes, or fail before the purchase; in
+    def claim_space(self, transaction: rows.Transaction, reservation: int, size: int) -> None:
+        """Take pages of the file for an answer of `size` bytes, or fail with the purchase; in
         memory nothing is taken."""
         if self._path is None:
             return
-        try:
-            with self._connection() as connection:
-                # Each in a transaction of its own, as pages that are free when one begins need no
-                # space in the journal. The first takes that space, for it writes over its pages:
-                # other bytes, as SQLite leaves pages alone that do not change.
-                for made, taken in (("random", 0), ("zero", size + _SPARE), ("zero", 0)):
-                    claim = f"UPDATE space SET filler = {made}blob(?)"
-                    connection.execute(claim, (_BALLAST + taken,))
-        except _ERRORS as error:
-            raise rows.unusable(self.where, error) from None
+        claim = "INSERT INTO space VALUES (?, zeroblob(?))"
+        transaction.execute(claim, (reservation, size + _SPARE))
+        journal = _journal_of(self._path)
+        if not journal.exists() or journal.stat().st_size < _BALLAST:
+            # other bytes than before, as SQLite leaves pages alone that do not change
+            ballast = "UPDATE space SET filler = randomblob(?) WHERE reservation = 0"
+            transaction.execute(ballast, (_BALLAST,))
 
     def confirm_earlier(self, transaction: rows.Transaction) -> None:
         """Let the end of a transaction be durable, and with it all that was committed before,
@@ -206,25 +230,35 @@ class SqliteStore:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        if self._path is not None:
-            if not self._path.exists():
-                raise LedgerError(
-                    f"There is no ledger at {self._path}; give the right path, or restore it from"
-                    " a copy."
-                )
-            with closing(connect(self._path)) as connection:  # which rolls back what is not ended
-                yield connection
-            return
-        if self._memory is None or self._process != os.getpid():
-            raise LedgerError(  # both processes would hold the whole budget
-                f"{self.where} belongs to the process that made it; share a ledger file instead."
+        # before it is opened: if the file is replaced meanwhile, the next use sees it
+        if self._path is not None and not self._path.exists():
+            raise LedgerError(
+                f"There is no ledger at {self._path}; give the right path, or restore it from a"
+                " copy."
             )
-        with self._alone:
-            try:
-                yield self._memory
-            finally:
-                if self._memory.in_transaction:
-                    self._memory.execute("ROLLBACK")
+        found = None if self._path is None else self._path.stat()
+        file = found and (found.st_dev, found.st_ino)
+        connection = self._resting.take(lambda mark: mark == file)
+        if connection is None:
+            if self._path is None:  # both processes would hold the whole budget
+                raise LedgerError(
+                    f"{self.where} belongs to the process that made it; share a ledger file"
+                    " instead."
+                )
+            connection = connect(self._path)
+        try:
+            # of a file that was overwritten by an older copy, SQLite may know pages
+            connection.execute("PRAGMA shrink_memory")
+            yield connection
+        except BaseException:
+            with suppress(sqlite3.Error):  # SQLite has often rolled back by itself
+                connection.execute("ROLLBACK")
+            if self._path is None:
+                self._resting.put(connection, file)
+            else:
+                connection.close()
+            raise
+        self._resting.put(connection, file)
 
     def _commit(self, connection: sqlite3.Connection, write: bool) -> None:
         try:
@@ -238,6 +272,16 @@ class SqliteStore:
                 f"{self.where} met an error at the end of storing ({rows.in_brief(error)}), so"
                 " check the disk and its free space"
             ) from None
+
+
+def _give_room_back(connection: sqlite3.Connection, reservation: int) -> None:
+    claimed = "FROM space WHERE reservation = ?"
+    if connection.execute(f"SELECT 1 {claimed}", (reservation,)).fetchone() is None:
+        return
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(f"DELETE {claimed}", (reservation,))
+    connection.execute("COMMIT")
 
 
 _ERRORS = (sqlite3.Error, UnicodeDecodeError, OSError)

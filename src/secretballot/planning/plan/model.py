@@ -9,8 +9,6 @@ from secretballot._validation import (
     RELEASES,
     check_choice,
     check_count,
-    name_part,
-    shown,
 )
 from secretballot.accounting import PrivacyBudget
 from secretballot.exceptions import ParameterError
@@ -49,7 +47,7 @@ class Task:
     Raises
     ------
     ParameterError
-        If a number is out of its range, or a name is not a string.
+        If a number is out of its range, or the mechanism is unknown.
 
     Examples
     --------
@@ -74,12 +72,6 @@ class Task:
         check_count("n_records", self.n_records)
         check_count("n_public", self.n_public)
         check_count("n_classes", self.n_classes, minimum=2)
-        for name in ("teacher", "student"):
-            if not isinstance(getattr(self, name), str):
-                raise ParameterError(
-                    name_part(name),
-                    f" is {shown(getattr(self, name))}; give the name of a learner.",
-                )
         PrivacyBudget(epsilon=self.epsilon, delta=self.delta)
         if isinstance(self.class_weight, Mapping):
             # as a file has them, in which all names are texts
@@ -87,11 +79,6 @@ class Task:
             object.__setattr__(self, "class_weight", weights)
         if self.mechanism is not None:
             check_choice("mechanism", self.mechanism, PLANNED)
-
-    @property
-    def about_rare_classes(self) -> bool:
-        """Whether it says what decisions count classes for: record moments alone take that."""
-        return self.class_weight is not None
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -361,9 +348,7 @@ class Plan:
         }
         if setting is None:
             weight: object = task.class_weight
-            if isinstance(weight, Mapping):
-                weight = {str(name): value for name, value in weight.items()}
-            elif weight is None and self.moments is not None and self.moments.rare_share:
+            if weight is None and self.moments is not None and self.moments.rare_share:
                 weight = "none"  # a run would balance what the plan did not
             found |= {"class_weight": weight}
         else:

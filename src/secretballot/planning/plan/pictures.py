@@ -10,12 +10,12 @@ from secretballot.report.pictures import BLUE, GREY, INK, ORANGE, Picture, grid
 from secretballot.report.wording import number_text
 
 _LEAST_SPAN = 8.0  # factor between the ends of the axis of epsilon, so that there are ticks on it
-_DASHED = (0, (5, 3))
-Series = tuple[str, Sequence[tuple[float, Estimate]]]
+Line = Sequence[tuple[float, Estimate]]
 
 
 def draw_plan_pictures(plan: Plan) -> dict[str, Picture]:
-    """Return the picture of a plan by its name, ``frontier``.
+    """Return the picture of a plan by its name, ``frontier``: lines with their ranges against
+    epsilon, what has to be beaten, and this plan.
 
     Parameters
     ----------
@@ -26,54 +26,23 @@ def draw_plan_pictures(plan: Plan) -> dict[str, Picture]:
         for point in plan.frontier
         if point.candidate is not None
     ]
-    # a mark where nothing useful can be had: a gap in the line would look like a missing run
-    useless = [point.epsilon for point in plan.frontier if point.candidate is None]
-    series: list[Series] = [("student of votes", useful)] if useful else []
+    series: list[tuple[str, str, Line]] = [("student of votes", BLUE, useful)] if useful else []
     if plan.moments is not None:
-        series.append(("student of moments", plan.moments.frontier))
-    constant = ("most frequent class alone", plan.constant_accuracy)
-    here = ("this plan", plan.student_accuracy.value)
-    return {"frontier": _drawn(plan, series, constant, here, useless)}
-
-
-def _drawn(
-    plan: Plan,
-    series: Sequence[Series],
-    constant: tuple[str, float],
-    here: tuple[str, float],
-    useless: Sequence[float],
-) -> Picture:
-    """Draw lines with their ranges against epsilon, what has to be beaten, and this plan."""
-    estimates = [estimate for _, line in series for _, estimate in line]
-    epsilons = [
-        plan.task.epsilon,
-        *useless,
-        *(epsilon for _, line in series for epsilon, _ in line),
-    ]
-    beaten = 100 * constant[1]
+        series.append(("student of moments", GREY, plan.moments.frontier))
+    drawn = [point for _, _, line in series for point in line]
+    epsilons = [plan.task.epsilon, *(point.epsilon for point in plan.frontier)]
+    epsilons += [epsilon for epsilon, _ in drawn]
+    ends = [end for _, one in drawn for end in (one.low, one.high)]
+    constant, here = plan.constant_accuracy, plan.student_accuracy.value
 
     def paint(axes: Any) -> None:
-        for colour, (name, line) in zip((BLUE, GREY), series, strict=False):
+        for name, colour, line in series:
             _draw_with_ranges(axes, line, colour, name)
-        axes.axhline(beaten, color=INK, linewidth=1.2, linestyle=_DASHED, label=constant[0])
-        if useless:
-            look = {"linestyle": "", "marker": "x", "markersize": 7, "color": INK}
-            level = [beaten] * len(useless)
-            axes.plot(useless, level, label="nothing useful", gid="useless", **look)
-        axes.plot(
-            [plan.task.epsilon],
-            [100 * here[1]],
-            linestyle="",
-            marker="o",
-            markersize=12,
-            markerfacecolor="none",
-            markeredgecolor=ORANGE,
-            markeredgewidth=2.0,
-            zorder=5,
-            label=here[0],
-            gid="recommended",
-        )
-        _scale_axes(axes, epsilons, [constant[1], here[1], *_ends(estimates)])
+        look: dict[str, Any] = {"color": INK, "linewidth": 1.2, "linestyle": "--"}
+        axes.axhline(100 * constant, label="most frequent class alone", **look)
+        look = {"facecolors": "none", "edgecolors": ORANGE, "linewidths": 2.0}
+        axes.scatter([plan.task.epsilon], [100 * here], 144, label="this plan", zorder=5, **look)
+        _scale_axes(axes, epsilons, [constant, here, *ends])
         axes.set_xlabel("epsilon of the release (nats)")
         axes.set_ylabel("on new points (%)")
         grid(axes, "both")
@@ -81,31 +50,18 @@ def _drawn(
         look = {"handletextpad": 0.5, "columnspacing": 1.4, "fontsize": 9, "frameon": False}
         axes.figure.legend(loc="outside upper left", ncols=2, **look)
 
-    return Picture("frontier", 3.6, paint)
+    return {"frontier": Picture("frontier", 3.6, paint)}
 
 
-def _ends(estimates: Sequence[Estimate]) -> list[float]:
-    return [end for one in estimates for end in (one.low, one.high)]
-
-
-def _draw_with_ranges(
-    axes: Any, line: Sequence[tuple[float, Estimate]], colour: str, name: str
-) -> None:
+def _draw_with_ranges(axes: Any, line: Line, colour: str, name: str) -> None:
     """Draw values as a line with marks, each with a bar over its range."""
     values = [100 * one.value for _, one in line]
     below = [100 * (one.value - one.low) for _, one in line]
     above = [100 * (one.high - one.value) for _, one in line]
+    look = {"linewidth": 1.4, "marker": "o", "markersize": 5, "elinewidth": 1.1, "capsize": 3}
+    epsilons = [epsilon for epsilon, _ in line]
     drawn, caps, bars = axes.errorbar(
-        [epsilon for epsilon, _ in line],
-        values,
-        yerr=[below, above],
-        color=colour,
-        linewidth=1.4,
-        marker="o",
-        markersize=5,
-        elinewidth=1.1,
-        capsize=3,
-        label=name,
+        epsilons, values, yerr=[below, above], color=colour, label=name, **look
     )
     # a mark at 100 %, where the axis ends, stays whole
     for part in (drawn, *caps, *bars):

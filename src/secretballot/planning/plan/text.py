@@ -3,11 +3,11 @@
 import functools
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 
 import jinja2
 
+from secretballot.planning.plan.estimates import Estimate
 from secretballot.planning.plan.model import (
     STREAMS,
     TABLE,
@@ -17,7 +17,6 @@ from secretballot.planning.plan.model import (
     Setting,
     Task,
 )
-from secretballot.planning.plan.wording import number_range, share_range
 from secretballot.report.wording import count_text, number_text
 
 WIDTH = 100  # characters of a line
@@ -30,50 +29,6 @@ _RECIPES = {
     "confident": "confident labels",
     TABLE: "labels by a vote table",
 }
-
-
-@dataclass(frozen=True)
-class Losses:
-    """Where the accuracy goes that a setting does not reach, in shares of all points.
-
-    None is below 0, and they add up to 1 - student.
-
-    Attributes
-    ----------
-    limit : float
-        What the votes get wrong at the best number of teachers that was evaluated.
-    shards : float
-        What the votes would get right there beyond what they do, and the student does not make up
-        for.
-    noise : float
-        From the exact vote to the released labels, as far as the student does not average it out
-        again; 0 where the answered points are easier than all.
-    points : float
-        From there to the student.
-    """
-
-    limit: float
-    shards: float
-    noise: float
-    points: float
-
-
-def losses(plan: Plan) -> Losses:
-    """Return where the recommended setting loses accuracy."""
-    expected = plan.votes.expected
-    vote, label, student = (
-        each.value
-        for each in (expected.vote_accuracy, expected.label_accuracy, expected.student_accuracy)
-    )
-    best = max(candidate.expected.vote_accuracy.value for candidate in plan.evaluated)
-    # a student that averages may be better than the vote it learns from, and easy points may have
-    # better labels than all have votes; neither is a loss below 0, so that the parts add up
-    reached = max(vote, student)
-    noise = max(0.0, vote - max(label, student))
-    points = max(0.0, reached - noise - student)
-    return Losses(
-        limit=1 - max(best, reached), shards=max(0.0, best - reached), noise=noise, points=points
-    )
 
 
 def recipe_name(setting: Setting) -> str:
@@ -101,6 +56,17 @@ def _others(plan: Plan) -> list[Candidate]:
     return list(found.values())[: MOST_RIVALS + 2]
 
 
+def _share_range(estimate: Estimate) -> str:
+    """Return a share with its range, such as "0.82 (0.79 to 0.85)"."""
+    return f"{estimate.value:.3f} ({estimate.low:.3f} to {estimate.high:.3f})"
+
+
+def _number_range(estimate: Estimate) -> str:
+    """Return a number of answers with its range, alone where the range is that one number."""
+    value, low, high = (f"{round(end):,}" for end in (estimate.value, estimate.low, estimate.high))
+    return value if low == high else f"{value} ({low} to {high})"
+
+
 def _setting_text(setting: Setting) -> str:
     more = [
         count_text(setting.n_teachers, "teacher"),
@@ -123,12 +89,7 @@ def _noise_text(candidate: Candidate) -> str:
 
 def _gain_text(plan: Plan, improvement: Improvement) -> str:
     gain = improvement.student_accuracy.value - student_accuracy(plan.votes)
-    return f"{_points_text(gain)} more" if gain >= WORTH_SAYING else "hardly more"
-
-
-def _points_text(share: float) -> str:
-    """Return a share in points of accuracy."""
-    return f"{100 * share:.1f} points"
+    return f"{100 * gain:.1f} points more" if gain >= WORTH_SAYING else "hardly more"
 
 
 def _source_text(plan: Plan) -> str:
@@ -160,14 +121,12 @@ def _template() -> jinja2.Template:
     environment.filters |= {
         "g": lambda value: f"{value:g}",
         "fixed": lambda share: f"{share:.3f}",
-        "range": share_range,
-        "numbers": number_range,
+        "range": _share_range,
+        "numbers": _number_range,
         "count": count_text,
-        "points": _points_text,
     }
     environment.globals |= {
         "gain": _gain_text,
-        "losses": losses,
         "noise": _noise_text,
         "others": _others,
         "setting": _setting_text,

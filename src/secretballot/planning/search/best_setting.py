@@ -4,9 +4,12 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.exceptions import Parameter, ParameterError
+from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import (
     TABLE,
     Candidate,
@@ -18,14 +21,16 @@ from secretballot.planning.plan.model import (
 )
 from secretballot.planning.search.evaluation import Evaluation, Spread, best_of
 from secretballot.planning.simulation.stand_in import StandInModel
+from secretballot.students.names import student_by_name
 
 Progress = Callable[[int, int], None]
 
+FOLDS = 4  # of a stand-in, which score on disjoint parts
 FRONTIER = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # times the task's epsilon
 FINALISTS = 8
+HALF_OF_FOLDS = 2
 WINNERS = 3
 QUICK_WINNERS = 2  # at other budgets and sizes
-FEW_TEACHERS = 10  # fewer would hardly be recommended anyhow
 BEYOND_NOISE = 0.005  # by which a student must beat the constant
 # and by so much of the range of single runs: about two standard errors of the mean of four folds
 SURELY = 0.6
@@ -35,43 +40,57 @@ class ImpossibleTaskError(ParameterError):
     """No setting of votes leads to a student that beats a constant one."""
 
 
-def make_plan(
+def plan_votes(
     task: Task,
-    model: StandInModel,
+    X: Any,
+    y: IntArray,
     *,
     n_teachers: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Plan:
-    """Return what to choose for a task, what to expect of it, and what would be better.
+    """Say before anything private is touched what votes to choose, what to expect of them, and what
+    would be better.
 
     Settings are forecast by their answers to simulated votes; the best of each kind are tried with
-    students on one fold of the model, the best of these on half of the folds, and the winners on
+    students on one fold of the stand-in, the best of these on half of the folds, and the winners on
     all of them. Among those as good as the best, the plainest is recommended.
 
     Parameters
     ----------
     task : Task
-    model : StandInModel
-        What is known of the task.
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        Rows of a stand-in, as `checked_stand_in` returns them with `y`.
+    y : ndarray of int64, shape (n_rows,)
     n_teachers : int, optional
-        K, where it is given already.
+        K, where votes or silos exist already.
     seed : int
-        Recorded in the plan; the model has its own copy.
+        Of the simulation; it never touches noise that protects anything.
     progress : callable, optional
         Takes steps done and steps in all.
 
     Raises
     ------
     ParameterError
-        If nothing can be recommended: no setting leads to a student that beats a constant one.
-        Also if the numbers do not fit the model.
+        If a name is unknown, or no setting leads to a student that beats a constant one. Also if
+        the numbers do not fit the stand-in.
 
     Privacy
     -------
-    Reads no private data: the plan is a function of public numbers and of the model, which was made
-    of data that may be shown to anyone. It costs nothing.
+    Reads no private data: the plan is a function of public numbers and of data that may be shown to
+    anyone. It costs nothing.
     """
+    # names are looked up before anything is simulated: a typing error should cost no minutes
+    model = StandInModel(
+        X,
+        y,
+        n_classes=task.n_classes,
+        teacher=teacher_by_name(task.teacher, task.n_classes),
+        student=student_by_name(task.student),
+        n_public=task.n_public,
+        seed=seed,
+        n_folds=FOLDS,
+    )
     _refuse_unfit_task(task, model, n_teachers)
     done, total = itertools.count(1), 3 + len(FRONTIER) + 4
 
@@ -93,7 +112,7 @@ def make_plan(
     improvements = _improvements_of(evaluation, recommended, spread, frontier, step)
     return Plan(
         task=task,
-        assumptions=(*model.assumptions, *_left_out_sentences(evaluation)),
+        assumptions=model.assumptions,
         recommended=recommended,
         evaluated=tuple(sorted(evaluated, key=lambda one: -one.expected.student_accuracy.value)),
         constant_accuracy=float(model.constant_accuracy),
@@ -133,21 +152,6 @@ def _refuse_unfit_mechanism(task: Task) -> None:
         )
 
 
-def _left_out_sentences(evaluation: Evaluation) -> tuple[str, ...]:
-    """Return what was left out because too little is known, in sentences."""
-    task, least = evaluation.task, min(evaluation.teachers)
-    if evaluation.given is None and least >= FEW_TEACHERS:
-        return (
-            f"Fewer than {least} teachers were not evaluated: too little is known to tell of more"
-            f" than {task.n_records // least} records each.",
-        )
-    return ()
-
-
-def _half_of_folds(model: StandInModel) -> int:
-    return max(min(2, model.n_folds), (model.n_folds + 1) // 2)
-
-
 def _evaluated_candidates(
     evaluation: Evaluation, step: Callable[[], None]
 ) -> tuple[list[Candidate], Spread | None]:
@@ -161,7 +165,7 @@ def _evaluated_candidates(
         return [], None
     step()
     first = evaluation.tried(settings, 1)[:FINALISTS]
-    middle = evaluation.tried([one.setting for one in first], _half_of_folds(model))
+    middle = evaluation.tried([one.setting for one in first], HALF_OF_FOLDS)
     step()
     best_settings = [one.setting for one in middle[:WINNERS]]
     # a table of chances is sharper than noise or not, as the votes are: tried beside the winners

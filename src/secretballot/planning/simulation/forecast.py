@@ -67,7 +67,7 @@ def forecast(sample: VoteSample, terms: Terms, seed: int = 0) -> Forecast:
     for _ in range(STREAMS if stops else 1):
         rows = queries_at_random(rng, len(sample.truth), n_points)
         votes = sample.counts[rows]
-        drawn, _ = mechanism.draw(shape, (votes, np.zeros_like(votes)), noise, State())
+        drawn = answers(terms, votes, noise)
         labels, counts = labels_in(mechanism, shape, drawn)
         truth = sample.truth[rows[: len(labels)]]
         given += int((labels >= 0).sum())
@@ -79,6 +79,13 @@ def forecast(sample: VoteSample, terms: Terms, seed: int = 0) -> Forecast:
     accuracy = right / given if given else vote
     useful = _told_by_label(accuracy, shape.n_classes) if told_by_counts is None else told_by_counts
     return Forecast(answered, vote, accuracy, answered * useful)
+
+
+def answers(terms: Terms, votes: IntArray, noise: Any) -> IntArray:
+    """Return what a mechanism answers to votes of shape (n_queries, n_classes), one row each, up to
+    where it stops."""
+    drawn, _ = terms.mechanism.draw(terms.shape, (votes, np.zeros_like(votes)), noise, State())
+    return drawn
 
 
 def queries_at_random(rng: np.random.Generator, n_points: int, n_queries: int) -> IntArray:

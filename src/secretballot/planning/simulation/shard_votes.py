@@ -1,12 +1,12 @@
 """Teachers on simulated shards of labelled rows, voting on rows that they did not learn from."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot.foreign_code import one_thread
@@ -85,60 +85,33 @@ def out_of_shard_votes(
     from what real ones would, and `both_right` counts pairs of one shuffling alone.
     """
     recipe = Recipe.of(teacher, seed)
-    points = take_rows(stock.X, np.arange(stock.n_points))
+    points, truth = take_rows(stock.X, np.arange(stock.n_points)), stock.y[: stock.n_points]
     ask = (stock.n_classes, stock.n_points, seed, sklearn.get_config())
-    tally = _Tally(stock)
+    counts = np.zeros((stock.n_points, stock.n_classes), dtype=np.int64)
+    pairs = np.zeros((2, stock.n_classes))  # all, and those that are both right
+
+    def all_and_right(votes: IntArray) -> tuple[IntArray, IntArray]:
+        return votes.sum(axis=1), votes[np.arange(len(truth)), truth]
+
+    def by_class(values: IntArray) -> FloatArray:
+        return np.asarray(np.bincount(truth, values, stock.n_classes), dtype=np.float64)
+
+    shards = enumerate(_simulated_shards(stock, shard_size, n_teachers, largest, seed))
     with one_thread():
-        for number, (shuffling, rows) in enumerate(
-            _simulated_shards(stock, shard_size, n_teachers, largest, seed)
-        ):
-            model = train_shard(recipe, take_rows(stock.X, rows), stock.y[rows], number)
-            ballots = count_ballots({number: model}, Poll(points, *ask))
-            # a teacher knows the rows that it learnt from, and would vote too well on them
-            ballots[rows[rows < stock.n_points]] = 0
-            tally.add(shuffling, ballots)
-    return tally.result()
-
-
-class _Tally:
-    """Votes so far, and those of the current shuffling by themselves."""
-
-    def __init__(self, stock: Stock) -> None:
-        self._truth, self._n_classes = stock.y[: stock.n_points], stock.n_classes
-        self._counts = np.zeros((stock.n_points, stock.n_classes), dtype=np.int64)
-        self._now = np.zeros_like(self._counts)
-        self._shuffling = 0
-        self._pairs = np.zeros((2, stock.n_classes))  # all, and those that are both right
-
-    def add(self, shuffling: int, ballots: NDArray[Any]) -> None:
-        """Add the votes of one teacher: `ballots`, of shape (n_points, n_classes)."""
-        if shuffling != self._shuffling:
-            self._finish_shuffling()
-            self._shuffling = shuffling
-        self._now += ballots
-
-    def _finish_shuffling(self) -> None:
-        # only teachers of one shuffling have disjoint shards, so pairs are counted when it ends
-        for place, votes in enumerate((self._now.sum(axis=1), self._right_votes(self._now))):
-            self._pairs[place] += self._sums_by_class(votes * (votes - 1))
-        self._counts += self._now
-        self._now[:] = 0
-
-    def _right_votes(self, counts: IntArray) -> IntArray:
-        return np.asarray(counts[np.arange(len(counts)), self._truth])
-
-    def _sums_by_class(self, values: IntArray) -> FloatArray:
-        return np.asarray(np.bincount(self._truth, values, self._n_classes), dtype=np.float64)
-
-    def result(self) -> ShardVotes:
-        """Return what was counted."""
-        self._finish_shuffling()
-        with np.errstate(invalid="ignore"):
-            right = self._sums_by_class(self._right_votes(self._counts)) / self._sums_by_class(
-                self._counts.sum(axis=1)
-            )
-            both = self._pairs[1] / self._pairs[0]
-        return ShardVotes(self._counts, self._truth, right, both)
+        # only teachers of one shuffling have disjoint shards, so pairs are counted within each
+        for _, disjoint in itertools.groupby(shards, key=lambda shard: shard[1][0]):
+            now = np.zeros_like(counts)
+            for number, (_, rows) in disjoint:
+                model = train_shard(recipe, take_rows(stock.X, rows), stock.y[rows], number)
+                ballots = count_ballots({number: model}, Poll(points, *ask))
+                # a teacher knows the rows that it learnt from, and would vote too well on them
+                ballots[rows[rows < stock.n_points]] = 0
+                now += ballots
+            pairs += [by_class(votes * (votes - 1)) for votes in all_and_right(now)]
+            counts += now
+    given, right = map(by_class, all_and_right(counts))
+    with np.errstate(invalid="ignore"):
+        return ShardVotes(counts, truth, right / given, pairs[1] / pairs[0])
 
 
 def _simulated_shards(

@@ -8,10 +8,9 @@ import sklearn
 
 from secretballot._typing import IntArray
 from secretballot.accounting.recipes import Terms, deviation_of_counts
-from secretballot.core.mechanisms import State
 from secretballot.foreign_code import isolated, one_thread
 from secretballot.planning.plan.model import Setting
-from secretballot.planning.simulation.forecast import queries_at_random, vote_accuracy
+from secretballot.planning.simulation.forecast import answers, queries_at_random, vote_accuracy
 from secretballot.planning.simulation.more_teachers import VoteSample
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
@@ -91,9 +90,7 @@ class SimulatedRun:
         # a learner without a seed of its own draws from the global generators, which are seeded
         # here
         with one_thread(), isolated(seed % 2**32, sklearn.get_config()):
-            passive = setting.strategy == "passive"
-            asked = self._asked_at_random if passive else self._asked_in_rounds
-            released = asked(public, setting, terms, noise, rng)
+            released = self._asked(public, setting, terms, noise, rng)
             student = default_student(released) if self.student is None else self.student
             points = take_rows(self.points, public)
             fitted = fit_student(student, points, released, random_state=seed % 2**32)
@@ -109,7 +106,7 @@ class SimulatedRun:
             float(given.sum()),
         )
 
-    def _asked_at_random(
+    def _asked(
         self,
         public: IntArray,
         setting: Setting,
@@ -117,44 +114,32 @@ class SimulatedRun:
         noise: Any,
         rng: np.random.Generator,
     ) -> ReleasedLabels:
-        """Answer random points; fewer points than queries are asked again, under fresh noise."""
-        queries = queries_at_random(rng, len(public), setting.n_queries)
-        votes = self.sample.counts[public[queries]].astype(np.int64)
-        drawn, _ = terms.mechanism.draw(terms.shape, (votes, np.zeros_like(votes)), noise, State())
-        return self._as_released(queries[: len(drawn)], drawn, terms)
+        """Answer random points, of which too few are asked again, under fresh noise; or what a
+        strategy asks in rounds, every distinct point once, by a mechanism that answers everything.
+        """
 
-    def _asked_in_rounds(
-        self,
-        public: IntArray,
-        setting: Setting,
-        terms: Terms,
-        noise: Any,
-        rng: np.random.Generator,
-    ) -> ReleasedLabels:
-        """Answer what a strategy asks, in rounds, by a mechanism that answers everything; every
-        distinct point is asked once."""
+        def answered(queries: IntArray) -> IntArray:
+            return answers(terms, self.sample.counts[public[queries]].astype(np.int64), noise)
+
+        if setting.strategy == "passive":
+            asked = queries_at_random(rng, len(public), setting.n_queries)
+            given = answered(asked)
+            return self._as_released(asked[: len(given)], given, terms)
         places = distinct_rows(take_rows(self.points, public))
         # rounds as in a real run: what a strategy asks next depends on what was answered so far
-        strategy = strategy_by_name(setting.strategy)
         classes = tuple(range(self.sample.counts.shape[1]))
-        pool = PublicPool(
-            take_rows(self.points, public[places]),
-            classes,
-            setting.n_queries,
-            int(rng.integers(2**31)),
-        )
-        selector = CheckedSelector(strategy, pool)
-        shape, mechanism = terms.shape, terms.mechanism
+        points, seed = take_rows(self.points, public[places]), int(rng.integers(2**31))
+        pool = PublicPool(points, classes, setting.n_queries, seed)
+        selector = CheckedSelector(strategy_by_name(setting.strategy), pool)
         asked = np.empty(0, dtype=np.int64)
-        given = np.empty((0, mechanism.answer_shape(shape)[1]), dtype=np.int64)
+        given = np.empty((0, terms.mechanism.answer_shape(terms.shape)[1]), dtype=np.int64)
         size = max(1, setting.n_queries // ROUNDS)
         while len(asked) < setting.n_queries:
             proposed = selector.propose(min(size, setting.n_queries - len(asked)))
             if not len(proposed):
                 break
-            votes = self.sample.counts[public[places[proposed]]].astype(np.int64)
-            drawn, _ = mechanism.draw(shape, (votes, np.zeros_like(votes)), noise, State())
-            asked, given = np.concatenate([asked, proposed]), np.concatenate([given, drawn])
+            given = np.concatenate([given, answered(places[proposed])])
+            asked = np.concatenate([asked, proposed])
             selector.receive(self._as_released(asked, given, terms))
         return self._as_released(places[asked], given, terms)
 

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import IntArray
+from secretballot._validation import check_count, shown
 from secretballot.accounting.recipes import Terms
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.planning.plan.model import Setting
 from secretballot.planning.simulation.more_teachers import VoteSample, drawn_votes
 from secretballot.planning.simulation.shard_votes import ShardVotes, Stock, out_of_shard_votes
@@ -19,9 +21,11 @@ from secretballot.planning.simulation.simulated_run import (
     SimulatedRun,
     distinct_rows,
 )
-from secretballot.teachers.rows import as_table, take_rows
+from secretballot.teachers.rows import as_table, n_rows, take_rows
 from secretballot.teachers.training import Recipe
 
+LEAST_ROWS = 100
+MOST_CLASSES = 1000  # work and memory grow with them
 TEST_PART = 4  # one row in so many is kept for scoring
 MOST_POINTS = 4000  # that teachers vote on
 MOST_TEST_ROWS = 10_000
@@ -102,18 +106,15 @@ class StandInModel:
         kept = max(LEAST_KEPT, CACHE_BYTES // (8 * self._n_points * n_classes))
         self._fold = lru_cache(n_folds)(self._stock_and_test)
         self._counted = lru_cache(kept)(self._trained_votes)
-        self._votes = lru_cache(kept)(self._drawn_votes)
+        self.votes = lru_cache(kept)(self._drawn_votes)
 
     def teacher_range(self, n_records: int) -> tuple[int, int]:
         """Return the numbers of teachers with shards of 5 rows to 30 % of the stand-in."""
         least = math.ceil(n_records / self._largest_mean)
         return least, max(least, n_records // LEAST_SHARD)
 
-    def votes(self, n_teachers: int, n_records: int, fold: int) -> VoteSample:
-        """Return votes of K teachers, a number in `teacher_range`, on shards of n / K records."""
-        return self._votes(n_teachers, n_records, fold)
-
     def _drawn_votes(self, n_teachers: int, n_records: int, fold: int) -> VoteSample:
+        """Return votes of K teachers, a number in `teacher_range`, on shards of n / K records."""
         counted = self._counted(_on_grid(n_records / n_teachers), fold)
         rng = np.random.default_rng([self._seed, fold, 2, n_teachers, n_records])
         return VoteSample(n_teachers, drawn_votes(n_teachers, counted, rng), counted.truth)
@@ -210,3 +211,53 @@ def _on_grid(size: float) -> int:
     """Return a shard size within about 5 % of `size`."""
     # so that neighbouring numbers of teachers share the teachers that are trained for them
     return max(1, round(SIZE_STEP ** round(math.log(size, SIZE_STEP))))
+
+
+def checked_stand_in(like: object, n_classes: int | None) -> tuple[Any, IntArray, int]:
+    """Return the rows of a stand-in, their classes as indices, and the number of classes.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If it is no pair of rows and classes, has too few rows, or does not fit the number of
+        classes.
+    """
+    if not isinstance(like, tuple | list) or len(like) != 2:
+        raise ParameterError(
+            Parameter("like"),
+            f" is {shown(like)}; give a pair (X, y) of labelled rows that are not private.",
+        )
+    X, y = like
+    labels = np.asarray(y)
+    if labels.ndim != 1 or not n_rows(X) == len(labels) >= LEAST_ROWS:
+        raise DataError(
+            Parameter("like"),
+            f" has {n_rows(X)} rows and y the shape {labels.shape}; give one class for each row,"
+            f" and at least {LEAST_ROWS} rows.",
+        )
+    try:
+        values, places = np.unique(labels, return_inverse=True)
+    except TypeError:  # texts among numbers
+        values = labels[:0]
+    if len(values) < 2 or (labels.dtype.kind == "f" and not np.isfinite(values).all()):
+        raise DataError(
+            "y of like holds one class only, values of several kinds, or missing or infinite ones;"
+            " give classes of one kind, of which at least two occur."
+        )
+    # with all classes present their sorted order is their index; with fewer, only the caller knows
+    given = len(values) if n_classes is None else check_count("n_classes", n_classes, minimum=2)
+    if not len(values) <= given <= MOST_CLASSES:
+        raise ParameterError(
+            Parameter("like"),
+            f" has {len(values)} classes and n_classes is {given}; give at least as many, and at"
+            f" most {MOST_CLASSES:,}.",
+        )
+    if len(values) == given:
+        return X, places.astype(np.int64), given
+    if labels.dtype.kind not in "iu" or values.min() < 0 or values.max() >= given:
+        raise ParameterError(
+            Parameter("like"),
+            f" has {len(values)} of {given} classes; then give y as indices from 0 to"
+            f" {given - 1}, so that it is clear which.",
+        )
+    return X, labels.astype(np.int64), given
