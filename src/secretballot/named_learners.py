@@ -10,14 +10,9 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-from sklearn.base import clone
-
 from secretballot._naming import named
-from secretballot._seeded import own_global_states
 from secretballot._validation import shown, shown_kind
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.foreign_code import one_thread
 
 #: Returns a new, unfitted learner for a number of classes; None leaves the choice to the caller.
 Maker = Callable[[int], Any]
@@ -148,6 +143,13 @@ _CONSTANTS: dict[str, Any] = {"true": True, "false": False, "none": None}
 
 def _refuse_unfit_settings(parameter: str, name: str, learner: Any, n_classes: int) -> None:
     """Refuse a learner that does not learn from made-up points: before a run opens its account."""
+    # Imported here, so that help and usage errors of all verbs come at once.
+    import numpy as np
+    from sklearn.base import clone
+
+    from secretballot._seeded import own_global_states
+    from secretballot.foreign_code import one_thread
+
     labels = np.arange(max(60, 4 * n_classes)) % max(2, n_classes)
     points = np.random.default_rng(0).normal(size=(len(labels), 12)) + labels[:, None]
     try:

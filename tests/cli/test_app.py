@@ -26,6 +26,7 @@ PRICE = ["--target", "y", "--delta", "1e-6", "--total", "20,1e-2"]
         (["verify", "--colour", "x"], "No such option: --colour", "usage"),
         (["learn", "--n-queries", "3"], "given by --set NAME=VALUE; --help-all lists", "usage"),
         (["audit", "canaries", "--runs", "x"], "Invalid value for '--runs'", "usage"),
+        (["ledger", "create", "l", "--unit", "x"], "for '--unit': 'x' is not one of", "usage"),
         (["learn", "--set", "foo"], "--set 'foo' has no value; write KEY=VALUE.", "parameter"),
         (["learn", "a.csv", *PRICE, "--epsilon", "1"], "public is missing", "parameter"),
         (["learn", "a", "b", *PRICE[2:], "--epsilon", "1"], "--target is missing", "parameter"),

@@ -137,6 +137,13 @@ def test_a_path_that_is_wrong_is_bad_input(world: Path, tmp_path: Path) -> None:
     ):
         result = invoke(*ask, *more)
         assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+    for words, said in (
+        (("sign", str(tmp_path / "none"), "--key", "k.pem"), "give a release folder."),
+        (("sign", str(tmp_path), "--key", "k.pem"), "give the folder of a release or of a"),
+        (("predict", str(tmp_path), str(world / "new.csv")), "give another release, as labels"),
+    ):
+        result = invoke(*words)
+        assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
 
 
 def test_an_earlier_file_stays_until_the_new_one_is_complete(world: Path, tmp_path: Path) -> None:

@@ -49,19 +49,20 @@ def test_a_key_says_until_when_it_holds(config: Path) -> None:
     assert (code, "expires      2099-12-31" in text) == (0, True)
     assert "valid until 2099-12-31" in ran(config, "list")[1]
     code, text = ran(config, *given, "tomorrow")
-    assert (code, "--expires is 'tomorrow'" in text) == (2, True)
+    assert (code, "'tomorrow'; it must be a day such as 2030-12-31." in text) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "datasets is missing"),
-        (SETTINGS + "colour = 3\n", "colour is 3: Extra"),
+        ("staet = 3\n" + SETTINGS, "There is no setting 'staet' (did you mean state?)."),
+        (SETTINGS + "colour = 3\n", "'datasets.registry.colour'; there are vault, title, schema"),
         ("[datasets.registry]\n", "vault is missing"),
         ('[datasets."a/b"]\nvault = "v"\n', "cannot be part of an address"),
         (SETTINGS + 'releases = ["a/b", "c/b"]\n', "names one twice"),
         (SETTINGS + 'sessions = "a"\n', "sessions is 'a'"),
-        (SETTINGS + "[limits]\npoints = 0\n", "points is 0"),
+        (SETTINGS + "[limits]\npoints = 0\n", "points is 0; it should be"),
         (SETTINGS + "[limits]\nbody_seconds = nan\n", "body_seconds is nan"),
         (SETTINGS + "[answers]\ngrid_seconds = -1.0\n", "grid_seconds is -1.0"),
         (SETTINGS + "[listen]\nport = 70000\n", "port is 70000"),

@@ -109,6 +109,14 @@ def test_edit_by_hand_is_noticed(place: str, ledgers: Ledgers, edit: str) -> Non
     assert refusal(place).startswith("Ledger ")
 
 
+def test_an_account_whose_terms_were_elsewhere_is_of_an_older_format(
+    place: str, ledgers: Ledgers
+) -> None:
+    with ledgers.edited(place) as run:
+        run("ALTER TABLE head DROP COLUMN terms")
+    assert "use the version of secretballot that made it" in refusal(place)
+
+
 def test_taking_the_guards_away_for_nothing_is_no_edit(place: str, ledgers: Ledgers) -> None:
     with ledgers.edited(place):
         pass

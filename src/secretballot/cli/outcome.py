@@ -174,6 +174,7 @@ def _usage_sentence(error: Any) -> str:
     """Return what the parser of the command line says; of an option that is none also how settings
     without one are given."""
     said = " ".join(str(getattr(error, "format_message", lambda: error)()).split())
+    said = said.replace(": Value error, ", ": ", 1)  # the name of a kind of exception
     parameters = [] if error.ctx is None else error.ctx.command.params
     by_set = any("--set" in one.opts for one in parameters)
     more = " A setting without an option is given by --set NAME=VALUE; --help-all lists them."

@@ -62,7 +62,8 @@ def fault_of(error: ValidationError) -> ParameterError:
     if isinstance(cause, ParameterError):
         return cause
     names = [str(part) for part in first["loc"] if isinstance(part, str)]
-    said = f" is {shown(first['input'])}: {first['msg']}."
+    rule = first["msg"].replace("Input", "It")
+    said = f" is {shown(first['input'])}; {rule[:1].lower()}{rule[1:]}."
     if first["type"] == "missing":
         said = " is missing."
     name = names[-1] if names else ""

@@ -85,7 +85,7 @@ def release_of(path: Path) -> Path:
         If there is nothing of that name.
     """
     if not path.exists():
-        raise DataError(f"There is no {str(path)!r}; give a release folder or a {STUDENT}.")
+        raise DataError(f"There is no {str(path)!r}; give a release folder.")
     if not path.is_dir():
         return path.parent
     return path / "release" if (path / "release").is_dir() else path
@@ -108,8 +108,8 @@ def read_student_file(path: Path) -> StudentFile:
     file = folder / STUDENT if path.is_dir() else path
     if not file.is_file():
         raise DataError(
-            f"The folder {str(folder)!r} holds no {STUDENT}; its README.txt says why. Labels alone"
-            " have none."
+            f"The folder {str(folder)!r} holds no {STUDENT}; give another release, as labels alone"
+            " have none, and a run may leave it out."
         )
     return StudentFile(load_student(file), Schema.read(file.parent / SCHEMA))
 
@@ -301,6 +301,23 @@ def _cautions_of_private_rows(
     return []
 
 
+def certified_folder(path: Path) -> Path:
+    """Return the folder of a release that has a certificate, `path` itself or in that of a run.
+
+    Raises
+    ------
+    DataError
+        If there is none.
+    """
+    folder = release_of(path)
+    if not (folder / CERTIFICATE_FILE).is_file():
+        raise DataError(
+            f"{str(path)!r} holds no {CERTIFICATE_FILE}; give the folder of a release or of a"
+            " finished run."
+        )
+    return folder
+
+
 def verified_certificate(path: Path) -> dict[str, Any]:
     """Return the certificate of a release, or of the folder of a run.
 
@@ -311,12 +328,7 @@ def verified_certificate(path: Path) -> dict[str, Any]:
     CertificateError
         If it does not verify: what it says of itself is then worthless.
     """
-    folder = release_of(path)
-    if not (folder / CERTIFICATE_FILE).is_file():
-        raise DataError(
-            f"{str(path)!r} holds no {CERTIFICATE_FILE}; give the folder of a release or of a"
-            " finished run."
-        )
+    folder = certified_folder(path)
     failed = [check for check in verify_certificate(folder).checks if not check.ok]
     if failed:
         raise CertificateError(

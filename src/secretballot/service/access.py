@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from secretballot._validation import check_name, shown
+from secretballot.core.errors import wrong
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.types import Model
 from secretballot.exceptions import LedgerError, ParameterError
@@ -217,15 +218,19 @@ class Access:
         """
         if owner:
             check_name("owner", owner)
+        try:
+            day = None if expires is None else date.fromisoformat(expires)
+        except ValueError:
+            raise wrong("expires", expires, "a day such as 2030-12-31") from None
         secret = base64.urlsafe_b64encode(entropy_bytes(32)).rstrip(b"=").decode()
         key = ApiKey(
             id=entropy_bytes(6).hex(),
-            role=role,  # type: ignore[arg-type]  # it is checked, as the day is
+            role=role,  # type: ignore[arg-type]  # it is checked
             datasets=tuple(datasets),
             owner=owner,
             quota=quota,
             made_at=_time_now(),
-            expires=expires,  # type: ignore[arg-type]
+            expires=day,
         )
         with self._writing() as connection:
             row = key.id, _sha256_hex(secret), key.model_dump_json()

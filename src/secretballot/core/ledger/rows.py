@@ -182,9 +182,14 @@ class Transaction:
         self.execute: Callable[..., Any] = connection.execute
         self.executemany: Callable[..., Any] = connection.executemany
         self.where = where
-        found = self.execute(f"SELECT position, chain, terms FROM head{lock}").fetchone()
-        self.head: tuple[int, bytes] | None = found and found[:2]
-        self.terms: str = found[2] if found else ""
+        # all columns, as an account of an older format lacks some
+        cursor = self.execute(f"SELECT * FROM head{lock}")
+        names = (column[0] for column in cursor.description)
+        found = dict(zip(names, cursor.fetchone() or (), strict=False))
+        self.head: tuple[int, bytes] | None = None
+        self.terms: str = ""
+        if {"position", "chain", "terms"} <= found.keys():
+            self.head, self.terms = (found["position"], found["chain"]), found["terms"]
 
 
 # --- what rows say ---
