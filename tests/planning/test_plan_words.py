@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from made_plan import made_plan, share
 
-from secretballot.planning.plan.estimates import MomentsForecast
+from secretballot.planning.plan.model import MomentsForecast
 from secretballot.planning.plan.text import plan_text
 
 

@@ -54,10 +54,10 @@ def gaussian(sigma, n, release="labels"):
 @pytest.mark.parametrize("release", ["labels", "counts"])
 def test_little_noise_teaches_and_much_noise_does_not(release):
     setting = Setting(K, "gaussian", release, 300)
-    good = [
-        simulated().run(setting, gaussian(5.0, 300, release), seed).student for seed in range(4)
-    ]
-    bad = [simulated().run(setting, gaussian(1e5, 300, release), seed).student for seed in range(4)]
+    good, bad = (
+        [simulated().run(setting, gaussian(sigma, 300, release), seed).student for seed in range(4)]
+        for sigma in (5.0, 1e5)
+    )
     assert min(good) > 0.87
     assert abs(np.mean(bad) - 0.5) < 0.25
     assert np.mean(bad) < np.mean(good) - 0.1
@@ -72,12 +72,9 @@ def test_passive_runs_ask_distinct_points_of_a_public_pool_of_the_size_imitated(
 
 def test_the_given_student_is_used():
     setting = Setting(K, "gaussian", "labels", 50)
-    constant = (
-        simulated(student=DummyClassifier(strategy="constant", constant=1))
-        .run(setting, gaussian(1, 50), 0)
-        .student
-    )
-    assert constant == simulated().y_test.mean()
+    constant = simulated(student=DummyClassifier(strategy="constant", constant=1))
+    score = constant.run(setting, gaussian(1, 50), 0).student
+    assert score == constant.y_test.mean()
     with pytest.raises(DataError, match="release counts"):
         simulated(student=NoisyCountsClassifier()).run(setting, gaussian(1, 50), 0)
 

@@ -49,10 +49,8 @@ K, N_RECORDS, N_FEATURES = 50, 5000, 30
 LABELS = noisy(K / 5, 400, budget=BUDGET, n_teachers=K)
 
 
-@pytest.fixture(scope="module")
-def real():
-    """Figures, and accuracy of a student of 400 labels, of three runs on fresh records."""
-    found, students = [], []
+def test_votes_and_students_are_those_of_runs_on_fresh_records():
+    real, students = [], []
     for run in range(3):
         X, y = two_classes(N_RECORDS + 3000, run, N_FEATURES)
         shards = np.random.default_rng(1000 + run).integers(0, K, N_RECORDS)
@@ -61,34 +59,20 @@ def real():
         )
         X, y = X[N_RECORDS:], y[N_RECORDS:]
         counts = fitted.vote_counts(X)._unseal()[0]
-        found.append(figures(counts, y, LABELS))
+        real.append(figures(counts, y, LABELS))
         labels = told_labels(LABELS, counts[:400], SeededNoise(np.random.default_rng(run)))
-        students.append(
-            LogisticRegression(max_iter=1000).fit(X[:400], labels).score(X[400:], y[400:])
-        )
-    return np.mean(found, axis=0), np.mean(students)
-
-
-@pytest.fixture(scope="module")
-def forecast():
-    """The same, forecast from the folds of three stand-ins."""
-    found, students = [], []
+        student = LogisticRegression(max_iter=1000).fit(X[:400], labels)
+        students.append(student.score(X[400:], y[400:]))
+    forecast, simulated = [], []
     setting = Setting(K, "gaussian", "labels", 400)
     for seed in range(3):
         stand_in = model(1200, seed, N_FEATURES)
         for fold in range(4):
             sample = stand_in.votes(K, N_RECORDS, fold)
-            found.append(figures(sample.counts, sample.truth, LABELS))
-            students.append(stand_in.simulate(setting, LABELS, N_RECORDS, fold).student)
-    return np.mean(found, axis=0), np.mean(students)
-
-
-def test_votes_are_those_of_teachers_on_fresh_records(real, forecast):
-    assert forecast[0] == pytest.approx(real[0], abs=0.02)
-
-
-def test_the_student_does_as_well_as_that_of_the_real_run(real, forecast):
-    assert forecast[1] == pytest.approx(real[1], abs=0.02)
+            forecast.append(figures(sample.counts, sample.truth, LABELS))
+            simulated.append(stand_in.simulate(setting, LABELS, N_RECORDS, fold).student)
+    assert np.mean(forecast, axis=0) == pytest.approx(np.mean(real, axis=0), abs=0.02)
+    assert np.mean(simulated) == pytest.approx(np.mean(students), abs=0.02)
 
 
 def test_a_model_says_the_same_again_and_another_seed_says_something_else():

@@ -4,12 +4,13 @@ Nothing here sees private data. What is measured is measured on data that may be
 labelled stand-in.
 """
 
-from secretballot.planning.plan.estimates import Estimate, MomentsForecast
 from secretballot.planning.plan.model import (
     Candidate,
+    Estimate,
     Expected,
     FrontierPoint,
     Improvement,
+    MomentsForecast,
     Plan,
     Setting,
     Task,

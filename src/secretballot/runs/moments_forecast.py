@@ -22,8 +22,7 @@ from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.learners.moments.estimators import RecordMomentsClassifier
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.learners.moments.vectors import Records, vector_sums
-from secretballot.planning.plan.estimates import Estimate, MomentsForecast
-from secretballot.planning.plan.model import Task
+from secretballot.planning.plan.model import Estimate, MomentsForecast, Task
 from secretballot.planning.search.best_setting import FRONTIER
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.students.names import student_by_name

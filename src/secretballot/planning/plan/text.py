@@ -7,11 +7,11 @@ from importlib.resources import files
 
 import jinja2
 
-from secretballot.planning.plan.estimates import Estimate
 from secretballot.planning.plan.model import (
     STREAMS,
     TABLE,
     Candidate,
+    Estimate,
     Improvement,
     Plan,
     Setting,

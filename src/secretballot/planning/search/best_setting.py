@@ -1,7 +1,6 @@
 """Find the best setting of a task, and make a plan of it; no private data are read."""
 
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -92,7 +91,7 @@ def plan_votes(
         n_folds=FOLDS,
     )
     _refuse_unfit_task(task, model, n_teachers)
-    done, total = itertools.count(1), 3 + len(FRONTIER) + 4
+    done, total = itertools.count(1), 3 + len(FRONTIER) + 3
 
     def step() -> None:
         if progress is not None:
@@ -123,8 +122,8 @@ def plan_votes(
 
 
 def _refuse_unfit_task(task: Task, model: StandInModel, n_teachers: int | None) -> None:
-    _refuse_unfit_mechanism(task)
-    # what is known covers shards of some sizes alone
+    """Refuse numbers of teachers of which too little is known, and a mechanism that the task cannot
+    have."""
     least, most = model.teacher_range(task.n_records)
     if n_teachers is not None and not least <= check_count("n_teachers", n_teachers) <= most:
         raise ParameterError(
@@ -132,10 +131,6 @@ def _refuse_unfit_task(task: Task, model: StandInModel, n_teachers: int | None) 
             f" is {n_teachers}, which cannot be forecast for {task.n_records} records from what"
             f" is known; give {least} to {most}.",
         )
-
-
-def _refuse_unfit_mechanism(task: Task) -> None:
-    """Refuse a mechanism that the task cannot have."""
     only = task.mechanism
     # a promise without delta has Laplace noise alone
     if only not in (None, "laplace") and not task.delta > 0:
@@ -233,25 +228,21 @@ def _improvements_of(
     step: Callable[[], None],
 ) -> tuple[Improvement, ...]:
     """Return what larger numbers would bring, the most helpful first."""
-    # the gain at twice the epsilon is on the frontier already, so only the others are searched
     task, best = evaluation.task, recommended.setting
-    found: list[tuple[str, Candidate | None]] = []
+    found: dict[str, Candidate | None] = {}
     for words, factor in (("twice", 2), ("four times", 4)):
         more = evaluation.changed(replace(task, n_records=factor * task.n_records))
         warm = [best, replace(best, n_teachers=factor * best.n_teachers)]
-        found.append((f"{words} the private records", _quick_search(more, warm, spread)))
+        found[f"{words} the private records"] = _quick_search(more, warm, spread)
         step()
     wider = evaluation.model.with_public(2 * task.n_public)
     if wider is not None:
         more = evaluation.changed(replace(task, n_public=2 * task.n_public), wider)
-        found.append(("twice the public points", _quick_search(more, [best], spread)))
+        found["twice the public points"] = _quick_search(more, [best], spread)
     step()
-    doubled = next(
-        point.candidate for point in frontier if math.isclose(point.epsilon, 2 * task.epsilon)
-    )
-    found.append(("twice the epsilon", doubled))
-    step()
+    # that is on the frontier already, and needs no search
+    found["twice the epsilon"] = frontier[FRONTIER.index(2.0)].candidate
     judged = [
-        Improvement(words, one.expected.student_accuracy) for words, one in found if one is not None
+        Improvement(words, one.expected.student_accuracy) for words, one in found.items() if one
     ]
     return tuple(sorted(judged, key=lambda one: -one.student_accuracy.value))

@@ -9,8 +9,7 @@ import numpy as np
 
 from secretballot._typing import FloatArray
 from secretballot.accounting.recipes import Terms
-from secretballot.planning.plan.estimates import Estimate
-from secretballot.planning.plan.model import TABLE, Candidate, Expected, Setting, Task
+from secretballot.planning.plan.model import TABLE, Candidate, Estimate, Expected, Setting, Task
 from secretballot.planning.search.settings import (
     ACTIVE,
     settings_of,
@@ -110,8 +109,6 @@ class Evaluation:
         kinds: dict[str, list[tuple[Setting, Forecast]]] = {}
         for k in self.teachers:
             for setting in settings_of(self.task, k, thorough=thorough):
-                if not self.model.can_simulate(setting):
-                    continue
                 outlook = self.rough(setting)
                 if outlook.information >= LEAST_INFORMATION:
                     answers_all = setting.mechanism in ("gaussian", "laplace")

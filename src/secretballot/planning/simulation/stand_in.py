@@ -191,20 +191,15 @@ def _assumption_sentences(n_rows: int, n_points: int, n_public: int) -> tuple[st
         f"The {n_rows} stand-in rows are like the private records and like the public points.",
         "The stand-in's labels are public or synthetic.",
     )
-    if n_public <= n_points:
-        return taken
     # Measured where 900 to 1,900 points stand for 2,000 to 8,000: on isotropic normal classes of 30
     # and 104 features, students of labels are forecast half a point of accuracy low, of counts one
     # to two; on Adult neither.
     few = (
         f"{n_points} stand-in points stand for {n_public} public ones and are asked again where"
-        " more are to be asked, "
+        " more are to be asked, so students that see more points may do a point or two of accuracy"
+        " better, and a strategy that has more points to choose from asks harder ones."
     )
-    return (
-        *taken,
-        few + "so students that see more points may do a point or two of accuracy better, and"
-        " a strategy that has more points to choose from asks harder ones.",
-    )
+    return taken if n_public <= n_points else (*taken, few)
 
 
 def _on_grid(size: float) -> int:
