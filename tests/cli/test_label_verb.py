@@ -50,7 +50,7 @@ def test_counts_become_labels_with_a_certificate(counts: Path) -> None:
     assert len({row for row, _, _ in answers}) == 40
     assert invoke("verify", str(counts.parent / "out")).exit_code == 0
     refused = invoke("predict", str(counts.parent / "out"), str(counts))
-    assert "Labels alone have none" in refused.stderr
+    assert "labels alone have none" in refused.stderr
 
 
 def test_laplace_labels_need_no_delta(counts: Path) -> None:

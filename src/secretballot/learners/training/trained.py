@@ -298,7 +298,7 @@ def teachers_of_table(
     learner, names = table.checked_teacher(teacher, example, target), target.learnt
     place = None if vault is None else make_vault(vault)
     sizes = n_teachers, relation, place, random_state
-    # what cannot be told from others is never found again here, by `TrainedTeachers.load` alone
+    # what cannot be distinguished is never found again here, by `TrainedTeachers.load` alone
     known = learner_identity(learner) or entropy_bytes(16).hex()
     return keep_teachers(
         place,
