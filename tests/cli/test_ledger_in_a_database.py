@@ -126,7 +126,7 @@ def test_a_question_is_answered_once_though_its_acknowledgement_is_lost(
     ledger = sb.Ledger(place, dataset="registry", budget=budget)
     session = session_of(teachers, calibrated(budget, 10, n_teachers=20), ledger)
     points = np.random.default_rng(1).normal(size=(3, 2))
-    proxy.lose(b"INSERT INTO entry", "acknowledgement")
+    proxy.lose(b"COPY entry", "acknowledgement")
     first = session.ask_many(points)
     assert proxy.faults == []
     proxy.lose(b"FROM entry", "statement")
