@@ -2,6 +2,7 @@
 guessed."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,10 @@ def rewrite(folder: Path, encoding: str) -> None:
         path.write_bytes(text.encode(encoding))
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
 def test_a_run_reads_all_of_its_tables_in_the_declared_encoding(
-    files: Path, encoding: str, monkeypatch: pytest.MonkeyPatch
+    files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    encoding = "cp1252"
     rewrite(files, encoding)
     words = words_of_run(files, "--evaluate", str(files / "test.csv"), *QUIET)
     refused = invoke(*words)
@@ -67,9 +68,22 @@ def test_an_encoding_is_one_setting_in_python_and_never_guessed(files: Path) -> 
     given |= {"target": "ill", "classes": "no,yes", "epsilon": 2, "delta": 1e-5, "drop": "patient"}
     given |= {"total": "4,1e-4", "out": files / "out", "exclude": "report"}
     assert sb.RunSpec.read(encoding="latin-1", **given).data.encoding == "iso8859-1"
-    for name in ("no-such", "rot13", "", 7):
-        with pytest.raises(ParameterError, match=r"encoding is .* knows no text encoding by"):
+    for name in ("no-such", "rot13", "", 7, "utf-16", "utf-7", "iso2022_jp", "hz", "iso2022_kr"):
+        with pytest.raises(ParameterError, match=r"encoding is .* every line is read by itself"):
             sb.RunSpec.read(encoding=name, **given)
     with pytest.raises(DataError, match=r"public.csv' is not ASCII: convert it\.$"):
         sb.run(sb.RunSpec.read(encoding="ascii", **given))
     assert sb.run(sb.RunSpec.read(encoding="utf8", **given)).method == "record-moments"
+
+
+@pytest.mark.parametrize(
+    "name", ["cp1252", "cp932", "shift_jis", "euc_jp", "euc_kr", "gbk", "gb18030", "big5", "cp949"]
+)
+def test_no_line_changes_how_the_next_one_is_read(files: Path, name: str) -> None:
+    given = {"private": files / "private.csv", "target": "ill", "epsilon": 1, "delta": 1e-6}
+    assert sb.RunSpec.read(encoding=name, **given).data.encoding == name
+    for first in range(256):
+        for second in (*b"a0~{$(\\", *range(128, 256)):
+            line = bytes([first, second]) + b"\n"
+            with suppress(UnicodeDecodeError):  # which refuses the file
+                assert (line + b"ab\n").decode(name) == line.decode(name) + "ab\n"

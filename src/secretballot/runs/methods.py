@@ -258,6 +258,8 @@ class Method:
             else:
                 classes = inputs.classes or (0, 1)
                 fitted = fitted_to_dummies(student_by_name(name), inputs.X_public, classes)
+        except MemoryError:
+            raise
         except Exception:  # what cannot learn is refused in its own words by its trial
             return
         try:

@@ -14,6 +14,7 @@ import os
 import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
@@ -141,14 +142,24 @@ def _not_a_truth(value: Any) -> Any:
     return value
 
 
+#: Encodings without shifts or escapes, in which no line changes how another one is read.
+_LINES_APART = re.compile(
+    r"utf-8|ascii|iso8859-\d+|cp\d+|koi8-\w|mac-\w+|big5|gbk|gb2312|gb18030|shift_jis|euc_(jp|kr)"
+)
+
+
 def _encoding(value: Any) -> Any:
     """Return the one name of a text encoding, however it is spelled."""
-    try:
+    name = ""
+    with suppress(LookupError, TypeError, ValueError):
         "".encode(value)
-        return codecs.lookup(value).name
-    except (LookupError, TypeError, ValueError):
-        problem = f" is {shown(value)}, which Python knows no text encoding by"
-    raise ValueError(f"{problem}; give one such as cp1252.")
+        name = codecs.lookup(value).name
+    if not _LINES_APART.fullmatch(name):
+        raise ValueError(
+            f" is {shown(value)}, which names no encoding in which every line is read by itself;"
+            " give one such as cp1252, or convert the files to UTF-8."
+        )
+    return name
 
 
 def _line(value: Any) -> Any:
