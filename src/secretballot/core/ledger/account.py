@@ -352,12 +352,10 @@ class Ledger:
                 )
             if not isinstance(budget, PrivacyBudget):
                 raise wrong("budget", budget, "a PrivacyBudget")
-            composition, unit, relation = ({**_DEFAULTS, **stated}[name] for name in _DEFAULTS)
+            made: dict[str, Any] = {**_DEFAULTS, **stated}
+            how = made.pop("composition")
             account = rows.Account.new(
-                dataset=dataset,
-                guarantee=Guarantee(unit=unit, relation=relation),  # type: ignore[arg-type]
-                budget=budget,
-                composition=composition,
+                dataset=dataset, guarantee=Guarantee(**made), budget=budget, composition=how
             )
             with suppress(UnknownEndError):  # it is looked at below
                 repeated(self._store.create)(account)
@@ -415,6 +413,15 @@ class Ledger:
         return repeated(_store_at(_place_of(path)).exists)()
 
     # --- the account ---
+
+    def account_terms(self) -> dict[str, Any]:
+        """Return what distinguishes the account from another one, as certificates state it."""
+        return {
+            "kind": self.composition,
+            "dataset": self.dataset,
+            **self.guarantee.model_dump(),
+            "budget": self.budget.to_json(),
+        }
 
     def check_promise(self, unit: str, relation: str, *, by_teachers: bool = True) -> None:
         """Refuse a release about this unit and relation if it does not add to what the ledger
