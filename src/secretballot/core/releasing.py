@@ -402,7 +402,7 @@ class AnswerStream:
             If the reservation is settled already, others were answered meanwhile, or the ledger
             cannot be written.
         """
-        with self._own.ledger.answering(self.reservation, closes=True) as page:
+        with self._own.ledger.answering(self.reservation) as page:
             if answered not in (None, page.count):
                 raise LedgerError(
                     f"Request {self._own.request!r} has given {page.count} answers, not"
@@ -643,7 +643,7 @@ class _Request:
 
         @repeated  # the same bytes again
         def store() -> None:
-            with self.ledger.answering(reservation, closes=last) as page:
+            with self.ledger.answering(reservation) as page:
                 if page.count == len(stages):  # of two processes the first counts
                     page.add([(b"%d" % len(stages), _NO_MARK + body)])
                     if last:
