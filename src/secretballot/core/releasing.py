@@ -36,6 +36,7 @@ from secretballot.core.mechanisms import (
     Shape,
     State,
     TableLabels,
+    Terms,
     mechanism_in,
     shape_in,
 )
@@ -119,16 +120,6 @@ class Released:
     about: dict[str, Any] = field(default_factory=dict)
 
 
-class Terms(NamedTuple):
-    """What a request was reserved for, as the ledger has it."""
-
-    mechanism: Mechanism
-    shape: Shape
-    budget: PrivacyBudget
-    public: dict[str, Any]
-    purpose: str
-
-
 class Answers(NamedTuple):
     """Answers to some questions, public as soon as they are returned.
 
@@ -160,38 +151,26 @@ def noise_source() -> ExactNoise:
 
 
 def release(
-    shape: Shape,
+    terms: Terms,
     private: Source,
-    mechanism: Mechanism,
     ledger: Ledger,
-    budget: PrivacyBudget,
     *,
     request: str,
-    public: Mapping[str, Any],
-    purpose: str = "",
     check: Callable[[Released], object] | None = None,
 ) -> Released:
     """Release what a mechanism draws from private integers, under differential privacy.
 
     Parameters
     ----------
-    shape : VoteShape, SumShape or ScoreShape
-        Of `private`.
+    terms : Terms
+        What is drawn, of which shape `private` is, and what it is paid with.
     private : Sealed, or callable
         A callable makes it, after the price, the account and a stored answer were looked at. Of
         sums, it is called for each stage, with the sums that the stages before have released.
-    mechanism : Mechanism
-        Fixed without looking at private data.
     ledger : Ledger
-    budget : PrivacyBudget
-        What is promised, and spent.
     request : str
         Key in the ledger. A request that was answered gets the stored answer, and one that was
         interrupted goes on; both cost nothing more.
-    public : mapping
-        Public settings, as JSON values; the same request has the same ones.
-    purpose : str
-        Why, in a few words; public, written at the reservation.
     check : callable, optional
         Called before a new reservation with the release as it would be, with zeros for values; what
         it raises refuses the release.
@@ -219,7 +198,7 @@ def release(
         it is attached.
     Rounding : upward.
     """
-    own = _Request(Terms(mechanism, shape, budget, dict(public), purpose), ledger, request)
+    own = _Request(terms, ledger, request)
     entry, made = own.entry(), None
     if entry is None:
         own.check_admitted(check)
@@ -236,26 +215,22 @@ def release(
 
 
 def stream(
-    shape: VoteShape | ScoreShape,
-    mechanism: Mechanism,
+    terms: Terms,
     ledger: Ledger,
-    budget: PrivacyBudget,
     *,
     request: str,
-    public: Mapping[str, Any],
     vault: SecretFiles | None = None,
-    purpose: str = "",
     check: Callable[[Released], object] | None = None,
 ) -> "AnswerStream":
-    """Reserve the right to ask `shape.n_queries` questions, one of scores, or go on with a
+    """Reserve the right to ask `terms.shape.n_queries` questions, one of scores, or go on with a
     reservation.
 
     Parameters and errors are those of `release`.
 
     Parameters
     ----------
-    shape : VoteShape or ScoreShape
-        Of votes of teachers, each of which may vote otherwise at every question.
+    terms : Terms
+        Of scores, or of votes of teachers, each of which may vote otherwise at every question.
     vault : SecretFiles, optional
         Keeps what the next answer depends on where that is secret, as in `SparseVector`; without
         it, such a reservation ends with this object.
@@ -268,8 +243,7 @@ def stream(
     Source : Liu et al. 2021, Algorithm 4 and its "labeling service"; Nandi, Bassily 2020, Algorithm
         1.
     """
-    asked = Terms(mechanism, shape, budget, dict(public), purpose)
-    own = _Request(asked, ledger, request, streams=True)
+    own, shape = _Request(terms, ledger, request, streams=True), terms.shape
     by_question = isinstance(shape, VoteShape) and shape.n_teachers is not None
     if not (isinstance(shape, ScoreShape) or (by_question and shape.moved == shape.n_queries)):
         # which rows of a table move is private, so that no part of one has a share of its price
@@ -782,7 +756,7 @@ def _json_terms(asked: Terms, *, streams: bool) -> dict[str, Any]:
     terms = {
         "mechanism": asked.mechanism.model_dump(mode="json"),
         "shape": asked.shape.model_dump(mode="json"),
-        "public": asked.public,
+        "public": dict(asked.public),
         # whole and question by question, it would be drawn twice
         "streams": streams,
     }
