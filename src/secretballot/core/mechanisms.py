@@ -80,8 +80,6 @@ class Mechanism(Model, ABC):
         Whether votes are those of teachers of a secret sample; whether records may vote.
     stops_at : int or None
         Answers, abstentions or stages after which nothing more is drawn.
-    secret : bool
-        Whether the state holds a secret integer.
     """
 
     takes: ClassVar[type[Model]] = VoteShape
@@ -91,10 +89,6 @@ class Mechanism(Model, ABC):
     @property
     def stops_at(self) -> int | None:
         return None
-
-    @property
-    def secret(self) -> bool:
-        return False
 
     def event(self, shape: Shape) -> events.Event:
         """Return what the whole release is to an accountant.
@@ -319,10 +313,6 @@ class SparseVector(_Stream):
     query_scale: Scale
     threshold: Threshold
 
-    @property
-    def secret(self) -> bool:
-        return True
-
     def stream_event(self) -> events.SparseStream:
         noise = self.model_dump(include={"threshold_scale", "query_scale", "threshold"})
         return events.SparseStream(**noise, abstentions=self.max_abstentions)
@@ -397,10 +387,6 @@ class RelabelledSample(Mechanism):
     @property
     def stops_at(self) -> int:
         return self.stream.stops_at
-
-    @property
-    def secret(self) -> bool:
-        return self.stream.secret
 
     def _event(self, shape: VoteShape) -> events.Event:
         sample = shape.sample

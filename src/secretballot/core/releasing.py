@@ -344,13 +344,15 @@ class AnswerStream:
             where this one ended. If a draw failed by itself; the stream has then ended.
         """
         self._check(private.shape, len(questions))
-        rows = {question: row for row, question in reversed(list(enumerate(questions)))}
+        # the first row of each
+        rows = dict(zip(reversed(questions), reversed(range(len(questions))), strict=True))
+        stored, left = self._found(rows)
+        new = [key for key in dict.fromkeys(questions) if key not in stored] if left else []
         # a mechanism that may stop stores as many answers as it drew: were there several at once, a
         # full disk would tell, before anything is stored, that it had not stopped
         size = BLOCK if self._own.mechanism.stops_at is None else 1
-        asked = list(dict.fromkeys(questions))
-        for start in range(0, len(asked), size):
-            block = {key: rows[key] for key in asked[start : start + size]}
+        for start in range(0, len(new), size):
+            block = {key: rows[key] for key in new[start : start + size]}
             if not self._answer_block(private, block):
                 break
         return self.find(questions)
@@ -421,24 +423,18 @@ class AnswerStream:
 
     @repeated  # what was drawn and not stored was seen by nobody
     def _answer_block(self, private: Votes | Scores, rows: Mapping[bytes, int]) -> bool:
-        """Return whether all of some questions have an answer now."""
-        stored, left = self._found(rows)
-        if len(stored) == len(rows) or not left:
-            return len(stored) == len(rows)
+        """Answer some questions, and return whether others may follow."""
         noise = noise_source()  # loaded outside of the transaction
-        work = functools.partial(self._add_answers, private, rows, noise)
-        return self._own.drawing(self.reservation, work)
 
-    def _add_answers(
-        self, private: Votes | Scores, rows: Mapping[bytes, int], noise: Noise
-    ) -> bool:
-        """Draw inside of the transaction that stores it."""
-        with self._own.ledger.answering(self.reservation) as page:
-            known = page.find(rows)
-            new = [key for key in rows if key not in known][: self._left_on(page)]
-            drawn = self._drawn(page, private, [rows[key] for key in new], noise) if new else []
-            page.add(list(zip(new, drawn, strict=False)))
-        return len(known) + len(drawn) == len(rows)
+        def draw_and_store() -> bool:
+            with self._own.ledger.answering(self.reservation) as page:
+                known = page.find(rows)
+                new = [key for key in rows if key not in known][: self._left_on(page)]
+                drawn = self._drawn(page, private, [rows[key] for key in new], noise) if new else []
+                page.add(list(zip(new, drawn, strict=False)))
+                return bool(self._left_on(page))
+
+        return self._own.drawing(self.reservation, draw_and_store)
 
     def _drawn(
         self, page: AnswerPage, private: Votes | Scores, places: list[int], noise: Noise
@@ -449,9 +445,7 @@ class AnswerStream:
         state = State(before.used, self._states.load(before.mark))
         asked = private.take(places) if isinstance(private, Votes) else private
         bodies, secret = own.drawn(asked, state, noise)
-        mark = _NO_MARK
-        if own.mechanism.secret:
-            mark = self._states.save(before.mark, secret)
+        mark = _NO_MARK if secret is None else self._states.save(before.mark, secret)
         return [mark + body for body in bodies]
 
     def _used_event(self, used: int) -> tuple[Event, ...] | None:
@@ -545,7 +539,8 @@ class _Request:
         own = self.shape.guarantee
         self.ledger.check_promise(own.unit, own.relation, by_teachers=by_teachers)
         self.priced = price((self.event,), epsilon=self.budget.epsilon)
-        _facts(noise_source())
+        noise_source()
+        _software()
         self.ledger.check_admits((self.event,), self.budget)
         if check is not None:
             check(self.released(None))
@@ -562,15 +557,9 @@ class _Request:
     def reserve(self, *, space: int) -> None:
         """Spend, unless another process has just done so under the same terms."""
         stored = {**self.terms, "price": asdict(self.priced)}
+        about = {"request": self.request, "purpose": self.purpose, "terms": stored}
         try:
-            self.ledger.reserve(
-                (self.event,),
-                self.budget,
-                request=self.request,
-                purpose=self.purpose,
-                terms=stored,
-                space=space,
-            )
+            self.ledger.reserve((self.event,), self.budget, **about, space=space)
         except LedgerError as error:
             if isinstance(error, UnknownEndError) or self.entry() is None:
                 raise
@@ -720,9 +709,8 @@ class _SecretStates:
             )
         return found
 
-    def save(self, mark: bytes, secret: int | None) -> bytes:
+    def save(self, mark: bytes, secret: int) -> bytes:
         """Keep the state that a draw left, beside the one that it began with; return its mark."""
-        assert secret is not None
         new, states = entropy_bytes(MARK_BYTES), self._states()
         kept = {name: value for name, value in states.items() if name == mark.hex()}
         # its size must not depend on what was drawn
@@ -760,18 +748,15 @@ def _json_terms(asked: Terms, *, streams: bool) -> dict[str, Any]:
         # whole and question by question, it would be drawn twice
         "streams": streams,
     }
-    try:
-        text = json.dumps(terms, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        text = ""
-    if not 0 < len(text) <= MOST_TERMS:
-        raise ParameterError(
-            "A public setting is no text, finite number, list or mapping, or all together have more"
-            f" than {MOST_TERMS:,} bytes; give such values alone, a smaller basis or fewer"
-            " candidates. Nothing was spent."
-        )
-    read: dict[str, Any] = json.loads(text)
-    return read
+    with suppress(TypeError, ValueError, RecursionError):
+        if len(text := json.dumps(terms, allow_nan=False)) <= MOST_TERMS:
+            read: dict[str, Any] = json.loads(text)
+            return read
+    raise ParameterError(
+        "A public setting is no text, finite number, list or mapping, or all together have more"
+        f" than {MOST_TERMS:,} bytes; give such values alone, a smaller basis or fewer candidates."
+        " Nothing was spent."
+    )
 
 
 def _facts(noise: ExactNoise) -> dict[str, Any]:
