@@ -325,7 +325,7 @@ def test_without_public_points_a_model_is_chosen_and_no_label_released():
         ({"n_cover": 0}, {}, "n_cover"),
         ({}, {"classes": [0, 1, 2]}, "classes has 3"),
         ({}, {"X": sparse.eye(300, 1), "X_public": sparse.eye(50, 1)}, "dense array"),
-        ({"hypotheses": DecisionStumps(2)}, {}, "needs 2"),
+        ({"hypotheses": DecisionStumps(2)}, {}, "in 2 columns"),
         ({"ledger": None}, {"units": np.arange(7)}, "7 ids for 300"),
     ],
 )
