@@ -50,7 +50,6 @@ CATCHES = {
         "teachers/executors.py:of",
         "teachers/store.py:_pickled_model",
         "teachers/store.py:learner_identity",
-        "learners/labelers/labeler.py:_part_digests",
     },
     "public points, or settings, alone": {
         "learners/selection.py:_refuse_unfit_candidate",

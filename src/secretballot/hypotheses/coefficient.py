@@ -19,8 +19,8 @@ def disagreement_coefficient(
     theta(alpha) = max(1, sup over r >= alpha of P[DIS(B(h, r))] / r), where B(h, r) holds the
     hypotheses that differ from h on a share of at most r, and DIS is where two of them differ
     (Hanneke 2014; Liu et al. 2021, section 3.3 and Definition E.12). Exact: a point is disputed
-    from the radius on that the best hypothesis with the other label there has. One is learnt for each
-    distinct point.
+    from the radius on that the best hypothesis with the other label there has. One is learnt for
+    each distinct point.
 
     Known values under the uniform distribution: 2 for thresholds; max(4, 1 / w) for intervals of
     width w, as alpha goes to 0.
