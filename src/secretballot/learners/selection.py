@@ -26,7 +26,7 @@ from secretballot.hypotheses import (
     HypothesisClass,
     hypotheses_by_name,
 )
-from secretballot.hypotheses.intervals import IntervalDichotomies
+from secretballot.hypotheses.ranges import IntervalDichotomies
 from secretballot.learners.training.inputs import (
     class_indices,
     example_rows,
@@ -707,8 +707,8 @@ def private_scores(
     What the hypotheses do to the global states of the process while they see records is undone.
     """
     if isinstance(dichotomies, IntervalDichotomies):
-        _, starts, ends = dichotomies.prefix_mistakes_on(X, y)
-        return Scores.of_ranges(starts, ends, guarantee_of(unit, relation))
+        ends = dichotomies.prefix_mistakes_on(X, y)
+        return Scores.of_ranges(*ends, guarantee_of(unit, relation))
     with isolated(0, sklearn.get_config()):
         mistakes = dichotomies.errors_on(X, y)
     return Scores.of_candidates(-mistakes, guarantee_of(unit, relation))
