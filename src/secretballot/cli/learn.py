@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from secretballot._places import place_of, shown_place
-from secretballot.cli.outcome import BAD_INPUT, DONE, Answer, as_options
+from secretballot.cli.outcome import BAD_INPUT, DONE, Answer
 from secretballot.cli.settings import LEARNING, settings_of
 from secretballot.cli.texts import show
 from secretballot.runs.spec import (
@@ -89,7 +89,7 @@ def check(sources: Sources, *, watch: Any) -> Answer:
         if groups()[name] == "data" or name == "evaluate"
     }
     fields |= {"epsilon": 1, "delta": 1e-6}  # which are not looked at
-    found = check_tables(RunSpec.of_tree(Sources(fields=fields).tree()), watch, spelled=as_options)
+    found = check_tables(RunSpec.of_tree(Sources(fields=fields).tree()), watch)
     # all of it is for the curator alone, and so are all notes
     document = {"notes": [note.text for note in watch.notes], **found}
     code = BAD_INPUT if found["stopping"] else DONE
