@@ -79,35 +79,27 @@ def _classes(value: Any) -> Any:
 
 
 def _two_numbers(value: Any) -> Any:
-    words = words_of(value)
-    return (words.epsilon, words.delta) if hasattr(words, "epsilon") else words
+    pair = words_of(value)
+    pair = (pair.epsilon, pair.delta) if hasattr(pair, "epsilon") else pair
+    if not isinstance(pair, Sequence) or len(pair) != 2:
+        raise ValueError(f" is {shown(value)}; give two numbers by a comma, as in 4,1e-5.")
+    return pair
+
+
+def _by_name(value: Any) -> Any:
+    """Return values by names, as ``no:1,yes:20`` or a mapping gives them."""
+    if not isinstance(value, str):
+        return value
+    pairs = [word.rpartition(":") for word in words_of(value)]
+    found = {name: one for name, _, one in pairs if name}
+    if len(found) < len(pairs):
+        raise ValueError(f" is {shown(value)}; write NAME:VALUE,..., each name once.")
+    return found
 
 
 def _weights(value: Any) -> Any:
-    """Return what decisions count each class for: a name, or weights by class (``no:1,yes:20``)."""
-    if not isinstance(value, str) or value in ("auto", "none", "balanced"):
-        return value
-    weights: dict[str, float] = {}
-    for number, word in enumerate(words_of(value), start=1):
-        name, _, weight = word.rpartition(":")
-        try:
-            weights[name] = float(weight)
-        except ValueError:
-            name = ""
-        if not name or len(weights) < number:
-            raise ValueError(
-                f" has {shown(word)}; write auto, none, balanced, or class:weight pairs, each class"
-                " once, as in no:1,yes:20."
-            )
-    return weights
-
-
-def _kinds(value: Any) -> Any:
-    """Return kinds by column, as ``note:text,admitted:day-first`` or a mapping gives them."""
-    if not isinstance(value, str):
-        return value
-    pairs = (word.rpartition(":") for word in words_of(value))
-    return {name: kind for name, _, kind in pairs}
+    """Return what decisions count each class for: a name, or weights by class."""
+    return value if value in ("auto", "none", "balanced") else _by_name(value)
 
 
 def _place(value: Any) -> Any:
@@ -134,12 +126,6 @@ def _account(value: Any) -> Any:
             " is a URL of no PostgreSQL database; it must be a path, a database's URL, or own."
         )
     return file_or_database(os.fspath(value))
-
-
-def _not_a_truth(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise ValueError(f" is {value}; it must be a number.")
-    return value
 
 
 #: Encodings without shifts or escapes, in which no line changes how another one is read.
@@ -177,12 +163,11 @@ Place = Annotated[Path | str, BeforeValidator(_place)]
 LocalPath = Annotated[Path, BeforeValidator(_local_path)]
 # of a Path, a DatabasePlace or "own"; loaded when a ledger is named, since help needs none
 Account = Annotated[Any, BeforeValidator(_account)]
-Count = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=1)]
-Seed = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0)]
-Number = Annotated[float, BeforeValidator(_not_a_truth)]
+Count = Annotated[int, Field(ge=1)]
+Seed = Annotated[int, Field(ge=0)]
 Line = Annotated[str, BeforeValidator(_line)]
 Weights = Annotated[
-    Literal["auto", "none", "balanced"] | dict[str, float], BeforeValidator(_weights)
+    dict[str, float] | Literal["auto", "none", "balanced"], BeforeValidator(_weights)
 ]
 # a number, or the name of what finds one, such as estimate:epsilon=0.1
 Queries = Annotated[Count | str, Field(union_mode="left_to_right")]
@@ -291,7 +276,7 @@ class DataSpec(Part):
     unit: str | None = setting(None, "COL", DATA)
     drop: Words = setting((), "A,B", DATA)
     schema_file: LocalPath | None = setting(None, "FILE", DATA, mark="place", alias="schema")
-    columns: Annotated[dict[str, Any], BeforeValidator(_kinds)] | None = setting(None, "COL:KIND")
+    columns: Annotated[dict[str, Any], BeforeValidator(_by_name)] | None = setting(None, "COL:KIND")
     accept_unseen: Words = setting((), "A,B", mark="execution")
     n_records: Count | None = setting(None, "N")
     encoding: Annotated[str, BeforeValidator(_encoding)] = setting("utf-8")
@@ -367,8 +352,8 @@ class BudgetSpec(Part):
         Public name of the private data; by default that of its file.
     """
 
-    epsilon: Number | None = setting(None, "E", PRIVACY)
-    delta: Number | None = setting(None, "D", PRIVACY)
+    epsilon: float | None = setting(None, "E", PRIVACY)
+    delta: float | None = setting(None, "D", PRIVACY)
     relation: Relation = setting("add-remove")
     total: Pair | None = setting(None, "E,D", PRIVACY, mark="execution")
     ledger: Account | None = setting(None, "PLACE", PRIVACY, mark="place")
@@ -962,30 +947,16 @@ def _refusal(problem: Any) -> SecretBallotError:
         return inner
     place = [part for part in problem["loc"] if isinstance(part, str) and part not in METHOD_SPECS]
     name = next((part for part in reversed(place) if part in groups()), place[-1])
-    given, kind, context = problem.get("input"), problem["type"], problem.get("ctx", {})
+    given, kind = problem.get("input"), problem["type"]
     if kind == "value_error" and str(inner).startswith(" "):
         return ParameterError(name_part(name), str(inner))
-    if kind == "missing" and not isinstance(problem["loc"][-1], int):
+    if kind == "missing":
         more = ": stumps, thresholds, intervals, or student.onnx files to choose from"
         more = more if name == "hypotheses" else ""
         return ParameterError(name_part(name), f" is missing; give it{more}.")
-    pair = f"two numbers by a comma, as in {'4,1e-5' if name == 'total' else '0,40'}"
-    rules = {
-        "int": "an integer, such as 3",
-        "float": "a number, such as 0.5",
-        "bool": "true or false",
-        "greater_than_equal": f"at least {context.get('ge')}",
-        "greater_than": f"above {context.get('gt')}",
-        "less_than": f"below {context.get('lt')}",
-        "literal_error": f"one of {str(context.get('expected', '')).replace(chr(39), '')}",
-        "missing": pair,
-        "too_short": pair,
-        "too_long": pair,
-        "tuple_type": "a list",
-    }
-    rule = rules.get(kind) or rules.get(kind.partition("_")[0], "a value of another kind")
     given = _text(given) if isinstance(given, tuple) else given
-    return ParameterError(name_part(name), f" is {shown(given)}; it must be {rule}.")
+    rule = problem["msg"].replace("Input should be", "it must be")
+    return ParameterError(name_part(name), f" is {shown(given)}; {rule}.")
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
