@@ -218,11 +218,9 @@ class Part(BaseModel):
             field.description = texts.get(name, field.description)
 
     @classmethod
-    def settings(cls, *names: str) -> dict[str, tuple[str, FieldInfo]]:
-        """Return attribute and field of every setting of this group, or of those named, by its
-        name."""
-        found = {one.alias or key: (key, one) for key, one in cls.model_fields.items()}
-        return {name: one for name, one in found.items() if name in (names or found)}
+    def settings(cls) -> dict[str, tuple[str, FieldInfo]]:
+        """Return attribute and field of every setting of this group by its name."""
+        return {one.alias or key: (key, one) for key, one in cls.model_fields.items()}
 
     @classmethod
     def of_tree(cls, tree: Mapping[str, Any]) -> Self:
@@ -734,15 +732,34 @@ def _mark_of(field: FieldInfo) -> Mark:
     return found
 
 
+def declared(*places: str) -> dict[str, FieldInfo]:
+    """Return the fields of settings by their names.
+
+    Parameters
+    ----------
+    *places : str
+        Groups, of which "method" is that of all methods of `learn`; methods; and single settings as
+        ``GROUP.NAME``.
+    """
+    found: dict[str, FieldInfo] = {}
+    for place in places:
+        group, _, only = place.partition(".")
+        models: Any = [METHOD_SPECS.get(one) for one in (METHODS if group == "method" else [group])]
+        for model in models:
+            model = model or RunSpec.model_fields[group].annotation
+            for name, (_, field) in model.settings().items():
+                if name != "name" and only in ("", name):
+                    found.setdefault(name, field)
+    return found
+
+
 @cache
 def groups() -> dict[str, str]:
     """Return the group of every setting, by its name."""
-    found = {"method": "method"}
-    for group, field in RunSpec.model_fields.items():
-        models: Any = METHOD_SPECS.values() if group == "method" else [field.annotation]
-        for model in models if group != "forecast" else ():
-            found |= dict.fromkeys(model.settings(), group)
-    return {name: group for name, group in found.items() if name != "name"}
+    found = dict.fromkeys(["method", *declared(*METHOD_SPECS)], "method")
+    for group in RunSpec.model_fields.keys() - {"method", "forecast"}:
+        found |= dict.fromkeys(declared(group), group)
+    return found
 
 
 @cache
