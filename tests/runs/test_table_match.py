@@ -131,7 +131,11 @@ def test_a_check_says_at_once_which_tables_do_not_fit_and_what_would_be_asked(
     people(30).assign(ward="W", patient_id=0).to_csv(tmp_path / "test.csv", index=False)
     private = abbreviated().assign(patient_id=0)
     check = check_tables(spec_of(tmp_path, private, public, evaluate=tmp_path / "test.csv"))
-    for words in ("private file does not fit (column 'ward', 100 %", "test file", "Column 'patient"):
+    for words in (
+        "private file does not fit (column 'ward', 100 %",
+        "test file",
+        "Column 'patient",
+    ):
         assert sum(words in one for one in check["stopping"]) == 1, check["stopping"]
     assert check["rows"] == {"private": N, "public": 30, "test": 30}
     assert [column["name"] for column in check["columns"]] == ["ward", "age"]

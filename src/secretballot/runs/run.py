@@ -32,7 +32,6 @@ from secretballot.runs.spec import VOTES, RunSpec
 from secretballot.runs.use import evaluate, verified_certificate
 from secretballot.vault import write_secret
 
-
 _FINISHED = (
     "This very run is finished already: nothing was done and nothing was spent. For another one,"
     " give another folder."

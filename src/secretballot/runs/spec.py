@@ -549,7 +549,7 @@ class ExecutionSpec(Part):
     Attributes
     ----------
     n_jobs
-        Worker processes of the teachers.
+        Worker processes of the teachers, where not one does all.
     executor
         Where teachers and sums are made: local, dask://HOST:PORT, ray.
     send_shards
@@ -558,7 +558,7 @@ class ExecutionSpec(Part):
         Answer questions beforehand, such as epsilon,records.
     """
 
-    n_jobs: Count = setting(1, "N", mark="execution")
+    n_jobs: Count | None = setting(None, "N", mark="execution")
     executor: str = setting("local", "WHERE", mark="execution")
     send_shards: bool = setting(False, "true", mark="execution")
     confirm: Annotated[tuple[Question, ...], BeforeValidator(words_of)] = setting(

@@ -83,6 +83,8 @@ def read_student(path: Path) -> tuple[OnnxStudent, Schema]:
 
 
 ROLE = "labelled file"
+
+
 @dataclass(frozen=True)
 class EvaluatedRelease:
     """What one release promises, and how good its student is.
