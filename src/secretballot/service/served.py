@@ -143,8 +143,8 @@ class ServedSession:
         parts = [slice(*bounds) for bounds in itertools.pairwise(ends)]
         refused = dict[int, ProblemError]()
 
-        def admit(new: BoolArray) -> BoolArray:
-            counted, left = set[bytes](), self.session.left
+        def admit(new: BoolArray, left: int) -> BoolArray:
+            counted = set[bytes]()
             with self._access.admitting() as fits:
                 for place, (asked, rows) in enumerate(zip(group, parts, strict=True)):
                     own = dict.fromkeys(itertools.compress(asked.questions, new[rows].tolist()))
