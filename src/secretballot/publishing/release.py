@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -17,24 +16,9 @@ from secretballot.publishing.work import is_fitted, job_bytes, learns_a_number
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.build import with_about
 from secretballot.report.extras import PARTS, check_extra
-from secretballot.report.release.folder import ReleaseJob, WrittenFiles
+from secretballot.report.release.folder import ReleaseFolder, ReleaseJob
 from secretballot.students.names import student_by_name
 from secretballot.students.table_students import table_student_of
-
-
-@dataclass
-class ReleaseFolder(WrittenFiles):
-    """A release on disk.
-
-    Attributes
-    ----------
-    files, left_out, certificate : dict
-        As of `WrittenFiles`.
-    path : Path
-        The folder.
-    """
-
-    path: Path = Path()
 
 
 def check_parts(without: Collection[str], *, parquet: bool = False) -> None:
@@ -99,7 +83,7 @@ def publish(
         ):
             new = draft / "new"  # the draft itself is locked where it is
             new.mkdir()
-            written = process.perform(content, str(new), say or (lambda _: None))
+            written: ReleaseFolder = process.perform(content, str(new), say or (lambda _: None))
             move_into_place(new, target)
     except OSError as error:
         problem = error.strerror or str(error)
@@ -107,7 +91,8 @@ def publish(
         raise ResourceError(
             f"The release cannot be written to {str(target)!r}: {problem}; nothing was left there."
         )
-    return ReleaseFolder(**vars(written), path=target)
+    written.path = target
+    return written
 
 
 def move_into_place(new: Path, target: Path) -> None:

@@ -34,7 +34,7 @@ from secretballot.report.metrics import (
     metrics_of_student,
     metrics_of_table_student,
 )
-from secretballot.report.release.folder import ReleaseJob, WrittenFiles, write_files
+from secretballot.report.release.folder import ReleaseFolder, ReleaseJob, write_files
 from secretballot.report.student.load import OnnxStudent
 from secretballot.students import (
     HypothesisStudent,
@@ -89,7 +89,7 @@ def is_fitted(student: Any) -> bool:
     return True
 
 
-def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> WrittenFiles:
+def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> ReleaseFolder:
     """Make a release in an empty folder, and return what was written.
 
     Parameters
