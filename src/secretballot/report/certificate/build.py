@@ -23,14 +23,9 @@ from secretballot.accounting import delta_upper
 from secretballot.exceptions import CertificateError, Parameter, ParameterError
 from secretballot.report.certificate.labels_file import class_value, labels_digest
 from secretballot.report.certificate.methods import EXPONENTIAL, RECORD_VOTES, SUMS
-from secretballot.report.certificate.models import (
-    FORMAT,
-    VERSION,
-    Part,
-    Sentence,
-    certificate_of_json,
-)
+from secretballot.report.certificate.models import FORMAT, VERSION, Part, Sentence
 from secretballot.report.certificate.plan_checks import check_choices, check_plan
+from secretballot.report.certificate.terms import certificate_of_json
 
 if TYPE_CHECKING:  # it draws, and certificates are public
     from secretballot.core.releasing import AccountFacts, Released

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field
 
 from secretballot._validation import FARTHEST
 from secretballot.core.mechanisms import ConfidentLabels, Mechanism, NoisyMeans, NoisyVotes
@@ -21,6 +21,7 @@ from secretballot.report.certificate.models import (
     Natural,
     Part,
     Positive,
+    Sentence,
     missing,
     rule,
 )
@@ -73,12 +74,12 @@ class Drawable(NamedTuple):
 class Settings(Part):
     """Public settings of a method."""
 
-    kinds: ClassVar[tuple[str, ...]]
-    method: str
+    kinds: ClassVar[tuple[str, ...]] = ()  # of mechanisms; none for any
+    method: Sentence
 
     def contradictions(self, stated: Any) -> Iterator[str]:
-        """Yield how the settings contradict the certificate, mechanism and shape beside them, the
-        first one first: later ones may not be looked at after it."""
+        """Yield how the settings contradict the certificate that states them, the first one first:
+        later ones may not be looked at after it."""
         yield from ()
 
     def drawable(self, stated: Any) -> Drawable | None:
@@ -100,7 +101,7 @@ class Votes(Settings):
     confidence: Annotated[float, Field(gt=0, lt=1)] = missing()
 
     def contradictions(self, stated: Any) -> Iterator[str]:
-        if self.confidence is not None and not isinstance(stated[1], ConfidentLabels):
+        if self.confidence is not None and not isinstance(stated.mechanism, ConfidentLabels):
             yield "Only confident labels are confirmed with a confidence."
 
 
@@ -112,8 +113,7 @@ class RecordVotes(Settings):
     expected_uncovered: Share = missing()
 
     def contradictions(self, stated: Any) -> Iterator[str]:
-        shape = stated[2]
-        votes = votes_of_one(shape)
+        shape, votes = stated.shape, votes_of_one(stated.shape)
         # one cell for each vote of an uncovered record
         spare = 0 if self.expected_uncovered is None else -(-votes // shape.n_classes)
         whole = votes * _moves(shape) == shape.moved and shape.spare_rows == spare
@@ -123,7 +123,7 @@ class RecordVotes(Settings):
     def drawable(self, stated: Any) -> Drawable | None:
         if self.expected_uncovered is None:
             return None
-        votes, far = votes_of_one(stated[2]), FARTHEST * (noise_of_counts(stated[1]) + 1)
+        votes, far = votes_of_one(stated.shape), FARTHEST * (noise_of_counts(stated.mechanism) + 1)
         return Drawable(1, 1, -votes * far, votes * (LARGEST_COUNT + far))
 
 
@@ -162,9 +162,9 @@ class _Sums(Settings):
         return []
 
     def contradictions(self, stated: Any) -> Iterator[str]:
-        certificate, mechanism, shape = stated
-        n_stages, of_labels = len(self.residual_units), certificate.unit == "label"
-        n_counts, sigmas = self.n_counts(certificate), mechanism.sigmas
+        shape, of_labels = stated.shape, stated.unit == "label"
+        n_stages, n_columns = len(self.residual_units), self.n_columns(stated)
+        n_counts, sigmas = self.n_counts(stated), stated.mechanism.sigmas
         if not 0 < n_stages <= _MOST_STAGES or len(set(sigmas[-n_stages:])) > 1:
             yield f"There are more than {_MOST_STAGES} stages, or noise of several sizes."
         if len(sigmas) != n_counts + n_stages:
@@ -177,24 +177,24 @@ class _Sums(Settings):
         counted = [] if of_labels else [UNCOVERED]
         if self.n_records is None:
             counted = [RECORDS, UNCOVERED]
-        private = certificate.relation == "add-remove"
+        private = stated.relation == "add-remove"
         if (self.n_records is None) != private or self.marks != counted:
             yield "The sums do not count records where their number is private, and only there."
         if (self.mark_weight == 0) != of_labels:
             yield "Sums of labels alone, and no others, count no records beside."
         n_weights = shape.coordinates - len(self.marks)
-        if n_weights <= 0 or n_weights % self.n_columns(certificate):
+        if n_weights <= 0 or n_weights % n_columns:
             yield "The coordinates are no whole number for each column of the model."
         of_each = self.covered_only, self.residual_units, self.weights, self.scales
         if {len(one) for one in of_each} != {n_stages}:
             yield "The settings are not one of each for each stage."
         if any(len(one) != n_weights for one in [*self.weights, *self.more_weights()]):
             yield f"A list of weights has not {n_weights} of them."
-        if any(len(one) * self.n_columns(certificate) != n_weights for one in self.scales):
+        if any(len(one) * n_columns != n_weights for one in self.scales):
             yield "The scales are not one for each coordinate."
 
     def drawable(self, stated: Any) -> Drawable:
-        return Drawable(*stated[1].answer_shape(stated[2]))
+        return Drawable(*stated.mechanism.answer_shape(stated.shape))
 
 
 class Moments(_Sums):
@@ -217,10 +217,10 @@ class Moments(_Sums):
 
     def contradictions(self, stated: Any) -> Iterator[str]:
         yield from super().contradictions(stated)
-        certificate, weights = stated[0], self.class_weights
-        if self.start is not None and certificate.unit == "label":
+        weights = self.class_weights
+        if self.start is not None and stated.unit == "label":
             yield "Sums of labels alone start from nothing; the certificate differs."
-        if weights is not None and len(weights) != len(certificate.released.classes):
+        if weights is not None and len(weights) != len(stated.released.classes):
             yield "The weights of classes are no positive number for each class."
 
 
@@ -229,7 +229,7 @@ class _SumsAlone(_Sums):
 
     def contradictions(self, stated: Any) -> Iterator[str]:
         yield from super().contradictions(stated)
-        if stated[0].released.queries or stated[0].unit == "label":
+        if stated.released.queries or stated.unit == "label":
             yield "Sums were paid for, and no labels; the certificate lists some."
 
 
@@ -260,11 +260,10 @@ class _Table(Settings):
     """Answers that are released values, one for each of some rows of the public pool."""
 
     def drawable(self, stated: Any) -> Drawable:
-        certificate, mechanism, shape = stated
-        released = certificate.released
+        released = stated.released
         if released.queries or released.answered or released.count_columns:
             raise CertificateError("The answers are released values; the certificate lists labels.")
-        return self.answers(mechanism, shape)
+        return self.answers(stated.mechanism, stated.shape)
 
     @abstractmethod
     def answers(self, mechanism: Any, shape: Any) -> Drawable:
@@ -340,6 +339,10 @@ class Quantile(Settings):
     method: Literal["stability-quantile"]
 
 
+class MethodAlone(Settings):
+    """Of a release that was compared and not chosen, whose certificate is not here."""
+
+
 AnySettings = Annotated[
     Votes
     | RecordVotes
@@ -352,7 +355,6 @@ AnySettings = Annotated[
     | Quantile,
     Field(discriminator="method"),
 ]
-SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySettings)
 
 
 def bound_of(shape: SumShape) -> int:

@@ -1,34 +1,23 @@
-"""The content of a certificate, part by part: models whose dump is the document.
+"""The parts of a certificate: models whose dump is the document.
 
-They check what a part is by itself. What parts must say of each other is checked in `verify`, and
-mechanism, shape, event and public settings, which are models of their own, are read there.
+They check what a part is by itself. The whole is in `terms`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from secretballot._validation import plain_line, shown
 from secretballot.core.errors import Relation, Unit
-from secretballot.core.types import Guarantee, Model
-from secretballot.exceptions import CertificateError
+from secretballot.core.types import Model
 from secretballot.report.certificate.labels_file import class_text
 
 FORMAT = "secretballot/certificate"
 VERSION = 3
 CERTIFICATE_FILE = "certificate.json"
 _MAX_NAME = 255  # characters of a file name
-_LONGEST_PLACE = 120  # characters of the place of a field in a message
 
 
 def rule(holds: Callable[[Any], object], words: str) -> AfterValidator:
@@ -75,16 +64,13 @@ Sentences = Annotated[list[Sentence], Field(min_length=1)]
 Names = Annotated[Sentences, rule(lambda names: len(set(names)) == len(names), "different names")]
 Filled = Annotated[str, rule(str.strip, "a string that is not empty")]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Moment = Annotated[str, rule(_is_moment, "a moment as ISO 8601 writes it, with its time zone")]
 Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Epsilon = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Delta = Annotated[float, Field(ge=0, lt=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Integers = list[list[int]]
-Object = dict[str, Any]
-Settings = Annotated[
-    Object, rule(lambda one: is_sentence(one.get("method")), "an object with a method")
-]
 
 
 class Part(Model):
@@ -168,33 +154,6 @@ class Plan(Part):
     left: Literal["kept", "returned", "forfeited", "none"]
 
 
-class Drawn(Part):
-    """What was drawn, from what, and at which price."""
-
-    mechanism: Object
-    shape: Object
-    public: Settings
-    events: Annotated[list[Object], Field(min_length=1, max_length=1)]
-    epsilon: Epsilon
-    delta: Delta
-
-
-class Choice(Drawn):
-    """What private data decided beside the release, under a reservation of its own: one number, or
-    labels, of which the digest is stated."""
-
-    purpose: Filled
-    value: int = missing()
-    labels_sha256: Digest = missing()
-    reservation: Positive
-
-    @model_validator(mode="after")
-    def _check_outcome(self) -> "Choice":
-        if len(self.model_fields_set & {"value", "labels_sha256"}) != 1:
-            raise PydanticCustomError("rule", "it must hold one outcome, and nothing else")
-        return self
-
-
 class ListedFile(Part):
     """A file beside the certificate."""
 
@@ -206,7 +165,6 @@ Files = Annotated[
     dict[Annotated[str, rule(_is_file_name, "the name of a file beside it")], ListedFile],
     Field(min_length=1, max_length=1000),
 ]
-LISTED_FILES: TypeAdapter[Files] = TypeAdapter(Files)
 
 
 class About(Part):
@@ -215,77 +173,3 @@ class About(Part):
     title: Sentence = missing()
     controller: Sentence = missing()
     contact: Sentence = missing()
-
-
-class Certificate(Drawn):
-    """The whole document."""
-
-    format: Literal["secretballot/certificate"]
-    version: Literal[3]
-    issued: Annotated[str, rule(_is_moment, "a moment as ISO 8601 writes it, with its time zone")]
-    purpose: str
-    unit: Unit
-    unit_column: Filled | None
-    relation: Relation
-    price: StatedPrice
-    composition: Account
-    assumptions: Sentences
-    not_protected: Sentences
-    noise: StatedNoise
-    software: Annotated[
-        dict[str, Sentence], rule(lambda found: "opendp" in found, "versions, of opendp also")
-    ]
-    released: StatedRelease
-    plan: Plan = missing()
-    choices: Annotated[list[Choice], Field(max_length=100)] = missing()
-    files: Files = missing()
-    about: Annotated[
-        About, rule(lambda about: about.model_fields_set, "a title, controller or contact")
-    ] = missing()
-    digest: Digest
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Whose data the promise is about.
-
-        Raises
-        ------
-        ParameterError
-            If there is no such promise.
-        """
-        return Guarantee(unit=self.unit, relation=self.relation)
-
-    @model_validator(mode="after")
-    def _check_unit(self) -> "Certificate":
-        if (self.unit == "user") != (self.unit_column is not None):
-            raise PydanticCustomError(
-                "rule", "a promise to users, and no other one, names the column of users"
-            )
-        return self
-
-
-def certificate_of_json(document: Mapping[str, Any]) -> Certificate:
-    """Return the certificate that a JSON object is.
-
-    Raises
-    ------
-    CertificateError
-        Naming the first field that is missing, unknown or out of range.
-    """
-    try:
-        return Certificate.model_validate(dict(document))
-    except ValidationError as error:
-        raise refused(error) from None
-
-
-def refused(error: ValidationError, place: str = "") -> CertificateError:
-    """Return what a part was refused for, with the place of the first field."""
-    first = error.errors(include_url=False)[0]
-    # a stranger chose the names of fields that there are not
-    path = ".".join(map(str, (place, *first["loc"])))
-    field = plain_line(f"The field {path.lstrip('.')}", longest=_LONGEST_PLACE)
-    if first["type"] == "missing":
-        return CertificateError(f"{field} is missing.")
-    if first["type"] == "extra_forbidden":
-        return CertificateError(f"{field} is unknown; that part has no such field.")
-    return CertificateError(f"{field} is {shown(first['input'])}: {first['msg']}.")

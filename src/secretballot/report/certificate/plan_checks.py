@@ -5,9 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.methods import EXPONENTIAL, STABILITY, VOTES, Drawable
-from secretballot.report.certificate.models import Certificate, Choice
-from secretballot.report.certificate.terms import SLACK, Terms, check_integers, event_delta
+from secretballot.report.certificate.methods import VOTES, Drawable, MethodAlone
+from secretballot.report.certificate.terms import (
+    SLACK,
+    Certificate,
+    Choice,
+    check_integers,
+    event_delta,
+)
 from secretballot.report.wording import count_text, number_text
 
 _SLOW_EVENTS = ("binary-labels", "class-labels", "confident", "sampled")
@@ -46,10 +51,10 @@ def check_plan(certificate: Certificate) -> str:
     # the same number is in several places; each pair is compared, so that a forger who changes
     # one of them contradicts another
     plan, released = certificate.plan, certificate.released
-    if certificate.public["method"] != VOTES:
+    if certificate.public.method != VOTES:
         raise CertificateError("Votes of teachers alone are released in rounds.")
     planned, used, in_rounds = plan.planned, plan.used, sum(plan.rounds)
-    if certificate.shape.get("n_queries") != planned:
+    if getattr(certificate.shape, "n_queries", None) != planned:
         raise CertificateError(
             f"The plan is of {planned} queries, and the mechanism was set up for another number."
         )
@@ -89,20 +94,19 @@ def check_choices(certificate: Certificate) -> str:
         return "Nothing was chosen with private data."
     _refuse_slow_choices(choices)
     for number, choice in enumerate(choices, 1):
-        terms = Terms(choice)
-        cost = event_delta(terms.event, choice.epsilon)
+        cost = event_delta(choice.event, choice.epsilon)
         if not cost <= choice.delta * SLACK:
             raise CertificateError(
                 f"Choice {number} cost delta {cost:.6g} at epsilon {choice.epsilon:.6g}; it"
                 f" states {choice.delta:.6g}."
             )
-        _check_outcome(number, choice, terms, certificate)
+        _check_outcome(number, choice, certificate)
     reservations = [certificate.composition.reservation, *(one.reservation for one in choices)]
     if len(set(reservations)) < len(reservations):
         raise CertificateError(
             "Two of the choices, or a choice and the release, name the same reservation."
         )
-    epsilon, delta = total_price(certificate.model_dump())
+    epsilon, delta = total_price(certificate.document)
     return (
         f"{count_text(len(choices), 'choice')} priced again; release and choices together cost"
         f" epsilon {number_text(epsilon)} and delta {number_text(delta)} (sums)."
@@ -111,11 +115,9 @@ def check_choices(certificate: Certificate) -> str:
 
 def _refuse_slow_choices(choices: Sequence[Choice]) -> None:
     """Refuse more slow events than a release ever has: they would hold up the verifier."""
-    events = [choice.events[0] for choice in choices]
-    # the games of labels take the longer the more labels they hold; events that state no number
-    # are refused when they are read
-    slow = [event.get("queries") for event in events if event.get("kind") in _SLOW_EVENTS]
-    labels = sum(number for number in slow if isinstance(number, int))
+    # the games of labels take the longer the more labels they hold
+    slow = [choice.event for choice in choices if choice.event.kind in _SLOW_EVENTS]
+    labels = sum(getattr(event, "queries", 0) for event in slow)
     if len(slow) > _MAX_SLOW_EVENTS or (len(slow) > 1 and labels > _MAX_LABELS):
         raise CertificateError(
             f"{len(slow)} choices are label games or relabelled samples, of {labels} labels, which"
@@ -123,20 +125,19 @@ def _refuse_slow_choices(choices: Sequence[Choice]) -> None:
         )
 
 
-def _check_outcome(number: int, choice: Choice, terms: Terms, certificate: Certificate) -> None:
+def _check_outcome(number: int, choice: Choice, certificate: Certificate) -> None:
     """Refuse a choice that is about another promise, or states more than the one number, or the
     labels, of its event."""
-    terms.check_event()
-    guarantee = terms.shape.guarantee
-    if not guarantee.adds_to(certificate.guarantee, by_teachers=terms.by_teachers):
+    choice.check_event()
+    guarantee = choice.shape.guarantee
+    if not guarantee.adds_to(certificate.guarantee, by_teachers=choice.by_teachers):
         raise CertificateError(f"Choice {number} is about another unit or relation.")
     # labels are named by their digest alone; of a number, everything that is stated must be what
     # one draw of the priced event can tell
     if choice.labels_sha256 is not None:
         return
-    if choice.public["method"] not in (STABILITY, EXPONENTIAL):
+    if isinstance(choice.public, MethodAlone):
         raise CertificateError(
             f"Choice {number} was drawn by no known mechanism; update secretballot."
         )
-    drawable = terms.drawable(certificate) or Drawable(1, 1)
-    check_integers([[choice.value]], 1, drawable)
+    check_integers([[choice.value]], 1, choice.public.drawable(choice) or Drawable(1, 1))

@@ -29,13 +29,9 @@ from secretballot.report.certificate.methods import (
     WITHOUT_CLASSES,
     noise_of_counts,
 )
-from secretballot.report.certificate.models import (
-    CERTIFICATE_FILE,
-    Certificate,
-    certificate_of_json,
-)
+from secretballot.report.certificate.models import CERTIFICATE_FILE
 from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE_FILE
-from secretballot.report.certificate.terms import Terms, stated
+from secretballot.report.certificate.terms import Certificate, certificate_of_json, stated
 from secretballot.report.wording import count_text
 
 LABELS_FILE, ANSWERS_FILE = "labels.csv", "answers.csv"
@@ -83,7 +79,7 @@ def check_files(certificate: Certificate, folder: Path) -> str:
             " stored answer costs nothing)."
         )
     # names and sizes before contents: a forger's folder may hold more than anybody can read
-    values = values_file(certificate.public["method"])
+    values = values_file(certificate.public.method)
     _check_names(set(listed), _names_in(folder), values)
     if not sum(about.bytes for about in listed.values()) <= MAX_TOTAL:
         raise CertificateError(
@@ -140,14 +136,12 @@ def _check_names(listed: set[str], found: set[str], values: str | None) -> None:
             raise CertificateError(problem.format(named(min(names))))
 
 
-def check_rows(certificate: Certificate, terms: Terms, path: Path) -> str:
+def check_rows(certificate: Certificate, path: Path) -> str:
     """Return a sentence once every row of ``labels.csv`` is one that the certificate speaks of.
 
     Parameters
     ----------
     certificate : Certificate
-    terms : Terms
-        Of the certificate, checked before.
     path : path
         Of the file.
 
@@ -175,9 +169,9 @@ def check_rows(certificate: Certificate, terms: Terms, path: Path) -> str:
             f"labels.csv names a query twice, or a row of the public pool below 0 or beyond"
             f" {MOST_ROWS - 1}; each query was paid for once."
         )
-    _check_stop(answered, terms.most_abstentions)
+    _check_stop(answered, certificate.most_abstentions)
     if counts is not None:
-        _check_counts(labels, counts, *_reach(certificate, terms))
+        _check_counts(labels, counts, *_reach(certificate))
     return f"labels.csv holds {found[0]} queries, {found[1]} answered, as they were paid for."
 
 
@@ -191,7 +185,7 @@ def most_bytes(document: Mapping[str, Any]) -> int:
     line = len(str(MOST_ROWS)) + max(widths, default=0)
     line += len(",,false\n")
     if released.count_columns:
-        most, far = _reach(certificate, Terms(certificate))
+        most, far = _reach(certificate)
         line += released.count_columns * (len(str(int(most + far))) + len(",-"))
     return int(line * released.queries)
 
@@ -208,11 +202,11 @@ def _check_stop(answered: "np.ndarray[Any, np.dtype[np.bool_]]", most: int | Non
         )
 
 
-def _reach(certificate: Certificate, terms: Terms) -> tuple[int, float]:
+def _reach(certificate: Certificate) -> tuple[int, float]:
     """Return the largest count that was cast, and how far noise moves one."""
-    by_record = certificate.public["method"] == RECORD_VOTES
+    by_record = certificate.public.method == RECORD_VOTES
     most = LARGEST_COUNT if by_record else certificate.released.n_teachers
-    return most, FARTHEST * (noise_of_counts(terms.mechanism) + 1)
+    return most, FARTHEST * (noise_of_counts(certificate.mechanism) + 1)
 
 
 def _check_counts(labels: IntArray, counts: IntArray, most: int, far: float) -> None:
@@ -246,7 +240,7 @@ def answers_bytes(certificate: Mapping[str, Any]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
 
 
-def check_answers(certificate: Certificate, terms: Terms, path: Path) -> str:
+def check_answers(certificate: Certificate, path: Path) -> str:
     """Return a sentence once ``answers.csv`` holds the answers of the certificate, and nothing
     else.
 
@@ -258,8 +252,8 @@ def check_answers(certificate: Certificate, terms: Terms, path: Path) -> str:
         If it cannot be read.
     """
     # before so many sets are listed as a stranger's labels have
-    terms.drawable(certificate)
-    if read_regular(path, MAX_BYTES) != answers_bytes(certificate.model_dump(exclude_unset=True)):
+    certificate.public.drawable(certificate)
+    if read_regular(path, MAX_BYTES) != answers_bytes(certificate.document):
         raise CertificateError(f"{ANSWERS_FILE} does not hold the answers of the certificate.")
     answers = count_text(len(certificate.released.rows), "answer")
     return f"{ANSWERS_FILE} holds the {answers} of the certificate, as paid for."

@@ -1,15 +1,14 @@
-"""What a certificate states of its release: a mechanism of the core, the shape of what it was drawn
-from, the one event that follows from both, and public settings."""
+"""The whole certificate: what was drawn, by which mechanism, from what, as models of the core; and
+what its parts must say of each other."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import ValidationError
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
+from pydantic_core import PydanticCustomError
 
-from secretballot._validation import shown
+from secretballot._validation import plain_line, shown
 from secretballot.accounting import (
     BinaryLabels,
     ClassLabels,
@@ -23,21 +22,50 @@ from secretballot.accounting import (
     delta_upper,
     event_in,
 )
-from secretballot.core.mechanisms import Mechanism, NoisyVotes, Shape, mechanism_in, shape_in
-from secretballot.core.types import LARGEST, VoteShape
+from secretballot.core.errors import Relation, Unit
+from secretballot.core.events import AnyEvent
+from secretballot.core.mechanisms import (
+    AnyMechanism,
+    NoisyVotes,
+    Shape,
+    mechanism_in,
+    shape_in,
+)
+from secretballot.core.types import LARGEST, Guarantee, VoteShape
 from secretballot.exceptions import CertificateError
 from secretballot.report.certificate.methods import (
     ABSTAINS,
     ANSWERS_SOME,
     RECORD_VOTES,
-    SETTINGS,
     TABLES,
     VOTES,
     WITHOUT_CLASSES,
+    AnySettings,
     Drawable,
-    Settings,
+    ExponentialSettings,
+    MethodAlone,
+    Quantile,
 )
-from secretballot.report.certificate.models import Certificate, Drawn, refused
+from secretballot.report.certificate.models import (
+    About,
+    Account,
+    Delta,
+    Digest,
+    Epsilon,
+    Files,
+    Filled,
+    Moment,
+    Part,
+    Plan,
+    Positive,
+    Sentence,
+    Sentences,
+    StatedNoise,
+    StatedPrice,
+    StatedRelease,
+    missing,
+    rule,
+)
 
 # Mathematical libraries differ in the last digits between machines; no promise is refused for that.
 SLACK = 1 + 1e-9
@@ -46,43 +74,40 @@ SLACK = 1 + 1e-9
 _MAX_DEVIATION = 1e8  # votes, of the sum of all Gaussian noises of one event
 _MAX_LABEL_SIGMA = 1e6  # votes
 _MAX_SCALE = 1e5  # votes
+_LONGEST_PLACE = 120  # characters of the place of a field in a message
 
 
-class Terms:
-    """What a certificate, or one of its choices, states of what was drawn, as models of the core;
-    each is read when it is first wanted.
+def _read_shape(content: Any, info: ValidationInfo) -> Any:
+    mechanism = info.data.get("mechanism")  # none where that was refused already
+    return content if mechanism is None else shape_in(mechanism, content)
 
-    Raises
-    ------
-    CertificateError, ParameterError
-        By an attribute that is none.
-    """
 
-    def __init__(self, part: Drawn) -> None:
-        self.part = part
+def _read_event(content: Any) -> Event:
+    event = event_in(content)
+    if _is_beyond(event):
+        raise CertificateError(
+            "An event has more noise or more queries than this program computes with."
+        )
+    return event
 
-    @cached_property
-    def mechanism(self) -> Mechanism:
-        return mechanism_in(self.part.mechanism)
 
-    @cached_property
-    def shape(self) -> Shape:
-        return shape_in(self.mechanism, self.part.shape)
+class Drawn(Part):
+    """What was drawn, from what, and at which price."""
 
-    @cached_property
+    mechanism: Annotated[AnyMechanism, BeforeValidator(mechanism_in)]
+    shape: Annotated[Shape, BeforeValidator(_read_shape)]
+    public: Any
+    events: Annotated[
+        list[Annotated[AnyEvent, BeforeValidator(_read_event)]],
+        Field(min_length=1, max_length=1),
+    ]
+    epsilon: Epsilon
+    delta: Delta
+
+    @property
     def event(self) -> Event:
-        return read_event(self.part.events[0])
-
-    @cached_property
-    def settings(self) -> Settings:
-        method, kind = self.part.public["method"], self.mechanism.kind  # type: ignore[attr-defined]
-        try:
-            found: Settings = SETTINGS.validate_python(self.part.public)
-        except ValidationError as error:
-            raise refused(error, "public") from None
-        if kind not in found.kinds:
-            raise CertificateError(f"The method {shown(method)} has no mechanism {shown(kind)}.")
-        return found
+        """The one event that all of it is."""
+        return self.events[0]
 
     @property
     def by_teachers(self) -> bool:
@@ -90,26 +115,122 @@ class Terms:
         return isinstance(self.shape, VoteShape) and self.shape.n_teachers is not None
 
     def check_event(self) -> None:
-        """Refuse another event than follows from mechanism and shape."""
+        """Refuse a mechanism that the method has not, and another event than follows from it and
+        the shape."""
         shape = self.shape
         every = not isinstance(shape, VoteShape) or shape.moved == shape.n_queries
-        if self.part.public["method"] == VOTES and not every:
+        if self.public.method == VOTES and not every:
             raise CertificateError("A teacher may vote otherwise at every query.")
-        event = self.mechanism.event(shape).model_dump(mode="json")
-        # as text: 2.0 and true are equal to 2 and 1
-        if json.dumps(self.part.events, sort_keys=True) != json.dumps([event], sort_keys=True):
+        kind, kinds = self.mechanism.kind, self.public.kinds
+        if kinds and kind not in kinds:
+            raise CertificateError(
+                f"The method {shown(self.public.method)} has no mechanism {shown(kind)}."
+            )
+        if self.mechanism.event(shape) != self.event:
             raise CertificateError(
                 "The events are not those of the mechanism: its noise, its queries and what it"
                 " releases have another price."
             )
 
-    def check_release(self, certificate: Certificate) -> None:
-        """Refuse terms that contradict each other, or the certificate that holds them."""
+
+class Choice(Drawn):
+    """What private data decided beside the release, under a reservation of its own: one number, or
+    labels, of which the digest is stated."""
+
+    public: Annotated[
+        ExponentialSettings | Quantile | MethodAlone, Field(union_mode="left_to_right")
+    ]
+    purpose: Filled
+    value: int = missing()
+    labels_sha256: Digest = missing()
+    reservation: Positive
+
+    @model_validator(mode="after")
+    def _check_outcome(self) -> "Choice":
+        if len(self.model_fields_set & {"value", "labels_sha256"}) != 1:
+            raise PydanticCustomError("rule", "it must hold one outcome, and nothing else")
+        return self
+
+
+class Certificate(Drawn):
+    """The whole document."""
+
+    format: Literal["secretballot/certificate"]
+    version: Literal[3]
+    issued: Moment
+    purpose: str
+    unit: Unit
+    unit_column: Filled | None
+    relation: Relation
+    public: AnySettings
+    price: StatedPrice
+    composition: Account
+    assumptions: Sentences
+    not_protected: Sentences
+    noise: StatedNoise
+    software: Annotated[
+        dict[str, Sentence], rule(lambda found: "opendp" in found, "versions, of opendp also")
+    ]
+    released: StatedRelease
+    plan: Plan = missing()
+    choices: Annotated[list[Choice], Field(max_length=100)] = missing()
+    files: Files = missing()
+    about: Annotated[
+        About, rule(lambda about: about.model_fields_set, "a title, controller or contact")
+    ] = missing()
+    digest: Digest
+
+    @model_validator(mode="after")
+    def _check_unit(self) -> "Certificate":
+        if (self.unit == "user") != (self.unit_column is not None):
+            raise PydanticCustomError(
+                "rule", "a promise to users, and no other one, names the column of users"
+            )
+        return self
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Whose data the promise is about.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such promise.
+        """
+        return Guarantee(unit=self.unit, relation=self.relation)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The JSON object that it was read from."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+    @property
+    def count_columns(self) -> int:
+        """How many noisy counts for each query the events pay for beside labels."""
+        if not isinstance(self.mechanism, NoisyVotes) or self.mechanism.release == "labels":
+            return 0
+        return self.mechanism.answer_shape(self.shape)[1]
+
+    @property
+    def most_abstentions(self) -> int | None:
+        """After how many abstentions nothing more is answered, 0 where there are none; None where
+        they end nothing."""
+        if self.mechanism.kind in ANSWERS_SOME:
+            return None
+        return (self.mechanism.stops_at or 0) if self.mechanism.kind in ABSTAINS else 0
+
+    def check_terms(self) -> None:
+        """Refuse mechanism, shape, settings and labels that contradict each other, or the promise.
+
+        Raises
+        ------
+        CertificateError, ParameterError
+            If they do.
+        """
         self.check_event()
-        shape, method, released = self.shape, self.part.public["method"], certificate.released
-        if shape.guarantee != certificate.guarantee:
+        shape, method, released = self.shape, self.public.method, self.released
+        if shape.guarantee != self.guarantee:
             raise CertificateError("The shape is about another unit or relation than the promise.")
-        settings = self.settings
         if (not released.classes) != (method in WITHOUT_CLASSES):
             raise CertificateError(
                 "Labels have two or more classes, and sums or tables alone have none; the"
@@ -123,50 +244,40 @@ class Terms:
                 raise CertificateError(
                     "Votes are those of teachers, or of records that are no teachers."
                 )
-            if certificate.unit == "label" and method in (*TABLES, RECORD_VOTES):
+            if self.unit == "label" and method in (*TABLES, RECORD_VOTES):
                 raise CertificateError("Such votes are about records or users, not about labels.")
             if method not in TABLES and shape.n_classes != len(released.classes):
                 raise CertificateError("The shape states another n_classes than the certificate.")
-        for contradiction in settings.contradictions((certificate, self.mechanism, shape)):
+        for contradiction in self.public.contradictions(self):
             raise CertificateError(contradiction)
 
-    def drawable(self, certificate: Certificate) -> Drawable | None:
-        """Return which integers may have been released beside labels and their counts."""
-        return self.settings.drawable((certificate, self.mechanism, self.shape))
 
-    @property
-    def count_columns(self) -> int:
-        """How many noisy counts for each query are released beside labels."""
-        if not isinstance(self.mechanism, NoisyVotes) or self.mechanism.release == "labels":
-            return 0
-        return self.mechanism.answer_shape(self.shape)[1]
-
-    @property
-    def most_abstentions(self) -> int | None:
-        """After how many abstentions nothing more is answered, 0 where there are none; None where
-        they end nothing."""
-        kind = self.mechanism.kind  # type: ignore[attr-defined]
-        if kind in ANSWERS_SOME:
-            return None
-        return (self.mechanism.stops_at or 0) if kind in ABSTAINS else 0
-
-
-def read_event(stated: Mapping[str, Any]) -> Event:
-    """Return the event that a JSON object is.
+def certificate_of_json(document: Mapping[str, Any]) -> Certificate:
+    """Return the certificate that a JSON object is.
 
     Raises
     ------
     CertificateError
-        If it is beyond what is computed with.
-    ParameterError
-        If it is of no known kind.
+        Naming the first field that is missing, unknown or out of range.
     """
-    event = event_in(stated)
-    if _is_beyond(event):
-        raise CertificateError(
-            "An event has more noise or more queries than this program computes with."
-        )
-    return event
+    try:
+        return Certificate.model_validate(dict(document))
+    except ValidationError as error:
+        raise _refused(error) from None
+
+
+def _refused(error: ValidationError) -> CertificateError:
+    first = error.errors(include_url=False)[0]
+    # a stranger chose the names of fields that there are not
+    path = ".".join(map(str, first["loc"]))
+    field = plain_line(f"The field {path}", longest=_LONGEST_PLACE)
+    if first["type"] == "missing":
+        return CertificateError(f"{field} is missing.")
+    if first["type"] == "extra_forbidden":
+        return CertificateError(f"{field} is unknown; that part has no such field.")
+    if cause := first.get("ctx", {}).get("error"):
+        return CertificateError(f"{field} is refused: {cause}")
+    return CertificateError(f"{field} is {shown(first['input'])}: {first['msg']}.")
 
 
 def _is_beyond(event: Event) -> bool:
