@@ -27,7 +27,7 @@ from secretballot.exceptions import DataError
 from secretballot.hypotheses import hypotheses_by_name
 from secretballot.publishing.serving import not_portable
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
-from secretballot.report.certificate.methods import SUMS
+from secretballot.report.certificate.models import SUMS
 from secretballot.report.metrics import (
     Metrics,
     TableMetrics,

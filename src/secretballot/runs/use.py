@@ -23,7 +23,7 @@ from secretballot.data.schema import Encoding, Schema
 from secretballot.drafts import draft_file, put_in_place
 from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
 from secretballot.learners.training.private_rows import PrivateRows
-from secretballot.report.certificate import methods
+from secretballot.report.certificate import models
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.models import CERTIFICATE_FILE
 from secretballot.report.certificate.plan_checks import total_price
@@ -116,9 +116,9 @@ def read_student_file(path: Path) -> StudentFile:
 ROLE = "labelled file"
 #: What a run calls the method of a certificate; the others let teachers vote.
 _METHODS = {
-    methods.EXPONENTIAL: CHOICE,
-    methods.RECORD_VOTES: RECORD_VOTES,
-    **dict.fromkeys(methods.SUMS, MOMENTS),
+    models.EXPONENTIAL: CHOICE,
+    models.RECORD_VOTES: RECORD_VOTES,
+    **dict.fromkeys(models.SUMS, MOMENTS),
 }
 
 

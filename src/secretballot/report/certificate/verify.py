@@ -26,8 +26,15 @@ from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import CertificateError, SecretBallotError
 from secretballot.report.certificate.build import check_digest, contradict_choices
 from secretballot.report.certificate.fields import check_format, read_certificate
-from secretballot.report.certificate.methods import TABLES
-from secretballot.report.certificate.models import CERTIFICATE_FILE
+from secretballot.report.certificate.models import (
+    CERTIFICATE_FILE,
+    SLACK,
+    TABLES,
+    Certificate,
+    certificate_of_json,
+    check_integers,
+    require,
+)
 from secretballot.report.certificate.plan_checks import (
     check_choices,
     check_plan,
@@ -48,12 +55,6 @@ from secretballot.report.certificate.signature import (
     SIGNATURE_FILE,
     check_signature,
     read_public_key,
-)
-from secretballot.report.certificate.terms import (
-    SLACK,
-    Certificate,
-    certificate_of_json,
-    check_integers,
 )
 from secretballot.report.wording import count_text
 
@@ -262,8 +263,8 @@ def _made(name: str, look: Callable[[], str]) -> Check:
 
 def _check_fields(document: Mapping[str, Any], read: list[Certificate]) -> str:
     certificate = certificate_of_json(document)
-    if not certificate.composition.reservation:
-        raise CertificateError("The field composition.reservation is 0: nothing was reserved.")
+    reserved = certificate.composition.reservation
+    require(reserved, "The field composition.reservation is 0: nothing was reserved.")
     read.append(certificate)
     optional = ("plan", "choices", "files", "about")
     found = [name for name in optional if name in certificate.model_fields_set]
@@ -275,21 +276,21 @@ def _check_price(certificate: Certificate) -> str:
     # both the promise and the stated price are compared with the price of the events, so that
     # neither can be the smaller number that a reader happens to look at
     price, epsilon, delta = certificate.price, certificate.epsilon, certificate.delta
-    if (price.epsilon, price.delta) != (epsilon, delta):
-        raise CertificateError("The price is stated at another epsilon or delta than the promise.")
+    same = (price.epsilon, price.delta) == (epsilon, delta)
+    require(same, "The price is stated at another epsilon or delta than the promise.")
     recomputed = delta_upper([certificate.event], epsilon)
-    if not recomputed <= delta * SLACK:
-        raise CertificateError(
-            f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}; promised was"
-            f" {delta:.6g}."
-        )
-    if not price.delta_recomputed <= delta * SLACK:
-        raise CertificateError("The price states a larger delta than the promise.")
-    if not recomputed <= price.delta_recomputed * SLACK:
-        raise CertificateError(
-            f"For its events the certificate states delta {price.delta_recomputed:.6g}; they"
-            f" cost {recomputed:.6g}."
-        )
+    require(
+        recomputed <= delta * SLACK,
+        f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}; promised was"
+        f" {delta:.6g}.",
+    )
+    held = price.delta_recomputed <= delta * SLACK
+    require(held, "The price states a larger delta than the promise.")
+    require(
+        recomputed <= price.delta_recomputed * SLACK,
+        f"For its events the certificate states delta {price.delta_recomputed:.6g}; they cost"
+        f" {recomputed:.6g}.",
+    )
     return (
         f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}, within the promised"
         f" {delta:.6g}."
@@ -300,11 +301,11 @@ def _check_mechanism(certificate: Certificate) -> str:
     certificate.check_terms()
     # assumptions about the parameters that the list of choices denies
     chosen = bool(certificate.choices)
-    if contradict_choices(certificate.assumptions, chosen=chosen):
-        raise CertificateError(
-            f"The certificate lists {'' if chosen else 'no '}choices made with private data, and"
-            " its assumptions say otherwise."
-        )
+    require(
+        not contradict_choices(certificate.assumptions, chosen=chosen),
+        f"The certificate lists {'' if chosen else 'no '}choices made with private data, and its"
+        " assumptions say otherwise.",
+    )
     return "The events are exactly those of the mechanism."
 
 
@@ -313,14 +314,14 @@ def _check_released(certificate: Certificate) -> str:
     queries, answered = released.queries, released.answered
     drawable, rows = certificate.public.drawable(certificate), released.rows
     of_table = certificate.public.method in TABLES
-    if of_table != (rows is not None):
-        raise CertificateError("Tables, and nothing else, name rows of the public pool.")
+    require(
+        of_table == (rows is not None), "Tables, and nothing else, name rows of the public pool."
+    )
     if drawable is None:
-        if released.values is not None:
-            raise CertificateError("Labels and their counts are all that was released.")
+        require(released.values is None, "Labels and their counts are all that was released.")
     elif of_table:
-        if not rows or len(set(rows)) < len(rows) or not len(rows) <= drawable.rows:
-            raise CertificateError("rows names none, one twice, or more than were paid for.")
+        once = rows and len(set(rows)) == len(rows) and len(rows) <= drawable.rows
+        require(once, "rows names none, one twice, or more than were paid for.")
         check_integers(released.values, len(rows), drawable)
         return f"{count_text(len(rows), 'answer')}, paid for by the events."
     else:
@@ -328,21 +329,19 @@ def _check_released(certificate: Certificate) -> str:
     # noisy counts cost more than labels alone: what was released must be what the mechanism's
     # events pay for
     columns = certificate.count_columns
-    if released.count_columns != columns:
-        raise CertificateError(
-            f"{released.count_columns} noisy counts for each query were released; the mechanism"
-            f" and its events pay for {columns}."
-        )
-    kinds = NoisyVotes | TableLabels | NoisySums | ExponentialChoice
-    if isinstance(mechanism, kinds) and answered != queries:
-        raise CertificateError("The mechanism answers every query; the certificate says otherwise.")
-    if isinstance(shape, VoteShape) and not queries <= shape.n_queries:
-        raise CertificateError(
-            f"The events pay for {shape.n_queries} queries; {queries} were released."
-        )
+    require(
+        released.count_columns == columns,
+        f"{released.count_columns} noisy counts for each query were released; the mechanism and its"
+        f" events pay for {columns}.",
+    )
+    answers_all = isinstance(mechanism, NoisyVotes | TableLabels | NoisySums | ExponentialChoice)
+    every = not answers_all or answered == queries
+    require(every, "The mechanism answers every query; the certificate says otherwise.")
+    paid = shape.n_queries if isinstance(shape, VoteShape) else queries
+    require(queries <= paid, f"The events pay for {paid} queries; {queries} were released.")
     most = mechanism.max_answers if isinstance(mechanism, ConfidentLabels) else queries
-    if not answered <= min(queries, most):
-        raise CertificateError(f"The events pay for {most} answers; {answered} were released.")
+    within = answered <= min(queries, most)
+    require(within, f"The events pay for {most} answers; {answered} were released.")
     if not released.classes:
         return "Noisy sums alone, all of them paid for by the events."
     return f"{answered} of {queries} queries answered, all of them paid for by the events."
@@ -351,26 +350,23 @@ def _check_released(certificate: Certificate) -> str:
 def _check_budget(certificate: Certificate) -> str:
     account, document = certificate.composition, certificate.document
     about = Guarantee(unit=account.unit, relation=account.relation)
-    if not certificate.shape.guarantee.adds_to(about, by_teachers=certificate.by_teachers):
-        raise CertificateError(
-            f"The release is by {certificate.unit} under {certificate.relation!r}, and the"
-            f" dataset's budget by {about.unit} under {about.relation!r}; the one does not add"
-            " to the other."
-        )
+    require(
+        certificate.shape.guarantee.adds_to(about, by_teachers=certificate.by_teachers),
+        f"The release is by {certificate.unit} under {certificate.relation!r}, and the dataset's"
+        f" budget by {about.unit} under {about.relation!r}; the one does not add to the other.",
+    )
     budget, spent = account.budget, account.spent_after
     # the account is stated by the ledger, not computed here: it must at least be possible
     for key, whole in zip(("epsilon", "delta"), total_price(document), strict=True):
         of_budget, of_spent = getattr(budget, key), getattr(spent, key)
-        if not of_spent <= of_budget * SLACK:
-            raise CertificateError(
-                f"The {key} spent on the dataset, {of_spent:.6g}, exceeds {of_budget:.6g}."
-            )
+        within = of_spent <= of_budget * SLACK
+        require(within, f"The {key} spent on the dataset, {of_spent:.6g}, exceeds {of_budget:.6g}.")
         # Only plain sums must show this release in full; a Renyi filter may find the whole cheaper.
-        if account.kind == "basic" and not whole <= of_spent * SLACK:
-            choices = ", with its choices," if certificate.choices else ""
-            raise CertificateError(
-                f"The {key} spent on the dataset is less than this release{choices} cost."
-            )
+        choices = ", with its choices," if certificate.choices else ""
+        require(
+            account.kind != "basic" or whole <= of_spent * SLACK,
+            f"The {key} spent on the dataset is less than this release{choices} cost.",
+        )
     kept = "a durable ledger" if account.durable else "memory only, so earlier runs are not counted"
     amount = f"epsilon {spent.epsilon:.6g} of {budget.epsilon:.6g} for each {account.unit}"
     if account.durable and stands_alone(document):
@@ -382,19 +378,19 @@ def _check_budget(certificate: Certificate) -> str:
 
 
 def _check_noise(certificate: Certificate) -> str:
-    if not certificate.noise.exact:
-        raise CertificateError("The noise was not exact; the price holds for exact noise only.")
+    exact = certificate.noise.exact
+    require(exact, "The noise was not exact; the price holds for exact noise only.")
     return "The noise was exact."
 
 
 def _check_software(certificate: Certificate) -> str:
     version = certificate.software["opendp"]
-    if draws_wrong_noise(version):
-        raise CertificateError(
-            f"The noise was drawn by OpenDP {shown(version)}, which is known to draw another"
-            " distribution than it states; what was promised does not hold. Release again with a"
-            " later version."
-        )
+    require(
+        not draws_wrong_noise(version),
+        f"The noise was drawn by OpenDP {shown(version)}, which is known to draw another"
+        " distribution than it states; what was promised does not hold. Release again with a later"
+        " version.",
+    )
     return f"The noise was drawn by OpenDP {shown(version)}, not known to be wrong."
 
 
