@@ -71,7 +71,6 @@ TABLES = (
     chain {bytes} NOT NULL CHECK (length(chain) = 32)
 )""",
 )
-#: As PostgreSQL writes them, too.
 KEYS = (
     "CREATE UNIQUE INDEX entry_place ON entry (reservation, number)",
     "CREATE UNIQUE INDEX entry_request ON entry (key) WHERE kind = 'reserve'",
@@ -139,14 +138,6 @@ def in_brief(detail: object) -> str:
     """Return what a message may say of something that was read from an account: one line, bounded,
     without control characters, as whoever can write there chose the words."""
     return plain_line(str(detail), longest=160)
-
-
-def changed_tables(where: str) -> LedgerError:
-    """Return the refusal of an account without the tables or guards that it was made with."""
-    return LedgerError(
-        f"{where} has tables or triggers that were changed by hand, or others beside them; restore"
-        " it from a copy, or name an empty place."
-    )
 
 
 class Transaction:

@@ -186,14 +186,10 @@ class LabelStream:
             # an older copy of the ledger has lost answers, and would give them anew
             keep_in_step(vault, ledger)
         self._stream = releasing.stream(
-            terms.shape,
-            terms.mechanism,
+            replace(terms, public={**terms.public, ASKED: asked}, purpose=purpose),
             ledger,
-            terms.budget,
             request=request,
-            public={**terms.public, ASKED: asked},
             vault=None if vault is None else VaultFiles(vault),
-            purpose=purpose,
             check=lambda planned: check_readable(_certificate_of_one(planned, plan)),
         )
         self._terms, self._votes = terms, votes
@@ -494,15 +490,15 @@ class LabelingSession(LabelStream):
                 f"The ledger {about['ledger']!r} does not hold the session {request!r}; restore its"
                 " newest copy. Nothing was spent."
             )
-        mechanism, shape, budget, _, purpose = terms_of(entry)
+        terms = terms_of(entry)
         return cls(
             TrainedTeachers.load(folder),
-            mechanism,
+            terms.mechanism,
             account,
-            budget,
-            n_queries=shape.n_queries,  # type: ignore[union-attr]  # a session asks teachers
+            terms.budget,
+            n_queries=terms.shape.n_queries,  # type: ignore[union-attr]  # a session asks teachers
             request=request,
-            purpose=purpose,
+            purpose=terms.purpose,
         )
 
     def __repr__(self) -> str:
