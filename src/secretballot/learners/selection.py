@@ -40,7 +40,6 @@ from secretballot.learners.training.point_digests import doubles_digest
 from secretballot.learners.training.targets import Target
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import (
-    account_terms,
     check_ledger,
     check_one_account,
     choose_by_scores,
@@ -142,7 +141,7 @@ def _releases_behind(models: Sequence[Any], task: Task) -> list[dict[str, Any]]:
         If one is of another account, or of another unit or relation; nothing was spent.
     """
     entries: dict[int, dict[str, Any]] = {}
-    terms = account_terms(task.account)
+    terms = task.account.account_terms()
     for released in (getattr(model, "released_", None) for model in models):
         if not isinstance(released, ReleasedLabels):
             continue
