@@ -131,12 +131,10 @@ def ask(
     """
     from secretballot._validation import shown
     from secretballot.exceptions import Parameter, ParameterError
-    from secretballot.runs.folder import check_folder_of
+    from secretballot.runs.folder import write_files
     from secretballot.service.asked_files import answers_table, points_of_file
     from secretballot.service.remote import connect
 
-    if out is not None:
-        check_folder_of(out)
     with connect(url, _read_key(key_file), dataset=dataset, session=stream) as there:
         rows_to_ask = points_of_file(points, there)
         if max_new is not None and (new := there.count_new(rows_to_ask)) > max_new:
@@ -149,7 +147,7 @@ def ask(
     given, rows = int(answers.given.sum()), len(table)
     document: dict[str, Any] = {"points": rows, "given": given, "left": answers.left}
     if out is not None:
-        table.to_csv(out, index=False)
+        write_files(out.parent, {out.name: table.to_csv(index=False).encode()})
     else:
         document["answers"] = {name: table[name].tolist() for name in table}
 

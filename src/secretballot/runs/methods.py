@@ -81,7 +81,6 @@ from secretballot.runs.tables import (
     RunInputs,
     cautions_of_targets,
     check_files,
-    refuse_swapped,
     table_digests,
 )
 from secretballot.students.names import student_by_name
@@ -230,7 +229,6 @@ class Method:
                 Parameter("unit"), " goes with relation add-remove only; leave one of the two out."
             )
         check_files(self.spec)
-        refuse_swapped(self.spec)
 
     def read(self, watch: Watch, vault: Path | None) -> Any:
         """Return the tables, read and checked."""

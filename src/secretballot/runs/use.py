@@ -20,7 +20,7 @@ from secretballot._validation import shown
 from secretballot.data.frames import class_indices, unit_ids
 from secretballot.data.reading import read_table, table_blocks
 from secretballot.data.schema import Encoding, Schema
-from secretballot.drafts import draft_file, put_in_place
+from secretballot.drafts import draft_file, make_folder, put_in_place
 from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.report.certificate.fields import read_certificate
@@ -36,7 +36,7 @@ from secretballot.report.metrics import (
     paired_difference,
 )
 from secretballot.report.student.load import OnnxStudent, load_student
-from secretballot.runs.folder import SPEC_FILE, check_folder_of, check_outside_of_runs
+from secretballot.runs.folder import SPEC_FILE, check_outside_of_runs
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import DataSpec, RunSpec
 from secretballot.runs.tables import TableCells, declared_names, misfits, note_odd_cells, targets_of
@@ -352,9 +352,8 @@ def run_predict(
 
 
 def _check_place(out: Path, overwrite: bool) -> None:
-    """Refuse a place without a folder, that is taken, or in a run; a device or a link would be
-    replaced by the file."""
-    check_folder_of(out)
+    """Refuse a place that is taken, or in a run; a device or a link would be replaced by the
+    file."""
     check_outside_of_runs(out.parent)
     if out.is_symlink() or (out.exists() and not (overwrite and out.is_file())):
         raise DataError(f"{str(out)!r} exists; give another name, or add --overwrite to a file.")
@@ -403,6 +402,7 @@ def _block_writer(out: Path | None) -> Iterator[Callable[[pd.DataFrame], None]]:
     if out is None:
         yield partial(_write_csv, sys.stdout)
     else:
+        make_folder(out.parent)
         with draft_file(out) as (file, draft):
             yield partial(_write_csv, file)
             put_in_place(file, draft, out)
