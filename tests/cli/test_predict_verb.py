@@ -130,7 +130,7 @@ def test_a_path_that_is_wrong_is_bad_input(world: Path, tmp_path: Path) -> None:
     none, taken = str(tmp_path / "none"), str(world / "new.csv" / "said.csv")
     ask = ("serve", "ask", "http://service", str(world / "new.csv"))
     for words, said in (
-        (("predict", str(world / "run"), taken, "--out", taken), "Not a directory"),
+        (("predict", str(world / "run"), str(world / "new.csv"), "--out", taken), "cannot be used"),
         ((*ask, "--key-file", none), f"{none!r} cannot be used (No such file or directory)"),
         (("sign", str(tmp_path / "none"), "--key", "k.pem"), "give a release folder."),
         (("sign", str(tmp_path), "--key", "k.pem"), "give the folder of a release or of a"),
