@@ -44,10 +44,14 @@ class Disk:
         self._contents: dict[int, tuple[int, int]] = {}
         self._names: dict[int, dict[str, int]] = {}
         self.named_too_early: list[str] = []
-        real = os.fsync
+        for name in ("fsync", "fdatasync"):
+            monkeypatch.setattr(os, name, self._noted(getattr(os, name)))
+        for name in ("rename", "replace", "link"):
+            monkeypatch.setattr(os, name, self._looked_at(getattr(os, name)))
 
-        def fsync(handle: int) -> None:
-            real(handle)
+    def _noted(self, sync: Callable[[int], None]) -> Callable[[int], None]:
+        def note(handle: int) -> None:
+            sync(handle)
             found = os.fstat(handle)
             if os.path.isdir(handle):
                 with os.scandir(handle) as entries:
@@ -55,9 +59,7 @@ class Disk:
             else:
                 self._contents[found.st_ino] = (found.st_size, found.st_mtime_ns)
 
-        monkeypatch.setattr(os, "fsync", fsync)
-        for name in ("rename", "replace", "link"):
-            monkeypatch.setattr(os, name, self._looked_at(getattr(os, name)))
+        return note
 
     def _looked_at(self, give_name: Callable[..., None]) -> Callable[..., None]:
         def look(place: Path, name: Path, **more: object) -> None:

@@ -149,8 +149,8 @@ def _performed(tree: dict[str, Any], watch: Any, *, dry_run: bool) -> Answer:
 def _terms(outcome: "Outcome") -> dict[str, Any]:
     """Return what a certificate states of its release, and the price of all of it: an estimate or a
     choice that was paid for, too."""
+    from secretballot.report.certificate.models import stated
     from secretballot.report.certificate.plan_checks import total_price
-    from secretballot.report.certificate.terms import stated
 
     epsilon, delta = total_price(outcome.certificate)
     return {**stated(outcome.certificate), "epsilon": epsilon, "delta": delta}

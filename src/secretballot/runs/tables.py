@@ -836,7 +836,7 @@ def read_to_disk(
     with _kept_whole(place, vault) as source:
         if vault is not None:
             public = schema, classes, data.unit
-            identity = _identity(source.digest(), data.target[0], *public)
+            identity = _identity([source.digest(), data.encoding, data.target[0]], *public)
             found = StoredTable.found(vault, *public, identity)
             if found is not None:
                 if beside is not None:
@@ -883,11 +883,9 @@ def read_to_disk(
     return table, cells.n_rows, n_units, columns
 
 
-def _identity(
-    digest: str, target: str, schema: Schema, classes: tuple[Any, ...], unit: str | None
-) -> str:
+def _identity(read: list[str], schema: Schema, classes: tuple[Any, ...], unit: str | None) -> str:
     """Return a digest of all that shapes the rows; private, as it depends on the files."""
-    named = [digest, target, unit, list(classes), schema.to_json()]
+    named = [*read, unit, list(classes), schema.to_json()]
     return hashlib.sha256(json.dumps(named, default=str).encode()).hexdigest()
 
 
@@ -920,6 +918,7 @@ def store_table(
     unit: str | None = None,
     drop: Sequence[str] = (),
     accept_unseen: Sequence[str] = (),
+    encoding: str = "utf-8",
     progress: Callable[[int], None] | None = None,
 ) -> StoredTable:
     """Read a private table that may be larger than memory, and keep it in a vault to learn from.
@@ -949,6 +948,8 @@ def store_table(
         Columns that are left out.
     accept_unseen : sequence of str
         Columns that may be as they are though most of their cells do not fit the schema.
+    encoding : str
+        Of the text of CSV files, as Python names it, such as cp1252.
     progress : callable, optional
         Takes the number of rows read.
 
@@ -981,7 +982,7 @@ def store_table(
     StoredTable(n_columns=1, classes=['no', 'yes'], unit='record', records=<private>)
     """
     named = {"target": (target,), "unit": unit, "drop": drop, "accept_unseen": accept_unseen}
-    data = DataSpec.of_tree({"private": place, **named})
+    data = DataSpec.of_tree({"private": place, "encoding": encoding, **named})
 
     def settle(cells: TableCells) -> None:
         # a watch that nobody listens to: what is noted of private cells goes nowhere

@@ -32,7 +32,6 @@ from secretballot.report.metrics import (
     answers_of_student,
     metrics_of_student,
     metrics_of_table_student,
-    paired_balanced_difference,
     paired_difference,
 )
 from secretballot.report.student.load import OnnxStudent, load_student
@@ -187,7 +186,7 @@ def evaluate(
             if len(right) > 1:  # all are compared with the first, on the same rows
                 less_first = {
                     "accuracy": paired_difference(right[-1], right[0]),
-                    "balanced_accuracy": paired_balanced_difference(right[-1], right[0], truth),
+                    "balanced_accuracy": paired_difference(right[-1], right[0], truth),
                 }
         found.append(EvaluatedRelease(path, certificate, metrics, less_first))
     return found, list(dict.fromkeys(cautions))

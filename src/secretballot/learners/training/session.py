@@ -246,7 +246,7 @@ class LabelStream:
         asked: Any,
         questions: Sequence[bytes],
         predictions: ArrayLike | None = None,
-        admit: Callable[[BoolArray], BoolArray] | None = None,
+        admit: Callable[[BoolArray, int], BoolArray] | None = None,
     ) -> SessionAnswers:
         """Return the answers to questions, stored ones and new ones, while any are left.
 
@@ -259,7 +259,8 @@ class LabelStream:
         predictions : array of shape (n, n_classes), optional
             Class probabilities of a student of released labels, which confident labels contradict.
         admit : callable, optional
-            A mask of shape (n,) of the questions that are new to one of those that may be asked.
+            A mask of shape (n,) of the questions that are new, and how many are left, to a mask of
+            those that may be asked.
 
         Raises
         ------
@@ -271,7 +272,8 @@ class LabelStream:
             of_shape = len(questions), shape.n_classes
             against = predicted_votes(predictions, of_shape, shape.n_teachers or 0)
         found = self._stream.find(questions)
-        new = np.flatnonzero(~found.given if admit is None else admit(~found.given) & ~found.given)
+        fresh = ~found.given
+        new = np.flatnonzero(fresh if admit is None else admit(fresh, found.left) & fresh)
         if len(new) and found.left:
             votes = self._votes(take_rows(asked, new))
             if against is not None:
@@ -573,7 +575,7 @@ class LabelingSession(LabelStream):
         return answers
 
     def ask_admitted(
-        self, X: Any, admit: Callable[[BoolArray], BoolArray] | None = None
+        self, X: Any, admit: Callable[[BoolArray, int], BoolArray] | None = None
     ) -> SessionAnswers:
         """Return the answers to the rows of `X`, as `ask_many`, after somebody else has decided
         which new ones may be asked.
@@ -585,8 +587,9 @@ class LabelingSession(LabelStream):
         X : array, sparse matrix or frame of shape (n, n_features)
             Public points.
         admit : callable, optional
-            Called once, with a mask of shape (n,) of the rows that have no answer yet; returns a
-            mask of those that may be asked. The others stay without an answer.
+            Called once, with a mask of shape (n,) of the rows that have no answer yet, and how many
+            questions are left; returns a mask of those that may be asked. The others stay without
+            an answer.
 
         Returns
         -------
