@@ -219,19 +219,7 @@ def add(
     config : FILE
         Settings of the service, in TOML.
     """
-    from secretballot.exceptions import ParameterError
-    from secretballot.service.access import Access
-    from secretballot.service.settings import read_settings
-
-    settings = read_settings(config)
-    # a misspelt dataset would show only when the key is used
-    unknown = sorted({*dataset} - {"*", *settings.datasets})
-    if unknown:
-        raise ParameterError(
-            f"--dataset {unknown[0]} is not in the settings; name one of"
-            f" {', '.join(settings.datasets)}, or *."
-        )
-    with Access(settings.state) as access:
+    with _access(config) as access:
         key, token = access.add(role, dataset, owner=owner, quota=quota, expires=expires)
     said = [f"id           {key.id}", f"key          {token}"]
     said += [f"expires      {key.expires}"] if key.expires is not None else []

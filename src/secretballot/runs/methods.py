@@ -812,13 +812,13 @@ def schema_beside(candidates: Sequence[Path]) -> Path | None:
         If they were released with different ones.
     """
     beside = [path.parent / "schema.json" for path in candidates]
-    found = [path for path in beside if path.is_file()]
-    if found and (len(found) < len(beside) or len({file_digest(path) for path in found}) > 1):
+    digests = {file_digest(path) if path.is_file() else None for path in beside}
+    if len(digests) > 1:
         raise DataError(
             "The candidates were released with different columns, or some without a schema.json"
             " beside them; choose among students of one schema, or name it with --schema."
         )
-    return found[0] if found else None
+    return None if digests <= {None} else beside[0]
 
 
 def chosen_words(public: Mapping[str, Any], schema: Schema, classes: Sequence[Any]) -> str:
