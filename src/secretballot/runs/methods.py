@@ -195,14 +195,10 @@ class Method:
         of_numbers = self.kind == "number"
         check_engine(execution.executor, execution.n_jobs)
         if self.kind not in self.learners:
-            # a service has no other method
-            advice = f"use {MOMENTS} or {PATE}"
-            if self.settings.name == STREAM:
-                advice = "name one column of classes"
             raise ParameterError(
                 Parameter("method"),
                 f" is {self.settings.name}, which learns classes, and the target is"
-                f" {KINDS[self.kind]}; {advice}.",
+                f" {KINDS[self.kind]}; name one column of classes, or use {MOMENTS} or {PATE}.",
             )
         for name in self.of_classes:
             given = getattr(self.settings, name)
@@ -237,12 +233,6 @@ class Method:
     def questions(self, inputs: Any, quoted: Quote, watch: Watch) -> Iterator[Caution]:
         """Refuse settings that do not go with the tables, and yield what is to be asked."""
         spec, stated = self.spec, self.spec.data.n_records
-        # public and exact under replace-one alone; elsewhere it refuses nothing
-        if spec.relation == "replace-one" and stated not in (None, inputs.n_private):
-            raise DataError(
-                "The private file has another number of rows than was stated, and under"
-                " replace-one that number is public and exact; state the right one."
-            )
         if "student" not in spec.output.exclude:
             self.check_converts(inputs)
         yield from cautions_of_records(self.price, stated, inputs.n_units)

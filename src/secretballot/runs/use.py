@@ -200,29 +200,24 @@ def _truth(
     target: tuple[str, ...],
 ) -> AnyArray:
     """Return the targets of the rows, which all releases must be about."""
-    first = certificates[0]
-    if not first["released"]["classes"]:
-        if len(releases) > 1:
-            raise ParameterError(
-                "Of numbers, or of several labels, one release is evaluated at a time; leave the"
-                " others out."
+    released, bounds = certificates[0]["released"], certificates[0]["public"].get("bounds")
+    classes = released["classes"]
+    for path, other in zip(releases[1:], certificates[1:], strict=True):
+        others = other["released"]["classes"]
+        if not classes or set(map(str, others)) != set(map(str, classes)):
+            raise DataError(
+                f"The release {str(path)!r} cannot be compared with {str(releases[0])!r}; compare"
+                " students of the same classes, and of numbers or several labels give one alone."
             )
-        bounds = first["public"].get("bounds")
-        data = DataSpec(target=target[:1] if bounds else target, bounds=bounds)
-        return targets_of(data, frame, declared_names(data, schema), role=ROLE)
-    if len(target) > 1:
+    if classes and len(target) > 1:
         raise ParameterError(
             Parameter("target"),
             f" is {shown(','.join(target))}, and the releases are of one class; name its column.",
         )
-    names = [set(map(str, one["released"]["classes"])) for one in certificates]
-    for path, others in zip(releases, names, strict=True):
-        if others != names[0]:
-            raise DataError(
-                f"The release {str(path)!r} has other classes than {str(releases[0])!r}; compare"
-                " students of the same classes."
-            )
-    return class_indices(frame, target[0], first["released"]["classes"], role=ROLE)
+    if classes:
+        return class_indices(frame, target[0], classes, role=ROLE)
+    data = DataSpec(target=target[:1] if bounds else target, bounds=bounds)
+    return targets_of(data, frame, declared_names(data, schema), role=ROLE)
 
 
 def _cautions_of_private_rows(
