@@ -274,7 +274,3 @@ def test_how_many_private_rows_there_are_is_told_to_nobody_but_the_curator(files
     assert not re.search(
         rf"\b{N_PRIVATE}\b", (files / "out" / "release" / "certificate.json").read_text()
     )
-    more = ("--set", "relation=replace-one", "--out", str(files / "b"), "--ledger", "own")
-    result = by_plan(files, *more, n_records=700)
-    assert result.exit_code == 2
-    assert "another number of rows than was stated" in result.stderr

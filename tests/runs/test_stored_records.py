@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import secretballot as sb
-from secretballot.data.columns import OddCells
 from secretballot.data.schema import Schema
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import DataError, ParameterError
@@ -19,7 +18,7 @@ from secretballot.runs.folder import RunFolder, place_of_account
 from secretballot.runs.questions import Watch
 from secretballot.runs.run import quote, run
 from secretballot.runs.spec import RunSpec
-from secretballot.runs.tables import RunInputs, TableCells, _UnitCount, check_tables
+from secretballot.runs.tables import RunInputs, _UnitCount, check_tables
 from secretballot.teachers.ensemble import TeacherEnsemble
 
 N, SECRET = 900, "s3cr3t"
@@ -108,9 +107,6 @@ def test_what_is_read_from_disk_is_what_is_read_in_memory(
     assert (found.n_private, found.n_units) == (N, N // 3)
     assert (known.n_private, known.n_units) == (N, N // 3)
     assert SECRET not in repr(found) + repr(found.private)
-    odd = TableCells()
-    odd.add(pd.DataFrame({"a": [SECRET]}), {"a": OddCells(np.array([0]), 0)})
-    assert SECRET not in repr(odd) + repr(odd.columns)
     assert "array" not in repr(next(found.private.blocks()))
     assert str(N) not in repr(found.private)
 
