@@ -19,7 +19,7 @@ from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import with_about
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.release.words import say
+from secretballot.report.release.page import say
 from secretballot.report.wording import at_most_text, percent_text
 
 Make = Callable[..., ReleasedLabels]

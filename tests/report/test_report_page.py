@@ -13,8 +13,7 @@ from test_forgeries import chosen, summed
 
 from made_certificates import renewed
 from secretballot.released import ReleasedLabels
-from secretballot.report.release.page import render_page
-from secretballot.report.release.words import Facts, sentences
+from secretballot.report.release.page import Facts, render_page, sentences
 
 Make = Callable[..., ReleasedLabels]
 HOSTILE = [

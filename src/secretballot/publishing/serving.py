@@ -62,7 +62,7 @@ def _get_ready() -> None:
     import secretballot.publishing.work  # noqa: F401
     from secretballot.report.extras import MissingExtraError, require_extra
     from secretballot.report.pictures import Picture
-    from secretballot.report.release.words import template
+    from secretballot.report.release.page import template
 
     importlib.import_module("skl2onnx")
     for name in ("page.html.j2", "words.txt.j2"):
