@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 from secretballot.exceptions import DataError
-from secretballot.publishing.serving import CAN_FORK
 
 # What the process may see of the environment: where programs, libraries and caches lie, and nothing
 # else.
@@ -113,7 +112,7 @@ class PublishingProcess:
             with suppress(BrokenPipeError):  # the answer, or its end, gives the reason
                 self._input.write(b"+" + pickle.dumps((_places_of_modules(), folder, job), 5))
                 self._input.flush()
-            while (message := self._next_message(done=outcome is not None))[0] != "ended":
+            while (message := self._next_message())[0] != "ended":
                 if message[0] == "step":
                     say(message[1])
                 else:
@@ -143,10 +142,7 @@ class PublishingProcess:
             with suppress(OSError):
                 pipe.close()
 
-    def _next_message(self, *, done: bool = False) -> tuple[Any, ...]:
-        """Return the next message; where each job has a process of its own, its end is the last."""
-        if done and not CAN_FORK:
-            return "ended", self._process.wait()
+    def _next_message(self) -> tuple[Any, ...]:
         try:
             message: tuple[Any, ...] = pickle.load(self._output)
             return message
