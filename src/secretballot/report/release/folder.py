@@ -32,8 +32,7 @@ from secretballot.report.certificate.release_files import (
 )
 from secretballot.report.extras import MissingExtraError, require_extra
 from secretballot.report.metrics import Metrics, TableMetrics
-from secretballot.report.release.page import render_page
-from secretballot.report.release.words import Facts, template, text_of
+from secretballot.report.release.page import Facts, render_page, template, text_of
 from secretballot.report.student.export import student_bytes
 from secretballot.report.student.raw_columns import RawRows
 
