@@ -12,12 +12,6 @@ plan: 250 teachers, all public points asked, labels or noisy counts released. de
 Results go to build/plan_accuracy.jsonl; a run that is interrupted goes on.
 """
 
-import os
-
-# one BLAS thread: teachers are small and many
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import functools
 import sys
 import warnings
