@@ -115,7 +115,7 @@ def planned(job: Job, budget: sb.PrivacyBudget) -> dict[str, Any]:
     votes, moments = plan.recommended, plan.moments
     expected = {
         "moments": moments and moments.student_accuracy,
-        "votes": votes and votes.expected.student_accuracy,
+        "votes": votes and votes.student_accuracy,
     }
     found: dict[str, Any] = {
         name: one and [one.value, one.low, one.high] for name, one in expected.items()
