@@ -186,7 +186,7 @@ def main(seconds: float, ledger_at: str | None) -> None:
             serving(*own, "--port", "0") as service,
         ):
             servers = {"handler": plain, "service": service}
-            for server in servers.values():
+            for server in servers.values():  # until both answer
                 _wait_until_it_answers(server, key)
             for case in CASES:
                 _measure(case, servers, requests_of(case, key, number), seconds)

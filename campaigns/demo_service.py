@@ -6,6 +6,7 @@ it and goes with it.
 """
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -45,12 +46,10 @@ def prepare(folder: Path, ledger: str = "clinic.ledger", questions: int = QUESTI
     asked = schema.encoding(public.head(EXAMPLES), role="table of points").matrix
     session.ask_many(asked)
     released = session.released(asked)
+    # of a preparation that was interrupted
+    shutil.rmtree(folder / "first-answers", ignore_errors=True)
     sb.write_release(
-        folder / "first-answers",
-        released,
-        without=["student"],
-        overwrite=True,
-        about={"title": TITLE},
+        folder / "first-answers", released, without=["student"], about={"title": TITLE}
     )
     public.iloc[EXAMPLES : 2 * EXAMPLES].to_csv(folder / "points.csv", index=False)
     said("sign", "--new-key", "service.pem", folder=folder)

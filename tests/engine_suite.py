@@ -243,12 +243,10 @@ class EngineSuite:
         assert (counts_of(again) == counts).all()
         assert (counts_of(there) == counts).all()
 
-    def test_teachers_are_kept_for_a_session(self, engine, tmp_path):
+    def test_teachers_are_kept_for_a_session(self, engine):
         there = fitted(DecisionTreeClassifier(), engine=engine)
-        there.keep(tmp_path, "a serial", {"classes": [0, 1]})
-        kept, public = TeacherEnsemble.kept(tmp_path, "a serial")
-        assert public == {"classes": [0, 1]}
-        assert kept is not None
+        kept, about = TeacherEnsemble.unpacked(there.packed(["no", "yes"]))
+        assert about == ["no", "yes"]
         assert (counts_of(kept) == counts_of(there)).all()
 
     def test_teachers_that_cannot_be_pickled_are_refused(self, engine):

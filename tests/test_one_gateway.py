@@ -50,7 +50,6 @@ CATCHES = {
         "teachers/executors.py:of",
         "teachers/store.py:_pickled_model",
         "teachers/store.py:learner_identity",
-        "learners/labelers/labeler.py:_part_digests",
     },
     "public points, or settings, alone": {
         "learners/selection.py:_refuse_unfit_candidate",
@@ -63,7 +62,9 @@ CALLS = {
         "bases/integer_basis.py:mapped",
         "bases/integer_basis.py:rows",
         "bases/integer_basis.py:transform",
+        "hypotheses/base.py:_labellings",
         "hypotheses/base.py:errors",
+        "hypotheses/base.py:restrict",
         "learners/labelers/relabel.py:relabel",
         "learners/selection.py:private_scores",
     },
@@ -74,7 +75,6 @@ CALLS = {
         "teachers/torch_classifier.py:predict",
     },
     "public points alone": {
-        "hypotheses/coefficient.py:_differences",
         "hypotheses/coefficient.py:disagreement_coefficient",
         "learners/moments/estimators.py:_release",
         "learners/selection.py:_refuse_unfit_candidate",

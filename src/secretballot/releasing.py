@@ -39,7 +39,6 @@ from secretballot.core.types import Guarantee, ScoreShape, VoteShape
 from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
 from secretballot.released import ReleasedLabels, ReleasedTable, labels_in
 from secretballot.report.certificate.build import (
-    account_fields,
     certificate_digest,
     certificate_of,
     check_declaration,
@@ -48,7 +47,7 @@ from secretballot.report.certificate.build import (
 )
 from secretballot.report.certificate.fields import certificate_in
 from secretballot.report.certificate.labels_file import class_value
-from secretballot.report.certificate.methods import EXPECTED_UNCOVERED, EXPONENTIAL
+from secretballot.report.certificate.models import EXPECTED_UNCOVERED, EXPONENTIAL
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.release_files import LABELS_FILE, MAX_BYTES, most_bytes
 from secretballot.report.certificate.verify import verify_certificate
@@ -642,7 +641,7 @@ def _check_named(
     a choice among candidates itself, of the same price.
     """
     made = planned.shape.guarantee
-    own = _choice(planned.budget.epsilon, planned.account.composition)
+    own = _choice(planned.budget.epsilon, planned.account["kind"])
     shape = ScoreShape(guarantee=made)
     public = {"n_candidates": 1, **planned.public, "method": EXPONENTIAL}
     named = replace(planned, public=public if planned.mechanism == own else planned.public)
@@ -706,11 +705,8 @@ def check_choices(choices: Sequence[Released], ledger: Ledger, made: Guarantee) 
         If one was paid from another ledger, or is about another unit or relation; nothing was
         spent.
     """
-    paid = [
-        (f"The choice {one.purpose!r}", account_fields(one.account), one.shape.guarantee)
-        for one in choices
-    ]
-    check_one_account(paid, account_terms(ledger), made)
+    paid = [(f"The choice {one.purpose!r}", one.account, one.shape.guarantee) for one in choices]
+    check_one_account(paid, ledger.account_terms(), made)
 
 
 def check_one_account(
@@ -740,16 +736,6 @@ def check_one_account(
                 f"{name} was paid for by {paid.unit} under {paid.relation!r}, and the release is by"
                 f" {made.unit} under {made.relation!r}; choose by the same unit and relation."
             )
-
-
-def account_terms(ledger: Ledger) -> dict[str, Any]:
-    """Return what distinguishes an account from another one, as certificates state it."""
-    return {
-        "kind": ledger.composition,
-        "dataset": ledger.dataset,
-        **ledger.guarantee.model_dump(),
-        "budget": ledger.budget.to_json(),
-    }
 
 
 def check_readable(certificate: Mapping[str, Any]) -> None:

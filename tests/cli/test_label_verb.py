@@ -73,7 +73,7 @@ def test_laplace_labels_need_no_delta(counts: Path) -> None:
         (("--mechanism", "labels:threshold=50"), "labels has no setting 'threshold'; it has none"),
         (("--mechanism", "auto:threshold"), "write NAME:key=value"),
         (("--epsilon", "0.1", "--mechanism", "sparse-vector"), "at least|smaller max_abstentions"),
-        (("--kind", "ballots"), "--kind is 'ballots'; it must be one of votes or counts"),
+        (("--kind", "ballots"), "--kind is 'ballots'; it must be 'votes' or 'counts'"),
         (("--epsilon", "0.001"), r"1 question before .* \[--confirm noise\]"),
     ],
 )

@@ -12,7 +12,7 @@ from typer.testing import Result
 
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
-from secretballot.report.certificate.terms import stated
+from secretballot.report.certificate.models import stated
 from secretballot_verify.__main__ import main as independent_verifier
 
 N_PRIVATE = 1_500

@@ -112,7 +112,7 @@ def test_a_finished_run_that_is_repeated_does_nothing_and_says_where_its_release
 
     other = run(verb, world, "--set", "random_state=1")
     assert other.exit_code == 2
-    assert "holds a finished release" in other.stderr
+    assert "holds a finished run" in other.stderr
 
 
 def test_a_finished_run_whose_certificate_was_forged_is_not_done_again(world: Path) -> None:

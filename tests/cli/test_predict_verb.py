@@ -102,7 +102,7 @@ def test_cells_that_the_student_cannot_use_are_counted(world: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("age,ward\n40,north\n", "The table lacks column 'dose', which the student reads"),
+        ("age,ward\n40,north\n", "The table lacks column 'dose' of the schema"),
         ("a,b\n1,2\n", "The table lacks columns 'age', 'ward', 'dose'"),
         (
             "age,ward,dose\n40,north,5 mg\n41,south,3 mg\n",

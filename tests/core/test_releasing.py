@@ -68,8 +68,8 @@ def test_a_release_is_charged_once_and_stored() -> None:
     first = released(private, LABELS, ledger)
     assert first.values.tolist() == [[1], [0], [1]]
     assert ledger.spent() == (2.0, 1e-5)
-    assert first.account.spent_after == (2.0, 1e-5)
-    assert first.account.reservation == 1
+    assert first.account["spent_after"] == {"epsilon": 2.0, "delta": 1e-5}
+    assert first.account["reservation"] == 1
     assert first.noise["exact"]
     again = released(private, LABELS, ledger)
     assert again.values.tolist() == first.values.tolist()

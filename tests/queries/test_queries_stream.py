@@ -21,8 +21,11 @@ class Step:
     def __init__(self, edge):
         self.edge = float(edge)
 
+    def labels(self, points):
+        return points[:, 0] >= self.edge
+
     def predict(self, X):
-        return (np.asarray(X)[:, 0] >= self.edge).astype(np.int64)
+        return self.labels(np.asarray(X)).astype(np.int64)
 
     def describe(self):
         return {"edge": self.edge}
@@ -33,7 +36,7 @@ class Listed(FiniteDichotomies):
 
     def __init__(self, members, points):
         self.points, self._members = points, members
-        self.labels = np.array([h.predict(points) == 1 for h in members])
+        self.labels = np.array([h.labels(points) for h in members])
 
 
 class ListedSteps(HypothesisClass):

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
-from secretballot.report.release.folder import ONNX_OF_RAW_COLUMNS, Usage
+from secretballot.report.release.folder import ONNX_OF_RAW_COLUMNS, usage_of
 from secretballot.report.student.export import converted_student, student_bytes
 from secretballot.report.student.load import OnnxStudent
 from secretballot.report.student.raw_columns import RawRows, refuse_long_vocabularies
@@ -192,14 +192,14 @@ def test_the_code_of_the_readme_reads_a_file_of_every_kind(
     (tmp_path / "release" / "student.onnx").write_bytes(content)
     frame = kinds_table(200, 7)
     frame.to_csv(tmp_path / "new.csv", index=False)
-    usage = Usage.of_files({"student.onnx": ONNX_OF_RAW_COLUMNS}, schema.to_json())
+    usage = usage_of({"student.onnx": ONNX_OF_RAW_COLUMNS}, schema.to_json())
     monkeypatch.chdir(tmp_path / "release")
     found: dict[str, Any] = {}
-    exec("\n".join(usage.runtime_alone), found)
+    exec("\n".join(usage["runtime_alone"]), found)
     X = schema.encode(frame)
     assert found["answers"]["label"].tolist() == student.predict(X).tolist()
     assert (found["answers"]["probabilities"] == student.predict_proba(X)).all()
-    assert "secretballot" not in "".join(usage.runtime_alone)
+    assert "secretballot" not in "".join(usage["runtime_alone"])
 
 
 def test_hashed_texts_are_given_as_the_package_encodes_them() -> None:
@@ -213,9 +213,9 @@ def test_hashed_texts_are_given_as_the_package_encodes_them() -> None:
     assert (loaded.predict(X) == student.predict(X)).all()
     with pytest.raises(DataError, match="The column note holds free text whose words are hashed"):
         loaded.predict(public)
-    usage = Usage.of_files({"student.onnx": ONNX_OF_RAW_COLUMNS}, schema.to_json())
-    assert usage.command_line is not None
-    assert not usage.runtime_alone
+    usage = usage_of({"student.onnx": ONNX_OF_RAW_COLUMNS}, schema.to_json())
+    assert usage["command_line"] is not None
+    assert not usage["runtime_alone"]
 
 
 def test_more_words_than_a_graph_looks_for_are_refused() -> None:

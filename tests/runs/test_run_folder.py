@@ -78,7 +78,7 @@ def test_a_finished_run_is_found_finished_by_the_same_run_and_refused_to_another
     folder = RunFolder(tmp_path / "out", DESCRIPTION)
     assert (folder.finished, folder.resumed, folder.request) == (True, False, key)
     for other in ({**DESCRIPTION, "epsilon": 2.0}, {**DESCRIPTION, "student": "tree"}):
-        with pytest.raises(DataError, match="holds a finished release"):
+        with pytest.raises(DataError, match="holds a finished run"):
             RunFolder(tmp_path / "out", other)
     (tmp_path / "out" / "vault" / "run.json").unlink()
     with pytest.raises(DataError, match="exists and holds no run"):

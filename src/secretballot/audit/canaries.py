@@ -236,6 +236,7 @@ def audit_canaries(
     release: str = "counts",
     relation: str = "add-remove",
     promise: float | None = None,
+    share: float = 1.0,
     confidence: float = 0.99,
     program: Sequence[str] | None = None,
     n_jobs: int = 1,
@@ -259,6 +260,8 @@ def audit_canaries(
     promise : float, optional
         Epsilon to judge by, in place of the price: to see that the attack would catch a smaller
         promise.
+    share : float
+        Share of the canaries that are guessed, the surest first.
     confidence : float
         Chance that the bound is not above the truth.
     program, n_jobs, random_state, progress
@@ -309,7 +312,9 @@ def audit_canaries(
             for trial in trials
         ]
     )
-    right, guesses, bound = canary_bound(scores, coins.ravel(), delta=delta, alpha=alpha)
+    right, guesses, bound = canary_bound(
+        scores, coins.ravel(), delta=delta, alpha=alpha, share=share
+    )
     power = epsilon_from_guesses(guesses, guesses, len(scores), delta=delta, alpha=alpha)
     stated = epsilon if promise is None else check_positive("promise", promise)
     return CanaryAudit(

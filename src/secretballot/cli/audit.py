@@ -96,6 +96,7 @@ def canaries(
     n_queries: int = 40,
     release: ReleaseKind = "counts",
     relation: Relation = "add-remove",
+    share: float = 1.0,
     confidence: float = 0.99,
     program: str | None = None,
     n_jobs: int = 1,
@@ -129,6 +130,8 @@ def canaries(
         What the runs release.
     relation : NAME
         The change that is protected.
+    share : P
+        Share of canaries to guess, the surest first.
     confidence : C
         Probability that a bound is not above the truth.
     program : COMMAND

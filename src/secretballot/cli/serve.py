@@ -9,16 +9,7 @@ from secretballot.cli.outcome import BUDGET_REFUSED, DONE, Answer, lines, say
 from secretballot.cli.screens import group, verb
 from secretballot.cli.settings import settings_of
 from secretballot.cli.texts import show
-from secretballot.runs.spec import (
-    METHOD_SPECS,
-    STREAM,
-    BudgetSpec,
-    DataSpec,
-    ExecutionSpec,
-    OutputSpec,
-    RunSpec,
-    Sources,
-)
+from secretballot.runs.spec import STREAM, RunSpec, Sources
 
 if TYPE_CHECKING:
     from secretballot.service.access import Access, ApiKey
@@ -33,11 +24,7 @@ _CONFIG = Path("service.toml")
 
 @verb(app)
 @settings_of(
-    DataSpec.settings(),
-    BudgetSpec.settings(),
-    METHOD_SPECS[STREAM].settings(),
-    OutputSpec.settings("out"),
-    ExecutionSpec.settings(),
+    *("data", "budget", STREAM, "output.out", "execution"),
     method=STREAM,
     required=("target", "epsilon", "delta", "n_queries"),
     out="Folder of the service.  [default: service]",

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic.fields import FieldInfo
 
 from secretballot._places import shown_place
 from secretballot._validation import shown
@@ -20,27 +19,13 @@ from secretballot.runs.spec import (
     ARGUMENTS,
     DATA,
     METHOD,
-    METHOD_SPECS,
     METHODS,
     RUN,
-    AboutSpec,
-    BudgetSpec,
-    DataSpec,
-    ExecutionSpec,
-    OutputSpec,
     Sources,
+    declared,
     groups,
 )
 
-Settings = Mapping[str, tuple[str, FieldInfo]]
-LEARNING: tuple[Settings, ...] = (
-    DataSpec.settings(),
-    BudgetSpec.settings(),
-    *(METHOD_SPECS[one].settings() for one in METHODS),
-    OutputSpec.settings(),
-    ExecutionSpec.settings(),
-    AboutSpec.settings(),
-)
 _METHOD = Annotated[
     str | None,
     option(
@@ -58,8 +43,9 @@ _SET = Annotated[
 
 
 def settings_of(
-    *models: Settings,
+    *places: str,
     method: str | None = None,
+    without: str = "",
     required: tuple[str, ...] = (),
     more: tuple[str, ...] = (),
     **own: str,
@@ -70,10 +56,12 @@ def settings_of(
 
     Parameters
     ----------
-    *models : mapping, as `Part.settings` returns it
-        Groups whose shown fields become options.
+    *places : str
+        Of settings, as `declared` takes them, whose shown fields become options.
     method : str, optional
         Method of the run, where the verb fixes it; by default ``--method`` is an option.
+    without : str
+        A setting of these places that the verb does not have.
     required : tuple of str
         Options whose help says that they are; a file may give them, too.
     more : tuple of str
@@ -93,12 +81,16 @@ def settings_of(
             find_in_this_folder(*(fields[one] for one in ("teacher", "student") if one in fields))
             return verb(Sources(files, fields | _pairs(pairs), method=method), **rest)
 
-        shown, hidden = _fields(models)
-        shown |= {one: hidden.pop(one) for one in more}
+        fields: dict[str, Any] = declared(*places)
+        fields.pop(without, None)
+        panels = {name: one.json_schema_extra["panel"] for name, one in fields.items()}
+        panels |= dict.fromkeys(more, DATA)
+        hidden = {name: one for name, one in fields.items() if panels[name] is None}
         options: dict[str, Any] = {}
-        for name, field in shown.items():
-            extra: Any = field.json_schema_extra
-            metavar, panel = extra["metavar"], extra["panel"] or DATA
+        # in the order of the declarations, and then what else was asked for
+        for name in sorted((one for one in fields if one not in hidden), key=more.__contains__):
+            field, panel = fields[name], panels[name]
+            metavar = field.json_schema_extra["metavar"]
             text = own.get(name) or _help_of(field)
             text += "  [required]" if name in required else ""
             if panel == METHOD and method is None:
@@ -162,18 +154,6 @@ def _help_all(hidden: Mapping[str, Any]) -> inspect.Parameter:
     keyword = inspect.Parameter.KEYWORD_ONLY
     kind = Annotated[bool, shown_all]
     return inspect.Parameter("help_all", keyword, default=False, annotation=kind)
-
-
-def _fields(models: tuple[Settings, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings of groups that a help text shows, and those that have no option."""
-    found: dict[bool, dict[str, Any]] = {True: {}, False: {}}
-    for model in models:
-        for name, (_, field) in model.items():
-            extra: Any = field.json_schema_extra
-            if extra is not None:
-                found[extra["panel"] is not None].setdefault(name, field)
-    shown, hidden = found[True], found[False]
-    return shown, {name: one for name, one in hidden.items() if name not in shown}
 
 
 def _pairs(pairs: list[str]) -> dict[str, str]:

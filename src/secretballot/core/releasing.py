@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
@@ -45,7 +45,6 @@ from secretballot.core.private import Scores, Sealed, Votes
 from secretballot.core.signals import signals_held_back
 from secretballot.core.types import (
     BoolArray,
-    Guarantee,
     IntArray,
     Model,
     Noise,
@@ -66,19 +65,6 @@ _Result = TypeVar("_Result")
 
 #: What a release is drawn from, or what makes it of the stages that were released before.
 Source = Sealed | Callable[[Sequence[IntArray]], Sealed]
-
-
-@dataclass(frozen=True)
-class AccountFacts:
-    """The account that paid, as it was just after."""
-
-    dataset: str
-    composition: str
-    guarantee: Guarantee
-    budget: PrivacyBudget
-    spent_after: tuple[float, float]
-    durable: bool
-    reservation: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +89,8 @@ class Released:
         ``exact``, ``description`` of its source and ``software``, of the last draw.
     issued : str
         When it was reserved, UTC, ISO 8601.
-    account : AccountFacts
+    account : dict
+        That paid, as it was just after, as a certificate states it.
     about : dict
         What was kept with the end of a stream, as JSON values.
 
@@ -112,7 +99,7 @@ class Released:
     >>> ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(1.0, 0.0))
     >>> votes = sb.votes_of_counts([[3, 97], [60, 40]])
     >>> paid = sb.estimate_stability(votes, ledger, fraction=0.5, epsilon=0.5)
-    >>> paid.mechanism.kind, paid.values.shape, paid.account.reservation
+    >>> paid.mechanism.kind, paid.values.shape, paid.account["reservation"]
     ('stability-quantile', (1, 1), 1)
     """
 
@@ -128,7 +115,7 @@ class Released:
     questions: tuple[bytes, ...]
     noise: dict[str, Any]
     issued: str
-    account: AccountFacts
+    account: dict[str, Any]
     about: dict[str, Any] = field(default_factory=dict)
 
 
@@ -415,7 +402,7 @@ class AnswerStream:
             If the reservation is settled already, others were answered meanwhile, or the ledger
             cannot be written.
         """
-        with self._own.ledger.answering(self.reservation, closes=True) as page:
+        with self._own.ledger.answering(self.reservation) as page:
             if answered not in (None, page.count):
                 raise LedgerError(
                     f"Request {self._own.request!r} has given {page.count} answers, not"
@@ -584,7 +571,7 @@ class _Request:
         own = self.shape.guarantee
         self.ledger.check_promise(own.unit, own.relation, by_teachers=by_teachers)
         self.priced = price((self.event,), epsilon=self.budget.epsilon)
-        noise_source()
+        _facts(noise_source())
         self.ledger.check_admits((self.event,), self.budget)
         if check is not None:
             check(self.released(None))
@@ -656,7 +643,7 @@ class _Request:
 
         @repeated  # the same bytes again
         def store() -> None:
-            with self.ledger.answering(reservation, closes=last) as page:
+            with self.ledger.answering(reservation) as page:
                 if page.count == len(stages):  # of two processes the first counts
                     page.add([(b"%d" % len(stages), _NO_MARK + body)])
                     if last:
@@ -694,8 +681,8 @@ class _Request:
     def released(self, entry: LedgerEntry | None) -> Released:
         """Return what is stored under the request; before it is reserved, the release as it would
         be, with zeros for values, on an account that it takes whole."""
-        ledger, own = self.ledger, self.budget
         facts = (entry and entry.facts) or _facts(noise_source())
+        spent = entry.spent_after if entry else (self.budget.epsilon, self.budget.delta)
         # a view: a stream may reserve more answers than memory holds
         values = np.broadcast_to(np.int64(0), (self.n_answers, self.n_columns))
         questions: tuple[bytes, ...] = ()
@@ -716,15 +703,12 @@ class _Request:
             questions=questions,
             noise=facts,
             issued=entry.reserved_at if entry else utc_now(),
-            account=AccountFacts(
-                dataset=ledger.dataset,
-                composition=ledger.composition,
-                guarantee=ledger.guarantee,
-                budget=ledger.budget,
-                spent_after=entry.spent_after if entry else (own.epsilon, own.delta),
-                durable=ledger.durable,
-                reservation=entry.id if entry else 0,
-            ),
+            account={
+                **self.ledger.account_terms(),
+                "spent_after": dict(zip(("epsilon", "delta"), spent, strict=True)),
+                "durable": self.ledger.durable,
+                "reservation": entry.id if entry else 0,
+            },
             about=facts.get("about", {}),
         )
 
@@ -823,10 +807,4 @@ def _facts(noise: ExactNoise) -> dict[str, Any]:
 
 @functools.cache  # reading it takes longer than all else
 def _software() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+    return {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}

@@ -26,7 +26,7 @@ from secretballot.hypotheses import (
     HypothesisClass,
     hypotheses_by_name,
 )
-from secretballot.hypotheses.intervals import IntervalDichotomies
+from secretballot.hypotheses.ranges import IntervalDichotomies
 from secretballot.learners.training.inputs import (
     class_indices,
     example_rows,
@@ -40,13 +40,11 @@ from secretballot.learners.training.point_digests import doubles_digest
 from secretballot.learners.training.targets import Target
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import (
-    account_terms,
     check_ledger,
     check_one_account,
     choose_by_scores,
 )
 from secretballot.report.certificate.build import (
-    account_fields,
     certificate_digest,
     certificate_of,
     choice_fields,
@@ -168,7 +166,7 @@ def certified(
     # comes last
     document, rejected = released.certificate, list(others.values())
     entries = _choice_entries(document, choices, rejected)
-    accounts = [document["composition"], *(account_fields(one.account) for one in choices)]
+    accounts = [document["composition"], *(one.account for one in choices)]
     accounts += [one.certificate["composition"] for one in rejected]
     spents = [account["spent_after"] for account in accounts]
     spent = {key: max(one[key] for one in spents) for key in ("epsilon", "delta")}
@@ -243,7 +241,7 @@ def refuse_other_accounts(models: Sequence[Any], task: Task) -> None:
     ParameterError
         Nothing was spent.
     """
-    terms, behind = account_terms(task.account), _releases_behind(models).values()
+    terms, behind = task.account.account_terms(), _releases_behind(models).values()
     parts = [("The choice", terms, task.guarantee)]
     for document in (one.certificate for one in behind):
         made = guarantee_of(document["unit"], document["relation"])
@@ -709,8 +707,8 @@ def private_scores(
     What the hypotheses do to the global states of the process while they see records is undone.
     """
     if isinstance(dichotomies, IntervalDichotomies):
-        _, starts, ends = dichotomies.prefix_mistakes_on(X, y)
-        return Scores.of_ranges(starts, ends, guarantee_of(unit, relation))
+        ends = dichotomies.prefix_mistakes_on(X, y)
+        return Scores.of_ranges(*ends, guarantee_of(unit, relation))
     with isolated(0, sklearn.get_config()):
         mistakes = dichotomies.errors_on(X, y)
     return Scores.of_candidates(-mistakes, guarantee_of(unit, relation))

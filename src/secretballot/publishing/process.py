@@ -97,7 +97,7 @@ class PublishingProcess:
 
         Returns
         -------
-        WrittenFiles
+        ReleaseFolder
 
         Raises
         ------

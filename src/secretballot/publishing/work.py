@@ -27,14 +27,14 @@ from secretballot.exceptions import DataError
 from secretballot.hypotheses import hypotheses_by_name
 from secretballot.publishing.serving import not_portable
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
-from secretballot.report.certificate.methods import SUMS
+from secretballot.report.certificate.models import SUMS
 from secretballot.report.metrics import (
     Metrics,
     TableMetrics,
     metrics_of_student,
     metrics_of_table_student,
 )
-from secretballot.report.release.folder import ReleaseJob, WrittenFiles, write_files
+from secretballot.report.release.folder import ReleaseFolder, ReleaseJob, write_files
 from secretballot.report.student.load import OnnxStudent
 from secretballot.students import (
     HypothesisStudent,
@@ -89,7 +89,7 @@ def is_fitted(student: Any) -> bool:
     return True
 
 
-def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> WrittenFiles:
+def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> ReleaseFolder:
     """Make a release in an empty folder, and return what was written.
 
     Parameters

@@ -3,8 +3,9 @@
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,21 +18,25 @@ from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee, Sample
 from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter
-from secretballot.foreign_code import one_thread
+from secretballot.foreign_code import one_thread, result_of
 from secretballot.teachers.counting import Poll, counted_votes
 from secretballot.teachers.executors import LOCAL, Workers, workers_of
 from secretballot.teachers.linear import LinearStack
 from secretballot.teachers.margins import vote_margins
 from secretballot.teachers.rows import as_table, n_rows
-from secretballot.teachers.store import TeacherStore, learner_identity
+from secretballot.teachers.store import (
+    TeacherStore,
+    bound,
+    learner_identity,
+    pickled_model,
+    value_in,
+)
 from secretballot.teachers.training import Recipe, Shards, ShardSource, trained
 
 Progress = Callable[[int, int], None]
 
 # Entries of a block's decision values held at once: 2**21 doubles are 16 MiB.
 _BLOCK_CELLS, _LEAST_ROWS = 2**21, 256
-#: In the place of a teacher's number, for what else is kept of all of them.
-_ABOUT = -1
 _BY_RECORD = Guarantee(unit="record", relation="add-remove")
 
 
@@ -290,45 +295,29 @@ class TeacherEnsemble:
         with one_thread():
             return counted_votes(teachers, poll, workers=self._workers, kept=self._stacks)
 
-    def keep(self, vault: Path, serial: str, public: Mapping[str, Any]) -> None:
-        """Keep all teachers in the vault under a name of their own, for `kept`.
-
-        Parameters
-        ----------
-        vault : path
-            Secret folder.
-        serial : str
-            Drawn at random, never computed from data.
-        public : mapping
-            What else is to be known of them.
+    def packed(self, about: Any) -> bytes:
+        """Return the teachers as a file of a vault, with what else is to be known of them, for
+        `unpacked`.
 
         Raises
         ------
         DataError
-            If a teacher cannot be pickled, or the vault cannot be written.
+            If a teacher cannot be pickled.
         """
-        store = TeacherStore(vault, _binding_of(["kept", serial]))
-        shape = self.n_teachers, self.n_classes, self._random_state
-        store.add(_ABOUT, (shape, dict(public)))
-        for number, model in enumerate(self._teachers):
-            store.add(number, model)
-        store.flush()
-        if len(store.load()) <= self.n_teachers:
+        payload = pickled_model((self._teachers, self.n_classes, self._random_state, about))
+        if payload is None:
             raise DataError(
                 "The teachers cannot be pickled, so they cannot be kept in a vault; use another"
                 " learner."
             )
+        return bound(payload, _binding_of(["kept"]))
 
     @classmethod
-    def kept(cls, vault: Path, serial: str) -> "tuple[TeacherEnsemble, dict[str, Any]] | None":
-        """Return the teachers that `keep` wrote and what else is known of them, None if they are
-        not all there or of other library versions."""
-        found = TeacherStore(vault, _binding_of(["kept", serial])).load()
-        (n_teachers, n_classes, random_state), public = found.pop(_ABOUT, ((0, 0, 0), {}))
-        if not n_teachers or found.keys() != set(range(n_teachers)):
-            return None
-        models = [found[number] for number in range(n_teachers)]
-        return cls(models, n_classes, random_state), public
+    def unpacked(cls, content: bytes) -> "tuple[TeacherEnsemble, Any] | None":
+        """Return the teachers of a file that is our own and what else is known of them, None if it
+        is damaged or of other library versions."""
+        found = result_of(partial(value_in, content, _binding_of(["kept"])))
+        return None if found is None else (cls(*found[:3]), found[3])
 
     def __repr__(self) -> str:
         return (

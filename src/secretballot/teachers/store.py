@@ -8,6 +8,7 @@ code, and a teacher of other data would break the account of what was released.
 import hashlib
 import pickle
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,34 +67,39 @@ class TeacherStore:
         pickled = {
             number: data
             for number, model in waiting.items()
-            if (data := _pickled_model(model)) is not None
+            if (data := pickled_model(model)) is not None
         }
         self._flushed = time.monotonic()
         if pickled:
-            payload = pickle.dumps(pickled)
             place = self._folder / f"{self._binding[:16]}-{min(pickled):06d}.teachers"
-            write_secret(place, self._header_of(payload) + b"\n" + payload)
-
-    def _header_of(self, payload: bytes) -> bytes:
-        return f"{self._binding} {hashlib.sha256(payload).hexdigest()}".encode()
+            write_secret(place, bound(pickle.dumps(pickled), self._binding))
 
     def _read_models(self, path: Path) -> dict[int, Any]:
-        try:
-            content = read_secret(path, own=True) or b""
-            line, _, payload = content.partition(b"\n")
-            if line != self._header_of(payload):
-                return {}
-            return {number: pickle.loads(data) for number, data in pickle.loads(payload).items()}
-        except Exception:
-            # Whatever is wrong with the file, the teachers can be trained again.
-            return {}
+        # Whatever is wrong with the file, the teachers can be trained again.
+        with suppress(Exception):
+            models: dict[int, bytes] = value_in(read_secret(path, own=True), self._binding) or {}
+            return {number: pickle.loads(data) for number, data in models.items()}
+        return {}
 
 
-def _pickled_model(model: Any) -> bytes | None:
+def bound(payload: bytes, binding: str) -> bytes:
+    """Return a pickled value as a file holds it: behind its digest, and that of what it depends
+    on."""
+    return f"{binding} {hashlib.sha256(payload).hexdigest()}\n".encode() + payload
+
+
+def value_in(content: bytes | None, binding: str) -> Any:
+    """Return the value of a file, None where it is damaged or depends on something else."""
+    _, _, payload = (content or b"").partition(b"\n")
+    return pickle.loads(payload) if content == bound(payload, binding) else None
+
+
+def pickled_model(model: Any) -> bytes | None:
+    """Return a pickled model; None where it cannot be pickled, and is trained again in the next
+    run."""
     try:
         return pickle.dumps(model)
     except Exception:
-        # A learner that cannot be pickled serves this run and is trained again in the next.
         return None
 
 

@@ -194,7 +194,7 @@ class PostgresStore:
         self._lost: set[str] = set()  # connections that the server may still take for open
 
     @contextmanager
-    def transaction(self, *, write: bool, closes: int | None = None) -> Iterator[rows.Transaction]:
+    def transaction(self, *, write: bool) -> Iterator[rows.Transaction]:
         """Begin a transaction that reads the primary server, or holds the head of the account."""
         with self.begun(write=write) as connection:
             connection.limit = SILENCE_S + WAIT_S * write  # others may hold the head
@@ -203,7 +203,7 @@ class PostgresStore:
             connection.limit = SILENCE_S
             yield transaction
 
-    def claim_space(self, transaction: rows.Transaction, reservation: int, size: int) -> None:
+    def claim_space(self, size: int) -> None:
         """Claim no space, which a database cannot be asked to keep."""
 
     def confirm_earlier(self, transaction: rows.Transaction) -> None:

@@ -36,7 +36,7 @@ from secretballot.core.mechanisms import (
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.queries import InRounds
-from secretballot.report.certificate.methods import LABEL_VOTES, NUMBER_VOTES
+from secretballot.report.certificate.models import LABEL_VOTES, NUMBER_VOTES
 from secretballot.teachers.votes import checked_positions, label_shape
 
 # A stable query is taken to have a margin of this share of the teachers (Liu et al. 2021 measure a

@@ -50,95 +50,62 @@ def as_matrix(name: str, X: Any) -> Any:
         If it is missing, empty, not two-dimensional, or of a kind that holds neither numbers nor
         strings.
     """
-    if X is None:
-        raise DataError(
-            name_part(name), " is missing; give an array or a frame of shape (rows, features)."
-        )
-    if isinstance(X, StoredTable):
-        raise DataError(
-            name_part(name),
-            " is a table on disk, which this learner does not take; give a table in memory.",
-        )
-    if not hasattr(X, "iloc") and (hasattr(X, "__dataframe__") or hasattr(X, "to_arrow")):
-        X = _pandas_frame(name, X)
-    if hasattr(X, "iloc"):
-        return _checked_frame(name, X)
-    if isinstance(X, list | tuple):
-        X = _array_of_lists(name, X)
-    if isinstance(X, np.ma.MaskedArray):
-        raise DataError(name_part(name), " is a masked array; fill or drop what is masked.")
-    # what converts it may quote values, or compare them
-    table: Any = X if sparse.issparse(X) else result_of(partial(np.asarray, X))
+    table = X
+    is_frame = hasattr(X, "iloc")
+    if not is_frame and (hasattr(X, "__dataframe__") or hasattr(X, "to_arrow")):
+        table, is_frame = _pandas_frame(name, X), True
+    elif isinstance(X, list | tuple):
+        table = _array_of_lists(X)
+    elif sparse.issparse(X):
+        table = result_of(lambda: _with_plain_sums(X).tocsr())
+    elif not is_frame:
+        # what converts it may quote values, or compare them
+        table = result_of(partial(np.asarray, X))
     shape: tuple[int, ...] = getattr(table, "shape", ())
-    kind = getattr(table, "dtype", np.dtype("V")).kind
-    if kind == "c":
-        raise DataError(
-            name_part(name), " has complex values. Complex data not supported: give real numbers."
-        )
-    if kind in ("M", "m", "V") and shape:
-        raise DataError(
-            name_part(name),
-            f" is an array of {table.dtype.name[:40]}; give numbers or strings, or a frame.",
-        )
-    if len(shape) == 2 and 0 in shape:
+    kind = "" if is_frame or not shape else table.dtype.kind
+    problem = ""
+    if X is None:
+        problem = " is missing; give an array or a frame of shape (rows, features)."
+    elif isinstance(X, StoredTable):
+        problem = " is a table on disk, which this learner does not take; give a table in memory."
+    elif isinstance(X, np.ma.MaskedArray):
+        problem = " is a masked array; fill or drop what is masked."
+    elif kind == "c":
+        problem = " has complex values. Complex data not supported: give real numbers."
+    elif kind in ("M", "m", "V"):
+        problem = f" is an array of {table.dtype.name[:40]}; give numbers or strings, or a frame."
+    elif len(shape) != 2:
+        found = f"has shape {shape}" if shape else f"is {shown_kind(X)} that is no table"
+        problem = f" {found}; expected a 2D array or frame. Reshape your data."
+    elif 0 in shape:
         what = "feature" if shape[1] == 0 else "sample"
-        raise DataError(
-            name_part(name),
-            f" has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; give some.",
+        problem = f" has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; give some."
+    elif is_frame and not table.columns.is_unique:
+        places = _first_rows(np.flatnonzero(table.columns.duplicated()))
+        problem = (
+            f" has a column name twice (column number {places}, counted from 0); name each by"
+            " itself."
         )
-    matrix = table
-    if sparse.issparse(X):
-        matrix = result_of(lambda: _with_plain_sums(X).tocsr())
-    if len(shape) != 2 or matrix is None:
-        found = f"has shape {shape}" if shape else f"is {shown_kind(X)}"
-        raise DataError(
-            name_part(name), f" {found}; expected a 2D array or frame. Reshape your data."
-        )
-    return matrix
+    if problem:
+        raise DataError(name_part(name), problem)
+    return table
 
 
 def _pandas_frame(name: str, table: Any) -> pd.DataFrame:
-    """Return a frame of another library as one of pandas; Arrow's and polars' are read cell by
-    cell."""
+    """Return a frame of polars or an Arrow table as one of pandas, read cell by cell."""
     arrow = result_of(partial(as_arrow, table))
-    if arrow is not None:
-        return frame_of_arrow(arrow, name)
-    found = result_of(lambda: table.to_pandas())
-    if not isinstance(found, pd.DataFrame):
+    if arrow is None:
         raise DataError(
             name_part(name),
             f" is {shown_kind(table)} that cannot be read; install secretballot[parquet], or give"
             " a pandas frame.",
         )
-    return found
+    return frame_of_arrow(arrow, name)
 
 
-def _checked_frame(name: str, frame: Any) -> Any:
-    if frame.ndim != 2 or not frame.shape[0] or not frame.shape[1]:
-        raise DataError(
-            name_part(name), f" has shape {frame.shape}; give a frame with rows and columns."
-        )
-    if not frame.columns.is_unique:
-        places = ", ".join(
-            str(place) for place in np.flatnonzero(frame.columns.duplicated())[:ROWS_NAMED]
-        )
-        raise DataError(
-            name_part(name),
-            f" has a column name twice (column number {places}, counted from 0); name each by"
-            " itself.",
-        )
-    return frame
-
-
-def _array_of_lists(name: str, rows: Sequence[Any]) -> NDArray[Any]:
+def _array_of_lists(rows: Sequence[Any]) -> NDArray[Any] | None:
     table = table_of_rows(rows)
-    if table is None:
-        raise DataError(
-            name_part(name),
-            " is a list that is no table; expected a 2D array, or rows of the same number of"
-            " numbers or strings. Reshape your data.",
-        )
-    if are_numbers(table):
+    if table is not None and are_numbers(table):
         # an integer beyond the floats stays an object, and is refused where the cells get their
         # type
         with contextlib.suppress(OverflowError):

@@ -21,21 +21,20 @@ from secretballot.report.certificate.labels_file import (
     quoted_if_needed,
     read_labels,
 )
-from secretballot.report.certificate.methods import (
+from secretballot.report.certificate.models import (
+    CERTIFICATE_FILE,
     LABEL_VOTES,
     LARGEST_COUNT,
     RECORD_VOTES,
     TABLES,
     WITHOUT_CLASSES,
-    noise_of_counts,
-)
-from secretballot.report.certificate.models import (
-    CERTIFICATE_FILE,
     Certificate,
     certificate_of_json,
+    noise_of_counts,
+    require,
+    stated,
 )
 from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE_FILE
-from secretballot.report.certificate.terms import Terms, stated
 from secretballot.report.wording import count_text
 
 LABELS_FILE, ANSWERS_FILE = "labels.csv", "answers.csv"
@@ -77,36 +76,30 @@ def check_files(certificate: Certificate, folder: Path) -> str:
         If a file cannot be read or is no regular file.
     """
     listed = certificate.files
-    if listed is None:
-        raise CertificateError(
-            "The certificate does not list the files of its folder; write the release again (the"
-            " stored answer costs nothing)."
-        )
+    require(
+        listed is not None,
+        "The certificate does not list the files of its folder; write the release again (the stored"
+        " answer costs nothing).",
+    )
     # names and sizes before contents: a forger's folder may hold more than anybody can read
-    values = values_file(certificate.public["method"])
+    values = values_file(certificate.public.method)
     _check_names(set(listed), _names_in(folder), values)
-    if not sum(about.bytes for about in listed.values()) <= MAX_TOTAL:
-        raise CertificateError(
-            f"The listed files have more than {MAX_TOTAL // 10**9} GB; so much is not read."
-        )
+    whole = sum(about.bytes for about in listed.values())
+    require(whole <= MAX_TOTAL, "The listed files have more than 2 GB; so much is not read.")
     for name, about in listed.items():
         digest, size, beginning = regular_digest(folder / name, MAX_TOTAL)
-        if (digest, size) != (about.sha256, about.bytes):
-            raise CertificateError(
-                f"{name} is not the file that was released: its size or SHA-256 is another."
-            )
-        if not beginning.lower().startswith(BEGINNINGS[name].lower()):
-            raise CertificateError(f"{name} is no file of its kind: it does not begin like one.")
+        same = (digest, size) == (about.sha256, about.bytes)
+        require(same, f"{name} is not the file that was released: its size or SHA-256 is another.")
+        begun = beginning.lower().startswith(BEGINNINGS[name].lower())
+        require(begun, f"{name} is no file of its kind: it does not begin like one.")
     # which the certificate cannot list, being what is signed: no other content fits in
     if os.path.lexists(folder / SIGNATURE_FILE):
         _, size, _ = regular_digest(folder / SIGNATURE_FILE, MAX_TOTAL)
-        if size != SIGNATURE_BYTES:
-            raise CertificateError(
-                f"{SIGNATURE_FILE} has {size} bytes; a signature has {SIGNATURE_BYTES}."
-            )
+        fits = size == SIGNATURE_BYTES
+        require(fits, f"{SIGNATURE_FILE} has {size} bytes; a signature has {SIGNATURE_BYTES}.")
     # answers are on the certificate itself, and need no digest
-    if values == LABELS_FILE and listed[LABELS_FILE].sha256 != certificate.released.labels_sha256:
-        raise CertificateError(f"The certificate states two digests of {LABELS_FILE}.")
+    one = values != LABELS_FILE or listed[values].sha256 == certificate.released.labels_sha256
+    require(one, f"The certificate states two digests of {LABELS_FILE}.")
     return f"{count_text(len(listed), 'file')} and no other, each the one that was released."
 
 
@@ -119,10 +112,8 @@ def _names_in(folder: Path) -> set[str]:
         raise CertificateError(
             f"{named(folder)} cannot be read: {error.strerror or error}."
         ) from None
-    if len(found) > _MAX_FILES:
-        raise CertificateError(
-            f"The folder holds more than {_MAX_FILES} files; a release has a few."
-        )
+    few = len(found) <= _MAX_FILES
+    require(few, f"The folder holds more than {_MAX_FILES} files; a release has a few.")
     return found - {CERTIFICATE_FILE, SIGNATURE_FILE}
 
 
@@ -140,14 +131,12 @@ def _check_names(listed: set[str], found: set[str], values: str | None) -> None:
             raise CertificateError(problem.format(named(min(names))))
 
 
-def check_rows(certificate: Certificate, terms: Terms, path: Path) -> str:
+def check_rows(certificate: Certificate, path: Path) -> str:
     """Return a sentence once every row of ``labels.csv`` is one that the certificate speaks of.
 
     Parameters
     ----------
     certificate : Certificate
-    terms : Terms
-        Of the certificate, checked before.
     path : path
         Of the file.
 
@@ -164,20 +153,20 @@ def check_rows(certificate: Certificate, terms: Terms, path: Path) -> str:
     # an unfit number of rows is named before their values: it is the plainest contradiction
     answered = labels != ABSTAINED
     found = len(queries), int(np.count_nonzero(answered))
-    if found != (released.queries, released.answered):
-        raise CertificateError(
-            f"labels.csv holds {found[0]} queries, {found[1]} answered; the certificate says"
-            f" {released.queries} and {released.answered}."
-        )
+    require(
+        found == (released.queries, released.answered),
+        f"labels.csv holds {found[0]} queries, {found[1]} answered; the certificate says"
+        f" {released.queries} and {released.answered}.",
+    )
     inside = not queries.size or (queries.min() >= 0 and queries.max() < MOST_ROWS)
-    if not inside or len(np.unique(queries)) < len(queries):
-        raise CertificateError(
-            f"labels.csv names a query twice, or a row of the public pool below 0 or beyond"
-            f" {MOST_ROWS - 1}; each query was paid for once."
-        )
-    _check_stop(answered, terms.most_abstentions)
+    require(
+        inside and len(np.unique(queries)) == len(queries),
+        "labels.csv names a query twice, or a row of the public pool below 0 or beyond"
+        f" {MOST_ROWS - 1}; each query was paid for once.",
+    )
+    _check_stop(answered, certificate.most_abstentions)
     if counts is not None:
-        _check_counts(labels, counts, *_reach(certificate, terms))
+        _check_counts(labels, counts, *_reach(certificate))
     return f"labels.csv holds {found[0]} queries, {found[1]} answered, as they were paid for."
 
 
@@ -191,7 +180,7 @@ def most_bytes(document: Mapping[str, Any]) -> int:
     line = len(str(MOST_ROWS)) + max(widths, default=0)
     line += len(",,false\n")
     if released.count_columns:
-        most, far = _reach(certificate, Terms(certificate))
+        most, far = _reach(certificate)
         line += released.count_columns * (len(str(int(most + far))) + len(",-"))
     return int(line * released.queries)
 
@@ -199,33 +188,28 @@ def most_bytes(document: Mapping[str, Any]) -> int:
 def _check_stop(answered: "np.ndarray[Any, np.dtype[np.bool_]]", most: int | None) -> None:
     """Refuse an answer after the last abstention that was paid for; rows after it have none."""
     abstained = np.flatnonzero(~answered)
-    if most == 0 and len(abstained):
-        raise CertificateError("labels.csv has abstentions, and the mechanism never abstains.")
-    if most and len(abstained) >= most and answered[abstained[most - 1] :].any():
-        raise CertificateError(
-            f"labels.csv has answers after abstention {most}, where the stream stopped; they were"
-            " not paid for."
-        )
+    never = most == 0 and len(abstained)
+    require(not never, "labels.csv has abstentions, and the mechanism never abstains.")
+    after = most and len(abstained) >= most and answered[abstained[most - 1] :].any()
+    require(not after, f"labels.csv has answers after abstention {most}, where the stream stopped.")
 
 
-def _reach(certificate: Certificate, terms: Terms) -> tuple[int, float]:
+def _reach(certificate: Certificate) -> tuple[int, float]:
     """Return the largest count that was cast, and how far noise moves one."""
-    by_record = certificate.public["method"] == RECORD_VOTES
+    by_record = certificate.public.method == RECORD_VOTES
     most = LARGEST_COUNT if by_record else certificate.released.n_teachers
-    return most, FARTHEST * (noise_of_counts(terms.mechanism) + 1)
+    return most, FARTHEST * (noise_of_counts(certificate.mechanism) + 1)
 
 
 def _check_counts(labels: IntArray, counts: IntArray, most: int, far: float) -> None:
     """Refuse counts that noise cannot reach, and labels that do not follow from the counts."""
-    if counts.size and not (counts.min() >= -far and counts.max() <= most + far):
-        raise CertificateError(
-            "labels.csv holds a count that noise of the stated size does not reach."
-        )
+    reached = not counts.size or (counts.min() >= -far and counts.max() <= most + far)
+    require(reached, "labels.csv holds a count that noise of the stated size does not reach.")
     # The rules of `majority` and `plurality`: at least half of two classes, the lowest of several
     # that tie.
     read_off = (2 * counts >= most).astype(np.int64) if counts.ndim == 1 else counts.argmax(axis=1)
-    if not np.array_equal(read_off, labels):
-        raise CertificateError("labels.csv holds a label that is not the one its counts give.")
+    given = np.array_equal(read_off, labels)
+    require(given, "labels.csv holds a label that is not the one its counts give.")
 
 
 def answers_bytes(certificate: Mapping[str, Any]) -> bytes:
@@ -246,7 +230,7 @@ def answers_bytes(certificate: Mapping[str, Any]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
 
 
-def check_answers(certificate: Certificate, terms: Terms, path: Path) -> str:
+def check_answers(certificate: Certificate, path: Path) -> str:
     """Return a sentence once ``answers.csv`` holds the answers of the certificate, and nothing
     else.
 
@@ -258,9 +242,9 @@ def check_answers(certificate: Certificate, terms: Terms, path: Path) -> str:
         If it cannot be read.
     """
     # before so many sets are listed as a stranger's labels have
-    terms.drawable(certificate)
-    if read_regular(path, MAX_BYTES) != answers_bytes(certificate.model_dump(exclude_unset=True)):
-        raise CertificateError(f"{ANSWERS_FILE} does not hold the answers of the certificate.")
+    certificate.public.drawable(certificate)
+    same = read_regular(path, MAX_BYTES) == answers_bytes(certificate.document)
+    require(same, f"{ANSWERS_FILE} does not hold the answers of the certificate.")
     answers = count_text(len(certificate.released.rows), "answer")
     return f"{ANSWERS_FILE} holds the {answers} of the certificate, as paid for."
 

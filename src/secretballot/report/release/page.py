@@ -23,7 +23,7 @@ from secretballot.report.pictures import (
     draw_votes,
     released_sizes,
 )
-from secretballot.report.release.words import Facts, answers_to_draw, say, template
+from secretballot.report.release.words import Facts, answers_to_draw, template
 
 
 def render_page(
@@ -61,25 +61,28 @@ def render_page(
     MissingExtraError
         If matplotlib is not installed.
     """
-    facts = Facts(released)
+    facts, said = Facts(released), None
     pictures = {"budget": draw_budget(facts.certificate)}
-    captions = {"budget": say("budget", facts.certificate), "votes": say("votes", facts)}
     if isinstance(released, ReleasedLabels | ReleasedTable):
         pictures["votes"] = _picture_of_answers(released, facts)
-    _draw_student(pictures, captions, facts, student, X_public)
+    # our own student of noisy counts predicts votes; any other predicts the class itself
+    of_votes = hasattr(student, "predict_shares")
+    if student is not None and X_public is not None:
+        said = answers_to_draw(student, X_public, facts.target)
+    if said is not None:
+        pictures["confidence"] = _picture_of_student(said, facts, of_votes)
     if facts.kind == "sums":
         pictures["moments"] = draw_moments(facts.terms)
-        captions["moments"] = say("moments", released_sizes(facts.terms))
-        _draw_columns(pictures, student, X_public, columns)
-        captions["columns"] = say("columns", facts)
+        pictures |= _picture_of_columns(student, X_public, columns)
     if any(share is not None for share in curve):
         pictures["curve"] = draw_curve(facts.certificate["plan"]["rounds"], curve)
-        captions["curve"] = say("curve")
     return template("page.html.j2").render(
         f=facts,
         # the pictures are the package's own SVG: the template must not escape them
         pictures={name: Markup(svg) for name, svg in pictures.items()},
-        captions=captions,
+        sizes=released_sizes(facts.terms) if facts.kind == "sums" else [],
+        n_drawn=None if said is None else len(said),
+        of_votes=of_votes,
         student=None if student is None else type(student).__name__,
         metrics=metrics,
         unseen=UNSEEN_TEACHERS,
@@ -98,40 +101,22 @@ def _picture_of_answers(released: ReleasedLabels | ReleasedTable, facts: Facts) 
     return draw_shares("votes", facts.terms["labels"], given.mean(axis=0))
 
 
-def _draw_student(
-    pictures: dict[str, str], captions: dict[str, str], facts: Facts, student: Any, X_public: Any
-) -> None:
-    """Draw what the student says of public points, or say why there is no picture."""
-    name, said = "confidence", None
-    captions[name] = "No student was trained in this run."
-    if student is not None and X_public is not None:
-        said = answers_to_draw(student, X_public, facts.target)
-        captions[name] = f"{type(student).__name__} gave nothing that could be drawn."
-    if said is None:
-        return
-    # our own student of noisy counts predicts votes; any other predicts the class itself
-    of_votes = hasattr(student, "predict_shares")
+def _picture_of_student(said: FloatArray, facts: Facts, of_votes: bool) -> str:
+    """Draw what the student says of public points."""
     if facts.target == "labels":
-        pictures[name] = draw_shares(name, facts.terms["labels"], said.mean(axis=0))
-    elif facts.target == "number":
-        pictures[name] = draw_numbers(name, said, facts.terms["bounds"], "predicted number")
-    else:
-        highest = said.max(axis=1)
-        pictures[name] = draw_confidence(highest, len(facts.classes), of_votes=of_votes)
-    captions[name] = say("confidence", facts, len(said), of_votes)
+        return draw_shares("confidence", facts.terms["labels"], said.mean(axis=0))
+    if facts.target == "number":
+        return draw_numbers("confidence", said, facts.terms["bounds"], "predicted number")
+    return draw_confidence(said.max(axis=1), len(facts.classes), of_votes=of_votes)
 
 
-def _draw_columns(
-    pictures: dict[str, str], student: Any, X_public: Any, columns: Sequence[str]
-) -> None:
+def _picture_of_columns(student: Any, X_public: Any, columns: Sequence[str]) -> dict[str, str]:
     """Draw the columns of the table, by name, and the share of each, where the student is the model
-    itself."""
+    itself and says anything."""
     if X_public is None or not isinstance(getattr(student, "basis", None), TableBasis):
-        return
+        return {}
     shares: FloatArray = student.column_shares(X_public)
     raw = [*map(str, columns or student.basis.feature_names_in_)]
     names = list(dict.fromkeys(raw))
-    places = [names.index(name) for name in raw]
-    of_names = np.bincount(places, shares, minlength=len(names)).astype(np.float64)
-    if of_names.any():
-        pictures["columns"] = draw_columns(names, of_names)
+    of_names = np.bincount([names.index(one) for one in raw], shares, minlength=len(names))
+    return {"columns": draw_columns(names, of_names)} if of_names.any() else {}

@@ -20,15 +20,15 @@ import numpy as np
 from secretballot._typing import FloatArray
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.coverage import Coverage, coverage_by_votes, coverage_on
-from secretballot.report.certificate.methods import (
+from secretballot.report.certificate.models import (
     EXPONENTIAL,
     LABEL_VOTES,
     NUMBER_VOTES,
     RECORD_VOTES,
     SUMS,
+    stated,
 )
 from secretballot.report.certificate.plan_checks import stands_alone, total_price
-from secretballot.report.certificate.terms import stated
 from secretballot.report.wording import (
     at_most_text,
     count_text,
