@@ -52,7 +52,9 @@ def as_matrix(name: str, X: Any) -> Any:
     """
     table = X
     is_frame = hasattr(X, "iloc")
-    if not is_frame and (hasattr(X, "__dataframe__") or hasattr(X, "to_arrow")):
+    if isinstance(X, StoredTable):
+        table = None
+    elif not is_frame and (hasattr(X, "__dataframe__") or hasattr(X, "to_arrow")):
         table, is_frame = _pandas_frame(name, X), True
     elif isinstance(X, list | tuple):
         table = _array_of_lists(X)
