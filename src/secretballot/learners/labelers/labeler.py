@@ -41,6 +41,7 @@ from secretballot.learners.labelers.universal import (
 )
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.learners.training.inputs import (
+    Target,
     as_matrix,
     dummy_rows,
     refuse_more_classes,
@@ -48,7 +49,6 @@ from secretballot.learners.training.inputs import (
 from secretballot.learners.training.learner import Given, PayingLearner, Task
 from secretballot.learners.training.session import LabelingSession, SessionAnswer, SessionAnswers
 from secretballot.learners.training.shards import assign_shards
-from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trained import (
     TrainedTeachers,
     keep_teachers,

@@ -18,6 +18,7 @@ from secretballot.core.private import Private
 from secretballot.data.stored import PERSONS, SHARDS, RowBlock, StoredShards, StoredTable
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import (
+    Target,
     as_matrix,
     check_same_columns,
     n_columns,
@@ -34,7 +35,6 @@ from secretballot.learners.training.shards import (
     one_record_each,
     persons_together,
 )
-from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trial_fit import check_teacher
 from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.records import unit_numbers
