@@ -23,8 +23,7 @@ import secretballot as sb
 from secretballot.accounting import WeakSignalWarning
 from secretballot.accounting.recipes import right_chance
 from secretballot.learners.training import trial_fit
-from secretballot.learners.training.inputs import with_public_types
-from secretballot.learners.training.targets import Target
+from secretballot.learners.training.inputs import Target, with_public_types
 from secretballot.teachers.ensemble import TeacherEnsemble
 from sessions import of_fit
 

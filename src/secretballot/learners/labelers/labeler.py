@@ -39,6 +39,7 @@ from secretballot.learners.labelers.universal import (
 )
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.learners.training.inputs import (
+    Target,
     as_matrix,
     dummy_rows,
     refuse_more_classes,
@@ -47,7 +48,6 @@ from secretballot.learners.training.inputs import (
 from secretballot.learners.training.learner import Given, PayingLearner, Task
 from secretballot.learners.training.session import LabelingSession, SessionAnswer, SessionAnswers
 from secretballot.learners.training.shards import assign_shards
-from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trained import (
     TrainedTeachers,
     keep_teachers,
@@ -58,9 +58,8 @@ from secretballot.learners.training.trained import (
 from secretballot.learners.training.trial_fit import check_teacher
 from secretballot.released import ReleasedLabels
 from secretballot.students import HypothesisStudent
-from secretballot.teachers.ensemble import TeacherEnsemble
+from secretballot.teachers.ensemble import TeacherEnsemble, learner_identity
 from secretballot.teachers.executors import LOCAL, check_engine
-from secretballot.teachers.store import learner_identity
 from secretballot.vault import make_vault
 
 _DUMMY_ROWS = 60

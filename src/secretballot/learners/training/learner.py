@@ -28,10 +28,9 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.types import Guarantee
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import Argument, Parameter, ParameterError, UnpricedFitWarning
-from secretballot.learners.training.inputs import as_matrix, with_public_types
+from secretballot.learners.training.inputs import Target, as_matrix, labels_at, with_public_types
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.table import Table, private_table
-from secretballot.learners.training.targets import Target, labels_at
 from secretballot.named_learners import check_learner
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import check_ledger

@@ -17,6 +17,7 @@ from secretballot.core.private import Votes
 from secretballot.core.types import Sample, VoteShape
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.training.inputs import (
+    Target,
     as_matrix,
     check_same_columns,
     example_rows,
@@ -26,11 +27,9 @@ from secretballot.learners.training.inputs import (
 )
 from secretballot.learners.training.shards import forget_records
 from secretballot.learners.training.table import Table, private_table
-from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trial_fit import columns_with_missing_taken
-from secretballot.teachers.ensemble import TeacherEnsemble
+from secretballot.teachers.ensemble import TeacherEnsemble, learner_identity
 from secretballot.teachers.executors import LOCAL, check_engine
-from secretballot.teachers.store import learner_identity
 from secretballot.teachers.votes import guarantee_of
 from secretballot.vault import keep_secret, make_vault, read_secret
 
