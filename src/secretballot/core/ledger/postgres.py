@@ -54,18 +54,6 @@ _GUARDS = (
     ),
     *((f"{t}_no_truncate", f"BEFORE TRUNCATE ON {t} FOR EACH STATEMENT", "true") for t in _TABLES),
 )
-_BODIES = {
-    name: f"""
-BEGIN
-    IF {refused} THEN
-        RAISE EXCEPTION 'a ledger is append-only: {name}'
-            USING ERRCODE = 'integrity_constraint_violation';
-    END IF;
-    RETURN new;
-END
-"""
-    for name, _, refused in _GUARDS
-}
 
 
 def _statements(schema: str) -> Iterator[str]:
@@ -73,13 +61,17 @@ def _statements(schema: str) -> Iterator[str]:
     for text in rows.TABLES:
         yield text.format(integer="BIGINT", bytes="BYTEA")
     yield from rows.KEYS
-    for name, body in _BODIES.items():
+    for name, when, refused in _GUARDS:
         # names inside mean these tables, whoever calls it
-        yield (
-            f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql"
-            f' SET search_path = "{schema}", pg_temp AS $body${body}$body$'
-        )
-    for name, when, _ in _GUARDS:
+        yield f"""CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql
+            SET search_path = "{schema}", pg_temp AS $body$
+            BEGIN
+                IF {refused} THEN
+                    RAISE EXCEPTION 'a ledger is append-only: {name}'
+                        USING ERRCODE = 'integrity_constraint_violation';
+                END IF;
+                RETURN new;
+            END $body$"""
         yield f"CREATE TRIGGER {name} {when} EXECUTE FUNCTION {name}()"
 
 
