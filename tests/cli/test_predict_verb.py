@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from patients import invoke, rows, words_of_run, write_files
 from typer.testing import Result
@@ -74,13 +73,6 @@ def test_a_table_longer_than_a_block_is_read_in_blocks(
     assert blocks.exit_code == 0, blocks.stderr
     assert blocks.stdout == whole
     assert whole.count("\n") == 2_001
-
-
-def test_a_parquet_table_is_read_and_csv_is_written(world: Path, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    pd.read_csv(world / "new.csv").to_parquet(tmp_path / "new.parquet")
-    result = predict(world / "run", tmp_path / "new.parquet")
-    assert result.stdout == predict(world / "run", world / "new.csv").stdout != ""
 
 
 def test_cells_that_the_student_cannot_use_are_counted(world: Path, tmp_path: Path) -> None:

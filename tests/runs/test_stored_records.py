@@ -14,7 +14,6 @@ from secretballot.data.schema import Schema
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.runs import tables as run_tables
-from secretballot.runs.folder import RunFolder, place_of_account
 from secretballot.runs.questions import Watch
 from secretballot.runs.run import quote, run
 from secretballot.runs.spec import RunSpec
@@ -286,20 +285,6 @@ def test_a_private_file_is_no_public_one_by_whatever_name(
         with pytest.raises(DataError, match="is the private file"):
             perform(spec)
     assert not (tmp_path / "out").exists()
-
-
-def test_a_folder_without_a_name_of_its_own_has_an_account_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "all").mkdir()
-    people().to_parquet(tmp_path / "all" / "a.parquet", index=False)
-    monkeypatch.chdir(tmp_path / "all")
-    for place in (Path("."), Path("../all"), tmp_path / "all" / ".." / "all"):
-        spec = RunSpec.read(private=place, epsilon=1, delta=1e-6)
-        account = place_of_account(spec, RunFolder(tmp_path / "out", {}))
-        assert isinstance(account, Path)
-        assert account.resolve() == tmp_path / "all.ledger"
-        assert spec.dataset_name == "all"
 
 
 @pytest.mark.parametrize("unit", [None, "person"])
