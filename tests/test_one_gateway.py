@@ -59,8 +59,6 @@ CATCHES = {
 # Functions that call such a method outside of a callable that a route gets, by the reason.
 CALLS = {
     "a basis or a hypothesis of this package, which is exact row by row": {
-        "bases/integer_basis.py:mapped",
-        "bases/integer_basis.py:rows",
         "bases/integer_basis.py:transform",
         "hypotheses/base.py:_labellings",
         "hypotheses/base.py:errors",
