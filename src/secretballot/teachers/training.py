@@ -35,6 +35,7 @@ from secretballot.teachers.executors import Workers
 from secretballot.teachers.rows import n_rows, take_rows
 
 T = TypeVar("T")
+Progress = Callable[[int, int], None]
 
 #: Rows of one shard, of shape (n_records, n_features), and the indices of their classes.
 Part = tuple[Any, IntArray]
@@ -95,30 +96,6 @@ class Recipe:
         return model.set_params(**seeds) if seeds else model
 
 
-class ShardSource(Protocol):
-    """Where the teachers' shards come from, one at a time."""
-
-    @property
-    def n_teachers(self) -> int:
-        """Number of shards; public."""
-        ...
-
-    def part(self, number: int) -> Part:
-        """Return one shard.
-
-        Raises
-        ------
-        DataError, ResourceError, OSError
-            If it cannot be read; that is no fault of the shard and becomes no vote.
-        """
-        ...
-
-    def loader(self, number: int, *, send: bool) -> Callable[[], Part]:
-        """Return what a worker needs to have this shard: it can be pickled, and holds the rows
-        where `send` is true or there is nothing to read them from."""
-        ...
-
-
 class Shards:
     """Rows of the private table by shard, cut out one shard at a time."""
 
@@ -143,12 +120,22 @@ class Shards:
 
     def loader(self, number: int, *, send: bool) -> Callable[[], Part]:
         """Return what holds one shard."""
-        return partial(held_part, *self.part(number))
+        return partial(tuple, self.part(number))
 
 
-def held_part(X: Any, y: IntArray) -> Part:
-    """Return a shard that was sent: rows of shape (n_records, n_features) and their classes."""
-    return X, y
+class ShardSource(Protocol):
+    """Where the teachers' shards come from, one at a time: `part`, or a `loader` that can be
+    pickled, and holds the rows where they are sent or there is nothing to read them from.
+
+    A shard that cannot be read is no fault of its content and becomes no vote.
+    """
+
+    @property
+    def n_teachers(self) -> int: ...
+
+    def part(self, number: int) -> Part: ...
+
+    def loader(self, number: int, *, send: bool) -> Callable[[], Part]: ...
 
 
 def can_be_learned(y: IntArray) -> bool:
@@ -352,10 +339,6 @@ def each_slot(
             middle = len(places) // 2
             waiting += [places[:middle], places[middle:]]
     return results
-
-
-T = TypeVar("T")
-Progress = Callable[[int, int], None]
 
 
 def label_ballots(

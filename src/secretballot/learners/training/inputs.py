@@ -288,20 +288,20 @@ def check_same_columns(X: Any, X_public: Any, *, known: str = "X_public") -> Non
     """
     if hasattr(X, "columns") and hasattr(X_public, "columns"):
         private, public = list(X.columns), list(X_public.columns)
-        if private == public:
-            return
-        has, wanted = set(private), set(public)
-        missing = [str(name) for name in public if name not in has]
-        extra = [str(name) for name in private if name not in wanted]
-        said = f"has the columns of {known} in another order"
+        missing = [str(name) for name in public if name not in set(private)]
+        # of a table without a header the "names" are the cells of its first record: names that X
+        # alone has are not shown
+        extra = f"has {len(set(private) - set(public))} columns that {known} does not have"
         if missing:
-            # of a table without a header the "names" are the cells of its first record, so they are
-            # not shown beside names that are missing
-            more = f"{len(extra)} columns that {known} does not have"
-            said = f"misses {name_columns(missing)} and has {more}"
-        elif extra:
-            said = f"has {name_columns(extra)} that {known} does not have"
-        raise DataError(f"X {said}; give both the same columns in the same order.")
+            raise DataError(
+                f"X misses {name_columns(missing)} and {extra}; give both the same columns in the"
+                " same order."
+            )
+        if private != public:
+            raise DataError(
+                f"X {extra}, or those of {known} in another order; give both the same columns in"
+                " the same order."
+            )
     if n_columns(X) != n_columns(X_public):
         raise DataError(
             f"X has {n_columns(X)} columns and {known} {n_columns(X_public)}; they must have"
@@ -598,16 +598,9 @@ def number_of(cell: Any) -> float:
     # a length of time passes for an integer in numpy
     known = isinstance(cell, numbers.Real | Decimal | np.bool_ | str)
     if known and not isinstance(cell, np.timedelta64):
-        number = result_of(partial(_float_or_infinite, cell))  # None of a text that is no number
+        number = result_of(partial(float, cell))  # None of a text that is no number
         return math.nan if number is None else number
     return math.nan
-
-
-def _float_or_infinite(cell: Any) -> float:
-    try:
-        return float(cell)
-    except OverflowError:  # an integer too large
-        return math.inf if cell > 0 else -math.inf
 
 
 def labels_at(y: Any, rows: IntArray, n_records: int) -> Any:

@@ -140,6 +140,8 @@ class LabelStream:
     ----------
     price : PrivacyBudget
         What all questions cost together.
+    sigma : float or None
+        Standard deviation of the noise on released counts, in votes; None for labels alone.
     resumable : bool
         Whether the reservation outlives this process: its vault and its ledger do.
 
@@ -192,19 +194,10 @@ class LabelStream:
             vault=None if vault is None else VaultFiles(vault),
             check=lambda planned: check_readable(_certificate_of_one(planned, plan)),
         )
-        self._terms, self._votes = terms, votes
+        self._terms, self._votes, self.price = terms, votes, terms.budget
+        self.sigma = deviation_of_counts(terms.mechanism)
         self.ledger, self.request, self.classes = ledger, request, tuple(classes)
         self.resumable = vault is not None and ledger.durable
-
-    @property
-    def price(self) -> PrivacyBudget:
-        """What all questions cost together."""
-        return self._terms.budget
-
-    @property
-    def sigma(self) -> float | None:
-        """Standard deviation of the noise on released counts, in votes; None for labels alone."""
-        return deviation_of_counts(self._terms.mechanism)
 
     @property
     def closed(self) -> bool:
