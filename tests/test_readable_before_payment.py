@@ -16,10 +16,9 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 import secretballot_verify as second
-from made_events import json_of, sums_event
 from noisy_plans import calibrated
 from secretballot._validation import MOST_ROWS
-from secretballot.accounting import event_in, noisy_means, noisy_votes
+from secretballot.accounting import noisy_means, noisy_votes
 from secretballot.accounting.recipes import Terms
 from secretballot.core.types import LARGEST, Guarantee
 from secretballot.exceptions import CertificateError, DataError, ParameterError
@@ -86,15 +85,6 @@ def test_any_number_of_labels_has_sums_that_both_verifiers_take(
     assert model.certificate_["public"]["residual_units"] == [unit]
     assert_both_take(model.certificate_)
     assert ledger.spent().epsilon == BUDGET.epsilon
-
-
-def test_the_largest_squared_sensitivity_is_one_number() -> None:
-    with pytest.raises(ParameterError, match="squared_sensitivity is 9007199254740992"):
-        sums_event(1e6, LARGEST + 1, 3)
-    largest = json_of(sums_event(1e6, LARGEST, 3))
-    beyond = largest | {"squared_sensitivity": LARGEST + 1}
-    with pytest.raises(ParameterError):
-        event_in(beyond)
 
 
 # --- ways out ---

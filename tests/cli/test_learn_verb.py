@@ -155,15 +155,6 @@ def test_bad_input_is_one_sentence_that_costs_nothing(
     assert sorted(path.name for path in files.iterdir()) == before
 
 
-def test_a_careless_delta_is_warned_of_where_the_number_is_private(files: Path) -> None:
-    edit("private.csv", lambda text: text + text.split("\n", 1)[1])(files)
-    assert learn(files, "--delta", "0.001").exit_code == 2
-    result = learn(files, "--delta", "0.001", "--json", "--confirm", "delta,teachers,noise,records")
-    assert result.exit_code == 0, result.stderr
-    assert "curator only: delta 0.001" in result.stderr
-    assert not any("random" in note for note in json.loads(result.stdout)["notes"])
-
-
 # --- broken off and taken up ---
 
 

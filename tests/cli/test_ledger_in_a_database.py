@@ -73,25 +73,6 @@ def test_runs_pay_from_a_database_and_keep_no_password(
     assert list((tmp_path / "two" / "vault" / "ledgers").glob(f"{ledger.account[:32]}*"))
 
 
-def test_a_run_that_was_broken_off_goes_on_and_pays_once(
-    tmp_path: Path, place: str, with_password: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = ("--ledger", with_password, "--out", str(tmp_path / "one"))
-
-    def refuse(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as broken:
-        broken.setattr("secretballot.publishing.release.move_into_place", refuse)
-        assert label(tmp_path, *words).exit_code != 0
-    ledger = Ledger.open_existing(place)
-    assert [entry.state for entry in ledger.history()] == ["committed"]
-    done = label(tmp_path, *words)
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["resumed"] is True
-    assert ledger.releases() == 1
-
-
 @pytest.fixture
 def proxy(postgres_server: PostgresServer) -> Iterator[PostgresProxy]:
     between = PostgresProxy(postgres_server)

@@ -132,34 +132,3 @@ def test_a_power_cut_takes_nothing_and_what_is_lost_all_the_same_is_made_again_u
     assert again.exit_code == 0, again.stderr
     assert contents(world) == before
     assert Ledger.open_existing(world / "d.ledger").history() == paid
-
-
-def lost_of(disk: Disk, *places: Path) -> list[str]:
-    """Return what a power cut would take of files and folders, or of their names."""
-    names = {f"{place}: name" for place in places}
-    return [
-        lost
-        for place in places
-        for lost in [*disk.lost(place), *(names & {*disk.lost(place.parent)})]
-    ]
-
-
-def test_what_other_verbs_write_is_on_the_disk_too(
-    world: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    release = world / "deep" / "out" / "release"
-    public, said = (str(world / name) for name in ("public.csv", "said.csv"))
-    key = str(world / "a.pem")
-    with monkeypatch.context() as patched:
-        disk = Disk(patched)
-        assert run("moments", world, "--set", "exclude=report").exit_code == 0
-        for words, *written in (
-            (["sign", "--new-key", key], world / "a.pem", world / "a.pem.pub"),
-            (["sign", str(release), "--key", key], release / "certificate.sig"),
-            (["plan", public, *PRICE, "--out", str(world / "new" / "plan")], world / "new"),
-            (["predict", str(release), public, "--out", said], Path(said)),
-        ):
-            done = invoke(*words)
-            assert done.exit_code == 0, done.stderr
-            assert lost_of(disk, *written) == []
-    assert disk.named_too_early == []

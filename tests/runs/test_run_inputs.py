@@ -105,17 +105,6 @@ def test_kinds_of_columns_are_declared_where_the_file_leaves_them_open(tmp_path:
         read(tmp_path, private=private, public=public, columns={"saw": "text"})
 
 
-def test_the_public_file_must_fit_a_given_schema(tmp_path: Path) -> None:
-    schema = tmp_path / "schema.json"
-    schema.write_text(json.dumps({"columns": {"age": "numeric"}}))
-    with pytest.raises(DataError, match="public file has column 'state' that the schema lacks"):
-        read(tmp_path, schema=schema)
-    schema.write_text(json.dumps({"columns": {"age": "numeric", "state": "ignored"}}))
-    inputs, watch = read(tmp_path, schema=schema)
-    assert inputs.schema.names == ("age",)
-    assert "Column 'state' is no feature" in watch.notes[0].text
-
-
 @pytest.mark.parametrize("classes", [(), ("a",), ("a", "a"), (1, "1"), (1, "1.0"), ("a", "")])
 def test_classes_that_are_not_two_different_ones_are_refused(classes: tuple[object, ...]) -> None:
     with pytest.raises(ParameterError, match="two or more distinct values"):

@@ -138,15 +138,6 @@ def test_a_table_that_does_not_fit_is_refused_and_nothing_is_left(
     assert sorted(os.listdir(tmp_path)) == ["private.csv", "public.csv", "test.csv"]
 
 
-def test_a_dry_run_looks_at_the_whole_table_and_keeps_nothing(tmp_path: Path) -> None:
-    quote(spec_of(tmp_path))
-    spoilt = people()
-    spoilt.loc[800:, "ill"] = "maybe"
-    with pytest.raises(DataError, match="100 rows without a label"):
-        quote(spec_of(tmp_path, spoilt))
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_check_looks_at_a_large_table_block_by_block(tmp_path: Path) -> None:
     private = people()
     found = check_tables(spec_of(tmp_path, private.assign(ward=private["ward"].str.upper())))
