@@ -27,12 +27,11 @@ from secretballot.core import releasing
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import NoisyVotes, stability
 from secretballot.core.streams import laplace_above
-from secretballot.learners.pate import estimated_size as estimates
-from secretballot.learners.pate.estimated_size import BETA, EstimatedSize
-from secretballot.learners.pate.mechanisms import choose_label_queries
+from secretballot.learners.pate import mechanisms as estimates
+from secretballot.learners.pate.mechanisms import BETA, EstimatedSize, choose_label_queries
 from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate.models import stated
 from secretballot.report.certificate.plan_checks import total_price
-from secretballot.report.certificate.terms import stated
 from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)

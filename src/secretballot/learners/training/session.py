@@ -140,6 +140,8 @@ class LabelStream:
     ----------
     price : PrivacyBudget
         What all questions cost together.
+    sigma : float or None
+        Standard deviation of the noise on released counts, in votes; None for labels alone.
     resumable : bool
         Whether the reservation outlives this process: its vault and its ledger do.
 
@@ -192,19 +194,10 @@ class LabelStream:
             vault=None if vault is None else VaultFiles(vault),
             check=lambda planned: check_readable(_certificate_of_one(planned, plan)),
         )
-        self._terms, self._votes = terms, votes
+        self._terms, self._votes, self.price = terms, votes, terms.budget
+        self.sigma = deviation_of_counts(terms.mechanism)
         self.ledger, self.request, self.classes = ledger, request, tuple(classes)
         self.resumable = vault is not None and ledger.durable
-
-    @property
-    def price(self) -> PrivacyBudget:
-        """What all questions cost together."""
-        return self._terms.budget
-
-    @property
-    def sigma(self) -> float | None:
-        """Standard deviation of the noise on released counts, in votes; None for labels alone."""
-        return deviation_of_counts(self._terms.mechanism)
 
     @property
     def closed(self) -> bool:
@@ -242,7 +235,7 @@ class LabelStream:
         asked: Any,
         questions: Sequence[bytes],
         predictions: ArrayLike | None = None,
-        admit: Callable[[BoolArray], BoolArray] | None = None,
+        admit: Callable[[BoolArray, int], BoolArray] | None = None,
     ) -> SessionAnswers:
         """Return the answers to questions, stored ones and new ones, while any are left.
 
@@ -255,7 +248,8 @@ class LabelStream:
         predictions : array of shape (n, n_classes), optional
             Class probabilities of a student of released labels, which confident labels contradict.
         admit : callable, optional
-            A mask of shape (n,) of the questions that are new to one of those that may be asked.
+            A mask of shape (n,) of the questions that are new, and how many are left, to a mask of
+            those that may be asked.
 
         Raises
         ------
@@ -267,7 +261,8 @@ class LabelStream:
             of_shape = len(questions), shape.n_classes
             against = predicted_votes(predictions, of_shape, shape.n_teachers or 0)
         found = self._stream.find(questions)
-        new = np.flatnonzero(~found.given if admit is None else admit(~found.given) & ~found.given)
+        fresh = ~found.given
+        new = np.flatnonzero(fresh if admit is None else admit(fresh, found.left) & fresh)
         if len(new) and found.left:
             votes = self._votes(take_rows(asked, new))
             if against is not None:
@@ -569,7 +564,7 @@ class LabelingSession(LabelStream):
         return answers
 
     def ask_admitted(
-        self, X: Any, admit: Callable[[BoolArray], BoolArray] | None = None
+        self, X: Any, admit: Callable[[BoolArray, int], BoolArray] | None = None
     ) -> SessionAnswers:
         """Return the answers to the rows of `X`, as `ask_many`, after somebody else has decided
         which new ones may be asked.
@@ -581,8 +576,9 @@ class LabelingSession(LabelStream):
         X : array, sparse matrix or frame of shape (n, n_features)
             Public points.
         admit : callable, optional
-            Called once, with a mask of shape (n,) of the rows that have no answer yet; returns a
-            mask of those that may be asked. The others stay without an answer.
+            Called once, with a mask of shape (n,) of the rows that have no answer yet, and how many
+            questions are left; returns a mask of those that may be asked. The others stay without
+            an answer.
 
         Returns
         -------

@@ -22,13 +22,16 @@ from secretballot._validation import Relation, Unit, check_count, check_relation
 from secretballot.accounting import delta_upper
 from secretballot.exceptions import CertificateError, Parameter, ParameterError
 from secretballot.report.certificate.labels_file import class_value, labels_digest
-from secretballot.report.certificate.methods import EXPONENTIAL, RECORD_VOTES, SUMS
 from secretballot.report.certificate.models import (
+    EXPONENTIAL,
     FORMAT,
+    RECORD_VOTES,
+    SUMS,
     VERSION,
     Part,
     Sentence,
     certificate_of_json,
+    require,
 )
 from secretballot.report.certificate.plan_checks import check_choices, check_plan
 
@@ -84,10 +87,8 @@ def check_digest(certificate: Mapping[str, object]) -> str:
     CertificateError
         If it is another one.
     """
-    if certificate_digest(certificate) != certificate.get("digest"):
-        raise CertificateError(
-            "The digest does not fit: the certificate was changed after it was written."
-        )
+    same = certificate_digest(certificate) == certificate.get("digest")
+    require(same, "The digest does not fit: the certificate was changed after it was written.")
     return "The digest fits the text (it shows damage; it is not a signature)."
 
 
@@ -166,11 +167,11 @@ def certificate_of(
     # smaller promise than its events cost is never written, whoever asks for it
     budget, noise, method = done.budget, done.noise, str(done.public["method"])
     delta = delta_upper((done.event,), budget.epsilon)
-    if not delta <= budget.delta:
-        raise CertificateError(
-            f"The events cost delta {delta:.6g} at epsilon {budget.epsilon:.6g}, more than the"
-            f" promised {budget.delta:.6g}; no certificate can be written for them."
-        )
+    require(
+        delta <= budget.delta,
+        f"The events cost delta {delta:.6g} at epsilon {budget.epsilon:.6g}, more than the promised"
+        f" {budget.delta:.6g}; no certificate can be written for them.",
+    )
     certificate = {
         "format": FORMAT,
         "version": VERSION,
