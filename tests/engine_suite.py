@@ -386,7 +386,9 @@ class ToSum:
             if hidden:
                 shutil.move(vault, elsewhere)
             try:
-                sums = estimators._Sums(task, self.mapping, lambda: iter(held), workers_of(engine))
+                sums = estimators.record_sums(
+                    task, self.mapping, lambda: iter(held), workers_of(engine)
+                )
                 return sums(self.stage)._unseal()[0]
             finally:
                 if hidden:

@@ -50,7 +50,6 @@ CATCHES = {
         "teachers/executors.py:of",
         "teachers/ensemble.py:pickled_model",
         "teachers/ensemble.py:learner_identity",
-        "learners/labelers/labeler.py:_part_digests",
     },
     "public points, or settings, alone": {
         "learners/selection.py:_refuse_unfit_candidate",
@@ -60,10 +59,10 @@ CATCHES = {
 # Functions that call such a method outside of a callable that a route gets, by the reason.
 CALLS = {
     "a basis or a hypothesis of this package, which is exact row by row": {
-        "bases/integer_basis.py:mapped",
-        "bases/integer_basis.py:rows",
         "bases/integer_basis.py:transform",
+        "hypotheses/base.py:_labellings",
         "hypotheses/base.py:errors",
+        "hypotheses/base.py:restrict",
         "learners/labelers/relabel.py:relabel",
         "learners/selection.py:private_scores",
     },
@@ -74,7 +73,6 @@ CALLS = {
         "teachers/torch_classifier.py:predict",
     },
     "public points alone": {
-        "hypotheses/coefficient.py:_differences",
         "hypotheses/coefficient.py:disagreement_coefficient",
         "learners/moments/estimators.py:_release",
         "learners/selection.py:_refuse_unfit_candidate",

@@ -8,7 +8,7 @@ import pytest
 from patients import document_of, invoke, words_of_run, write_files
 
 from secretballot.accounting.recipes import laplace_deviation
-from secretballot.report.certificate.terms import stated
+from secretballot.report.certificate.models import stated
 
 
 @pytest.fixture

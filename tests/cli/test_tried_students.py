@@ -53,13 +53,3 @@ def test_a_student_that_cannot_be_published_costs_nothing(
     assert "leave the student out with --set exclude=student" in words
     assert spent_in(files) == []
     assert not (files / "out/release").exists()
-
-
-@pytest.mark.parametrize("option", ["--student", "--teacher"])
-def test_a_setting_that_cannot_be_costs_nothing(files: Path, option: str) -> None:
-    result = learn(files, *METHODS["votes"], option, "tree:criterion=foo")
-    assert result.exit_code == 2
-    said = " ".join(result.stderr.split())
-    assert "cannot be trained on the public points" in said
-    assert "InvalidParameterError" in said
-    assert spent_in(files) == []

@@ -19,7 +19,7 @@ from secretballot.core.types import Guarantee
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
-from secretballot.report.certificate.terms import stated
+from secretballot.report.certificate.models import stated
 from secretballot.report.certificate.verify import verify_certificate
 from sessions import of_fit
 

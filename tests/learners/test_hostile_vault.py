@@ -20,7 +20,6 @@ from secretballot.cli.outcome import failure_of
 from secretballot.core.ledger import Ledger
 from secretballot.core.releasing import _SecretStates
 from secretballot.exceptions import SecretBallotError
-from secretballot.learners.labelers.universal import QueriedPoints
 from secretballot.learners.training.session import LabelingSession
 from secretballot.learners.training.trained import TrainedTeachers, train_teachers
 from secretballot.runs.folder import RunFolder
@@ -55,7 +54,6 @@ SETTINGS = {
 
 
 PLAN = sparse(0.3, 8, 2)
-QUERIED = {"points": [[1.0, 2.0], [3.0, 4.5]]}
 K = 20
 POINTS = np.random.default_rng(1).normal(size=(400, 2))
 
@@ -215,17 +213,6 @@ def test_teachers_are_loaded_whole_or_not_at_all(vault: Path) -> None:
         TrainedTeachers.load(vault)
     path.chmod(0o600)
     TrainedTeachers.load(vault)
-
-
-def test_the_points_that_a_universal_labeler_kept_are_whole_or_damaged(tmp_path: Path) -> None:
-    path = tmp_path / "queried.json"
-    path.write_bytes(json.dumps(QUERIED).encode())
-    assert QueriedPoints(2, 5, tmp_path).points().tolist() == QUERIED["points"]
-    attack(path, lambda: QueriedPoints(2, 5, tmp_path))
-    for points in ([[1.0]], [[1.0, 2.0], [3.0]], [["a", "b"]], [1.0, 2.0], [[None, 1.0]]):
-        path.write_bytes(json.dumps({"points": points}).encode())
-        with pytest.raises(SecretBallotError, match="damaged"):
-            QueriedPoints(2, 5, tmp_path)
 
 
 def test_the_reader_takes_what_was_written_and_nothing_like_it() -> None:

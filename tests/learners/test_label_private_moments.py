@@ -15,7 +15,7 @@ from reference_data import reference
 from secretballot.core import releasing
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.report.certificate.build import certificate_digest
-from secretballot.report.certificate.terms import stated
+from secretballot.report.certificate.models import stated
 from secretballot_verify.__main__ import main as independent_verifier
 from sessions import of_fit
 

@@ -31,7 +31,7 @@ from secretballot.bases.integer_model import (
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.moments.stages import MomentTarget
 from secretballot.report.certificate.build import certificate_digest
-from secretballot.report.certificate.terms import stated
+from secretballot.report.certificate.models import stated
 from secretballot.report.student.export import converted_student
 from sessions import of_fit
 

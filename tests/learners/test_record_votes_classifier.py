@@ -35,7 +35,7 @@ from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.types import VoteShape
 from secretballot.learners.record_votes import default_votes
 from secretballot.learners.training import shards
-from secretballot.report.certificate.terms import stated
+from secretballot.report.certificate.models import stated
 from secretballot.teachers.records import record_votes_shape
 from secretballot.teachers.votes import guarantee_of
 from sessions import of_fit

@@ -25,8 +25,7 @@ from secretballot.learners.training.table import Table
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import release_labels
 from secretballot.report.certificate.coverage import MOST_EXPECTED, coverage_by_votes
-from secretballot.report.certificate.methods import EXPECTED_UNCOVERED, RECORD_VOTES
-from secretballot.report.certificate.terms import stated
+from secretballot.report.certificate.models import EXPECTED_UNCOVERED, RECORD_VOTES, stated
 from secretballot.students import RecordVotesStudent, fit_student, learns_from_counts
 from secretballot.students.record_votes import fitted_basis
 from secretballot.students.trial import Teaching, try_student

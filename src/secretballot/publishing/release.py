@@ -2,43 +2,23 @@
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from typing import Any
 
 from sklearn.base import clone
 
 from secretballot._validation import check_choice, shown
-from secretballot.exceptions import Parameter, ParameterError, ResourceError
-from secretballot.publishing.place import (
-    check_place,
-    drafted,
-    move_into_place,
-    settle_place,
-)
+from secretballot.drafts import draft_folder, make_folder, sweep_drafts, sync, sync_tree
+from secretballot.exceptions import DataError, Parameter, ParameterError, ResourceError
 from secretballot.publishing.process import publishing_process
 from secretballot.publishing.work import is_fitted, job_bytes, learns_a_number
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.build import with_about
 from secretballot.report.extras import PARTS, check_extra
-from secretballot.report.release.folder import ReleaseJob, WrittenFiles
+from secretballot.report.release.folder import ReleaseFolder, ReleaseJob
 from secretballot.students.names import student_by_name
 from secretballot.students.table_students import table_student_of
-
-
-@dataclass
-class ReleaseFolder(WrittenFiles):
-    """A release on disk.
-
-    Attributes
-    ----------
-    files, left_out, certificate : dict
-        As of `WrittenFiles`.
-    path : Path
-        The folder.
-    """
-
-    path: Path = Path()
 
 
 def check_parts(without: Collection[str], *, parquet: bool = False) -> None:
@@ -65,7 +45,6 @@ def publish(
     folder: str | Path,
     job: ReleaseJob,
     *,
-    overwrite: bool = False,
     say: Callable[[str], None] | None = None,
 ) -> ReleaseFolder:
     """Have a release made by a process that never saw private data, and move it into its place.
@@ -75,10 +54,8 @@ def publish(
     Parameters
     ----------
     folder : path
-        Folder to make.
+        Folder to make; one that exists is left alone.
     job : ReleaseJob
-    overwrite : bool
-        Whether an earlier release in `folder` may be replaced. Any other folder is left alone.
     say : callable of str, optional
         Called with the name of each step before it begins.
 
@@ -96,19 +73,39 @@ def publish(
     """
     content, target, problem = job_bytes(job), Path(os.path.abspath(folder)), ""
     try:
-        # a killed run may have set an earlier release aside: it decides whether the place is free
-        settle_place(target)
-        check_place(target, overwrite=overwrite)
-        with drafted(target) as draft, publishing_process() as process:
-            written = process.perform(content, str(draft), say or (lambda _: None))
-            move_into_place(draft, target)
+        if os.path.lexists(target):
+            raise DataError(f"{str(target)!r} exists; name another folder.")
+        make_folder(target.parent)
+        sweep_drafts(target.parent, escape(target.name))
+        with (
+            draft_folder(target.parent, target.name) as draft,
+            publishing_process() as process,
+        ):
+            new = draft / "new"  # the draft itself is locked where it is
+            new.mkdir()
+            written: ReleaseFolder = process.perform(content, str(new), say or (lambda _: None))
+            move_into_place(new, target)
     except OSError as error:
         problem = error.strerror or str(error)
     if problem:
         raise ResourceError(
             f"The release cannot be written to {str(target)!r}: {problem}; nothing was left there."
         )
-    return ReleaseFolder(**vars(written), path=target)
+    written.path = target
+    return written
+
+
+def move_into_place(new: Path, target: Path) -> None:
+    """Put a finished release in its place; at the end all of it is on the disk.
+
+    Raises
+    ------
+    OSError
+        If something has come into its place meanwhile, or the disk fails.
+    """
+    sync_tree(new)
+    new.rename(target)
+    sync(target.parent)
 
 
 def write_release(
@@ -118,7 +115,6 @@ def write_release(
     student: Any = None,
     X_public: Any = None,
     schema: Mapping[str, Any] | None = None,
-    overwrite: bool = False,
     abstentions: str = "drop",
     random_state: int = 0,
     without: Collection[str] = (),
@@ -138,7 +134,7 @@ def write_release(
     Parameters
     ----------
     folder : path
-        Folder to make.
+        Folder to make; one that exists is never overwritten.
     released : fitted learner, ReleasedLabels, ReleasedTable or ReleasedSums
         What was released, with its certificate; it is the only way in for anything that was
         private. Of a learner that is its `released_`, and its own student is published unless
@@ -153,8 +149,6 @@ def write_release(
         student.
     schema : mapping, optional
         Public description of the columns, as JSON values; written as ``schema.json``.
-    overwrite : bool
-        Whether an earlier release in `folder` may be replaced. Any other folder is left alone.
     abstentions : {"drop", "random", "majority"}
         What a student that is fitted here makes of unanswered points.
     random_state : int
@@ -211,7 +205,7 @@ def write_release(
         parquet=parquet,
     )
     with_about(released.certificate, job.about)  # refused here, before a process is asked
-    return publish(folder, job, overwrite=overwrite)
+    return publish(folder, job)
 
 
 def _checked_student(student: Any, X_public: Any, released: ReleasedLabels | ReleasedSums) -> Any:

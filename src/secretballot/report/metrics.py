@@ -80,7 +80,16 @@ class Calibration:
 
 
 @dataclass(frozen=True)
-class Metrics:
+class _Figures:
+    rows: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it as JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Metrics(_Figures):
     """How good a model is on labelled points.
 
     Attributes
@@ -95,6 +104,8 @@ class Metrics:
         Accuracy of answering it always.
     above_majority : Interval
         Accuracy less that one: the interval of the paired difference, of 95 %.
+    beats_majority : bool
+        Whether that is above 0: the model is better, beyond chance.
     balanced_accuracy : float
         Mean of the recalls of classes that have rows.
     classes : tuple of ClassMetrics
@@ -107,22 +118,17 @@ class Metrics:
         None without probabilities.
     """
 
-    rows: int
     accuracy: float
     accuracy_interval: Interval
     majority: Any
     majority_accuracy: float
     above_majority: Interval
+    beats_majority: bool
     balanced_accuracy: float
     classes: tuple[ClassMetrics, ...]
     confusion: tuple[tuple[int, ...], ...]
     auc: float | None
     calibration: Calibration | None
-
-    @property
-    def beats_majority(self) -> bool:
-        """Whether the model is better than answering the majority class always, beyond chance."""
-        return self.above_majority.low > 0
 
     @property
     def distinguishes_classes(self) -> bool:
@@ -134,10 +140,6 @@ class Metrics:
         variance = sum(recall * (1 - recall) / rows for rows, recall in adjusted)
         error = math.sqrt(variance) / len(found)
         return self.balanced_accuracy - 1.96 * error > 1 / len(found)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all of it as JSON values."""
-        return asdict(self) | {"beats_majority": self.beats_majority}
 
 
 @dataclass(frozen=True)
@@ -222,35 +224,28 @@ def metrics_of(
     # as JSON has them
     classes = [one.item() if isinstance(one, np.generic) else one for one in classes]
     table = confusion_matrix(truth, answers, labels=np.arange(len(classes)))
-    right = np.diag(table)
-    rows, answered = table.sum(axis=1), table.sum(axis=0)
-    most = int(rows.argmax())
-    above = paired_difference(answers == truth, truth == most)
-    # a class without rows has no recall, and the balanced accuracy leaves it out
-    recalls = [_share_or_none(right[k], rows[k]) for k in range(len(classes))]
+    right, rows, answered = (one.tolist() for one in (np.diag(table), table.sum(1), table.sum(0)))
+    most = int(np.argmax(rows))
+    above = paired_difference(answers == truth, truth == most).interval
+    each = tuple(
+        ClassMetrics(name, n, said, _share_or_none(hits, n), _share_or_none(hits, said))
+        for name, n, said, hits in zip(classes, rows, answered, right, strict=True)
+    )
+    has_shares = probabilities is not None
     return Metrics(
         rows=len(truth),
-        accuracy=float(right.sum() / len(truth)),
-        accuracy_interval=wilson_interval(int(right.sum()), len(truth)),
+        accuracy=sum(right) / len(truth),
+        accuracy_interval=wilson_interval(sum(right), len(truth)),
         majority=classes[most],
-        majority_accuracy=float(rows[most] / len(truth)),
-        above_majority=above.interval,
-        balanced_accuracy=float(np.mean([recall for recall in recalls if recall is not None])),
-        classes=tuple(
-            ClassMetrics(
-                name=classes[k],
-                rows=int(rows[k]),
-                answers=int(answered[k]),
-                recall=recalls[k],
-                precision=_share_or_none(right[k], answered[k]),
-            )
-            for k in range(len(classes))
-        ),
-        confusion=tuple(tuple(int(count) for count in row) for row in table),
-        auc=None if probabilities is None else _area_under_curve(truth, probabilities),
-        calibration=None
-        if probabilities is None
-        else _calibration_of(truth, answers, probabilities),
+        majority_accuracy=rows[most] / len(truth),
+        above_majority=above,
+        beats_majority=above.low > 0,
+        # a class without rows has no recall, and is left out
+        balanced_accuracy=float(np.mean([one.recall for one in each if one.recall is not None])),
+        classes=each,
+        confusion=tuple(map(tuple, table.tolist())),
+        auc=_area_under_curve(truth, probabilities) if has_shares else None,
+        calibration=_calibration_of(truth, answers, probabilities) if has_shares else None,
     )
 
 
@@ -271,7 +266,7 @@ def check_rows(truth: Any, answers: Any) -> None:
 
 
 def _share_or_none(part: int, whole: int) -> float | None:
-    return float(part / whole) if whole else None
+    return part / whole if whole else None
 
 
 def _area_under_curve(truth: IntArray, probabilities: FloatArray) -> float | None:
@@ -313,63 +308,45 @@ def wilson_interval(successes: int, trials: int) -> Interval:
     return Interval(float(found.low), float(found.high), "Wilson")
 
 
-def paired_difference(first: BoolArray, second: BoolArray) -> PairedDifference:
+def paired_difference(
+    first: BoolArray, second: BoolArray, groups: AnyArray | None = None
+) -> PairedDifference:
     """Return how much more often the first is right than the second, on the same rows.
 
     Parameters
     ----------
     first, second : ndarray of bool, shape (n_rows,)
         Whether each is right.
+    groups : ndarray of shape (n_rows,), optional
+        The true class of each row, say: then it is the mean of the differences within groups, a
+        difference of balanced accuracies.
 
     Notes
     -----
-    Agresti and Min 2005: Wald's interval after half a row was added to each of the four cells.
+    Agresti and Min 2005: Wald's interval after half a row was added to each of the four cells. The
+    variances of groups add.
     """
-    rows = len(first)
-    only_first = int(np.count_nonzero(first & ~second)) + 0.5
-    only_second = int(np.count_nonzero(second & ~first)) + 0.5
-    centre = (only_first - only_second) / (rows + 2)
-    variance = only_first + only_second - (only_first - only_second) ** 2 / (rows + 2)
-    half = NORMAL_QUANTILE * math.sqrt(variance) / (rows + 2)
-    return PairedDifference(
-        float(np.mean(first) - np.mean(second)),
-        Interval(max(-1.0, centre - half), min(1.0, centre + half)),
-    )
-
-
-def paired_balanced_difference(
-    first: BoolArray, second: BoolArray, truth: IntArray
-) -> PairedDifference:
-    """Return the difference of balanced accuracies on the same rows, class by class.
-
-    Parameters
-    ----------
-    first, second : ndarray of bool, shape (n_rows,)
-        Whether each is right.
-    truth : ndarray of int64, shape (n_rows,)
-        True class of each row.
-
-    Notes
-    -----
-    The mean of the paired differences within classes; their variances add, each estimated as in
-    `paired_difference`.
-    """
-    differences, low, high = [], [], []
-    for k in np.unique(truth):
-        within = paired_difference(first[truth == k], second[truth == k])
-        differences.append(within.difference)
-        low.append(within.interval.low)
-        high.append(within.interval.high)
-    centres, halves = (np.add(high, low)) / 2, (np.subtract(high, low)) / 2
-    half = math.sqrt(float(np.sum(halves**2))) / len(halves)
-    centre = float(np.mean(centres))
+    differences, centres, halves = [], [], []
+    groups = np.zeros(len(first)) if groups is None else groups
+    for group in np.unique(groups):
+        one, other = first[groups == group], second[groups == group]
+        rows = len(one) + 2
+        only_one, only_other = (
+            int(np.count_nonzero(here & ~there)) + 0.5
+            for here, there in ((one, other), (other, one))
+        )
+        variance = only_one + only_other - (only_one - only_other) ** 2 / rows
+        centres.append((only_one - only_other) / rows)
+        halves.append(NORMAL_QUANTILE * math.sqrt(variance) / rows)
+        differences.append(float(np.mean(one) - np.mean(other)))
+    centre, half = float(np.mean(centres)), math.hypot(*halves) / len(halves)
     return PairedDifference(
         float(np.mean(differences)), Interval(max(-1.0, centre - half), min(1.0, centre + half))
     )
 
 
 @dataclass(frozen=True)
-class NumberMetrics:
+class NumberMetrics(_Figures):
     """How far a model's numbers are off on labelled points.
 
     Attributes
@@ -384,9 +361,10 @@ class NumberMetrics:
     squared_error_below_constant : Interval
         Mean squared error of the mean less that of the model: the interval of the paired
         difference, of 95 %.
+    beats_constant : bool
+        Whether that is above 0: the model is better, beyond chance.
     """
 
-    rows: int
     mean_absolute_error: float
     root_mean_squared_error: float
     median: float
@@ -394,19 +372,11 @@ class NumberMetrics:
     constant_mean_absolute_error: float
     constant_root_mean_squared_error: float
     squared_error_below_constant: Interval
-
-    @property
-    def beats_constant(self) -> bool:
-        """Whether the model is better than the best constant, beyond chance."""
-        return self.squared_error_below_constant.low > 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all of it as JSON values."""
-        return asdict(self) | {"beats_constant": self.beats_constant}
+    beats_constant: bool
 
 
 @dataclass(frozen=True)
-class LabelsMetrics:
+class LabelsMetrics(_Figures):
     """How often a model names the right labels on labelled points.
 
     Attributes
@@ -423,25 +393,17 @@ class LabelsMetrics:
         Share of points that have it.
     above_majority : Interval
         Exact share less that one: the interval of the paired difference, of 95 %.
+    beats_constant : bool
+        Whether that is above 0: more sets are right, beyond chance.
     """
 
-    rows: int
     labels: dict[str, Metrics]
     exact: float
     exact_interval: Interval
     majority: tuple[str, ...]
     majority_exact: float
     above_majority: Interval
-
-    @property
-    def beats_constant(self) -> bool:
-        """Whether more sets are right than by answering the most frequent one, beyond chance."""
-        return self.above_majority.low > 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all of it as JSON values."""
-        labels = {name: one.to_json() for name, one in self.labels.items()}
-        return asdict(self) | {"beats_constant": self.beats_constant, "labels": labels}
+    beats_constant: bool
 
 
 TableMetrics = NumberMetrics | LabelsMetrics
@@ -482,10 +444,8 @@ def number_metrics(truth: FloatArray, answers: FloatArray) -> NumberMetrics:
     mean, median = float(np.mean(truth)), float(np.median(truth))
     squared, constant = (answers - truth) ** 2, (mean - truth) ** 2
     won = constant - squared
-    centre, half = (
-        float(np.mean(won)),
-        NORMAL_QUANTILE * float(np.std(won)) / math.sqrt(max(1, len(won) - 1)),
-    )
+    centre = float(np.mean(won))
+    half = NORMAL_QUANTILE * float(np.std(won)) / math.sqrt(max(1, len(won) - 1))
     return NumberMetrics(
         rows=len(truth),
         mean_absolute_error=float(np.mean(np.abs(answers - truth))),
@@ -495,6 +455,7 @@ def number_metrics(truth: FloatArray, answers: FloatArray) -> NumberMetrics:
         constant_mean_absolute_error=float(np.mean(np.abs(median - truth))),
         constant_root_mean_squared_error=math.sqrt(float(np.mean(constant))),
         squared_error_below_constant=Interval(centre - half, centre + half, "normal, paired"),
+        beats_constant=centre - half > 0,
     )
 
 
@@ -522,23 +483,18 @@ def labels_metrics(
     # of sets that are as frequent, the one that comes first in the order of its labels
     majority, frequency = max(sorted(Counter(sets).items()), key=lambda one: one[1])
     right = (truth == answers).all(axis=1)
-    above = paired_difference(right, (truth == np.array(majority)).all(axis=1))
+    above = paired_difference(right, (truth == np.array(majority)).all(axis=1)).interval
+    shares = [None] * len(names) if probabilities is None else map(_both_classes, probabilities.T)
+    columns = zip(names, truth.T, answers.T, shares, strict=True)
     return LabelsMetrics(
         rows=len(truth),
-        labels={
-            name: metrics_of(
-                truth[:, k],
-                answers[:, k],
-                (0, 1),
-                None if probabilities is None else _both_classes(probabilities[:, k]),
-            )
-            for k, name in enumerate(names)
-        },
+        labels={name: metrics_of(true, said, (0, 1), share) for name, true, said, share in columns},
         exact=float(right.mean()),
         exact_interval=wilson_interval(int(right.sum()), len(truth)),
         majority=tuple(name for name, there in zip(names, majority, strict=True) if there),
         majority_exact=frequency / len(truth),
-        above_majority=above.interval,
+        above_majority=above,
+        beats_constant=above.low > 0,
     )
 
 

@@ -35,7 +35,7 @@ from secretballot.report.certificate.coverage import (
     counted_by_marks,
     counts_scale,
 )
-from secretballot.report.certificate.methods import (
+from secretballot.report.certificate.models import (
     CLASS_WEIGHTS,
     LABELS_MOMENTS,
     MOMENTS,

@@ -59,7 +59,7 @@ from secretballot.exceptions import Argument, Parameter, ParameterError
 from secretballot.learners.training.account import refuse_beyond, rest_of
 from secretballot.queries import InRounds
 from secretballot.releasing import estimate_stability
-from secretballot.report.certificate.methods import LABEL_VOTES, NUMBER_VOTES
+from secretballot.report.certificate.models import LABEL_VOTES, NUMBER_VOTES
 from secretballot.teachers.votes import checked_positions, label_shape
 
 # A stable query is taken to have a margin of this share of the teachers (Liu et al. 2021 measure a

@@ -22,18 +22,21 @@ from secretballot._validation import Relation, Unit, check_count, check_relation
 from secretballot.accounting import delta_upper
 from secretballot.exceptions import CertificateError, Parameter, ParameterError
 from secretballot.report.certificate.labels_file import class_value, labels_digest
-from secretballot.report.certificate.methods import EXPONENTIAL, RECORD_VOTES, SUMS
 from secretballot.report.certificate.models import (
+    EXPONENTIAL,
     FORMAT,
+    RECORD_VOTES,
+    SUMS,
     VERSION,
     Part,
     Sentence,
     certificate_of_json,
+    require,
 )
 from secretballot.report.certificate.plan_checks import check_choices, check_plan
 
 if TYPE_CHECKING:  # it draws, and certificates are public
-    from secretballot.core.releasing import AccountFacts, Released
+    from secretballot.core.releasing import Released
 
 
 # The sentences of every certificate of a method: what was assumed, and what was not protected.
@@ -84,10 +87,8 @@ def check_digest(certificate: Mapping[str, object]) -> str:
     CertificateError
         If it is another one.
     """
-    if certificate_digest(certificate) != certificate.get("digest"):
-        raise CertificateError(
-            "The digest does not fit: the certificate was changed after it was written."
-        )
+    same = certificate_digest(certificate) == certificate.get("digest")
+    require(same, "The digest does not fit: the certificate was changed after it was written.")
     return "The digest fits the text (it shows damage; it is not a signature)."
 
 
@@ -166,11 +167,11 @@ def certificate_of(
     # smaller promise than its events cost is never written, whoever asks for it
     budget, noise, method = done.budget, done.noise, str(done.public["method"])
     delta = delta_upper((done.event,), budget.epsilon)
-    if not delta <= budget.delta:
-        raise CertificateError(
-            f"The events cost delta {delta:.6g} at epsilon {budget.epsilon:.6g}, more than the"
-            f" promised {budget.delta:.6g}; no certificate can be written for them."
-        )
+    require(
+        delta <= budget.delta,
+        f"The events cost delta {delta:.6g} at epsilon {budget.epsilon:.6g}, more than the promised"
+        f" {budget.delta:.6g}; no certificate can be written for them.",
+    )
     certificate = {
         "format": FORMAT,
         "version": VERSION,
@@ -186,7 +187,7 @@ def certificate_of(
             "library": "secretballot",
             "library_version": secretballot.__version__,
         },
-        "composition": account_fields(done.account),
+        "composition": done.account,
         "noise": {name: noise[name] for name in ("exact", "description")},
         "software": noise["software"],
         "released": dict(described),
@@ -226,27 +227,13 @@ def _sealed(fields: Mapping[str, Any]) -> dict[str, Any]:
     return plain | {"digest": certificate_digest(plain)}
 
 
-def account_fields(account: "AccountFacts") -> dict[str, Any]:
-    """Return the account that paid, as a certificate states it."""
-    return {
-        "kind": account.composition,
-        "dataset": account.dataset,
-        "unit": account.guarantee.unit,
-        "relation": account.guarantee.relation,
-        "budget": account.budget.to_json(),
-        "spent_after": dict(zip(("epsilon", "delta"), account.spent_after, strict=True)),
-        "durable": account.durable,
-        "reservation": account.reservation,
-    }
-
-
 def choice_fields(done: "Released") -> dict[str, Any]:
     """Return one released number as the ``choices`` of a certificate list it."""
     return {
         "purpose": done.purpose,
         **_drawn_fields(done),
         "value": done.values.item(),
-        "reservation": done.account.reservation,
+        "reservation": done.account["reservation"],
     }
 
 

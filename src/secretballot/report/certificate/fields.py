@@ -10,13 +10,13 @@ import math
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from secretballot._validation import LARGEST_INTEGER, shown
 from secretballot.exceptions import CertificateError, DataError
-from secretballot.report.certificate.models import FORMAT, VERSION
+from secretballot.report.certificate.models import FORMAT, VERSION, require
 
 _MAX_BYTES = 10 * 1000 * 1000
 _MAX_DEPTH = 32
@@ -39,35 +39,6 @@ def named(path: str | Path) -> str:
     return f"'{text if len(text) <= _LONGEST_NAME else '...' + text[-_LONGEST_NAME:]}'"
 
 
-@contextmanager
-def _opened_regular(path: Path, limit: int) -> Iterator[tuple[IO[bytes], int]]:
-    """Give an open regular file and its size.
-
-    Raises
-    ------
-    DataError
-        If it cannot be opened, is no regular file, or is larger than `limit` bytes.
-    """
-    try:
-        # Looked at before it is opened: to open a device can do something.
-        _refuse_odd(path, os.lstat(path))
-        with os.fdopen(os.open(path, _FLAGS), "rb") as file:
-            # and once more when it is open: the name may stand for another file by now
-            about = os.fstat(file.fileno())
-            _refuse_odd(path, about)
-            if about.st_size > limit:
-                raise DataError(
-                    f"{named(path)} has {about.st_size} bytes; at most {limit // 10**6} MB are"
-                    " read."
-                )
-            yield file, about.st_size
-    except DataError:
-        raise
-    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        raise DataError(f"{named(path)} cannot be read: {reason}.") from None
-
-
 def _refuse_odd(path: Path, about: os.stat_result) -> None:
     if not stat.S_ISREG(about.st_mode):
         raise DataError(
@@ -76,18 +47,33 @@ def _refuse_odd(path: Path, about: os.stat_result) -> None:
 
 
 def _blocks_of(path: Path, limit: int) -> Iterator[bytes]:
-    """Yield the content of a regular file, which must be as long as it stated."""
-    with _opened_regular(path, limit) as (file, size):
-        left = size
-        while block := file.read(min(_BLOCK, left + 1)):
-            left -= len(block)
-            if left < 0:
-                break
-            yield block
-        if left:
-            raise DataError(
-                f"{named(path)} changed while it was read; verify a folder that nobody writes to."
-            )
+    """Yield the content of a regular file of at most `limit` bytes, as long as it stated."""
+    try:
+        # Looked at before it is opened: to open a device can do something.
+        _refuse_odd(path, os.lstat(path))
+        with os.fdopen(os.open(path, _FLAGS), "rb") as file:
+            # and once more when it is open: the name may stand for another file by now
+            about = os.fstat(file.fileno())
+            _refuse_odd(path, about)
+            left = about.st_size
+            if left > limit:
+                raise DataError(
+                    f"{named(path)} has {left} bytes; at most {limit // 10**6} MB are read."
+                )
+            while block := file.read(min(_BLOCK, left + 1)):
+                left -= len(block)
+                if left < 0:
+                    break
+                yield block
+    except DataError:
+        raise
+    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise DataError(f"{named(path)} cannot be read: {reason}.") from None
+    if left:
+        raise DataError(
+            f"{named(path)} changed while it was read; verify a folder that nobody writes to."
+        )
 
 
 def read_regular(path: Path, limit: int) -> bytes:
@@ -101,20 +87,19 @@ def read_regular(path: Path, limit: int) -> bytes:
     return b"".join(_blocks_of(path, limit))
 
 
-def regular_digest(path: Path, limit: int) -> tuple[str, int, bytes]:
-    """Return the SHA-256 of a regular file of at most `limit` bytes, its size and its first bytes.
+def regular_digest(path: Path, limit: int) -> tuple[str, int]:
+    """Return the SHA-256 of a regular file of at most `limit` bytes, and its size.
 
     Raises
     ------
     DataError
         As `read_regular`.
     """
-    digest, size, start = hashlib.sha256(), 0, b""
+    digest, size = hashlib.sha256(), 0
     for block in _blocks_of(path, limit):
         digest.update(block)
         size += len(block)
-        start = start or block[:64]
-    return digest.hexdigest(), size, start
+    return digest.hexdigest(), size
 
 
 def read_certificate(path: str | Path) -> dict[str, Any]:
@@ -150,8 +135,7 @@ def certificate_in(content: bytes) -> dict[str, Any]:
     CertificateError
         If it is larger than 10 MB, or is no JSON object.
     """
-    if len(content) > _MAX_BYTES:
-        raise CertificateError(f"The certificate has more than {_MAX_BYTES // 10**6} MB.")
+    require(len(content) <= _MAX_BYTES, "The certificate has more than 10 MB.")
     document = None
     with suppress(ValueError, RecursionError):
         document = json.loads(content.decode("utf-8"), object_pairs_hook=_without_repeated_names)
@@ -178,10 +162,8 @@ def check_format(document: Mapping[str, Any]) -> str:
     CertificateError
         If it is another format, another version, or not made of JSON values.
     """
-    if document.get("format") != FORMAT:
-        raise CertificateError(
-            f"The format is not {FORMAT}; give the certificate.json of a release."
-        )
+    known = document.get("format") == FORMAT
+    require(known, f"The format is not {FORMAT}; give the certificate.json of a release.")
     version = document.get("version")
     if type(version) is not int or version != VERSION:
         raise CertificateError(
@@ -194,30 +176,25 @@ def check_format(document: Mapping[str, Any]) -> str:
 
 def _refuse_other_than_json(value: object, place: str, depth: int) -> None:
     # first, so that no document exhausts the stack
-    if depth > _MAX_DEPTH:
-        raise CertificateError(f"The certificate is nested more than {_MAX_DEPTH} deep.")
-    match value:
-        case dict():
-            for key, item in value.items():
-                inner = f"{place}.{key[:_MAX_KEY_SHOWN]}" if depth < 3 else place
-                _refuse_other_than_json(item, inner, depth + 1)
-            return
-        case list():
-            for item in value:
-                _refuse_other_than_json(item, place, depth + 1)
-            return
-        case None | bool():
-            fits = True
-        case int():
-            fits = abs(value) <= LARGEST_INTEGER
-        case float():
-            fits = math.isfinite(value)
-        case str():
-            fits = len(value) <= (_MAX_TABLE if place.endswith(".weights") else _MAX_TEXT)
-        case _:
-            fits = False
-    if not fits:
+    require(depth <= _MAX_DEPTH, f"The certificate is nested more than {_MAX_DEPTH} deep.")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            inner = f"{place}.{key[:_MAX_KEY_SHOWN]}" if depth < 3 else place
+            _refuse_other_than_json(item, inner, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            _refuse_other_than_json(item, place, depth + 1)
+    elif not _is_scalar(value, _MAX_TABLE if place.endswith(".weights") else _MAX_TEXT):
         raise CertificateError(
             f"{place} is {shown(value)}; numbers must be finite, integers at most 2^53, texts of at"
             f" most {_MAX_TEXT} characters, and nothing is read but what JSON has."
         )
+
+
+def _is_scalar(value: object, longest: int) -> bool:
+    """Return whether a value of JSON is within bounds, and is no object or list."""
+    if isinstance(value, str):
+        return len(value) <= longest
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or (isinstance(value, int) and abs(value) <= LARGEST_INTEGER)

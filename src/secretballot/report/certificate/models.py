@@ -1,34 +1,60 @@
-"""The content of a certificate, part by part: models whose dump is the document.
-
-They check what a part is by itself. What parts must say of each other is checked in `verify`, and
-mechanism, shape, event and public settings, which are models of their own, are read there.
+"""A certificate as models, whose dump is the document: its parts, the public settings of each
+method, and the whole, which holds mechanism, shape and event as models of the core.
 """
 
-from collections.abc import Callable, Mapping
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     ConfigDict,
     Field,
-    TypeAdapter,
     ValidationError,
+    ValidationInfo,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
 
-from secretballot._validation import plain_line, shown
+from secretballot import accounting
+from secretballot._validation import FARTHEST, plain_line, shown
+from secretballot.accounting import Event
 from secretballot.core.errors import Relation, Unit
-from secretballot.core.types import Guarantee, Model
+from secretballot.core.events import AnyEvent
+from secretballot.core.mechanisms import (
+    AnyMechanism,
+    ConfidentLabels,
+    Mechanism,
+    NoisyMeans,
+    NoisyVotes,
+    Shape,
+    mechanism_in,
+    shape_in,
+)
+from secretballot.core.types import LARGEST, Guarantee, Model, SumShape, VoteShape
 from secretballot.exceptions import CertificateError
+from secretballot.report.certificate.coverage import RECORDS, UNCOVERED, counts_scale
 from secretballot.report.certificate.labels_file import class_text
 
 FORMAT = "secretballot/certificate"
 VERSION = 3
 CERTIFICATE_FILE = "certificate.json"
 _MAX_NAME = 255  # characters of a file name
-_LONGEST_PLACE = 120  # characters of the place of a field in a message
+
+
+def require(holds: object, words: str) -> None:
+    """Refuse a certificate of which something does not hold.
+
+    Raises
+    ------
+    CertificateError
+        If so.
+    """
+    if not holds:
+        raise CertificateError(words)
 
 
 def rule(holds: Callable[[Any], object], words: str) -> AfterValidator:
@@ -75,16 +101,13 @@ Sentences = Annotated[list[Sentence], Field(min_length=1)]
 Names = Annotated[Sentences, rule(lambda names: len(set(names)) == len(names), "different names")]
 Filled = Annotated[str, rule(str.strip, "a string that is not empty")]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Moment = Annotated[str, rule(_is_moment, "a moment as ISO 8601 writes it, with its time zone")]
 Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Epsilon = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Delta = Annotated[float, Field(ge=0, lt=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Integers = list[list[int]]
-Object = dict[str, Any]
-Settings = Annotated[
-    Object, rule(lambda one: is_sentence(one.get("method")), "an object with a method")
-]
 
 
 class Part(Model):
@@ -168,21 +191,445 @@ class Plan(Part):
     left: Literal["kept", "returned", "forfeited", "none"]
 
 
+class ListedFile(Part):
+    """A file beside the certificate."""
+
+    sha256: Digest
+    bytes: Natural
+
+
+Files = Annotated[
+    dict[Annotated[str, rule(_is_file_name, "the name of a file beside it")], ListedFile],
+    Field(min_length=1, max_length=1000),
+]
+
+
+class About(Part):
+    """What the curator calls the data, who answers for them, and how to reach somebody."""
+
+    title: Sentence = missing()
+    controller: Sentence = missing()
+    contact: Sentence = missing()
+
+
+VOTES = "votes"
+RECORD_VOTES = "record-votes"
+MOMENTS = "record-moments"
+TARGET_MOMENTS = "record-moments-of-a-number"
+LABELS_MOMENTS = "record-moments-of-labels"
+LABEL_VOTES = "votes-of-labels"
+NUMBER_VOTES = "votes-of-numbers"
+EXPONENTIAL = "exponential-choice"
+STABILITY = "stability-quantile"
+SUMS = (MOMENTS, TARGET_MOMENTS, LABELS_MOMENTS)
+TABLES = (LABEL_VOTES, NUMBER_VOTES)
+#: Methods without classes: what they release is in "released".
+WITHOUT_CLASSES = (TARGET_MOMENTS, LABELS_MOMENTS, *TABLES)
+CONFIDENCE = "confidence"
+CLASS_WEIGHTS = "class_weights"
+#: Of votes of records, of which those that the public points do not cover are counted apart: the
+#: share that chance explains. Their noisy votes, of all their cells together, are the one released
+#: value.
+EXPECTED_UNCOVERED = "expected_uncovered"
+#: The counts of votes of records before the noise are at most this, by rule: how many records there
+#: were is private.
+LARGEST_COUNT = 10**12
+ANSWERS_SOME = ("confident-labels", "stable-value")
+ABSTAINS = ("sparse-vector", "abstention-table", "relabelled-sample")
+_MOST_STAGES = 100
+_MOST_LABELS, _MOST_IN_SETS = 10_000, 8
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Range = Annotated[
+    list[Annotated[float, Field(allow_inf_nan=False)]],
+    Field(min_length=2, max_length=2),
+    # finite bounds may lie further apart than the largest double
+    rule(lambda ends: 0 < ends[1] - ends[0] < math.inf, "two numbers, the smaller one first"),
+]
+
+
+class Drawable(NamedTuple):
+    """Which integers a mechanism can have released: at most so many rows, of so many columns."""
+
+    rows: int
+    columns: int
+    low: float = -math.inf
+    high: float = math.inf
+
+
+class Settings(Part):
+    """Public settings of a method."""
+
+    kinds: ClassVar[tuple[str, ...]] = ()  # of mechanisms; none for any
+    method: Sentence
+
+    def check(self, stated: Any) -> None:
+        """Refuse settings that contradict the certificate that states them.
+
+        Raises
+        ------
+        CertificateError
+            If they do.
+        """
+
+    def drawable(self, stated: Any) -> Drawable | None:
+        """Return which integers, other than labels and their counts, may have been released.
+
+        Raises
+        ------
+        CertificateError
+            If the settings and the shape contradict each other.
+        """
+        return None
+
+
+class Votes(Settings):
+    """Labels, or noisy counts, of votes of teachers."""
+
+    kinds = ("noisy-votes", "table-labels", *ANSWERS_SOME, *ABSTAINS)
+    method: Literal["votes"]
+    confidence: Annotated[float, Field(gt=0, lt=1)] = missing()
+
+    def check(self, stated: Any) -> None:
+        confident = self.confidence is None or isinstance(stated.mechanism, ConfidentLabels)
+        require(confident, "Only confident labels are confirmed with a confidence.")
+
+
+class RecordVotes(Settings):
+    """Noisy counts of votes that records cast for themselves: how many there are is private."""
+
+    kinds = ("noisy-votes",)
+    method: Literal["record-votes"]
+    expected_uncovered: Share = missing()
+
+    def check(self, stated: Any) -> None:
+        shape, votes = stated.shape, votes_of_one(stated.shape)
+        # one cell for each vote of an uncovered record
+        spare = 0 if self.expected_uncovered is None else -(-votes // shape.n_classes)
+        whole = votes * _moves(shape) == shape.moved and shape.spare_rows == spare
+        fits = whole and 1 <= votes <= shape.n_queries
+        require(fits, "A record votes at more public points than there are, or at none.")
+
+    def drawable(self, stated: Any) -> Drawable | None:
+        if self.expected_uncovered is None:
+            return None
+        votes, far = votes_of_one(stated.shape), FARTHEST * (noise_of_counts(stated.mechanism) + 1)
+        return Drawable(1, 1, -votes * far, votes * (LARGEST_COUNT + far))
+
+
+class _Start(Part):
+    certificate: Digest
+    weights: list[int]
+
+
+class _Sums(Settings):
+    """Noisy sums over records, without teachers."""
+
+    kinds = ("noisy-sums",)
+    # beyond, the squares by which a vector's length is found would not fit their integers
+    residual_units: list[Annotated[int, Field(ge=1, le=2**20)]]
+    mark_weight: Natural
+    marks: list[str]
+    expected_uncovered: Share
+    n_records: Positive | None
+    basis: Named
+    basis_sha256: Digest
+    weights: Integers
+    covered_only: list[bool]
+    # by which coordinates are multiplied before a unit's vector is cut to the bound
+    scales: list[list[Annotated[int, Field(ge=1, le=2**18)]]]
+
+    @abstractmethod
+    def n_columns(self, certificate: Any) -> int:
+        """Return the columns of the model."""
+
+    def n_counts(self, certificate: Any) -> int:
+        """Return how many sums of counts come before those of the stages."""
+        return 0
+
+    def more_weights(self) -> Integers:
+        """Return weights beside those of the stages."""
+        return []
+
+    def check(self, stated: Any) -> None:
+        shape, of_labels = stated.shape, stated.unit == "label"
+        n_stages, n_columns = len(self.residual_units), self.n_columns(stated)
+        n_counts, sigmas = self.n_counts(stated), stated.mechanism.sigmas
+        even = 0 < n_stages <= _MOST_STAGES and len(set(sigmas[-n_stages:])) == 1
+        require(even, f"There are more than {_MOST_STAGES} stages, or noise of several sizes.")
+        each = len(sigmas) == n_counts + n_stages
+        require(each, "The sums are not one for each stage, after counts of classes or labels.")
+        shared = not n_counts or math.isclose(sigmas[0], counts_scale(n_stages) * sigmas[-1])
+        require(shared, "The noise of the counts is not that of their share of the price.")
+        light = self.mark_weight <= bound_of(shape) // 4
+        require(light, "A mark adds more than a quarter of the bound.")
+        # features that are public are the public points: nothing is counted beside
+        counted = [] if of_labels else [UNCOVERED]
+        if self.n_records is None:
+            counted = [RECORDS, UNCOVERED]
+        private = stated.relation == "add-remove"
+        counts = (self.n_records is None) == private and self.marks == counted
+        require(counts, "The sums count records where their number is private, and only there.")
+        alone = (self.mark_weight == 0) == of_labels
+        require(alone, "Sums of labels alone, and no others, count no records beside.")
+        n_weights = shape.coordinates - len(self.marks)
+        whole = n_weights > 0 and n_weights % n_columns == 0
+        require(whole, "The coordinates are no whole number for each column of the model.")
+        of_each = self.covered_only, self.residual_units, self.weights, self.scales
+        staged = {len(one) for one in of_each} == {n_stages}
+        require(staged, "The settings are not one of each for each stage.")
+        weighed = all(len(one) == n_weights for one in [*self.weights, *self.more_weights()])
+        require(weighed, f"A list of weights has not {n_weights} of them.")
+        scaled = all(len(one) * n_columns == n_weights for one in self.scales)
+        require(scaled, "The scales are not one for each coordinate.")
+
+    def drawable(self, stated: Any) -> Drawable:
+        return Drawable(*stated.mechanism.answer_shape(stated.shape))
+
+
+class Moments(_Sums):
+    """Of which labels of points follow."""
+
+    method: Literal["record-moments"]
+    start: _Start = missing()
+    class_weights: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = missing()
+
+    def n_columns(self, certificate: Any) -> int:
+        # of two classes one column says both
+        n_classes = len(certificate.released.classes)
+        return 1 if n_classes == 2 else n_classes
+
+    def n_counts(self, certificate: Any) -> int:
+        return int(self.start is None and certificate.unit != "label")
+
+    def more_weights(self) -> Integers:
+        return [] if self.start is None else [self.start.weights]
+
+    def check(self, stated: Any) -> None:
+        super().check(stated)
+        weights, classes = self.class_weights, stated.released.classes
+        begun = self.start is None or stated.unit != "label"
+        require(begun, "Sums of labels alone start from nothing; the certificate differs.")
+        whole = weights is None or len(weights) == len(classes)
+        require(whole, "The weights of classes are no positive number for each class.")
+
+
+class _SumsAlone(_Sums):
+    """Beside which no labels of points are released."""
+
+    def check(self, stated: Any) -> None:
+        super().check(stated)
+        alone = not stated.released.queries and stated.unit != "label"
+        require(alone, "Sums were paid for, and no labels; the certificate lists some.")
+
+
+class TargetMoments(_SumsAlone):
+    """Of a number."""
+
+    method: Literal["record-moments-of-a-number"]
+    bounds: Range
+
+    def n_columns(self, certificate: Any) -> int:
+        return 1
+
+
+class LabelsMoments(_SumsAlone):
+    """Of several labels."""
+
+    method: Literal["record-moments-of-labels"]
+    labels: Names
+
+    def n_columns(self, certificate: Any) -> int:
+        return len(self.labels)
+
+    def n_counts(self, certificate: Any) -> int:
+        return 1
+
+
+class _Table(Settings):
+    """Answers that are released values, one for each of some rows of the public pool."""
+
+    def drawable(self, stated: Any) -> Drawable:
+        released = stated.released
+        labels = released.queries or released.answered or released.count_columns
+        require(not labels, "The answers are released values; the certificate lists labels.")
+        return self.answers(stated.mechanism, stated.shape)
+
+    @abstractmethod
+    def answers(self, mechanism: Any, shape: Any) -> Drawable:
+        """Return how many rows are paid for, and what may answer each."""
+
+
+class LabelVotes(_Table):
+    """Sets of labels that teachers vote for."""
+
+    kinds = ("noisy-votes",)
+    method: Literal["votes-of-labels"]
+    labels: Names
+    ballot: Literal["labels", "sets"]
+    most_named: Positive | None
+
+    def answers(self, mechanism: NoisyVotes, shape: VoteShape) -> Drawable:
+        n, cap, sets = len(self.labels), self.most_named, self.ballot == "sets"
+        least, most = (2, _MOST_IN_SETS) if sets else (1, _MOST_LABELS)
+        fits = least <= n <= most and (cap is None or (not sets and cap <= n))
+        require(fits, "There are too many labels, too few for sets, or too few named.")
+        # a set gives way to another: what is in one of them alone moves
+        rows, moved = (1, 1) if sets else (n, n if cap is None else min(n, 2 * cap))
+        points = shape.n_queries // rows
+        paid = shape.n_queries, shape.moved, shape.n_classes, mechanism.noise
+        same = paid == (points * rows, points * moved, 2**n if sets else 2, "gaussian")
+        require(same, "The votes are not those of these labels, this ballot and this cap.")
+        if mechanism.release == "labels":
+            return Drawable(points, n, 0, 1)
+        far = FARTHEST * (mechanism.scale + 1)
+        width = mechanism.answer_shape(shape)[1] * rows
+        return Drawable(points, width, -far, (shape.n_teachers or 0) + far)
+
+
+class NumberVotes(_Table):
+    """Numbers that teachers vote for: the positions of a grid are the classes."""
+
+    kinds = ("noisy-means", "vote-quantiles")
+    method: Literal["votes-of-numbers"]
+    bounds: Range
+
+    def answers(self, mechanism: Mechanism, shape: VoteShape) -> Drawable:
+        every = shape.moved == shape.n_queries
+        require(every, "A teacher may vote for another number at every point.")
+        steps = shape.n_classes - 1
+        if not isinstance(mechanism, NoisyMeans):
+            return Drawable(shape.n_queries, 1, 0, steps)
+        far = FARTHEST * (mechanism.sigma + 1)
+        return Drawable(shape.n_queries, 1, -far, (shape.n_teachers or 0) * steps + far)
+
+
+class ExponentialSettings(Settings):
+    """A choice among candidates, and further words on them."""
+
+    model_config = ConfigDict(extra="allow")
+    kinds = (EXPONENTIAL,)
+    method: Literal["exponential-choice"]
+    n_candidates: Positive
+    candidates: Any = None
+
+    def drawable(self, stated: Any) -> Drawable:
+        names = self.candidates
+        each = names is None or (isinstance(names, list) and len(names) == self.n_candidates)
+        require(each, "The names of the candidates are not one for each of them.")
+        return Drawable(1, 1, 0, self.n_candidates - 1)
+
+
+class Quantile(Settings):
+    """A quantile of the distances to instability, of choices alone."""
+
+    kinds = (STABILITY,)
+    method: Literal["stability-quantile"]
+
+
+class MethodAlone(Settings):
+    """Of a release that was compared and not chosen, whose certificate is not here."""
+
+
+AnySettings = Annotated[
+    Votes
+    | RecordVotes
+    | Moments
+    | TargetMoments
+    | LabelsMoments
+    | LabelVotes
+    | NumberVotes
+    | ExponentialSettings
+    | Quantile,
+    Field(discriminator="method"),
+]
+
+
+def bound_of(shape: SumShape) -> int:
+    """Return the longest vector of one unit, whose replacement moves a sum by twice as much."""
+    return math.isqrt(shape.squared_sensitivity // _moves(shape) ** 2)
+
+
+def votes_of_one(shape: VoteShape) -> int:
+    """Return how many votes a record casts, whose replacement moves twice as many."""
+    return shape.moved // _moves(shape)
+
+
+def _moves(shape: Any) -> int:
+    return 2 if shape.guarantee.relation == "replace-one" else 1
+
+
+def noise_of_counts(mechanism: Mechanism) -> float:
+    """Return how far noise on counts reaches usually, in votes."""
+    if not isinstance(mechanism, NoisyVotes):
+        return 0.0
+    # above the standard deviation of Laplace noise
+    return mechanism.scale if mechanism.noise == "gaussian" else 1.5 * mechanism.scale
+
+
+# Mathematical libraries differ in the last digits between machines; no promise is refused for that.
+SLACK = 1 + 1e-9
+# Beyond any release that could be made, and more than pricing could do in minutes: a trap for the
+# verifier.
+_MAX_DEVIATION = 1e8  # votes, of the sum of all Gaussian noises of one event
+_MAX_LABEL_SIGMA = 1e6  # votes
+_MAX_SCALE = 1e5  # votes
+_LONGEST_PLACE = 120  # characters of the place of a field in a message
+
+
+def _read_shape(content: Any, info: ValidationInfo) -> Any:
+    mechanism = info.data.get("mechanism")  # none where that was refused already
+    return content if mechanism is None else shape_in(mechanism, content)
+
+
+def _read_event(content: Any) -> Event:
+    event = accounting.event_in(content)
+    require(not _is_beyond(event), "An event has more noise or queries than can be computed with.")
+    return event
+
+
 class Drawn(Part):
     """What was drawn, from what, and at which price."""
 
-    mechanism: Object
-    shape: Object
-    public: Settings
-    events: Annotated[list[Object], Field(min_length=1, max_length=1)]
+    mechanism: Annotated[AnyMechanism, BeforeValidator(mechanism_in)]
+    shape: Annotated[Shape, BeforeValidator(_read_shape)]
+    public: Any
+    events: Annotated[
+        list[Annotated[AnyEvent, BeforeValidator(_read_event)]],
+        Field(min_length=1, max_length=1),
+    ]
     epsilon: Epsilon
     delta: Delta
+
+    @property
+    def event(self) -> Event:
+        """The one event that all of it is."""
+        return self.events[0]
+
+    @property
+    def by_teachers(self) -> bool:
+        """Whether votes of teachers were drawn from."""
+        return isinstance(self.shape, VoteShape) and self.shape.n_teachers is not None
+
+    def check_event(self) -> None:
+        """Refuse a mechanism that the method has not, and another event than follows from it and
+        the shape."""
+        shape, method, kind = self.shape, self.public.method, self.mechanism.kind
+        every = not isinstance(shape, VoteShape) or shape.moved == shape.n_queries
+        require(every or method != VOTES, "A teacher may vote otherwise at every query.")
+        known = not self.public.kinds or kind in self.public.kinds
+        require(known, f"The method {shown(method)} has no mechanism {shown(kind)}.")
+        same = self.mechanism.event(shape) == self.event
+        require(same, "The events are not those of the mechanism, which have another price.")
 
 
 class Choice(Drawn):
     """What private data decided beside the release, under a reservation of its own: one number, or
     labels, of which the digest is stated."""
 
+    public: Annotated[
+        ExponentialSettings | Quantile | MethodAlone, Field(union_mode="left_to_right")
+    ]
     purpose: Filled
     value: int = missing()
     labels_sha256: Digest = missing()
@@ -195,38 +642,17 @@ class Choice(Drawn):
         return self
 
 
-class ListedFile(Part):
-    """A file beside the certificate."""
-
-    sha256: Digest
-    bytes: Natural
-
-
-Files = Annotated[
-    dict[Annotated[str, rule(_is_file_name, "the name of a file beside it")], ListedFile],
-    Field(min_length=1, max_length=1000),
-]
-LISTED_FILES: TypeAdapter[Files] = TypeAdapter(Files)
-
-
-class About(Part):
-    """What the curator calls the data, who answers for them, and how to reach somebody."""
-
-    title: Sentence = missing()
-    controller: Sentence = missing()
-    contact: Sentence = missing()
-
-
 class Certificate(Drawn):
     """The whole document."""
 
     format: Literal["secretballot/certificate"]
     version: Literal[3]
-    issued: Annotated[str, rule(_is_moment, "a moment as ISO 8601 writes it, with its time zone")]
+    issued: Moment
     purpose: str
     unit: Unit
     unit_column: Filled | None
     relation: Relation
+    public: AnySettings
     price: StatedPrice
     composition: Account
     assumptions: Sentences
@@ -244,6 +670,14 @@ class Certificate(Drawn):
     ] = missing()
     digest: Digest
 
+    @model_validator(mode="after")
+    def _check_unit(self) -> "Certificate":
+        if (self.unit == "user") != (self.unit_column is not None):
+            raise PydanticCustomError(
+                "rule", "a promise to users, and no other one, names the column of users"
+            )
+        return self
+
     @property
     def guarantee(self) -> Guarantee:
         """Whose data the promise is about.
@@ -255,13 +689,51 @@ class Certificate(Drawn):
         """
         return Guarantee(unit=self.unit, relation=self.relation)
 
-    @model_validator(mode="after")
-    def _check_unit(self) -> "Certificate":
-        if (self.unit == "user") != (self.unit_column is not None):
-            raise PydanticCustomError(
-                "rule", "a promise to users, and no other one, names the column of users"
-            )
-        return self
+    @property
+    def document(self) -> dict[str, Any]:
+        """The JSON object that it was read from."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+    @property
+    def count_columns(self) -> int:
+        """How many noisy counts for each query the events pay for beside labels."""
+        if not isinstance(self.mechanism, NoisyVotes) or self.mechanism.release == "labels":
+            return 0
+        return self.mechanism.answer_shape(self.shape)[1]
+
+    @property
+    def most_abstentions(self) -> int | None:
+        """After how many abstentions nothing more is answered, 0 where there are none; None where
+        they end nothing."""
+        if self.mechanism.kind in ANSWERS_SOME:
+            return None
+        return (self.mechanism.stops_at or 0) if self.mechanism.kind in ABSTAINS else 0
+
+    def check_terms(self) -> None:
+        """Refuse mechanism, shape, settings and labels that contradict each other, or the promise.
+
+        Raises
+        ------
+        CertificateError, ParameterError
+            If they do.
+        """
+        self.check_event()
+        shape, method, released = self.shape, self.public.method, self.released
+        promised = shape.guarantee == self.guarantee
+        require(promised, "The shape is about another unit or relation than the promise.")
+        labelled = (not released.classes) == (method in WITHOUT_CLASSES)
+        require(labelled, "Labels have two or more classes, and sums or tables alone have none.")
+        teachers = shape.n_teachers if isinstance(shape, VoteShape) else None
+        voted = released.n_teachers == (teachers or 0)
+        require(voted, "The shape states another n_teachers than the certificate.")
+        if isinstance(shape, VoteShape):
+            by_records = (teachers is None) == (method == RECORD_VOTES)
+            require(by_records, "Votes are those of teachers, or of records that are no teachers.")
+            whole = self.unit != "label" or method not in (*TABLES, RECORD_VOTES)
+            require(whole, "Such votes are about records or users, not about labels.")
+            known = method in TABLES or shape.n_classes == len(released.classes)
+            require(known, "The shape states another n_classes than the certificate.")
+        self.public.check(self)
 
 
 def certificate_of_json(document: Mapping[str, Any]) -> Certificate:
@@ -275,17 +747,83 @@ def certificate_of_json(document: Mapping[str, Any]) -> Certificate:
     try:
         return Certificate.model_validate(dict(document))
     except ValidationError as error:
-        raise refused(error) from None
+        raise _refused(error) from None
 
 
-def refused(error: ValidationError, place: str = "") -> CertificateError:
-    """Return what a part was refused for, with the place of the first field."""
+def _refused(error: ValidationError) -> CertificateError:
     first = error.errors(include_url=False)[0]
     # a stranger chose the names of fields that there are not
-    path = ".".join(map(str, (place, *first["loc"])))
-    field = plain_line(f"The field {path.lstrip('.')}", longest=_LONGEST_PLACE)
+    path = ".".join(map(str, first["loc"]))
+    field = plain_line(f"The field {path}", longest=_LONGEST_PLACE)
     if first["type"] == "missing":
         return CertificateError(f"{field} is missing.")
     if first["type"] == "extra_forbidden":
         return CertificateError(f"{field} is unknown; that part has no such field.")
+    if cause := first.get("ctx", {}).get("error"):
+        return CertificateError(f"{field} is refused: {cause}")
     return CertificateError(f"{field} is {shown(first['input'])}: {first['msg']}.")
+
+
+def _is_beyond(event: Event) -> bool:
+    match event:
+        case accounting.BinaryLabels(chances=accounting.GaussianChances(sigma=sigma)):
+            return not sigma <= _MAX_LABEL_SIGMA
+        case accounting.Counts(sigma=sigma, shifts=shifts):
+            return not sigma * math.sqrt(shifts) <= _MAX_DEVIATION
+        case accounting.ClassLabels():
+            return _is_beyond(event.rough())
+        case accounting.SparseStream(threshold_scale=first, query_scale=second):
+            return not max(first, second) <= _MAX_SCALE
+        case accounting.Sampled(stream=stream):
+            return _is_beyond(stream)
+        case accounting.Confident():
+            return any(map(_is_beyond, event.parts()))
+    return False
+
+
+def check_integers(values: Sequence[Sequence[int]] | None, n_rows: int, drawn: Drawable) -> None:
+    """Refuse released values that are not so many rows of so many integers within bounds.
+
+    Raises
+    ------
+    CertificateError
+        If they are not.
+    """
+    low, high = max(drawn.low, -LARGEST), min(drawn.high, LARGEST)
+    rows = values or ()
+    fits = len(rows) == n_rows and all(len(row) == drawn.columns for row in rows)
+    require(
+        fits and all(low <= one <= high for row in rows for one in row),
+        f"The released values are not {n_rows} lists of {drawn.columns} integers that the mechanism"
+        " could have drawn.",
+    )
+
+
+def stated(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    """Return mechanism, shape, public settings and released integers of a certificate in one
+    mapping, for those who show them: with ``sigma``, ``bound``, ``n_stages``, ``counts_first`` and
+    ``votes_per_record`` where there are such; the values are those of the stages.
+
+    Parameters
+    ----------
+    certificate : mapping
+        That verifies, or was written here.
+    """
+    mechanism, shape = certificate["mechanism"], certificate["shape"]
+    # a stream that a relabelled sample is asked, and the sample
+    inner = {**mechanism.get("stream", {}), **(shape.get("sample") or {})}
+    found = {**inner, **mechanism, **shape, **certificate["public"]}
+    found |= {key: certificate["released"].get(key) for key in ("rows", "values")}
+    moves = 2 if shape["guarantee"]["relation"] == "replace-one" else 1
+    if "sigmas" in mechanism:
+        n_stages = len(found["residual_units"])
+        # counts of classes, where there are such, come before the stages, with noise of their own
+        found["counts_first"] = len(mechanism["sigmas"]) > n_stages
+        found |= {"sigma": mechanism["sigmas"][-1], "n_stages": n_stages}
+        found["values"] = found["values"][-n_stages:]
+        found["bound"] = math.isqrt(shape["squared_sensitivity"] // moves**2)
+    if mechanism["kind"] == "noisy-votes":
+        found["sigma"] = mechanism["scale"]
+    if certificate["public"]["method"] == RECORD_VOTES:
+        found["votes_per_record"] = shape["moved"] // moves
+    return found

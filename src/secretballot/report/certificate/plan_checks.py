@@ -4,10 +4,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.methods import EXPONENTIAL, STABILITY, VOTES, Drawable
-from secretballot.report.certificate.models import Certificate, Choice
-from secretballot.report.certificate.terms import SLACK, Terms, check_integers, event_delta
+from secretballot.accounting import delta_upper
+from secretballot.report.certificate.models import (
+    SLACK,
+    VOTES,
+    Certificate,
+    Choice,
+    Drawable,
+    MethodAlone,
+    check_integers,
+    require,
+)
 from secretballot.report.wording import count_text, number_text
 
 _SLOW_EVENTS = ("binary-labels", "class-labels", "confident", "sampled")
@@ -45,31 +52,25 @@ def check_plan(certificate: Certificate) -> str:
     """
     # the same number is in several places; each pair is compared, so that a forger who changes
     # one of them contradicts another
-    plan, released = certificate.plan, certificate.released
-    if certificate.public["method"] != VOTES:
-        raise CertificateError("Votes of teachers alone are released in rounds.")
+    plan, released, shape = certificate.plan, certificate.released, certificate.shape
+    require(certificate.public.method == VOTES, "Votes of teachers alone are released in rounds.")
     planned, used, in_rounds = plan.planned, plan.used, sum(plan.rounds)
-    if certificate.shape.get("n_queries") != planned:
-        raise CertificateError(
-            f"The plan is of {planned} queries, and the mechanism was set up for another number."
-        )
-    if not used <= planned:
-        raise CertificateError(
-            f"{used} queries were used of a plan of {planned}; that is too many."
-        )
-    if not used == released.queries == in_rounds:
-        raise CertificateError(
-            f"The plan says that {used} queries were used; its rounds hold {in_rounds}, and"
-            f" {released.queries} were released."
-        )
-    if (plan.left == "none") != (used == planned):
-        raise CertificateError(
-            f"The plan says {plan.left!r} of what was left; {planned - used} queries were left."
-        )
-    if plan.left == "returned" and certificate.composition.kind != "renyi":
-        raise CertificateError(
-            "The plan says that unused queries were returned; only a Renyi ledger can refund them."
-        )
+    require(
+        getattr(shape, "n_queries", None) == planned,
+        f"The plan is of {planned} queries, and the mechanism was set up for another number.",
+    )
+    require(used <= planned, f"{used} queries were used of a plan of {planned}; that is too many.")
+    require(
+        used == released.queries == in_rounds,
+        f"The plan says that {used} queries were used; its rounds hold {in_rounds}, and"
+        f" {released.queries} were released.",
+    )
+    require(
+        (plan.left == "none") == (used == planned),
+        f"The plan says {plan.left!r} of what was left; {planned - used} queries were left.",
+    )
+    refunds = plan.left != "returned" or certificate.composition.kind == "renyi"
+    require(refunds, "Unused queries were returned; only a Renyi ledger can refund them.")
     reserved = count_text(planned, "reserved query")
     turns = count_text(len(plan.rounds), "round")
     return f"{used} of {reserved} used, in {turns}; the price is that of the whole reservation."
@@ -89,20 +90,17 @@ def check_choices(certificate: Certificate) -> str:
         return "Nothing was chosen with private data."
     _refuse_slow_choices(choices)
     for number, choice in enumerate(choices, 1):
-        terms = Terms(choice)
-        cost = event_delta(terms.event, choice.epsilon)
-        if not cost <= choice.delta * SLACK:
-            raise CertificateError(
-                f"Choice {number} cost delta {cost:.6g} at epsilon {choice.epsilon:.6g}; it"
-                f" states {choice.delta:.6g}."
-            )
-        _check_outcome(number, choice, terms, certificate)
-    reservations = [certificate.composition.reservation, *(one.reservation for one in choices)]
-    if len(set(reservations)) < len(reservations):
-        raise CertificateError(
-            "Two of the choices, or a choice and the release, name the same reservation."
+        cost = delta_upper([choice.event], choice.epsilon)
+        require(
+            cost <= choice.delta * SLACK,
+            f"Choice {number} cost delta {cost:.6g} at epsilon {choice.epsilon:.6g}; it states"
+            f" {choice.delta:.6g}.",
         )
-    epsilon, delta = total_price(certificate.model_dump())
+        _check_outcome(number, choice, certificate)
+    reservations = [certificate.composition.reservation, *(one.reservation for one in choices)]
+    apart = len(set(reservations)) == len(reservations)
+    require(apart, "Two of the choices, or a choice and the release, name the same reservation.")
+    epsilon, delta = total_price(certificate.document)
     return (
         f"{count_text(len(choices), 'choice')} priced again; release and choices together cost"
         f" epsilon {number_text(epsilon)} and delta {number_text(delta)} (sums)."
@@ -111,32 +109,28 @@ def check_choices(certificate: Certificate) -> str:
 
 def _refuse_slow_choices(choices: Sequence[Choice]) -> None:
     """Refuse more slow events than a release ever has: they would hold up the verifier."""
-    events = [choice.events[0] for choice in choices]
-    # the games of labels take the longer the more labels they hold; events that state no number
-    # are refused when they are read
-    slow = [event.get("queries") for event in events if event.get("kind") in _SLOW_EVENTS]
-    labels = sum(number for number in slow if isinstance(number, int))
-    if len(slow) > _MAX_SLOW_EVENTS or (len(slow) > 1 and labels > _MAX_LABELS):
-        raise CertificateError(
-            f"{len(slow)} choices are label games or relabelled samples, of {labels} labels, which"
-            f" take seconds each; at most {_MAX_SLOW_EVENTS} are priced, of {_MAX_LABELS} labels."
-        )
+    # the games of labels take the longer the more labels they hold
+    slow = [choice.event for choice in choices if choice.event.kind in _SLOW_EVENTS]
+    labels = sum(getattr(event, "queries", 0) for event in slow)
+    few = len(slow) <= _MAX_SLOW_EVENTS and (len(slow) <= 1 or labels <= _MAX_LABELS)
+    require(
+        few,
+        f"{len(slow)} choices are label games or relabelled samples, of {labels} labels, which take"
+        f" seconds each; at most {_MAX_SLOW_EVENTS} are priced, of {_MAX_LABELS} labels.",
+    )
 
 
-def _check_outcome(number: int, choice: Choice, terms: Terms, certificate: Certificate) -> None:
+def _check_outcome(number: int, choice: Choice, certificate: Certificate) -> None:
     """Refuse a choice that is about another promise, or states more than the one number, or the
     labels, of its event."""
-    terms.check_event()
-    guarantee = terms.shape.guarantee
-    if not guarantee.adds_to(certificate.guarantee, by_teachers=terms.by_teachers):
-        raise CertificateError(f"Choice {number} is about another unit or relation.")
+    choice.check_event()
+    own, by_teachers = choice.shape.guarantee, choice.by_teachers
+    adds = own.adds_to(certificate.guarantee, by_teachers=by_teachers)
+    require(adds, f"Choice {number} is about another unit or relation.")
     # labels are named by their digest alone; of a number, everything that is stated must be what
     # one draw of the priced event can tell
     if choice.labels_sha256 is not None:
         return
-    if choice.public["method"] not in (STABILITY, EXPONENTIAL):
-        raise CertificateError(
-            f"Choice {number} was drawn by no known mechanism; update secretballot."
-        )
-    drawable = terms.drawable(certificate) or Drawable(1, 1)
-    check_integers([[choice.value]], 1, drawable)
+    known = not isinstance(choice.public, MethodAlone)
+    require(known, f"Choice {number} was drawn by no known mechanism; update secretballot.")
+    check_integers([[choice.value]], 1, choice.public.drawable(choice) or Drawable(1, 1))

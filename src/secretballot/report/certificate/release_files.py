@@ -21,21 +21,20 @@ from secretballot.report.certificate.labels_file import (
     quoted_if_needed,
     read_labels,
 )
-from secretballot.report.certificate.methods import (
+from secretballot.report.certificate.models import (
+    CERTIFICATE_FILE,
     LABEL_VOTES,
     LARGEST_COUNT,
     RECORD_VOTES,
     TABLES,
     WITHOUT_CLASSES,
-    noise_of_counts,
-)
-from secretballot.report.certificate.models import (
-    CERTIFICATE_FILE,
     Certificate,
     certificate_of_json,
+    noise_of_counts,
+    require,
+    stated,
 )
 from secretballot.report.certificate.signature import SIGNATURE_BYTES, SIGNATURE_FILE
-from secretballot.report.certificate.terms import Terms, stated
 from secretballot.report.wording import count_text
 
 LABELS_FILE, ANSWERS_FILE = "labels.csv", "answers.csv"
@@ -44,18 +43,9 @@ _MAX_FILES = 1000
 MAX_BYTES = 250 * 10**6  # of one that is read
 MAX_TOTAL = 2 * 10**9  # bytes of all files together: what is read and digested in a few seconds
 
-# The files that a release may consist of, with how each begins where it has a beginning of its own.
-BEGINNINGS: Mapping[str, bytes] = {
-    LABELS_FILE: b"query,label,abstained",
-    ANSWERS_FILE: b"query,",
-    "labels.parquet": b"PAR1",
-    "answers.parquet": b"PAR1",
-    README_FILE: b"",
-    "model-card.md": b"# Model card",
-    "schema.json": b"{",
-    "student.onnx": b"\x08",
-    "report.html": b"<!doctype html>",
-}
+#: The files that a release may consist of; those with values are a table, as CSV and as Parquet.
+_TABLES = {LABELS_FILE, ANSWERS_FILE, "labels.parquet", "answers.parquet"}
+_FILES = _TABLES | {README_FILE, "model-card.md", "schema.json", "student.onnx", "report.html"}
 
 
 def values_file(method: str) -> str | None:
@@ -77,36 +67,27 @@ def check_files(certificate: Certificate, folder: Path) -> str:
         If a file cannot be read or is no regular file.
     """
     listed = certificate.files
-    if listed is None:
-        raise CertificateError(
-            "The certificate does not list the files of its folder; write the release again (the"
-            " stored answer costs nothing)."
-        )
+    require(
+        listed is not None,
+        "The certificate does not list the files of its folder; write the release again (the stored"
+        " answer costs nothing).",
+    )
     # names and sizes before contents: a forger's folder may hold more than anybody can read
-    values = values_file(certificate.public["method"])
+    values = values_file(certificate.public.method)
     _check_names(set(listed), _names_in(folder), values)
-    if not sum(about.bytes for about in listed.values()) <= MAX_TOTAL:
-        raise CertificateError(
-            f"The listed files have more than {MAX_TOTAL // 10**9} GB; so much is not read."
-        )
+    whole = sum(about.bytes for about in listed.values())
+    require(whole <= MAX_TOTAL, "The listed files have more than 2 GB; so much is not read.")
     for name, about in listed.items():
-        digest, size, beginning = regular_digest(folder / name, MAX_TOTAL)
-        if (digest, size) != (about.sha256, about.bytes):
-            raise CertificateError(
-                f"{name} is not the file that was released: its size or SHA-256 is another."
-            )
-        if not beginning.lower().startswith(BEGINNINGS[name].lower()):
-            raise CertificateError(f"{name} is no file of its kind: it does not begin like one.")
+        same = regular_digest(folder / name, MAX_TOTAL) == (about.sha256, about.bytes)
+        require(same, f"{name} is not the file that was released: its size or SHA-256 is another.")
     # which the certificate cannot list, being what is signed: no other content fits in
     if os.path.lexists(folder / SIGNATURE_FILE):
-        _, size, _ = regular_digest(folder / SIGNATURE_FILE, MAX_TOTAL)
-        if size != SIGNATURE_BYTES:
-            raise CertificateError(
-                f"{SIGNATURE_FILE} has {size} bytes; a signature has {SIGNATURE_BYTES}."
-            )
+        _, size = regular_digest(folder / SIGNATURE_FILE, MAX_TOTAL)
+        fits = size == SIGNATURE_BYTES
+        require(fits, f"{SIGNATURE_FILE} has {size} bytes; a signature has {SIGNATURE_BYTES}.")
     # answers are on the certificate itself, and need no digest
-    if values == LABELS_FILE and listed[LABELS_FILE].sha256 != certificate.released.labels_sha256:
-        raise CertificateError(f"The certificate states two digests of {LABELS_FILE}.")
+    one = values != LABELS_FILE or listed[values].sha256 == certificate.released.labels_sha256
+    require(one, f"The certificate states two digests of {LABELS_FILE}.")
     return f"{count_text(len(listed), 'file')} and no other, each the one that was released."
 
 
@@ -119,17 +100,14 @@ def _names_in(folder: Path) -> set[str]:
         raise CertificateError(
             f"{named(folder)} cannot be read: {error.strerror or error}."
         ) from None
-    if len(found) > _MAX_FILES:
-        raise CertificateError(
-            f"The folder holds more than {_MAX_FILES} files; a release has a few."
-        )
+    few = len(found) <= _MAX_FILES
+    require(few, f"The folder holds more than {_MAX_FILES} files; a release has a few.")
     return found - {CERTIFICATE_FILE, SIGNATURE_FILE}
 
 
 def _check_names(listed: set[str], found: set[str], values: str | None) -> None:
-    tables = {name for name in BEGINNINGS if name.endswith((".csv", ".parquet"))}
     own = {values, str(values).replace(".csv", ".parquet")}
-    allowed = BEGINNINGS.keys() - (tables - own)
+    allowed = _FILES - (_TABLES - own)
     for names, problem in (
         (listed - allowed, "The certificate lists {}, which is no file of a release."),
         (set(filter(None, [values])) - listed, "The certificate lists no {}."),
@@ -140,14 +118,12 @@ def _check_names(listed: set[str], found: set[str], values: str | None) -> None:
             raise CertificateError(problem.format(named(min(names))))
 
 
-def check_rows(certificate: Certificate, terms: Terms, path: Path) -> str:
+def check_rows(certificate: Certificate, path: Path) -> str:
     """Return a sentence once every row of ``labels.csv`` is one that the certificate speaks of.
 
     Parameters
     ----------
     certificate : Certificate
-    terms : Terms
-        Of the certificate, checked before.
     path : path
         Of the file.
 
@@ -164,68 +140,59 @@ def check_rows(certificate: Certificate, terms: Terms, path: Path) -> str:
     # an unfit number of rows is named before their values: it is the plainest contradiction
     answered = labels != ABSTAINED
     found = len(queries), int(np.count_nonzero(answered))
-    if found != (released.queries, released.answered):
-        raise CertificateError(
-            f"labels.csv holds {found[0]} queries, {found[1]} answered; the certificate says"
-            f" {released.queries} and {released.answered}."
-        )
+    require(
+        found == (released.queries, released.answered),
+        f"labels.csv holds {found[0]} queries, {found[1]} answered; the certificate says"
+        f" {released.queries} and {released.answered}.",
+    )
     inside = not queries.size or (queries.min() >= 0 and queries.max() < MOST_ROWS)
-    if not inside or len(np.unique(queries)) < len(queries):
-        raise CertificateError(
-            f"labels.csv names a query twice, or a row of the public pool below 0 or beyond"
-            f" {MOST_ROWS - 1}; each query was paid for once."
-        )
-    _check_stop(answered, terms.most_abstentions)
+    require(
+        inside and len(np.unique(queries)) == len(queries),
+        "labels.csv names a query twice, or a row of the public pool below 0 or beyond"
+        f" {MOST_ROWS - 1}; each query was paid for once.",
+    )
+    _check_stop(answered, certificate.most_abstentions)
     if counts is not None:
-        _check_counts(labels, counts, *_reach(certificate, terms))
+        _check_counts(labels, counts, *_reach(certificate))
     return f"labels.csv holds {found[0]} queries, {found[1]} answered, as they were paid for."
 
 
 def most_bytes(document: Mapping[str, Any]) -> int:
     """Return how many bytes ``labels.csv`` has at most, by a checked certificate; 0 where a release
     has another file."""
-    certificate = certificate_of_json(document)
-    released = certificate.released
+    released = certificate_of_json(document).released
     cells = [quoted_if_needed(class_text(value)) for value in released.classes]
-    widths = (len(cell.encode("utf-8", "surrogatepass")) for cell in cells)
-    line = len(str(MOST_ROWS)) + max(widths, default=0)
-    line += len(",,false\n")
-    if released.count_columns:
-        most, far = _reach(certificate, Terms(certificate))
-        line += released.count_columns * (len(str(int(most + far))) + len(",-"))
-    return int(line * released.queries)
+    longest = max((len(cell.encode("utf-8", "surrogatepass")) for cell in cells), default=0)
+    # a query, a label, whether it abstained, and counts of at most 17 digits and a sign
+    line = len(f"{MOST_ROWS},,false\n") + longest + released.count_columns * len(f"-{10**16},")
+    return line * released.queries
 
 
 def _check_stop(answered: "np.ndarray[Any, np.dtype[np.bool_]]", most: int | None) -> None:
     """Refuse an answer after the last abstention that was paid for; rows after it have none."""
     abstained = np.flatnonzero(~answered)
-    if most == 0 and len(abstained):
-        raise CertificateError("labels.csv has abstentions, and the mechanism never abstains.")
-    if most and len(abstained) >= most and answered[abstained[most - 1] :].any():
-        raise CertificateError(
-            f"labels.csv has answers after abstention {most}, where the stream stopped; they were"
-            " not paid for."
-        )
+    never = most == 0 and len(abstained)
+    require(not never, "labels.csv has abstentions, and the mechanism never abstains.")
+    after = most and len(abstained) >= most and answered[abstained[most - 1] :].any()
+    require(not after, f"labels.csv has answers after abstention {most}, where the stream stopped.")
 
 
-def _reach(certificate: Certificate, terms: Terms) -> tuple[int, float]:
+def _reach(certificate: Certificate) -> tuple[int, float]:
     """Return the largest count that was cast, and how far noise moves one."""
-    by_record = certificate.public["method"] == RECORD_VOTES
+    by_record = certificate.public.method == RECORD_VOTES
     most = LARGEST_COUNT if by_record else certificate.released.n_teachers
-    return most, FARTHEST * (noise_of_counts(terms.mechanism) + 1)
+    return most, FARTHEST * (noise_of_counts(certificate.mechanism) + 1)
 
 
 def _check_counts(labels: IntArray, counts: IntArray, most: int, far: float) -> None:
     """Refuse counts that noise cannot reach, and labels that do not follow from the counts."""
-    if counts.size and not (counts.min() >= -far and counts.max() <= most + far):
-        raise CertificateError(
-            "labels.csv holds a count that noise of the stated size does not reach."
-        )
+    reached = not counts.size or (counts.min() >= -far and counts.max() <= most + far)
+    require(reached, "labels.csv holds a count that noise of the stated size does not reach.")
     # The rules of `majority` and `plurality`: at least half of two classes, the lowest of several
     # that tie.
     read_off = (2 * counts >= most).astype(np.int64) if counts.ndim == 1 else counts.argmax(axis=1)
-    if not np.array_equal(read_off, labels):
-        raise CertificateError("labels.csv holds a label that is not the one its counts give.")
+    given = np.array_equal(read_off, labels)
+    require(given, "labels.csv holds a label that is not the one its counts give.")
 
 
 def answers_bytes(certificate: Mapping[str, Any]) -> bytes:
@@ -246,7 +213,7 @@ def answers_bytes(certificate: Mapping[str, Any]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
 
 
-def check_answers(certificate: Certificate, terms: Terms, path: Path) -> str:
+def check_answers(certificate: Certificate, path: Path) -> str:
     """Return a sentence once ``answers.csv`` holds the answers of the certificate, and nothing
     else.
 
@@ -258,9 +225,9 @@ def check_answers(certificate: Certificate, terms: Terms, path: Path) -> str:
         If it cannot be read.
     """
     # before so many sets are listed as a stranger's labels have
-    terms.drawable(certificate)
-    if read_regular(path, MAX_BYTES) != answers_bytes(certificate.model_dump(exclude_unset=True)):
-        raise CertificateError(f"{ANSWERS_FILE} does not hold the answers of the certificate.")
+    certificate.public.drawable(certificate)
+    same = read_regular(path, MAX_BYTES) == answers_bytes(certificate.document)
+    require(same, f"{ANSWERS_FILE} does not hold the answers of the certificate.")
     answers = count_text(len(certificate.released.rows), "answer")
     return f"{ANSWERS_FILE} holds the {answers} of the certificate, as paid for."
 

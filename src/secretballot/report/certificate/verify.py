@@ -8,7 +8,7 @@ the digest is not a signature, so take certificates from those you trust, over a
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,14 @@ from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import CertificateError, SecretBallotError
 from secretballot.report.certificate.build import check_digest, contradict_choices
 from secretballot.report.certificate.fields import check_format, read_certificate
-from secretballot.report.certificate.methods import TABLES
 from secretballot.report.certificate.models import (
     CERTIFICATE_FILE,
+    SLACK,
+    TABLES,
     Certificate,
     certificate_of_json,
+    check_integers,
+    require,
 )
 from secretballot.report.certificate.plan_checks import (
     check_choices,
@@ -53,7 +56,6 @@ from secretballot.report.certificate.signature import (
     check_signature,
     read_public_key,
 )
-from secretballot.report.certificate.terms import SLACK, Terms, check_integers
 from secretballot.report.wording import count_text
 
 _LONGEST_DETAIL = 300  # characters
@@ -194,50 +196,40 @@ def verify_certificate(
             document = read_certificate(path)
         except CertificateError as error:
             return Verification((Check("file", False, str(error)),))
-    # each stage may read what the stages before it have checked, so a failure ends it: later
-    # checks would read fields that are not there
-    read, checks = _Read(document), []
-    for name, look in _GATES:
-        checks.append(_check_made(name, look, read))
-        if not checks[-1].ok:
-            return Verification(tuple(checks))
-    checks += [_check_made(name, look, read) for name, look in _TERMS]
-    # events that are not those of one mechanism could be many, and take long to price
+    # what a check reads, those before it have found in order: a failure among the first ones, and
+    # events that are not those of one mechanism, which may take long to price, end it
+    checks, read = [_made("format", lambda: check_format(document))], list[Certificate]()
+    if checks[0].ok:
+        checks.append(_made("fields", lambda: _check_fields(document, read)))
+    if not checks[-1].ok:
+        return Verification(tuple(checks))
+    (certificate,) = read
+    checks += [
+        _made("digest", lambda: check_digest(document)),
+        _made("events", lambda: f"One event, of the kind {certificate.event.kind!r}."),
+        _made("mechanism", lambda: _check_mechanism(certificate)),
+    ]
     if agree := checks[-1].ok:
-        checks += [_check_made(name, look, read) for name, look in _CONTENTS]
-        checks += [_check_made(name, look, read) for name, look in _OPTIONAL if name in document]
+        checks += [_made(name, partial(look, certificate)) for name, look in _CONTENTS.items()]
+        more = {"plan": check_plan, "choices": check_choices}
+        checks += [
+            _made(name, partial(look, certificate))
+            for name, look in more.items()
+            if name in document
+        ]
     if key is not None:
-        checks.append(
-            _check_made("signature", lambda _: check_signature(document, beside, public), read)
-        )
+        checks.append(_made("signature", lambda: check_signature(document, beside, public)))
     signed = beside is not None and os.path.lexists(beside / SIGNATURE_FILE)
     unasked = (_NO_KEY,) if signed and key is None else ()
     if place is None:
         return Verification(tuple(checks), (_NO_FOLDER, *unasked))
-    values = values_file(document["public"]["method"])
-    checks.append(_check_made("files", lambda _: check_files(read.certificate, place), read))
+    values = values_file(certificate.public.method)
+    checks.append(_made("files", lambda: check_files(certificate, place)))
     if agree and values is not None:
         holds = check_answers if values == ANSWERS_FILE else check_rows
         name = values.removesuffix(".csv")
-        checks.append(
-            _check_made(name, lambda _: holds(read.certificate, read.terms, place / values), read)
-        )
+        checks.append(_made(name, lambda: holds(certificate, place / values)))
     return Verification(tuple(checks), unasked)
-
-
-class _Read:
-    """A certificate, read further from check to check."""
-
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self.document = document
-
-    @cached_property
-    def certificate(self) -> Certificate:
-        return certificate_of_json(self.document)
-
-    @cached_property
-    def terms(self) -> Terms:
-        return Terms(self.certificate)
 
 
 _NO_KEY = (
@@ -250,9 +242,10 @@ _NO_FOLDER = (
 )
 
 
-def _check_made(name: str, look: Callable[[_Read], str], read: _Read) -> Check:
+def _made(name: str, look: Callable[[], str]) -> Check:
+    """Return what a check finds; whatever a stranger's numbers make it raise is a failure."""
     try:
-        return Check(name, True, look(read))
+        return Check(name, True, look())
     except SecretBallotError as error:
         return Check(name, False, str(error))
     except (
@@ -268,123 +261,114 @@ def _check_made(name: str, look: Callable[[_Read], str], read: _Read) -> Check:
         return Check(name, False, f"This could not be evaluated ({type(error).__name__}).")
 
 
-def _check_fields(read: _Read) -> str:
-    if not read.certificate.composition.reservation:
-        raise CertificateError("The field composition.reservation is 0: nothing was reserved.")
+def _check_fields(document: Mapping[str, Any], read: list[Certificate]) -> str:
+    certificate = certificate_of_json(document)
+    reserved = certificate.composition.reservation
+    require(reserved, "The field composition.reservation is 0: nothing was reserved.")
+    read.append(certificate)
     optional = ("plan", "choices", "files", "about")
-    found = [name for name in optional if name in read.certificate.model_fields_set]
+    found = [name for name in optional if name in certificate.model_fields_set]
     more = f" and the optional {' and '.join(found)}" if found else ""
     return f"All required fields{more} are present and in range."
 
 
-def _check_price(read: _Read) -> str:
+def _check_price(certificate: Certificate) -> str:
     # both the promise and the stated price are compared with the price of the events, so that
     # neither can be the smaller number that a reader happens to look at
-    certificate, price = read.certificate, read.certificate.price
-    epsilon, delta = certificate.epsilon, certificate.delta
-    if (price.epsilon, price.delta) != (epsilon, delta):
-        raise CertificateError("The price is stated at another epsilon or delta than the promise.")
-    recomputed = delta_upper([read.terms.event], epsilon)
-    if not recomputed <= delta * SLACK:
-        raise CertificateError(
-            f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}; promised was"
-            f" {delta:.6g}."
-        )
-    if not price.delta_recomputed <= delta * SLACK:
-        raise CertificateError("The price states a larger delta than the promise.")
-    if not recomputed <= price.delta_recomputed * SLACK:
-        raise CertificateError(
-            f"For its events the certificate states delta {price.delta_recomputed:.6g}; they"
-            f" cost {recomputed:.6g}."
-        )
+    price, epsilon, delta = certificate.price, certificate.epsilon, certificate.delta
+    same = (price.epsilon, price.delta) == (epsilon, delta)
+    require(same, "The price is stated at another epsilon or delta than the promise.")
+    recomputed = delta_upper([certificate.event], epsilon)
+    require(
+        recomputed <= delta * SLACK,
+        f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}; promised was"
+        f" {delta:.6g}.",
+    )
+    held = price.delta_recomputed <= delta * SLACK
+    require(held, "The price states a larger delta than the promise.")
+    require(
+        recomputed <= price.delta_recomputed * SLACK,
+        f"For its events the certificate states delta {price.delta_recomputed:.6g}; they cost"
+        f" {recomputed:.6g}.",
+    )
     return (
         f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}, within the promised"
         f" {delta:.6g}."
     )
 
 
-def _check_event(read: _Read) -> str:
-    return f"One event, of the kind {read.terms.event.kind!r}."
-
-
-def _check_mechanism(read: _Read) -> str:
-    read.terms.check_release(read.certificate)
+def _check_mechanism(certificate: Certificate) -> str:
+    certificate.check_terms()
     # assumptions about the parameters that the list of choices denies
-    chosen = bool(read.certificate.choices)
-    if contradict_choices(read.certificate.assumptions, chosen=chosen):
-        raise CertificateError(
-            f"The certificate lists {'' if chosen else 'no '}choices made with private data, and"
-            " its assumptions say otherwise."
-        )
+    chosen = bool(certificate.choices)
+    require(
+        not contradict_choices(certificate.assumptions, chosen=chosen),
+        f"The certificate lists {'' if chosen else 'no '}choices made with private data, and its"
+        " assumptions say otherwise.",
+    )
     return "The events are exactly those of the mechanism."
 
 
-def _check_released(read: _Read) -> str:
-    released, mechanism, shape = read.certificate.released, read.terms.mechanism, read.terms.shape
+def _check_released(certificate: Certificate) -> str:
+    released, mechanism, shape = certificate.released, certificate.mechanism, certificate.shape
     queries, answered = released.queries, released.answered
-    drawable, rows = read.terms.drawable(read.certificate), released.rows
-    of_table = read.certificate.public["method"] in TABLES
-    if of_table != (rows is not None):
-        raise CertificateError("Tables, and nothing else, name rows of the public pool.")
+    drawable, rows = certificate.public.drawable(certificate), released.rows
+    of_table = certificate.public.method in TABLES
+    named = of_table == (rows is not None)
+    require(named, "Tables, and nothing else, name rows of the public pool.")
     if drawable is None:
-        if released.values is not None:
-            raise CertificateError("Labels and their counts are all that was released.")
+        require(released.values is None, "Labels and their counts are all that was released.")
     elif of_table:
-        if not rows or len(set(rows)) < len(rows) or not len(rows) <= drawable.rows:
-            raise CertificateError("rows names none, one twice, or more than were paid for.")
+        once = rows and len(set(rows)) == len(rows) and len(rows) <= drawable.rows
+        require(once, "rows names none, one twice, or more than were paid for.")
         check_integers(released.values, len(rows), drawable)
         return f"{count_text(len(rows), 'answer')}, paid for by the events."
     else:
         check_integers(released.values, drawable.rows, drawable)
     # noisy counts cost more than labels alone: what was released must be what the mechanism's
     # events pay for
-    columns = read.terms.count_columns
-    if released.count_columns != columns:
-        raise CertificateError(
-            f"{released.count_columns} noisy counts for each query were released; the mechanism"
-            f" and its events pay for {columns}."
-        )
-    kinds = NoisyVotes | TableLabels | NoisySums | ExponentialChoice
-    if isinstance(mechanism, kinds) and answered != queries:
-        raise CertificateError("The mechanism answers every query; the certificate says otherwise.")
-    if isinstance(shape, VoteShape) and not queries <= shape.n_queries:
-        raise CertificateError(
-            f"The events pay for {shape.n_queries} queries; {queries} were released."
-        )
+    columns = certificate.count_columns
+    require(
+        released.count_columns == columns,
+        f"{released.count_columns} noisy counts for each query were released; the mechanism and its"
+        f" events pay for {columns}.",
+    )
+    answers_all = isinstance(mechanism, NoisyVotes | TableLabels | NoisySums | ExponentialChoice)
+    every = not answers_all or answered == queries
+    require(every, "The mechanism answers every query; the certificate says otherwise.")
+    paid = shape.n_queries if isinstance(shape, VoteShape) else queries
+    require(queries <= paid, f"The events pay for {paid} queries; {queries} were released.")
     most = mechanism.max_answers if isinstance(mechanism, ConfidentLabels) else queries
-    if not answered <= min(queries, most):
-        raise CertificateError(f"The events pay for {most} answers; {answered} were released.")
+    within = answered <= min(queries, most)
+    require(within, f"The events pay for {most} answers; {answered} were released.")
     if not released.classes:
         return "Noisy sums alone, all of them paid for by the events."
     return f"{answered} of {queries} queries answered, all of them paid for by the events."
 
 
-def _check_budget(read: _Read) -> str:
-    certificate, account = read.certificate, read.certificate.composition
+def _check_budget(certificate: Certificate) -> str:
+    account, document = certificate.composition, certificate.document
     about = Guarantee(unit=account.unit, relation=account.relation)
-    if not read.terms.shape.guarantee.adds_to(about, by_teachers=read.terms.by_teachers):
-        raise CertificateError(
-            f"The release is by {certificate.unit} under {certificate.relation!r}, and the"
-            f" dataset's budget by {about.unit} under {about.relation!r}; the one does not add"
-            " to the other."
-        )
+    require(
+        certificate.shape.guarantee.adds_to(about, by_teachers=certificate.by_teachers),
+        f"The release is by {certificate.unit} under {certificate.relation!r}, and the dataset's"
+        f" budget by {about.unit} under {about.relation!r}; the one does not add to the other.",
+    )
     budget, spent = account.budget, account.spent_after
     # the account is stated by the ledger, not computed here: it must at least be possible
-    for key, whole in zip(("epsilon", "delta"), total_price(read.document), strict=True):
+    for key, whole in zip(("epsilon", "delta"), total_price(document), strict=True):
         of_budget, of_spent = getattr(budget, key), getattr(spent, key)
-        if not of_spent <= of_budget * SLACK:
-            raise CertificateError(
-                f"The {key} spent on the dataset, {of_spent:.6g}, exceeds {of_budget:.6g}."
-            )
+        within = of_spent <= of_budget * SLACK
+        require(within, f"The {key} spent on the dataset, {of_spent:.6g}, exceeds {of_budget:.6g}.")
         # Only plain sums must show this release in full; a Renyi filter may find the whole cheaper.
-        if account.kind == "basic" and not whole <= of_spent * SLACK:
-            choices = ", with its choices," if certificate.choices else ""
-            raise CertificateError(
-                f"The {key} spent on the dataset is less than this release{choices} cost."
-            )
+        choices = ", with its choices," if certificate.choices else ""
+        require(
+            account.kind != "basic" or whole <= of_spent * SLACK,
+            f"The {key} spent on the dataset is less than this release{choices} cost.",
+        )
     kept = "a durable ledger" if account.durable else "memory only, so earlier runs are not counted"
     amount = f"epsilon {spent.epsilon:.6g} of {budget.epsilon:.6g} for each {account.unit}"
-    if account.durable and stands_alone(read.document):
+    if account.durable and stands_alone(document):
         return (
             f"Spent by this release: {amount}, by an account of its own; other releases from the"
             " same data are not counted."
@@ -392,37 +376,27 @@ def _check_budget(read: _Read) -> str:
     return f"Spent on the dataset so far: {amount}, by {kept}."
 
 
-def _check_noise(read: _Read) -> str:
-    if not read.certificate.noise.exact:
-        raise CertificateError("The noise was not exact; the price holds for exact noise only.")
+def _check_noise(certificate: Certificate) -> str:
+    exact = certificate.noise.exact
+    require(exact, "The noise was not exact; the price holds for exact noise only.")
     return "The noise was exact."
 
 
-def _check_software(read: _Read) -> str:
-    version = read.certificate.software["opendp"]
-    if draws_wrong_noise(version):
-        raise CertificateError(
-            f"The noise was drawn by OpenDP {shown(version)}, which is known to draw another"
-            " distribution than it states; what was promised does not hold. Release again with a"
-            " later version."
-        )
+def _check_software(certificate: Certificate) -> str:
+    version = certificate.software["opendp"]
+    require(
+        not draws_wrong_noise(version),
+        f"The noise was drawn by OpenDP {shown(version)}, which is known to draw another"
+        " distribution than it states; what was promised does not hold. Release again with a later"
+        " version.",
+    )
     return f"The noise was drawn by OpenDP {shown(version)}, not known to be wrong."
 
 
-_GATES = (("format", lambda read: check_format(read.document)), ("fields", _check_fields))
-_TERMS = (
-    ("digest", lambda read: check_digest(read.document)),
-    ("events", _check_event),
-    ("mechanism", _check_mechanism),
-)
-_CONTENTS = (
-    ("price", _check_price),
-    ("released", _check_released),
-    ("budget", _check_budget),
-    ("noise", _check_noise),
-    ("software", _check_software),
-)
-_OPTIONAL = (
-    ("plan", lambda read: check_plan(read.certificate)),
-    ("choices", lambda read: check_choices(read.certificate)),
-)
+_CONTENTS = {
+    "price": _check_price,
+    "released": _check_released,
+    "budget": _check_budget,
+    "noise": _check_noise,
+    "software": _check_software,
+}

@@ -32,10 +32,9 @@ from secretballot.report.certificate.release_files import (
 )
 from secretballot.report.extras import MissingExtraError, require_extra
 from secretballot.report.metrics import Metrics, TableMetrics
-from secretballot.report.release.page import render_page
-from secretballot.report.release.words import Facts, template, text_of
+from secretballot.report.release.page import Facts, render_page, template, text_of
 from secretballot.report.student.export import student_bytes
-from secretballot.report.student.raw_columns import RawRows
+from secretballot.report.student.raw_columns import RawRows, can_encode
 
 # of an object, in somebody's error message: it depends on the memory
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
@@ -57,11 +56,13 @@ SCHEMA_FORMAT = "secretballot/schema"  # of `data.Schema`
 
 
 @dataclass
-class WrittenFiles:
-    """What was written into the folder of a release.
+class ReleaseFolder:
+    """A release on disk.
 
     Attributes
     ----------
+    path : Path
+        The folder.
     files : dict
         Name of each file, with what it is.
     left_out : dict
@@ -70,24 +71,25 @@ class WrittenFiles:
         As it is in the folder, with the digest of every other file.
     """
 
+    path: Path
     files: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     certificate: dict[str, Any] = field(default_factory=dict)
 
-    def write(self, path: Path, words: str, content: bytes) -> None:
+    def write(self, name: str, words: str, content: bytes) -> None:
         """Write a file, and keep what it is."""
-        path.write_bytes(content)
-        self.files[path.name] = words
+        (self.path / name).write_bytes(content)
+        self.files[name] = words
 
-    def attempt(self, path: Path, words: str, make: Callable[[], bytes]) -> None:
+    def attempt(self, name: str, words: str, make: Callable[[], bytes]) -> None:
         """Write a file that may be left out for a stated reason."""
         # trouble with the disk is no such reason: it must end the whole release
         try:
             content = make()
         except (MissingExtraError, DataError) as error:
-            self.left_out[path.name] = _ADDRESS.sub("0x...", str(error))
+            self.left_out[name] = _ADDRESS.sub("0x...", str(error))
         else:
-            self.write(path, words, content)
+            self.write(name, words, content)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,54 +172,33 @@ def _canonical_points(X: Any) -> Any:
     return np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
 
 
-@dataclass(frozen=True)
-class Usage:
-    """What there is to use, and how.
+def usage_of(files: Mapping[str, str], schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what can be done with files, for the texts beside them: a command line, lines of
+    Python with this package, lines with onnxruntime alone, and whether the student reads the points
+    of the release, and no table.
 
-    Attributes
+    Parameters
     ----------
-    command_line : str or None
-        A command for this program.
-    package : tuple of str
-        Lines of Python, with this package.
-    runtime_alone : tuple of str
-        Lines of Python, with onnxruntime alone.
-    of_matrix : bool
-        Whether the student reads the points of the release, and no table.
+    files : mapping
+        Name of each file, with what it is.
+    schema : mapping or None
+        Complete.
     """
-
-    command_line: str | None = None
-    package: tuple[str, ...] = ()
-    runtime_alone: tuple[str, ...] = ()
-    of_matrix: bool = False
-
-    @classmethod
-    def of_files(cls, files: Mapping[str, str], schema: Mapping[str, Any] | None) -> "Usage":
-        """Return what can be done with these files.
-
-        Parameters
-        ----------
-        files : mapping
-            Name of each file, with what it is.
-        schema : mapping or None
-            Complete.
-        """
-        if "student.onnx" not in files:
-            return cls()
-        # the command encodes the table, whatever the file reads
-        command = "secretballot predict . ../new.csv --out ../predictions.csv"
-        if schema is None or files["student.onnx"] != ONNX_OF_RAW_COLUMNS:
-            return cls(None if schema is None else command, _PACKAGE[1:3], of_matrix=True)
-        columns = schema["columns"]
-        if any(one.get("encoding") == "hashed" for one in columns.values()):
-            return cls(command)
-        # lines for vectors, lengths of time and decimal commas only where there are any
-        code = template("reader.py.j2").render(
-            lengths=[name for name, one in columns.items() if one["kind"] == "duration"],
-            commas=[name for name, one in columns.items() if one.get("decimal") == ","],
-            vectors=any(one["kind"] == "vector" for one in columns.values()),
-        )
-        return cls(command, _PACKAGE, tuple(code.splitlines()))
+    found = {"command_line": None, "package": (), "runtime_alone": (), "of_matrix": False}
+    if ONNX_FILE not in files:
+        return found
+    if schema is not None:  # the command encodes the table, whatever the file reads
+        found["command_line"] = "secretballot predict . ../new.csv --out ../predictions.csv"
+    if schema is None or files[ONNX_FILE] != ONNX_OF_RAW_COLUMNS:
+        return found | {"package": _PACKAGE[1:3], "of_matrix": True}
+    columns = schema["columns"]
+    # lines for vectors, lengths of time and decimal commas only where there are any
+    code = template("reader.py.j2").render(
+        lengths=[name for name, one in columns.items() if one["kind"] == "duration"],
+        commas=[name for name, one in columns.items() if one.get("decimal") == ","],
+        vectors=any(one["kind"] == "vector" for one in columns.values()),
+    )
+    return found | {"package": _PACKAGE, "runtime_alone": code.splitlines()}
 
 
 def write_files(
@@ -227,7 +208,7 @@ def write_files(
     student: Any = None,
     curve: Sequence[float | None] = (),
     metrics: Metrics | TableMetrics | None = None,
-) -> WrittenFiles:
+) -> ReleaseFolder:
     """Write all that may be published of a release into an empty folder.
 
     What needs an optional package that is missing, or a conversion that fails, is left out;
@@ -258,51 +239,53 @@ def write_files(
         If the disk fails.
     """
     # what is written about the release is part of its certificate, hence of every page
-    released = job.released
-    released = replace(released, certificate=with_about(released.certificate, job.about))
-    schema, X_public, without = job.schema, job.X_public, job.without
-    written = WrittenFiles()
+    certificate = with_about(job.released.certificate, job.about)
+    released = replace(job.released, certificate=certificate)
+    schema, X_public = job.schema, job.X_public
+    written = ReleaseFolder(folder)
     # An order that matters twice: the README names what was written before it, and the certificate,
     # which binds all the others, comes last, so that a folder which was cut short has none and
     # nobody can take it for a release.
+    values = None
     if isinstance(released, ReleasedTable):
-        content = answers_bytes(released.certificate)
-        words = "the released answers, one line for each query"
-        written.write(folder / ANSWERS_FILE, words, content)
+        values, words = ANSWERS_FILE, "the released answers, one line for each query"
+        written.write(values, words, answers_bytes(certificate))
     elif isinstance(released, ReleasedLabels):
-        _write_labels(folder / LABELS_FILE, released)
-        written.files[LABELS_FILE] = "the released labels, one line for each query"
-    if job.parquet and written.files:
-        (values,) = written.files
-        path = folder / values
-        words = f"the table of {values}, as Parquet"
-        written.attempt(path.with_suffix(".parquet"), words, partial(_parquet_bytes, path))
-    elif job.parquet:
+        values = LABELS_FILE
+        _write_labels(folder / values, released)
+        written.files[values] = "the released labels, one line for each query"
+    if job.parquet and values is None:
         written.left_out["labels.parquet"] = "sums were released, and no table of values."
+    elif job.parquet and values is not None:
+        name, table = values.replace(".csv", ".parquet"), folder / values
+        written.attempt(name, f"the table of {values}, as Parquet", lambda: _parquet_bytes(table))
     written.files[CERTIFICATE_FILE] = (
         "guarantee, price and digests; secretballot verify . checks it"
     )
     if schema is not None:
         words = "the public columns and categories that the student reads"
-        written.write(folder / "schema.json", words, _json_bytes(schema))
+        written.write("schema.json", words, _json_bytes(schema))
     # of any other description of the columns nobody knows how they are encoded
     columns = None if schema is None or schema.get("format") != SCHEMA_FORMAT else schema
-    written.left_out |= {
-        name: "left out at the wish of whoever made the release."
-        for name, part in ((ONNX_FILE, "student"), (REPORT_FILE, "report"))
-        if part in without and (part == "report" or student is not None)
-    }
-    if student is not None and ONNX_FILE not in written.left_out:
-        raw = columns is not None and getattr(student, "reads_a_table", True)
+    wish = "left out at the wish of whoever made the release."
+    if student is not None and "student" in job.without:
+        written.left_out[ONNX_FILE] = wish
+    elif student is not None:
+        raw = can_encode(columns) and getattr(student, "reads_a_table", True)
         written.attempt(
-            folder / ONNX_FILE,
+            ONNX_FILE,
             ONNX_OF_RAW_COLUMNS if raw else ONNX_OF_MATRIX,
             lambda: student_bytes(student, schema=columns, rows=job.raw_rows, X_public=X_public),
         )
-    later = {CARD_FILE: "what the student is, reads and is good for, and how to use it"}
-    later = later if ONNX_FILE in written.files else {}
-    later[README_FILE] = "what may be done with these files, and how"
-    if REPORT_FILE not in written.left_out:
+    later = {README_FILE: "what may be done with these files, and how"}
+    if ONNX_FILE in written.files:
+        later = {
+            CARD_FILE: "what the student is, reads and is good for, and how to use it",
+            **later,
+        }
+    if "report" in job.without:
+        written.left_out[REPORT_FILE] = wish
+    else:
         page = partial(
             render_page,
             released,
@@ -313,13 +296,13 @@ def write_files(
             columns=() if job.raw_rows is None else job.raw_rows.columns,
             metrics=metrics,
         )
-        written.attempt(folder / REPORT_FILE, "the report, for people", lambda: page().encode())
-    facts, listed = Facts(released), written.files | later
+        written.attempt(REPORT_FILE, "the report, for people", lambda: page().encode())
+    listed = written.files | later
     described = (columns or {}).get("columns")
     given = {
-        "f": facts,
-        "c": facts.certificate,
-        "usage": Usage.of_files(written.files, columns),
+        "f": Facts(released),
+        "c": certificate,
+        "usage": usage_of(written.files, columns),
         "columns": described,
         "kinds": {column["kind"] for column in (described or {}).values()},
         "metrics": metrics,
@@ -329,10 +312,10 @@ def write_files(
     }
     for name, words in later.items():
         text = text_of("readme.txt.j2" if name == README_FILE else "model-card.md.j2", **given)
-        written.write(folder / name, words, text.encode())
-    written.certificate = with_files(released.certificate, _digests_of_files(folder))
+        written.write(name, words, text.encode())
+    written.certificate = with_files(certificate, _digests_of_files(folder))
     (folder / CERTIFICATE_FILE).write_bytes(_json_bytes(written.certificate))
-    _date_files(folder, written.certificate["issued"])
+    _date_files(folder, certificate["issued"])
     return written
 
 

@@ -8,7 +8,7 @@ import copy
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,8 @@ _OPERATORS = frozenset(
         """,
     )
 )
+#: Columns of lengths of time, and of numbers with a decimal comma.
+_SPELLINGS = ("durations", "commas")
 _OF_MACHINE_LEARNING = frozenset(("LabelEncoder", "TreeEnsembleRegressor"))
 
 
@@ -122,27 +124,22 @@ class OnnxStudent:
         model, widths = _checked_model(content)
         about = _about(model)
         self._encoded = str(about.get("encoded", ""))
-        self._lengths, self._commas = about.get("durations", []), about.get("commas", [])
-        self._hashed = about.get("hashed", [])
+        self._lengths, self._commas = (about.get(name, []) for name in _SPELLINGS)
+        kinds = [(one.name, one.type.tensor_type) for one in model.graph.input]
         self._inputs = [
-            (
-                one.name,
-                one.type.tensor_type.elem_type == TensorProto.STRING,
-                one.type.tensor_type.shape.dim[1].dim_value,
-            )
-            for one in model.graph.input
+            (name, kind.elem_type == TensorProto.STRING, kind.shape.dim[1].dim_value)
+            for name, kind in kinds
         ]
         self._has_shares = len(model.graph.output) == 2
         self.feature_names_in_ = np.array([name for name, _, _ in self._inputs], dtype=object)
         self.reads_a_table = [*self.feature_names_in_] != [self._encoded]
-        _refuse_unless(
-            not self._encoded or self._encoded in widths, "it has no encoded columns of that name"
-        )
+        known = not self._encoded or self._encoded in widths
+        _require(known, "it has no encoded columns of that name")
         self.n_features_in_ = widths.get(self._encoded, len(self._inputs))
         self._block = max(1, min(_MOST_ROWS, _CELLS_AT_ONCE // max(widths.values())))
         if "classes" in about:
             self.classes_: Any = np.asarray(about["classes"])
-            _refuse_unless(self.classes_.ndim == 1 and len(self.classes_) > 0, "it has no classes")
+            _require(self.classes_.ndim == 1 and len(self.classes_) > 0, "it has no classes")
         if "labels" in about:
             self.labels = [str(name) for name in about["labels"]]
             self.classes_ = [np.array([0, 1]) for _ in self.labels]
@@ -168,7 +165,7 @@ class OnnxStudent:
             return said
         places = {_text(value): place for place, value in enumerate(self.classes_.tolist())}
         index = [places.get(_text(value), -1) for value in said.ravel().tolist()]
-        _refuse_unless(-1 not in index, "The student answers something else than its classes.")
+        _require(-1 not in index, "The student answers something else than its classes.")
         values: NDArray[Any] = self.classes_[np.array(index, dtype=np.int64)]
         return values
 
@@ -249,20 +246,23 @@ class OnnxStudent:
         missing = [name for name, _, _ in self._inputs if name not in frame]
         if missing:
             raise DataError(f"The table lacks the columns {', '.join(missing[:10])}.")
-        for name in self._hashed:
-            if any(isinstance(cell, str) for cell in frame[name]):
-                raise DataError(
-                    f"The column {name} holds free text whose words are hashed; encode the table by"
-                    " the schema.json of the release, as `secretballot predict` does."
-                )
         return {
-            name: _texts(frame[name])
-            if of_texts
-            else _numbers(
-                frame[name], width, of_time=name in self._lengths, commas=name in self._commas
-            )
+            name: _texts(frame[name]) if of_texts else self._numbers(name, frame[name], width)
             for name, of_texts, width in self._inputs
         }
+
+    def _numbers(self, name: str, cells: Any, width: int) -> FloatArray:
+        if width > 1:
+            return np.array([_vector(cell, width) for cell in cells]).reshape(-1, width)
+        column = pd.Series(cells)
+        if column.dtype.kind == "m":
+            column = column.dt.total_seconds()
+        elif name in self._lengths and not pd.api.types.is_numeric_dtype(column.dtype):
+            column = column.map(lambda cell: duration_seconds(str(cell).strip()))
+        elif name in self._commas:
+            column = column.map(lambda cell: with_point(cell) if isinstance(cell, str) else cell)
+        numbers = pd.to_numeric(column, errors="coerce")
+        return numbers.to_numpy(dtype=np.float64, na_value=math.nan).reshape(-1, 1)
 
 
 def _text(value: object) -> str:
@@ -274,21 +274,6 @@ def _texts(cells: Any) -> NDArray[Any]:
     return np.array(texts, dtype=object).reshape(-1, 1)
 
 
-def _numbers(cells: Any, width: int, *, of_time: bool, commas: bool) -> FloatArray:
-    if width > 1:
-        return np.array([_vector(cell, width) for cell in cells]).reshape(-1, width)
-    column = pd.Series(cells)
-    if column.dtype.kind == "m":
-        return np.asarray(column.dt.total_seconds(), dtype=np.float64).reshape(-1, 1)
-    if of_time and not pd.api.types.is_numeric_dtype(column.dtype):
-        read = [duration_seconds(str(cell).strip()) for cell in column]
-        return np.array([math.nan if one is None else one for one in read]).reshape(-1, 1)
-    if commas:
-        column = column.map(lambda cell: with_point(cell) if isinstance(cell, str) else cell)
-    numbers = pd.to_numeric(column, errors="coerce")
-    return numbers.to_numpy(dtype=np.float64, na_value=math.nan).reshape(-1, 1)
-
-
 def _vector(cell: Any, width: int) -> FloatArray:
     """Return the numbers of a list, an array, or a text such as "[0.5, -1]"; nan for others."""
     try:
@@ -298,7 +283,7 @@ def _vector(cell: Any, width: int) -> FloatArray:
     return numbers if numbers.shape == (width,) else np.full(width, math.nan)
 
 
-def _refuse_unless(holds: bool, problem: str) -> None:
+def _require(holds: object, problem: str) -> None:
     if not holds:
         raise DataError(problem)
 
@@ -310,29 +295,20 @@ def _checked_model(content: bytes) -> tuple[Any, dict[str, int]]:
     except Exception:  # protobuf's own errors
         raise DataError("it is no ONNX file") from None
     graph = model.graph
-    _refuse_unless(
-        {one.domain for one in model.opset_import} <= {"", "ai.onnx.ml"}
-        and not model.functions
-        and not model.training_info
-        and not graph.sparse_initializer
-        and not graph.quantization_annotation,
-        "it holds functions, or operators of others",
-    )
+    domains = {one.domain for one in model.opset_import}
+    odd = model.functions or model.training_info or graph.sparse_initializer
+    plain = domains <= {"", "ai.onnx.ml"} and not (odd or graph.quantization_annotation)
+    _require(plain, "it holds functions, or operators of others")
     for node in graph.node:
         _check_node(node)
     for tensor in graph.initializer:
         _check_tensor(tensor)
-    _refuse_unless(
-        len(graph.input) > 0 and 1 <= len(graph.output) <= 2, "it has other inputs or outputs"
-    )
-    for value in graph.input:
-        kind = value.type.tensor_type
-        _refuse_unless(
-            kind.elem_type in (TensorProto.DOUBLE, TensorProto.STRING)
-            and len(kind.shape.dim) == 2
-            and kind.shape.dim[1].dim_value > 0,
-            "an input of it is no table",
-        )
+    few = len(graph.input) > 0 and 1 <= len(graph.output) <= 2
+    _require(few, "it has other inputs or outputs")
+    for kind in (value.type.tensor_type for value in graph.input):
+        known = kind.elem_type in (TensorProto.DOUBLE, TensorProto.STRING)
+        table = known and len(kind.shape.dim) == 2 and kind.shape.dim[1].dim_value > 0
+        _require(table, "an input of it is no table")
     widths = _widths(model)
     for node in graph.node:
         if node.op_type == "TreeEnsembleRegressor":
@@ -342,36 +318,24 @@ def _checked_model(content: bytes) -> tuple[Any, dict[str, int]]:
 
 def _check_node(node: Any) -> None:
     """Refuse operators that no student needs, and graphs inside of nodes, such as loops."""
-    known = _OPERATORS if node.domain == "" else _OF_MACHINE_LEARNING
-    _refuse_unless(
-        node.domain in ("", "ai.onnx.ml") and node.op_type in known,
-        f"it uses the operator {node.op_type[:40]!r}",
-    )
+    known = {"": _OPERATORS, "ai.onnx.ml": _OF_MACHINE_LEARNING}.get(node.domain, ())
+    _require(node.op_type in known, f"it uses the operator {node.op_type[:40]!r}")
     for attribute in node.attribute:
-        _refuse_unless(
-            attribute.type in _ATTRIBUTES and not attribute.ref_attr_name,
-            "an attribute of it is of an odd kind",
-        )
+        plain = attribute.type in _ATTRIBUTES and not attribute.ref_attr_name
+        _require(plain, "an attribute of it is of an odd kind")
         if attribute.type == AttributeProto.TENSOR:
             _check_tensor(attribute.t)
 
 
 def _check_tensor(tensor: Any) -> None:
     """Refuse data in other files, and arrays that are not as long as they say."""
-    _refuse_unless(
-        tensor.data_location == TensorProto.DEFAULT and not tensor.external_data,
-        "it refers to another file",
-    )
-    size = math.prod(tensor.dims)
-    found = (
-        len(tensor.string_data)
-        if tensor.data_type == TensorProto.STRING
-        else len(tensor.raw_data) / _KINDS.get(tensor.data_type, math.nan)
-    )
-    _refuse_unless(
-        all(one >= 0 for one in tensor.dims) and size == found,
-        "an array of it is not as long as it says",
-    )
+    here = tensor.data_location == TensorProto.DEFAULT and not tensor.external_data
+    _require(here, "it refers to another file")
+    found = len(tensor.raw_data) / _KINDS.get(tensor.data_type, math.nan)
+    if tensor.data_type == TensorProto.STRING:
+        found = len(tensor.string_data)
+    whole = all(one >= 0 for one in tensor.dims) and math.prod(tensor.dims) == found
+    _require(whole, "an array of it is not as long as it says")
 
 
 def _widths(model: Any) -> dict[str, int]:
@@ -391,17 +355,13 @@ def _widths(model: Any) -> dict[str, int]:
     widths: dict[str, int] = {}
     for value in (*graph.value_info, *graph.input, *graph.output):
         kind = value.type.tensor_type
-        sizes = [one.dim_value for one in kind.shape.dim]
-        known = [size for size in sizes if size > 0]
-        _refuse_unless(
-            kind.HasField("shape") and len(sizes) - len(known) <= 1, "its shapes are not known"
-        )
-        widths[value.name] = math.prod(known)
-        _refuse_unless(widths[value.name] <= _LARGEST_VALUE, "a value of it is too large")
-    _refuse_unless(
-        all(name in widths for node in graph.node for name in node.output if name),
-        "its shapes are not known",
-    )
+        sizes = [one.dim_value for one in kind.shape.dim if one.dim_value > 0]
+        shaped = kind.HasField("shape") and len(kind.shape.dim) - len(sizes) <= 1
+        _require(shaped, "its shapes are not known")
+        widths[value.name] = math.prod(sizes)
+        _require(widths[value.name] <= _LARGEST_VALUE, "a value of it is too large")
+    every = all(name in widths for node in graph.node for name in node.output if name)
+    _require(every, "its shapes are not known")
     return widths
 
 
@@ -409,56 +369,47 @@ def _check_trees(node: Any, width: int) -> None:
     """Refuse trees that lead elsewhere than down, or ask for columns that there are not."""
     about = {one.name: helper.get_attribute_value(one) for one in node.attribute}
 
-    def numbers(name: str) -> NDArray[Any]:
-        found = about.get(name, [])
-        array = numpy_helper.to_array(found) if isinstance(found, TensorProto) else found
-        return np.asarray(array).ravel()
-
-    names = ("treeids", "nodeids", "featureids", "truenodeids", "falsenodeids", "modes")
-    tree, own, feature, left, right, modes = (numbers(f"nodes_{name}") for name in names)
-    target_tree, target_own, targets, weights, values = (
-        numbers(name)
-        for name in (
-            *("target_treeids", "target_nodeids", "target_ids", "target_weights_as_tensor"),
-            "nodes_values_as_tensor",
+    def numbers(names: str) -> list[NDArray[Any]]:
+        found = [about.get(name, []) for name in names.split()]
+        plain = (
+            numpy_helper.to_array(one) if isinstance(one, TensorProto) else one for one in found
         )
+        return [np.asarray(one).ravel() for one in plain]
+
+    nodes = numbers(
+        "nodes_treeids nodes_nodeids nodes_featureids nodes_truenodeids nodes_falsenodeids"
+        " nodes_modes nodes_values_as_tensor nodes_missing_value_tracks_true"
     )
-    missing = numbers("nodes_missing_value_tracks_true")
-    n = len(tree)
-    alike = {len(one) for one in (own, feature, left, right, modes, values, missing)} == {n}
-    alike = alike and len(target_tree) == len(target_own) == len(targets) == len(weights)
-    _refuse_unless(alike and n > 0, "its trees are not whole")
-    starts = np.flatnonzero(np.diff(tree, prepend=-1))
-    sizes = np.diff(np.append(starts, n))
-    size = np.repeat(sizes, sizes)
-    _refuse_unless(
-        np.array_equal(own, np.concatenate([np.arange(one) for one in sizes]))
-        and np.array_equal(tree, np.repeat(np.arange(len(sizes)), sizes)),
-        "its trees are not in order",
+    tree, own, feature, left, right, modes, *_ = nodes
+    targets = numbers("target_treeids target_nodeids target_ids target_weights_as_tensor")
+    n, places = len(tree), np.arange(len(tree))
+    whole = (
+        min(n, len(targets[0])) > 0
+        and {len(one) for one in nodes} == {n}
+        and len({*map(len, targets)}) == 1
     )
-    leaf = modes == b"LEAF"
-    inner = ~leaf
-    _refuse_unless(
-        bool(np.isin(modes[inner], (b"BRANCH_LEQ", b"BRANCH_EQ")).all())
-        and bool(((feature[inner] >= 0) & (feature[inner] < width)).all()),
-        "a tree of it asks for no column",
-    )
-    for child in (left, right):
-        later = (child[inner] > own[inner]) & (child[inner] < size[inner])
-        _refuse_unless(bool(later.all()), "a tree of it leads beyond itself, or in circles")
-    children = np.concatenate(
-        [np.repeat(starts, sizes)[inner] + one[inner] for one in (left, right)]
-    )
-    whole = np.array_equal(np.sort(children), np.setdiff1d(np.arange(n), starts))
-    _refuse_unless(whole, "a tree of it leads beyond itself, or in circles")
-    n_targets = about.get("n_targets", 0)
-    places = target_own + (starts[target_tree] if _inside(target_tree, len(starts)) else -n)
-    _refuse_unless(
-        _inside(targets, n_targets)
-        and _inside(places, n)
-        and np.array_equal(np.sort(places), np.flatnonzero(leaf)),
-        "the leaves of a tree of it are not its own",
-    )
+    _require(whole, "its trees are not whole")
+    # tree by tree, and in each the nodes from 0 on
+    roots = np.flatnonzero(np.diff(tree, prepend=-1))
+    first = np.repeat(roots, np.diff(np.append(roots, n)))  # the place of each node's root
+    numbered = np.array_equal(tree, np.searchsorted(roots, first))
+    _require(numbered and np.array_equal(own, places - first), "its trees are not in order")
+    inner = np.flatnonzero(modes != b"LEAF")
+    asked = np.isin(modes[inner], (b"BRANCH_LEQ", b"BRANCH_EQ")).all()
+    _require(asked and _inside(feature[inner], width), "a tree of it asks for no column")
+    # every node but the roots is the child of one node, which is before it in the same tree
+    parents = np.tile(inner, 2)
+    children = first[parents] + np.concatenate([left[inner], right[inner]])
+    down = _inside(children, n) and bool((children > parents).all())
+    down = down and np.array_equal(first[children], first[parents])
+    down = down and np.array_equal(np.sort(children), np.setdiff1d(places, roots))
+    _require(down, "a tree of it leads beyond itself, or in circles")
+    of_tree, of_own, outputs, _ = targets
+    there = _inside(outputs, about.get("n_targets", 0)) and _inside(of_tree, len(roots))
+    leaves = roots[of_tree] + of_own if there else inner
+    mine = there and np.array_equal(np.sort(leaves), np.setdiff1d(places, inner))
+    mine = mine and np.array_equal(tree[leaves], of_tree)
+    _require(mine, "the leaves of a tree of it are not its own")
 
 
 def _inside(numbers: NDArray[Any], end: int) -> bool:
@@ -471,12 +422,10 @@ def _about(model: Any) -> dict[str, Any]:
         about = {one.key: json.loads(one.value) for one in model.metadata_props}
     except (ValueError, RecursionError):
         about = {"classes": None}
-    lists: Iterator[Any] = (
-        about.get(name, []) for name in ("classes", "labels", "durations", "commas", "hashed")
-    )
+    lists = [about.get(name, []) for name in ("classes", "labels", *_SPELLINGS)]
     plain = all(
         isinstance(found, list) and all(isinstance(one, str | int | float) for one in found)
         for found in lists
     )
-    _refuse_unless(plain, "its metadata are none of a student")
+    _require(plain, "its metadata are none of a student")
     return about
