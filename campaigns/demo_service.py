@@ -33,14 +33,11 @@ def said(*words: str | Path, folder: Path) -> str:
 
 
 def prepare(folder: Path, ledger: str = "clinic.ledger", questions: int = QUESTIONS) -> None:
-    """Plan, train teachers, begin a session, release its first answers, and write the settings of
+    """Train teachers, begin a session, release its first answers, and write the settings of
     the service and a few points to ask next."""
     files = write_clinic(folder / "data")
     task = ("--target", files.target, "--classes", ",".join(files.classes))
     task += ("--epsilon", "1", "--delta", "1e-6", "--n-teachers", "250")
-    # from what is public alone, before the private records are read
-    sizes = (str(questions), "--n-records", "20000", "--like", files.test, "--out", "plan")
-    said("plan", *sizes, *task, folder=folder)
     account = ("--dataset", "clinic", "--total", "1,1e-6", "--ledger", ledger)
     account += ("--n-queries", str(questions), "--set", f"title={TITLE}", "--out", ".")
     said("serve", "prepare", files.private, files.public, *task, *account, folder=folder)
@@ -57,7 +54,7 @@ def prepare(folder: Path, ledger: str = "clinic.ledger", questions: int = QUESTI
     public.iloc[EXAMPLES : 2 * EXAMPLES].to_csv(folder / "points.csv", index=False)
     said("sign", "--new-key", "service.pem", folder=folder)
     config = folder / "service.toml"
-    more = 'plan = "plan/plan.json"\nreleases = ["first-answers"]\n'
+    more = 'releases = ["first-answers"]\n'
     config.write_text(f'signing_key = "service.pem"\n{config.read_text()}{more}')
 
 

@@ -39,7 +39,7 @@ from secretballot.learners.training.shards import assign_stored_shards
 from secretballot.runs.tables import store_table
 from secretballot.teachers import TeacherEnsemble, training
 from secretballot.teachers.executors import workers_of
-from secretballot.teachers.training import Shards, held_part
+from secretballot.teachers.training import Shards
 
 K, C = 12, 3
 RNG = np.random.default_rng(7)
@@ -243,12 +243,10 @@ class EngineSuite:
         assert (counts_of(again) == counts).all()
         assert (counts_of(there) == counts).all()
 
-    def test_teachers_are_kept_for_a_session(self, engine, tmp_path):
+    def test_teachers_are_kept_for_a_session(self, engine):
         there = fitted(DecisionTreeClassifier(), engine=engine)
-        there.keep(tmp_path, "a serial", {"classes": [0, 1]})
-        kept, public = TeacherEnsemble.kept(tmp_path, "a serial")
-        assert public == {"classes": [0, 1]}
-        assert kept is not None
+        kept, about = TeacherEnsemble.unpacked(there.packed(["no", "yes"]))
+        assert about == ["no", "yes"]
         assert (counts_of(kept) == counts_of(there)).all()
 
     def test_teachers_that_cannot_be_pickled_are_refused(self, engine):
@@ -388,7 +386,9 @@ class ToSum:
             if hidden:
                 shutil.move(vault, elsewhere)
             try:
-                sums = estimators._Sums(task, self.mapping, lambda: iter(held), workers_of(engine))
+                sums = estimators.record_sums(
+                    task, self.mapping, lambda: iter(held), workers_of(engine)
+                )
                 return sums(self.stage)._unseal()[0]
             finally:
                 if hidden:
@@ -462,7 +462,7 @@ class Files:
             return file["X"], file["y"]
 
     def loader(self, number, *, send):
-        return partial(held_part, *self.part(number)) if send else partial(self.part, number)
+        return partial(tuple, self.part(number)) if send else partial(self.part, number)
 
 
 __all__ = ["CASES", "MARKER", "EngineSuite", "counts_of", "fitted"]

@@ -7,7 +7,7 @@ from secretballot.core.ledger.rows import repeated
 @repeated
 def answer(ledger: Ledger, reservation: int, *contents: bytes) -> None:
     """Store further answers and close the reservation."""
-    with ledger.answering(reservation, closes=True) as page:
+    with ledger.answering(reservation) as page:
         page.add([(b"%d" % (page.count + place), one) for place, one in enumerate(contents)])
         page.commit({})
 

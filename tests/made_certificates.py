@@ -13,8 +13,7 @@ from secretballot.accounting import PrivacyBudget, price
 from secretballot.core import releasing
 from secretballot.core.mechanisms import Mechanism, Shape
 from secretballot.core.noise import ExactNoise
-from secretballot.core.releasing import AccountFacts, Released
-from secretballot.core.types import Guarantee
+from secretballot.core.releasing import Released
 from secretballot.report.certificate.build import certificate_digest, certificate_of
 from secretballot.report.certificate.verify import verify_certificate
 
@@ -47,15 +46,6 @@ def build_certificate(
     composition = composition or ACCOUNT | about
     column = "patient_id" if about["unit"] == "user" else None
     more = {"declaration": about | {"unit_column": column}, **more}
-    account = AccountFacts(
-        dataset=composition["dataset"],
-        composition=composition["kind"],
-        guarantee=Guarantee(unit=composition["unit"], relation=composition["relation"]),
-        budget=PrivacyBudget(**composition["budget"]),
-        spent_after=tuple(composition["spent_after"].values()),
-        durable=composition["durable"],
-        reservation=composition["reservation"],
-    )
     done = Released(
         request="request",
         purpose=purpose,
@@ -69,7 +59,7 @@ def build_certificate(
         questions=(),
         noise={**releasing._facts(ExactNoise()), **(noise or {})},
         issued=datetime.now(UTC).isoformat(timespec="seconds"),
-        account=account,
+        account=dict(composition),
     )
     return certificate_of(done, released, **more)
 

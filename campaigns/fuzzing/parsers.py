@@ -363,7 +363,7 @@ def _genuine_ledger(folder: Path) -> None:
     for number in range(3):
         bought = ledger.reserve(_BOUGHT, _PRICE, request=f"r{number}", purpose="a purpose")
         if number:
-            with ledger.answering(bought, closes=True) as page:
+            with ledger.answering(bought) as page:
                 page.add([(b"0", b"an answer")])
                 page.commit({})
 

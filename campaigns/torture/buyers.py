@@ -131,7 +131,7 @@ def _buy(ledger: Ledger, request: str, note: int) -> None:
 
 @repeated
 def _store(ledger: Ledger, bought: int, answer: bytes) -> None:
-    with ledger.answering(bought, closes=True) as page:
+    with ledger.answering(bought) as page:
         page.add([(b"0", answer)])
         page.commit({})
 

@@ -24,7 +24,7 @@ from secretballot._validation import (
 )
 from secretballot.accounting import PrivacyBudget, calibrate_pure, check_useful
 from secretballot.accounting.recipes import NAMED, Terms, deviation_of_counts
-from secretballot.core import releasing
+from secretballot.core import mechanisms, releasing
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import (
     ABSTAINED,
@@ -39,7 +39,6 @@ from secretballot.core.types import Guarantee, ScoreShape, VoteShape
 from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
 from secretballot.released import ReleasedLabels, ReleasedTable, labels_in
 from secretballot.report.certificate.build import (
-    account_fields,
     certificate_digest,
     certificate_of,
     check_declaration,
@@ -359,14 +358,10 @@ def _certified(
         )
     about = {**asked, "declaration": declaration, "choices": list(choices)}
     done = releasing.release(
-        terms.shape,
+        replace(terms, public={**terms.public, ASKED: about}, purpose=purpose),
         private if isinstance(private, Votes) else lambda _: private(),
-        terms.mechanism,
         ledger,
-        terms.budget,
         request=uuid.uuid4().hex if request is None else request,
-        public={**terms.public, ASKED: about},
-        purpose=purpose,
         check=lambda planned: check_readable(certified(_widest(planned)).certificate),
     )
     return certified(done)
@@ -460,15 +455,13 @@ def estimate_stability(
     check_instance("counts", counts, Votes, hint="give Votes, as votes_of_counts makes them")
     mechanism = StabilityQuantile(epsilon=_loss_of(epsilon), fraction=fraction)
     check_ledger(ledger)
+    budget, public = PrivacyBudget(epsilon, 0.0), {"method": mechanism.kind}
+    purpose = purpose or "how stable the votes are"
     return releasing.release(
-        counts.shape,
+        Terms(mechanism, counts.shape, budget, public, purpose),
         counts,
-        mechanism,
         ledger,
-        PrivacyBudget(epsilon, 0.0),
         request=uuid.uuid4().hex if request is None else request,
-        public={"method": mechanism.kind},
-        purpose=purpose or "how stable the votes are",
         check=_check_named,
     )
 
@@ -554,15 +547,13 @@ def choose_by_scores(
         return found
 
     check_ledger(ledger)
+    made = guarantee_of(declared["unit"], declared["relation"])
+    purpose = purpose or "which candidate is right most often"
     return releasing.release(
-        ScoreShape(guarantee=guarantee_of(declared["unit"], declared["relation"])),
+        _terms_of_choice(ledger, epsilon, made, {**(about or {}), **stated}, purpose),
         counted,
-        _choice(epsilon, ledger.composition),
         ledger,
-        PrivacyBudget(epsilon, 0.0),
         request=uuid.uuid4().hex if request is None else request,
-        public={**(about or {}), **stated},
-        purpose=purpose or "which candidate is right most often",
         check=lambda planned: _check_named(planned, declaration, classes, beside),
     )
 
@@ -603,13 +594,9 @@ def reserve_choice(
     """
     check_ledger(ledger)
     return releasing.stream(
-        ScoreShape(guarantee=guarantee),
-        _choice(epsilon, ledger.composition),
+        _terms_of_choice(ledger, epsilon, guarantee, {"method": EXPONENTIAL}, purpose),
         ledger,
-        PrivacyBudget(epsilon, 0.0),
         request=request,
-        public={"method": EXPONENTIAL},
-        purpose=purpose,
         check=lambda planned: _check_named(planned, None, classes),
     )
 
@@ -620,6 +607,13 @@ def _loss_of(epsilon: float) -> float:
     Less by a hair, so that its rounded-up delta is 0.
     """
     return calibrate_pure(PrivacyBudget(epsilon, 0.0), 1)
+
+
+def _terms_of_choice(
+    ledger: Ledger, epsilon: float, made: Guarantee, public: Mapping[str, Any], purpose: str
+) -> mechanisms.Terms:
+    choice, budget = _choice(epsilon, ledger.composition), PrivacyBudget(epsilon, 0.0)
+    return mechanisms.Terms(choice, ScoreShape(guarantee=made), budget, public, purpose)
 
 
 def _choice(epsilon: float, composition: str) -> ExponentialChoice:
@@ -642,7 +636,7 @@ def _check_named(
     a choice among candidates itself, of the same price.
     """
     made = planned.shape.guarantee
-    own = _choice(planned.budget.epsilon, planned.account.composition)
+    own = _choice(planned.budget.epsilon, planned.account["kind"])
     shape = ScoreShape(guarantee=made)
     public = {"n_candidates": 1, **planned.public, "method": EXPONENTIAL}
     named = replace(planned, public=public if planned.mechanism == own else planned.public)
@@ -706,11 +700,8 @@ def check_choices(choices: Sequence[Released], ledger: Ledger, made: Guarantee) 
         If one was paid from another ledger, or is about another unit or relation; nothing was
         spent.
     """
-    paid = [
-        (f"The choice {one.purpose!r}", account_fields(one.account), one.shape.guarantee)
-        for one in choices
-    ]
-    check_one_account(paid, account_terms(ledger), made)
+    paid = [(f"The choice {one.purpose!r}", one.account, one.shape.guarantee) for one in choices]
+    check_one_account(paid, ledger.account_terms(), made)
 
 
 def check_one_account(
@@ -740,16 +731,6 @@ def check_one_account(
                 f"{name} was paid for by {paid.unit} under {paid.relation!r}, and the release is by"
                 f" {made.unit} under {made.relation!r}; choose by the same unit and relation."
             )
-
-
-def account_terms(ledger: Ledger) -> dict[str, Any]:
-    """Return what distinguishes an account from another one, as certificates state it."""
-    return {
-        "kind": ledger.composition,
-        "dataset": ledger.dataset,
-        **ledger.guarantee.model_dump(),
-        "budget": ledger.budget.to_json(),
-    }
 
 
 def check_readable(certificate: Mapping[str, Any]) -> None:

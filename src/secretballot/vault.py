@@ -9,7 +9,8 @@ import functools
 import os
 import re
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -204,8 +205,10 @@ def seen_head(place: Path) -> tuple[int, str] | None:
     DataError
         If the file cannot be read.
     """
-    found = _ROW.fullmatch(read_secret(place, largest=_LARGEST_STATE) or b"")
-    return None if found is None else (int(found[1]), found[2].decode())
+    if not place.parent.is_dir():
+        return None
+    with _held(place.parent):
+        return _head_in(place)
 
 
 def remember_head(place: Path, position: int, chain: str) -> None:
@@ -215,13 +218,41 @@ def remember_head(place: Path, position: int, chain: str) -> None:
     Several processes may write at once: one at a time reads and writes, so that the furthest row
     stays.
     """
-    with suppress(OSError, DataError):
-        folder = os.open(place.parent, os.O_RDONLY)
-        try:
-            if wait_for_lock(folder, _PATIENCE_S) and position > (seen_head(place) or (-1,))[0]:
-                write_secret(place, f"{position} {chain}".encode())
-        finally:
-            os.close(folder)
+    with suppress(OSError, DataError), _held(place.parent) as alone:
+        if alone and position > (_head_in(place) or (-1,))[0]:
+            _overwrite(place, f"{position:018d} {chain}".encode())
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[bool]:
+    """Give whether others read and write nothing in a folder until the end of the block."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        yield wait_for_lock(handle, _PATIENCE_S)
+    finally:
+        os.close(handle)
+
+
+def _head_in(place: Path) -> tuple[int, str] | None:
+    found = _ROW.fullmatch(read_secret(place, largest=_LARGEST_STATE) or b"")
+    return None if found is None else (int(found[1]), found[2].decode())
+
+
+def _overwrite(place: Path, content: bytes) -> None:
+    """Write a file of the vault in its own place where it has this size already.
+
+    Every answer of a session waits for this, and one block of the disk, which is written whole or
+    not at all, takes a third of the time of a new file.
+    """
+    if not place.exists() or place.stat().st_size != len(content):
+        write_secret(place, content)
+        return
+    handle = os.open(place, os.O_WRONLY | os.O_NOFOLLOW)
+    try:
+        os.pwrite(handle, content, 0)
+        getattr(os, "fdatasync", os.fsync)(handle)  # macOS has one of them
+    finally:
+        os.close(handle)
 
 
 _ROW = re.compile(rb"([0-9]{1,18}) ([0-9a-f]{64})")

@@ -4,6 +4,7 @@ guessed."""
 import json
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from patients import document_of, invoke, words_of_run, write_files
@@ -87,3 +88,14 @@ def test_no_line_changes_how_the_next_one_is_read(files: Path, name: str) -> Non
             line = bytes([first, second]) + b"\n"
             with suppress(UnicodeDecodeError):  # which refuses the file
                 assert (line + b"ab\n").decode(name) == line.decode(name) + "ab\n"
+
+
+def test_a_table_is_stored_in_the_encoding_that_is_named(tmp_path: Path) -> None:
+    place = tmp_path / "private.csv"
+    place.write_text("ward,ill\nHörsaal,yes\nsouth,no\n", "cp1252")
+    schema = sb.data.Schema.from_json({"columns": {"ward": ["Hörsaal", "south"]}})
+    about: Any = {"schema": schema, "target": "ill", "classes": ["no", "yes"]}
+    with pytest.raises(DataError, match="is not UTF-8 but reads as cp1252"):
+        sb.store_table(place, tmp_path / "vault", **about)
+    (block,) = sb.store_table(place, tmp_path / "vault", encoding="cp1252", **about).blocks()
+    assert block.X.tolist() == [[1, 0, 0], [0, 1, 0]]

@@ -57,12 +57,6 @@ def environment(folder: Path, pause: float, held: float = float("inf")) -> dict[
     return {**os.environ, "PYTHONPATH": path, **slow}
 
 
-def fitted_by(folder: Path) -> list[int]:
-    """Return the process of every fit so far."""
-    fits = folder / "fits"
-    return [int(line) for line in fits.read_text().splitlines()] if fits.exists() else []
-
-
 def test_ctrl_c_leaves_a_run_that_goes_on(
     tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,44 +99,3 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
 def teachers_in(path: Path) -> dict[int, bytes]:
     found: dict[int, bytes] = pickle.loads(path.read_bytes().split(b"\n", 1)[1])
     return found
-
-
-def children_of(process: int) -> list[int]:
-    """Return the processes that `process` has started and that live; processes are found in
-    /proc."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, parent = place.read_text().rpartition(")")[2].split()[:2]
-        except OSError:
-            continue
-        if int(parent) == process and state != "Z":
-            found.append(int(place.parent.name))
-    return found
-
-
-def lives(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are counted in /proc")
-def test_the_workers_of_a_killed_run_end_with_it(tmp_path: Path, command: list[str]) -> None:
-    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
-    words, held = [*command, "--set", "n_jobs=2"], environment(tmp_path, 0.2, HELD)
-    run = subprocess.Popen(words, env=held, **pipes)  # type: ignore[call-overload]
-    deadline = time.monotonic() + LONG
-    # a worker that has not had a teacher yet does not know whom to end with
-    while len({*fitted_by(tmp_path)} - {run.pid}) < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    workers = children_of(run.pid)
-    assert len(workers) >= 2
-    run.kill()
-    run.wait()
-    deadline = time.monotonic() + LONG
-    while any(map(lives, workers)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert [worker for worker in workers if lives(worker)] == []

@@ -49,15 +49,15 @@ def test_a_key_says_until_when_it_holds(config: Path) -> None:
     assert (code, "expires      2099-12-31" in text) == (0, True)
     assert "valid until 2099-12-31" in ran(config, "list")[1]
     code, text = ran(config, *given, "tomorrow")
-    assert (code, "'tomorrow'; it must be a day such as 2030-12-31." in text) == (2, True)
+    assert (code, "expires is 'tomorrow'; it should be a valid date" in text) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "datasets is missing"),
-        ("staet = 3\n" + SETTINGS, "There is no setting 'staet' (did you mean state?)."),
-        (SETTINGS + "colour = 3\n", "'datasets.registry.colour'; there are vault, title, schema"),
+        ("staet = 3\n" + SETTINGS, "There is no setting 'staet'; the guide"),
+        (SETTINGS + "colour = 3\n", "no setting 'datasets.registry.colour'"),
         ("[datasets.registry]\n", "vault is missing"),
         ('[datasets."a/b"]\nvault = "v"\n', "cannot be part of an address"),
         (SETTINGS + 'releases = ["a/b", "c/b"]\n', "names one twice"),
@@ -83,9 +83,3 @@ def test_settings_that_cannot_be_read_are_told(tmp_path: Path) -> None:
             read_settings(tmp_path / name)
     with pytest.raises(DataError, match=r"cannot be read|has more than"):
         read_settings(tmp_path / "missing.toml")
-
-
-def test_serving_a_vault_that_is_not_there_is_refused_in_a_sentence(config: Path) -> None:
-    done = invoke("serve", "start", "--config", str(config), "--port", "0")
-    assert done.exit_code == 2
-    assert "holds no session 'session'" in done.stderr

@@ -515,39 +515,6 @@ def test_an_answer_of_another_handle_is_made_durable_before_it_is_given_out(tmp_
 # --- the space that is taken for an answer when it is paid for ---
 
 
-def test_the_lock_under_which_room_is_given_back_ends_with_the_answer(tmp_path: Path) -> None:
-    kept = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
-    other = Ledger.open_existing(tmp_path / "ledger.sqlite")
-    for number in range(1, 4):
-        buy(kept, f"{number}", 5_000)
-        answer(kept, number, bytes(5_000))
-        assert len(kept._store._resting._kept) == 1
-        # as another process would see it: locks are of connections
-        with closing(sqlite3.connect(tmp_path / "ledger.sqlite", timeout=0)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute("ROLLBACK")
-        assert answer_of(other, f"{number}") == bytes(5_000)
-    with pytest.raises(LedgerError, match="closed already"):
-        answer(kept, 3, b"x")
-    buy(other, "last")
-
-
-def test_room_is_given_back_by_every_end(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
-
-    def rooms() -> int:
-        with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as connection:
-            return int(
-                connection.execute("SELECT count(*) FROM space WHERE reservation > 0").fetchone()[0]
-            )
-
-    buy(ledger, "one", 100)
-    assert rooms() == 1
-    ledger.forfeit(1, "for the test")
-    answer(ledger, buy(ledger, "two", 100), b"x")
-    assert rooms() == 0
-
-
 def fill(place: Path) -> None:
     with open(place, "wb", buffering=0) as filler:
         while True:

@@ -40,7 +40,7 @@ def opened(ledger: Ledger, event: Event = PLAN, request: str = "plan") -> int:
 
 def close(ledger: Ledger, plan: int, *used: Event, answers: int = 0) -> None:
     """Store some answers and close with what they cost."""
-    with ledger.answering(plan, closes=True) as page:
+    with ledger.answering(plan) as page:
         page.add([(b"%d" % number, b"1") for number in range(answers)])
         page.commit({}, used)
 

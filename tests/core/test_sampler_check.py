@@ -2,6 +2,7 @@
 it says."""
 
 import math
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -9,14 +10,13 @@ from scipy.special import bdtr
 
 from secretballot.core import noise as room
 from secretballot.core.sampler import (
-    _ALARM,
     FALSE_ALARM,
     SAMPLES,
     Sample,
-    _cells,
-    _p_value,
+    _looked_at,
     first_failure,
     listed_distribution,
+    most_apart,
 )
 
 IDS = [f"{sample.kind} {sample.scale:g}" for sample in SAMPLES]
@@ -24,8 +24,8 @@ CHUNK = 1 << 14
 
 
 def detection_probability(sample: Sample, other: np.ndarray) -> float:
-    """Return a lower bound on the probability that draws of another distribution are refused, by
-    one cell alone.
+    """Return a lower bound on the probability that draws of another distribution are refused: where
+    it is farthest away, in one way to look at it.
 
     Parameters
     ----------
@@ -33,14 +33,15 @@ def detection_probability(sample: Sample, other: np.ndarray) -> float:
     other : ndarray of float64, shape (n_values,)
         Probabilities of the other distribution on the values that `listed_distribution` returns.
     """
-    values, probabilities = listed_distribution(sample.kind, sample.scale)
-    best, counts = 0.0, np.arange(sample.size + 1)
-    for mask in _cells(values, probabilities):
-        refused = ~(_p_value(counts, sample.size, float(probabilities[mask].sum())) > _ALARM)
-        chances = np.diff(
-            bdtr(counts, sample.size, min(float(other[mask].sum()), 1.0)), prepend=0.0
-        )
-        best = max(best, float(chances[refused].sum()))
+    values, law = listed_distribution(sample.kind, sample.scale)
+    counts = np.arange(sample.size + 1)
+    best = 0.0
+    for numbers, chances in islice(_looked_at(values, values, law, CHUNK), 4):
+        expected, got = np.cumsum(chances), np.cumsum(np.bincount(numbers, other))
+        place = np.argmax(np.abs(expected - got))
+        apart = np.abs(counts / sample.size - expected[place])
+        chance = np.diff(bdtr(counts, sample.size, min(got[place], 1.0)), prepend=0.0)
+        best = max(best, float(chance[apart > most_apart(sample.size)].sum()))
     return best
 
 

@@ -58,7 +58,7 @@ def test_parquet_with_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="begins like Parquet") as refused:
         read_table(path)
     # Who reads the file by himself gets a table, which fails where its names are asked for.
-    words = r"name that is not UTF-8 .*\(column number 2\)"
+    words = "name that is not UTF-8"
     with pytest.raises(DataError, match=words) as caught:
         frame_of_arrow(parquet.read_table(path), "X")
     for error in (refused.value, caught.value):

@@ -25,14 +25,12 @@ from secretballot.hypotheses import DecisionStumps, FiniteClass, Thresholds
 from secretballot.learners.labelers import labeler as labelers
 from secretballot.learners.labelers.algorithms import (
     Agnostic,
-    PrintedConstants,
     PublicNumbers,
     Stability,
     abstentions_for,
     printed_abstentions,
     printed_teachers,
     teachers_for,
-    tight_stream,
 )
 from secretballot.learners.training.trained import reservation_folder
 from secretballot.report.certificate.build import certificate_digest
@@ -288,7 +286,7 @@ def test_a_plan_does_not_go_on_with_other_settings(tmp_path: Path) -> None:
     ("changes", "word"),
     [
         ({"alpha": 0.0}, "alpha"),
-        ({"n_teachers": 3001}, "more records"),
+        ({"n_teachers": 3001}, "every teacher needs a record"),
         ({"n_teachers": 3}, "answered with probability below 1%"),
         ({"epsilon": 4.0, "delta": 0.0}, "delta"),
         ({"calibration": "paper", "epsilon": 57.0, "delta": 1e-6}, "at most 56"),
@@ -297,7 +295,7 @@ def test_a_plan_does_not_go_on_with_other_settings(tmp_path: Path) -> None:
         ({"X": np.zeros((3000, 2))}, "columns"),
         ({"classes": ["no", "perhaps"]}, "declared classes"),
         ({"X": np.where(X > 0.99, np.nan, X)}, "nan or infinity"),
-        ({"X": X[:50], "y": Y[:50]}, "more records"),
+        ({"X": X[:50], "y": Y[:50]}, "every teacher needs a record"),
     ],
 )
 def test_bad_settings_and_data_are_one_sentence_and_cost_nothing(
@@ -383,9 +381,6 @@ def test_the_number_of_abstentions_is_a_binomial_quantile() -> None:
     for error, beta, k in ((0.1 / 12, 0.05, 300), (0.02, 0.01, 1000)):
         errors = (abstentions_for(2000, error, beta, k) - 1) / 3
         assert binom.sf(errors, 2000, error) <= beta / k < binom.sf(errors - 1, 2000, error)
-    assert (
-        PrintedConstants.of(PrivacyBudget(1.0, 1e-6), 1000, 2000, 0.1, 0.05).max_abstentions == 45
-    )
     assert 90 <= abstentions_for(2000, 0.1 / 12, 0.05, 300) <= 103
     assert abstentions_for(10, 0.9, 0.05, 10) == 10
     # the printed Chernoff term is too small where .05 / 20 is promised to each of 20 teachers
@@ -404,12 +399,12 @@ def test_so_many_teachers_answer_a_lead_of_a_third() -> None:
 
 def test_printed_constants_are_those_of_the_papers() -> None:
     budget, m, alpha, beta = PrivacyBudget(0.8, 1e-6), 100, 0.05, 0.1
-    printed = PrintedConstants.of(budget, 70_000, m, alpha, beta)
-    assert printed.n_sampled == 1000
-    assert printed.max_abstentions == math.ceil(5 / 8 + math.sqrt(15 * math.log(1000)) / 4)
-    inside = 0.05 * math.sqrt(5)
-    assert printed.inner.epsilon == pytest.approx(inside / math.log(2e6))
-    assert printed.inner.delta == pytest.approx(1e-6 / (2 * math.exp(inside) * math.log(2e6)))
+    numbers = PublicNumbers(budget, m, alpha, "replace-one", 70_000)
+    printed, needed = Agnostic(calibration="paper", beta=beta).terms(numbers)
+    unstable, inside = math.ceil(5 / 8 + math.sqrt(15 * math.log(1000)) / 4), 0.05 * math.sqrt(5)
+    inner = PrivacyBudget(inside / math.log(2e6), 1e-6 / (2 * math.exp(inside) * math.log(2e6)))
+    assert (printed.sampled, printed.stream) == (1000, bassily_noise(inner, m, unstable))
+    assert needed == printed_teachers(inner, m, unstable, beta)
     assert printed_abstentions(1000, 0.05, 0.1) == math.ceil(
         3 * (50 + math.sqrt(50 * math.log(1e4) / 2))
     )
@@ -446,6 +441,8 @@ def test_the_stability_labeler_takes_its_numbers_from_public_ones() -> None:
     numbers = PublicNumbers(BUDGET, 30, 0.02, "add-remove")
     tight = Stability().terms(numbers)
     printed = Stability(calibration="paper").terms(numbers)
-    assert tight[0] == tight_stream(BUDGET, 30, 0.02, 0.05, None)
+    needed = abstentions_for(30, 0.02, 0.05, tight[1])
+    assert tight[0].abstentions >= needed
+    assert tight[1] == teachers_for(tight[0], 30, 0.05)
     assert printed[0] == bassily_noise(BUDGET, 30, printed_abstentions(30, 0.02, 0.05))
     assert printed[1] > 10 * tight[1]

@@ -20,7 +20,6 @@ from secretballot.cli.outcome import failure_of
 from secretballot.core.ledger import Ledger
 from secretballot.core.releasing import _SecretStates
 from secretballot.exceptions import SecretBallotError
-from secretballot.learners.labelers.universal import QueriedPoints
 from secretballot.learners.training.session import LabelingSession
 from secretballot.learners.training.trained import TrainedTeachers, train_teachers
 from secretballot.runs.folder import RunFolder
@@ -55,7 +54,6 @@ SETTINGS = {
 
 
 PLAN = sparse(0.3, 8, 2)
-QUERIED = {"points": [[1.0, 2.0], [3.0, 4.5]]}
 K = 20
 POINTS = np.random.default_rng(1).normal(size=(400, 2))
 
@@ -173,10 +171,6 @@ def test_run_json_is_this_run_or_none(run: Path) -> None:
     attack(run / "vault" / "run.json", lambda: RunFolder(run, SETTINGS))
 
 
-def test_teachers_are_loaded_whole_or_not_at_all(vault: Path) -> None:
-    attack(vault / "teachers.json", lambda: TrainedTeachers.load(vault))
-
-
 def test_a_session_is_reopened_as_it_was_or_not_at_all(vault: Path) -> None:
     [path] = (vault / "sessions").iterdir()
     attack(path, lambda: LabelingSession.reopen(vault))
@@ -199,12 +193,13 @@ def test_a_secret_state_is_gone_on_from_or_refused(vault: Path) -> None:
     LabelingSession.reopen(vault).ask(POINTS[0])
 
 
-def test_the_head_of_a_file_of_teachers_is_theirs_or_they_count_as_absent(vault: Path) -> None:
-    path = max((vault / "teachers").glob("*.teachers"), key=lambda file: file.stat().st_mtime_ns)
+def test_teachers_are_loaded_whole_or_not_at_all(vault: Path) -> None:
+    path = vault / "teachers.pickle"
     kept = path.read_bytes()
     head, payload = kept.split(b"\n", 1)
-    for mutant in (head[:-1], head[1:], head.upper(), head + b" ", *RAW):
-        path.write_bytes(mutant + b"\n" + payload)
+    mutants = [made + b"\n" + payload for made in (head[:-1], head[1:], head + b" ", *RAW)]
+    for mutant in (*mutants, *RAW, kept[:-3]):
+        path.write_bytes(mutant)
         with pytest.raises(SecretBallotError, match="damaged or were kept under other versions"):
             TrainedTeachers.load(vault)
     path.unlink()
@@ -213,19 +208,11 @@ def test_the_head_of_a_file_of_teachers_is_theirs_or_they_count_as_absent(vault:
         TrainedTeachers.load(vault)
     path.unlink()
     path.write_bytes(kept)
+    path.chmod(0o622)
+    with pytest.raises(SecretBallotError, match="cannot be read"):
+        TrainedTeachers.load(vault)
     path.chmod(0o600)
     TrainedTeachers.load(vault)
-
-
-def test_the_points_that_a_universal_labeler_kept_are_whole_or_damaged(tmp_path: Path) -> None:
-    path = tmp_path / "queried.json"
-    path.write_bytes(json.dumps(QUERIED).encode())
-    assert QueriedPoints(2, 5, tmp_path).points().tolist() == QUERIED["points"]
-    attack(path, lambda: QueriedPoints(2, 5, tmp_path))
-    for points in ([[1.0]], [[1.0, 2.0], [3.0]], [["a", "b"]], [1.0, 2.0], [[None, 1.0]]):
-        path.write_bytes(json.dumps({"points": points}).encode())
-        with pytest.raises(SecretBallotError, match="damaged"):
-            QueriedPoints(2, 5, tmp_path)
 
 
 def test_the_reader_takes_what_was_written_and_nothing_like_it() -> None:

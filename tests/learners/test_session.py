@@ -291,14 +291,14 @@ def test_who_admits_questions_sees_what_is_new_and_decides_before_anything_is_dr
 ) -> None:
     session = begun(vault, COUNTS, ledger)
     first = session.ask_many(POINTS[:1])
-    seen: list[list[bool]] = []
+    seen = []
 
-    def admit(new: Any) -> Any:
-        seen.append(new.tolist())
+    def admit(new: Any, left: int) -> Any:
+        seen.append((new.tolist(), left))
         return np.array([True, True, False, True])
 
     found = session.ask_admitted(POINTS[:4], admit)
-    assert seen == [[False, True, True, True]]
+    assert seen == [([False, True, True, True], 7)]
     assert found.given.tolist() == [True, True, False, True]
     assert (session.used, found.left, found.labels[0]) == (3, 5, first.labels[0])
     stored = session.stored(POINTS[:4])
@@ -308,8 +308,8 @@ def test_who_admits_questions_sees_what_is_new_and_decides_before_anything_is_dr
     assert found.noisy_counts is not None
     assert stored.noisy_counts.tolist() == found.noisy_counts.tolist()
     # at the end nothing is raised, and nobody votes any more
-    assert session.ask_admitted(POINTS[5:15], lambda new: new).given.sum() == 5
+    assert session.ask_admitted(POINTS[5:15], lambda new, left: new).given.sum() == 5
     monkeypatch.delattr(sb.TrainedTeachers, "vote")
-    assert not session.ask_admitted(POINTS[20:22], lambda new: new).given.any()
+    assert not session.ask_admitted(POINTS[20:22], lambda new, left: new).given.any()
     with pytest.raises(sb.BudgetError):
         session.ask(POINTS[20])

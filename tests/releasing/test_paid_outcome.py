@@ -66,8 +66,8 @@ def test_it_is_reserved_at_its_price_and_committed(buy: Buy, ledger: sb.Ledger) 
     (entry,) = ledger.history()
     assert (entry.epsilon, entry.delta, entry.state) == (0.2, 0.0, "committed")
     assert choice.budget == sb.PrivacyBudget(0.2, 0.0)
-    assert (choice.account.reservation, choice.purpose) == (entry.id, "a test")
-    assert choice.account.spent_after == (0.2, 0.0)
+    assert (choice.account["reservation"], choice.purpose) == (entry.id, "a test")
+    assert choice.account["spent_after"] == {"epsilon": 0.2, "delta": 0.0}
     assert choice.event.epsilon <= 0.2
     assert isinstance(choice.values.item(), int)
 
@@ -249,7 +249,7 @@ def test_it_is_paid_before_it_is_drawn_and_drawn_once(tmp_path: Path):
     bought.close()
     assert (ledger.spent().epsilon, len(ledger.history())) == (0.5, 1)
     assert ledger.history()[0].state == "committed"
-    assert bought.released().account.spent_after == (0.5, 0.0)
+    assert bought.released().account["spent_after"] == {"epsilon": 0.5, "delta": 0.0}
 
 
 @pytest.mark.parametrize(("relation", "moved"), [("replace-one", 2), ("add-remove", 1)])

@@ -95,7 +95,7 @@ def without_package(monkeypatch: pytest.MonkeyPatch) -> str:
         raise importlib.metadata.PackageNotFoundError
 
     monkeypatch.setattr(importlib.metadata, "version", missing)
-    return "OpenDP is not installed"
+    return "does not draw: PackageNotFoundError"
 
 
 def with_broken_import(monkeypatch: pytest.MonkeyPatch) -> str:
@@ -107,7 +107,7 @@ def with_broken_import(monkeypatch: pytest.MonkeyPatch) -> str:
         return real(name, *rest, **named)
 
     monkeypatch.setattr(builtins, "__import__", broken)
-    return "cannot be loaded or does not draw (OSError)"
+    return "cannot be loaded or does not draw: OSError"
 
 
 def with_failing_draw(monkeypatch: pytest.MonkeyPatch) -> str:
@@ -115,12 +115,12 @@ def with_failing_draw(monkeypatch: pytest.MonkeyPatch) -> str:
         raise RuntimeError("no entropy")
 
     monkeypatch.setattr(room, "_noise_measurement", broken)
-    return "does not draw (RuntimeError)"
+    return "does not draw: RuntimeError"
 
 
 def with_bad_version(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(importlib.metadata, "version", lambda _: "0.14.1")
-    return "OpenDP '0.14.1' is known to draw wrong noise"
+    return "OpenDP, version '0.14.1', draws no right noise on this machine (it is known to)"
 
 
 @WAYS
@@ -139,7 +139,7 @@ def test_a_broken_sampler_leaves_the_ledger_untouched(way, broken, ledger, monke
 def test_a_sampler_of_another_scale_leaves_the_ledger_untouched(ledger, monkeypatch) -> None:
     real = room._noise_measurement
     monkeypatch.setattr(room, "_noise_measurement", lambda law, scale: real(law, 0.7 * scale))
-    assert "draws wrong noise on this machine (" in refused(PATHS["batch"], ledger)
+    assert "draws no right noise on this machine (" in refused(PATHS["batch"], ledger)
     monkeypatch.undo()
     room.ready_sampler.cache_clear()
     PATHS["batch"](ledger)

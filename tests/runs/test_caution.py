@@ -104,7 +104,7 @@ def test_all_open_questions_come_in_one_list_and_each_name_answers_its_own(
     assert text.startswith(f"{count} before anything is spent: ")
     assert text.endswith(". Nothing was spent.")
     for one in (LARGE, FEW):
-        assert (f"{one.text.rstrip('.')} [confirm {one.name}]" in text) == (one in left)
+        assert (f"{one.text.rstrip('.')} [confirm={one.name!r}]" in text) == (one in left)
 
 
 def test_what_is_confirmed_is_noted_and_a_total_is_no_yes() -> None:
@@ -114,11 +114,11 @@ def test_what_is_confirmed_is_noted_and_a_total_is_no_yes() -> None:
         ("epsilon is large.", False),
         ("few.", True),
     ]
-    with pytest.raises(ParameterError, match=r"no account exists \[total E,D\]"):
-        settle_questions([TOTAL], ("total",), Watch())
+    with pytest.raises(ParameterError, match=r"no account exists \[total='E,D'\]"):
+        settle_questions([TOTAL], (), Watch())
     answered = Watch(ask=lambda asked: dict.fromkeys(asked, "4,1e-5"))
     assert settle_questions([TOTAL], (), answered) == "4,1e-5"
-    with pytest.raises(ParameterError, match="confirm is 'total'; it must be one of epsilon"):
+    with pytest.raises(ParameterError, match="confirm is 'total'; it must be 'epsilon'"):
         RunSpec.read(epsilon=1, delta=1e-6, confirm=("epsilon", "total"))
 
 
@@ -129,7 +129,7 @@ def test_somebody_who_is_there_is_asked_all_at_once() -> None:
         heard.append([one.name for one in asked])
         return {one: "yes" for one in asked if one.name == "epsilon"}
 
-    with pytest.raises(ParameterError, match=r"^1 question before .* \[confirm records\]"):
+    with pytest.raises(ParameterError, match=r"^1 question before .* \[confirm='records'\]"):
         settle_questions([LARGE, FEW, LARGE], (), Watch(ask=answer))
     assert heard == [["epsilon", "records"]]
 

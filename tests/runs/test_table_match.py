@@ -124,25 +124,26 @@ def test_a_public_file_that_does_not_fit_its_schema_is_refused(tmp_path: Path) -
     assert [note.private for note in notes_of(watch)] == [False]
 
 
-def test_a_check_says_all_that_it_finds_at_once(tmp_path: Path) -> None:
-    private = abbreviated()
-    private.loc[3, "ill"] = "maybe"
-    private["note"] = "x"
-    given = spec_of(tmp_path, private, people().drop(columns="ill"), unit="person", drop=("void",))
-    check = check_tables(given)
+def test_a_check_says_at_once_which_tables_do_not_fit_and_what_would_be_asked(
+    tmp_path: Path,
+) -> None:
+    public = people(30).drop(columns="ill").assign(patient_id=range(30))
+    people(30).assign(ward="W", patient_id=0).to_csv(tmp_path / "test.csv", index=False)
+    private = abbreviated().assign(patient_id=0)
+    check = check_tables(spec_of(tmp_path, private, public, evaluate=tmp_path / "test.csv"))
     for words in (
-        "no column 'person'",
-        "1 rows without a label in column 'ill'",
-        "column 'ward', 100 %",
-        "to be dropped, column 'void', is in no file",
+        "private file does not fit (column 'ward', 100 %",
+        "test file",
+        "Column 'patient",
     ):
         assert sum(words in one for one in check["stopping"]) == 1, check["stopping"]
-    assert len(check["stopping"]) == 4
-    assert check["rows"] == {"private": N, "public": N}
+    assert check["rows"] == {"private": N, "public": 30, "test": 30}
     assert [column["name"] for column in check["columns"]] == ["ward", "age"]
     ward = check["columns"][0]
     assert (ward["strange"], ward["public_strange"]) == (1.0, 0.0)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["private.csv", "public.csv"]
+    # what cannot be read at all is refused as by a run
+    with pytest.raises(DataError, match="no column 'person'"):
+        check_tables(spec_of(tmp_path, private, public, unit="person"))
 
 
 def test_a_check_of_tables_that_fit_finds_nothing(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from secretballot.service.settings import read_settings
 
 
 @pytest.mark.slow
-def test_the_demonstration_has_a_session_a_plan_a_release_and_a_key(tmp_path: Path) -> None:
+def test_the_demonstration_has_a_session_a_release_and_a_key(tmp_path: Path) -> None:
     demo_service.prepare(tmp_path, questions=30)
     points = json.loads(pd.read_csv(tmp_path / "points.csv").head(3).to_json(orient="records"))
     settings = read_settings(tmp_path / "service.toml")
@@ -30,5 +30,4 @@ def test_the_demonstration_has_a_session_a_plan_a_release_and_a_key(tmp_path: Pa
         assert found.json()["left"] == 30 - demo_service.EXAMPLES - 3
         (clinic,) = get("/v1/datasets").json()["datasets"]
         assert {"certificate.json", "report.html"} <= set(clinic["releases"]["first-answers"])
-        assert get("/v1/datasets/clinic/plan").json()["recommended"]
         assert get("/signing-key").status_code == 200

@@ -1,6 +1,5 @@
 """Words for engines, executors of this machine, and what a task does by itself."""
 
-import os
 import pickle
 import signal
 import sys
@@ -42,8 +41,6 @@ from secretballot.teachers.executors import (
     workers_of,
 )
 from secretballot.teachers.training import Recipe, Shards, trained
-
-HERE = os.getpid()
 
 
 @pytest.fixture(scope="module")
@@ -185,25 +182,23 @@ def fail(kind):
 
 def test_a_task_returns_its_trouble_and_never_raises():
     here, nothing = versions_here(), Packed.of(())
-    assert run_task(HERE, here, task_of(divmod, 7, 2), nothing).value() == (3, 1)
-    assert run_task(HERE, here, task_of(divmod, 7), Packed.of((2,))).value() == (3, 1)
+    assert run_task(here, task_of(divmod, 7, 2), nothing).value() == (3, 1)
+    assert run_task(here, task_of(divmod, 7), Packed.of((2,))).value() == (3, 1)
     assert ("torch" in dict(here)) == (find_spec("torch") is not None)
-    found = run_task(HERE, (("numpy", "0.1"),), task_of(divmod, 7, 2), nothing)
+    found = run_task((("numpy", "0.1"),), task_of(divmod, 7, 2), nothing)
     assert found.sentence == (
         f"A worker has numpy {np.__version__} where this program has 0.1; install the same"
         " versions on every worker."
     )
-    assert run_task(HERE, here, task_of(fail, "data"), nothing) == Trouble(
-        DataError, "It does not fit."
-    )
+    assert run_task(here, task_of(fail, "data"), nothing) == Trouble(DataError, "It does not fit.")
     for kind in ("memory", "else", "exit"):
-        found = run_task(HERE, here, task_of(fail, kind), nothing)
+        found = run_task(here, task_of(fail, kind), nothing)
         assert found.kind is ResourceError
         assert "Ada" not in found.sentence
     # what is no pickle, and what cannot become one
-    found = run_task(HERE, here, Packed(b"Ada"), nothing)
+    found = run_task(here, Packed(b"Ada"), nothing)
     assert "Ada" not in found.sentence
-    found = run_task(HERE, here, task_of(iter_of_nothing), nothing)
+    found = run_task(here, task_of(iter_of_nothing), nothing)
     assert found.kind is DataError
 
 
@@ -223,7 +218,6 @@ def test_what_is_packed_shows_nothing_and_comes_out_writable():
 
 def test_workers_that_stay_away_end_the_run(monkeypatch):
     monkeypatch.setattr(executors, "_LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(executors, "_WORKERLESS_SECONDS", 0.2)
 
     class Nobody(ThreadPoolExecutor):
         def submit(self, *args):

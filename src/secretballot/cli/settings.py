@@ -1,6 +1,7 @@
 """Options that follow from `RunSpec`, for every verb that has settings of a run."""
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
@@ -8,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic.fields import FieldInfo
 
 from secretballot._places import shown_place
 from secretballot._validation import shown
@@ -20,27 +20,13 @@ from secretballot.runs.spec import (
     ARGUMENTS,
     DATA,
     METHOD,
-    METHOD_SPECS,
     METHODS,
     RUN,
-    AboutSpec,
-    BudgetSpec,
-    DataSpec,
-    ExecutionSpec,
-    OutputSpec,
     Sources,
+    declared,
     groups,
 )
 
-Settings = Mapping[str, tuple[str, FieldInfo]]
-LEARNING: tuple[Settings, ...] = (
-    DataSpec.settings(),
-    BudgetSpec.settings(),
-    *(METHOD_SPECS[one].settings() for one in METHODS),
-    OutputSpec.settings(),
-    ExecutionSpec.settings(),
-    AboutSpec.settings(),
-)
 _METHOD = Annotated[
     str | None,
     option(
@@ -58,8 +44,9 @@ _SET = Annotated[
 
 
 def settings_of(
-    *models: Settings,
+    *places: str,
     method: str | None = None,
+    without: str = "",
     required: tuple[str, ...] = (),
     more: tuple[str, ...] = (),
     **own: str,
@@ -70,10 +57,12 @@ def settings_of(
 
     Parameters
     ----------
-    *models : mapping, as `Part.settings` returns it
-        Groups whose shown fields become options.
+    *places : str
+        Of settings, as `declared` takes them, whose shown fields become options.
     method : str, optional
         Method of the run, where the verb fixes it; by default ``--method`` is an option.
+    without : str
+        A setting of these places that the verb does not have.
     required : tuple of str
         Options whose help says that they are; a file may give them, too.
     more : tuple of str
@@ -93,12 +82,16 @@ def settings_of(
             find_in_this_folder(*(fields[one] for one in ("teacher", "student") if one in fields))
             return verb(Sources(files, fields | _pairs(pairs), method=method), **rest)
 
-        shown, hidden = _fields(models)
-        shown |= {one: hidden.pop(one) for one in more}
+        fields: dict[str, Any] = declared(*places)
+        fields.pop(without, None)
+        panels = {name: one.json_schema_extra["panel"] for name, one in fields.items()}
+        panels |= dict.fromkeys(more, DATA)
+        hidden = {name: one for name, one in fields.items() if panels[name] is None}
         options: dict[str, Any] = {}
-        for name, field in shown.items():
-            extra: Any = field.json_schema_extra
-            metavar, panel = extra["metavar"], extra["panel"] or DATA
+        # in the order of the declarations, and then what else was asked for
+        for name in sorted((one for one in fields if one not in hidden), key=more.__contains__):
+            field, panel = fields[name], panels[name]
+            metavar = field.json_schema_extra["metavar"]
             text = own.get(name) or _help_of(field)
             text += "  [required]" if name in required else ""
             if panel == METHOD and method is None:
@@ -129,12 +122,9 @@ def find_in_this_folder(*learners: str) -> None:
     for name in learners:
         top = name.partition(":")[0].partition(".")[0]
         # `python -P` and PYTHONSAFEPATH ask that this folder be left alone
-        if not imports_a_class(name) or not top.isidentifier() or sys.flags.safe_path:
-            continue
-        here = Path.cwd()
-        is_here = (here / f"{top}.py").is_file() or (here / top).is_dir()
-        if is_here and str(here) not in sys.path and find_spec(top) is None:
-            sys.path.append(str(here))
+        wanted = imports_a_class(name) and top.isidentifier() and not sys.flags.safe_path
+        if wanted and find_spec(top) is None:
+            sys.path.append(os.getcwd())
 
 
 def _help_of(field: Any) -> str:
@@ -162,18 +152,6 @@ def _help_all(hidden: Mapping[str, Any]) -> inspect.Parameter:
     keyword = inspect.Parameter.KEYWORD_ONLY
     kind = Annotated[bool, shown_all]
     return inspect.Parameter("help_all", keyword, default=False, annotation=kind)
-
-
-def _fields(models: tuple[Settings, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings of groups that a help text shows, and those that have no option."""
-    found: dict[bool, dict[str, Any]] = {True: {}, False: {}}
-    for model in models:
-        for name, (_, field) in model.items():
-            extra: Any = field.json_schema_extra
-            if extra is not None:
-                found[extra["panel"] is not None].setdefault(name, field)
-    shown, hidden = found[True], found[False]
-    return shown, {name: one for name, one in hidden.items() if name not in shown}
 
 
 def _pairs(pairs: list[str]) -> dict[str, str]:

@@ -21,6 +21,7 @@ Proofs: `docs/explanation/prices.md`, section 15.
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +35,7 @@ from secretballot.core.label_games import (
     played_losses,
 )
 from secretballot.core.losses import Losses, count_losses
-from secretballot.core.renyi import largest_moments
+from secretballot.core.renyi import largest_moments, moments
 from secretballot.core.types import BoolArray, FloatArray, IntArray
 
 LEAST_SIGMA = 1.0  # votes; below, labels cost nearly what their counts do
@@ -72,7 +73,11 @@ LOSS_OF_SIGMA = 1.135
 
 MOMENT_ERROR = 1e-5  # relative; more than sums of 28 MAX_SIGMA terms lose of a moment
 MOST_ORDER = 1.5  # over sigma; beyond, divergences are those of counts
-LATTICE_MARGIN = 1e-2  # relative, of the divergences where the whole lattice is looked at
+MAX_SIGMA_CUT = 300.0  # votes; beyond, cutting the lattice for high orders takes long
+SQUARE_MARGIN = 1e-3  # relative, of the largest moments of the lattice
+# relative, of divergences below MIN_SIGMA: another program, which tries other orders, finds what is
+# charged kept as well
+LATTICE_MARGIN = 1e-2
 
 
 class Noise(NoiseTable):
@@ -114,6 +119,10 @@ class Noise(NoiseTable):
         """Return the chances and log of their ratios, of the neighbour's to them; shapes (3, n)."""
         p = self.chances(u, w)
         return p, np.log(self.chances(u + 1, w - 1) / p)
+
+
+# which squares of integers, of these first corners and of this side, are cut in four
+OpenSquares = Callable[[IntArray, IntArray, int], BoolArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +174,7 @@ def covering_laws(sigma: float) -> StepLaws | None:
     largest = _largest_moments(noise, orders)
     for tolerance in TOLERANCES:
         mesh = _Mesh.of(noise, edge, deep, orders, largest * (1 + tolerance))
-        if _covers_lattice(mesh, noise, edge, deep):
+        if _closes_lattice(sigma, functools.partial(_open_squares, mesh, noise)):
             return mesh.laws
     return None
 
@@ -304,13 +313,11 @@ def _excess_over_silence(p: FloatArray, ratio: FloatArray, x: FloatArray) -> Flo
     return found
 
 
-def _covers_lattice(mesh: _Mesh, noise: Noise, edge: int, deep: int) -> bool:
-    """Return whether each law of the lattice is dominated by a mixture of a cell's laws.
-
-    Squares of which that is not known as a whole are cut in four.
-    """
+def _closes_lattice(sigma: float, open_squares: OpenSquares) -> bool:
+    """Return whether no square of the lattice stays open. Open ones are cut in four."""
+    edge, deep = math.ceil(FAR * sigma), math.ceil(DEEP * sigma)
     side = 1
-    while side < FIRST_SIDE * noise.sigma:
+    while side < FIRST_SIDE * sigma:
         side *= 2
     starts = np.arange(-edge, edge + 1, side)
     u, w = (axis.ravel() for axis in np.meshgrid(starts, starts, indexing="ij"))
@@ -318,7 +325,7 @@ def _covers_lattice(mesh: _Mesh, noise: Noise, edge: int, deep: int) -> bool:
         # where both are far below, a point on the rim stands for all of the same difference
         near = (np.maximum(u, w) + side - 1 >= -deep) & (np.maximum(u, w) <= edge)
         u, w = u[near], w[near]
-        chosen = _open_squares(mesh, noise, u, w, side)
+        chosen = open_squares(u, w, side)
         if side == 1 or not chosen.any():
             return not chosen.any()
         side //= 2
@@ -329,16 +336,25 @@ def _covers_lattice(mesh: _Mesh, noise: Noise, edge: int, deep: int) -> bool:
         )
 
 
-def _open_squares(mesh: _Mesh, noise: Noise, u: IntArray, w: IntArray, side: int) -> BoolArray:
-    """Return which squares of integers may hold a law that is not dominated."""
+def _bounds_on(
+    noise: Noise, u: IntArray, w: IntArray, side: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the largest chances in squares of integers, of shape (3, n), and the logarithms of the
+    smallest and of the largest ratios."""
     last_u, last_w = u + side - 1, w + side - 1
     # the largest ratios, and the first class's chance; then the smallest, and the second class's
     p_high, log_high = noise.losses(u, last_w)
     p_low, log_low = (p_high, log_high) if side == 1 else noise.losses(last_u, w)
     most = np.stack([noise.below(last_u) * noise.below(last_w), p_high[1], p_low[2]])
+    return most, log_low, log_high
+
+
+def _open_squares(mesh: _Mesh, noise: Noise, u: IntArray, w: IntArray, side: int) -> BoolArray:
+    """Return which squares of integers may hold a law that is not dominated."""
+    most, log_low, log_high = _bounds_on(noise, u, w, side)
     most *= 1 + FLOAT_ERROR
     most_r, least_r = np.exp(log_high) * (1 + FLOAT_ERROR), np.exp(log_low) * (1 - FLOAT_ERROR)
-    cell, shares = mesh.around((u + last_u) / 2, (w + last_w) / 2)
+    cell, shares = mesh.around(u + (side - 1) / 2, w + (side - 1) / 2)
     beyond = np.empty(len(u), dtype=np.bool_)
     for start in range(0, len(u), SQUARES):
         part = slice(start, start + SQUARES)
@@ -442,19 +458,23 @@ def class_renyi(sigma: float, orders: tuple[float, ...]) -> FloatArray:
     if not LEAST_SIGMA <= sigma <= MAX_SIGMA:
         return found
     noise, held = Noise(sigma), a <= 1 + MOST_ORDER * sigma
-    laws = covering_laws(sigma) if held.any() else None
+    listed = held & (a <= TILTS[-1] * sigma)
+    laws = covering_laws(sigma) if listed.any() else None
     if laws is not None:
-        found[held] = _divergence_of(laws, noise, a[held], LISTED_SLACK)
-    elif sigma < MIN_SIGMA:
-        # another program, which tries other orders, finds what is charged kept as well
-        every = _laws_of_lattice(noise)
-        found[held] = (1 + LATTICE_MARGIN) * _divergence_of(every, noise, a[held], 0.0)
+        moments_of_list = largest_moments(laws.chance, laws.log_ratio, a[listed])
+        found[listed] = _divergences(moments_of_list, noise, a[listed], LISTED_SLACK)
+    whole = held if sigma < MIN_SIGMA else held & ~listed
+    if whole.any() and sigma <= MAX_SIGMA_CUT:
+        largest = _largest_on_lattice(noise, a[whole])
+        found[whole] = _divergences(largest, noise, a[whole], 0.0)
+    if sigma < MIN_SIGMA:
+        found *= 1 + LATTICE_MARGIN
     return found
 
 
-def _divergence_of(laws: StepLaws, noise: Noise, orders: FloatArray, beside: float) -> FloatArray:
-    """Return the largest divergences of laws with what far noise may add, and what their hockey
-    sticks may lack, `beside`."""
+def _divergences(found: FloatArray, noise: Noise, orders: FloatArray, beside: float) -> FloatArray:
+    """Return the divergences of the largest moments, less 1, with what far noise may add, and what
+    hockey sticks may lack, `beside`."""
     edge, deep = math.ceil(FAR * noise.sigma), math.ceil(DEEP * noise.sigma)
     # a hockey stick is that of silence beyond the largest ratio of the lattice
     _, ends = noise.losses(np.array([edge, -edge]), np.array([-edge, edge]))
@@ -462,15 +482,21 @@ def _divergence_of(laws: StepLaws, noise: Noise, orders: FloatArray, beside: flo
     lacking = beside * np.exp((a - 1) * np.abs(ends).max())
     lacking += 4 * np.exp((2 * a * (a - 1) - (edge - a) ** 2) / two)
     lacking += np.exp((a * (a - 1) - (deep - a) ** 2 - deep**2) / two)
-    moments = largest_moments(laws.chance, laws.log_ratio, a) * (1 + MOMENT_ERROR) + a * lacking
-    found: FloatArray = np.log1p(moments) / (a - 1) * (1 + 1e-12)
-    return found
+    divergences: FloatArray = np.log1p(found * (1 + MOMENT_ERROR) + a * lacking) / (a - 1)
+    return divergences * (1 + 1e-12)
 
 
-def _laws_of_lattice(noise: Noise) -> StepLaws:
-    """Return all laws of the lattice but for the far ones, one way round."""
-    edge, deep = math.ceil(FAR * noise.sigma), math.ceil(DEEP * noise.sigma)
-    axis = np.arange(-edge, edge + 1)
-    u, w = (one.ravel() for one in np.meshgrid(axis, axis, indexing="ij"))
-    near = np.maximum(u, w) >= -deep
-    return StepLaws(*noise.losses(u[near], w[near]))
+def _largest_on_lattice(noise: Noise, orders: FloatArray) -> FloatArray:
+    """Return bounds on the largest moments of the lattice, less 1, one for each order."""
+    reached = np.zeros(len(orders))
+
+    def open_squares(u: IntArray, w: IntArray, side: int) -> BoolArray:
+        most, log_low, log_high = _bounds_on(noise, u, w, side)
+        bounds = np.stack([moments(most, (log_low, log_high), a) for a in orders.tolist()])
+        # at the middles of the squares they are reached
+        there = noise.losses(u + side // 2, w + side // 2)
+        reached[:] = np.maximum(reached, largest_moments(*there, orders))
+        return ~(bounds <= (1 + SQUARE_MARGIN) * reached[:, None]).all(axis=0)
+
+    _closes_lattice(noise.sigma, open_squares)
+    return (1 + SQUARE_MARGIN) * reached

@@ -53,26 +53,18 @@ def ready_sampler() -> None:
         If OpenDP is missing or broken, has a version that is known to draw wrong noise, or fails
         the check.
     """
+    version, cause = "none", None
     try:
         version = importlib.metadata.version("opendp")
-    except importlib.metadata.PackageNotFoundError:
-        raise SamplerError(f"OpenDP is not installed; {_INSTALL}") from None
-    if draws_wrong_noise(version):
+        known = draws_wrong_noise(version)
+        fault = "it is known to" if known else first_failure(_draw_noise, _CHUNK)
+    except Exception as error:  # whatever a broken or a missing installation raises
+        cause, fault = error, f"it cannot be loaded or does not draw: {type(error).__name__}"
+    if fault is not None:
         raise SamplerError(
-            f"OpenDP {shown(version)} is known to draw wrong noise, at no price that holds;"
+            f"OpenDP, version {shown(version)}, draws no right noise on this machine ({fault});"
             f" {_INSTALL}"
-        )
-    try:
-        failure = first_failure(_draw_noise, _CHUNK)
-    except Exception as error:  # whatever a broken installation raises
-        raise SamplerError(
-            f"OpenDP {shown(version)} cannot be loaded or does not draw ({type(error).__name__});"
-            f" {_INSTALL}"
-        ) from error
-    if failure is not None:
-        raise SamplerError(
-            f"OpenDP {shown(version)} draws wrong noise on this machine ({failure}); {_INSTALL}"
-        )
+        ) from cause
 
 
 _INSTALL = (

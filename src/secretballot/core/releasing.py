@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
@@ -36,6 +36,7 @@ from secretballot.core.mechanisms import (
     Shape,
     State,
     TableLabels,
+    Terms,
     mechanism_in,
     shape_in,
 )
@@ -45,7 +46,6 @@ from secretballot.core.private import Scores, Sealed, Votes
 from secretballot.core.signals import signals_held_back
 from secretballot.core.types import (
     BoolArray,
-    Guarantee,
     IntArray,
     Model,
     Noise,
@@ -66,19 +66,6 @@ _Result = TypeVar("_Result")
 
 #: What a release is drawn from, or what makes it of the stages that were released before.
 Source = Sealed | Callable[[Sequence[IntArray]], Sealed]
-
-
-@dataclass(frozen=True)
-class AccountFacts:
-    """The account that paid, as it was just after."""
-
-    dataset: str
-    composition: str
-    guarantee: Guarantee
-    budget: PrivacyBudget
-    spent_after: tuple[float, float]
-    durable: bool
-    reservation: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +90,8 @@ class Released:
         ``exact``, ``description`` of its source and ``software``, of the last draw.
     issued : str
         When it was reserved, UTC, ISO 8601.
-    account : AccountFacts
+    account : dict
+        That paid, as it was just after, as a certificate states it.
     about : dict
         What was kept with the end of a stream, as JSON values.
 
@@ -112,7 +100,7 @@ class Released:
     >>> ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(1.0, 0.0))
     >>> votes = sb.votes_of_counts([[3, 97], [60, 40]])
     >>> paid = sb.estimate_stability(votes, ledger, fraction=0.5, epsilon=0.5)
-    >>> paid.mechanism.kind, paid.values.shape, paid.account.reservation
+    >>> paid.mechanism.kind, paid.values.shape, paid.account["reservation"]
     ('stability-quantile', (1, 1), 1)
     """
 
@@ -128,18 +116,8 @@ class Released:
     questions: tuple[bytes, ...]
     noise: dict[str, Any]
     issued: str
-    account: AccountFacts
+    account: dict[str, Any]
     about: dict[str, Any] = field(default_factory=dict)
-
-
-class Terms(NamedTuple):
-    """What a request was reserved for, as the ledger has it."""
-
-    mechanism: Mechanism
-    shape: Shape
-    budget: PrivacyBudget
-    public: dict[str, Any]
-    purpose: str
 
 
 class Answers(NamedTuple):
@@ -173,38 +151,26 @@ def noise_source() -> ExactNoise:
 
 
 def release(
-    shape: Shape,
+    terms: Terms,
     private: Source,
-    mechanism: Mechanism,
     ledger: Ledger,
-    budget: PrivacyBudget,
     *,
     request: str,
-    public: Mapping[str, Any],
-    purpose: str = "",
     check: Callable[[Released], object] | None = None,
 ) -> Released:
     """Release what a mechanism draws from private integers, under differential privacy.
 
     Parameters
     ----------
-    shape : VoteShape, SumShape or ScoreShape
-        Of `private`.
+    terms : Terms
+        What is drawn, of which shape `private` is, and what it is paid with.
     private : Sealed, or callable
         A callable makes it, after the price, the account and a stored answer were looked at. Of
         sums, it is called for each stage, with the sums that the stages before have released.
-    mechanism : Mechanism
-        Fixed without looking at private data.
     ledger : Ledger
-    budget : PrivacyBudget
-        What is promised, and spent.
     request : str
         Key in the ledger. A request that was answered gets the stored answer, and one that was
         interrupted goes on; both cost nothing more.
-    public : mapping
-        Public settings, as JSON values; the same request has the same ones.
-    purpose : str
-        Why, in a few words; public, written at the reservation.
     check : callable, optional
         Called before a new reservation with the release as it would be, with zeros for values; what
         it raises refuses the release.
@@ -232,7 +198,7 @@ def release(
         it is attached.
     Rounding : upward.
     """
-    own = _Request(Terms(mechanism, shape, budget, dict(public), purpose), ledger, request)
+    own = _Request(terms, ledger, request)
     entry, made = own.entry(), None
     if entry is None:
         own.check_admitted(check)
@@ -249,26 +215,22 @@ def release(
 
 
 def stream(
-    shape: VoteShape | ScoreShape,
-    mechanism: Mechanism,
+    terms: Terms,
     ledger: Ledger,
-    budget: PrivacyBudget,
     *,
     request: str,
-    public: Mapping[str, Any],
     vault: SecretFiles | None = None,
-    purpose: str = "",
     check: Callable[[Released], object] | None = None,
 ) -> "AnswerStream":
-    """Reserve the right to ask `shape.n_queries` questions, one of scores, or go on with a
+    """Reserve the right to ask `terms.shape.n_queries` questions, one of scores, or go on with a
     reservation.
 
     Parameters and errors are those of `release`.
 
     Parameters
     ----------
-    shape : VoteShape or ScoreShape
-        Of votes of teachers, each of which may vote otherwise at every question.
+    terms : Terms
+        Of scores, or of votes of teachers, each of which may vote otherwise at every question.
     vault : SecretFiles, optional
         Keeps what the next answer depends on where that is secret, as in `SparseVector`; without
         it, such a reservation ends with this object.
@@ -281,8 +243,7 @@ def stream(
     Source : Liu et al. 2021, Algorithm 4 and its "labeling service"; Nandi, Bassily 2020, Algorithm
         1.
     """
-    asked = Terms(mechanism, shape, budget, dict(public), purpose)
-    own = _Request(asked, ledger, request, streams=True)
+    own, shape = _Request(terms, ledger, request, streams=True), terms.shape
     by_question = isinstance(shape, VoteShape) and shape.n_teachers is not None
     if not (isinstance(shape, ScoreShape) or (by_question and shape.moved == shape.n_queries)):
         # which rows of a table move is private, so that no part of one has a share of its price
@@ -383,13 +344,15 @@ class AnswerStream:
             where this one ended. If a draw failed by itself; the stream has then ended.
         """
         self._check(private.shape, len(questions))
-        rows = {question: row for row, question in reversed(list(enumerate(questions)))}
+        # the first row of each
+        rows = dict(zip(reversed(questions), reversed(range(len(questions))), strict=True))
+        stored, left = self._found(rows)
+        new = [key for key in dict.fromkeys(questions) if key not in stored] if left else []
         # a mechanism that may stop stores as many answers as it drew: were there several at once, a
         # full disk would tell, before anything is stored, that it had not stopped
         size = BLOCK if self._own.mechanism.stops_at is None else 1
-        asked = list(dict.fromkeys(questions))
-        for start in range(0, len(asked), size):
-            block = {key: rows[key] for key in asked[start : start + size]}
+        for start in range(0, len(new), size):
+            block = {key: rows[key] for key in new[start : start + size]}
             if not self._answer_block(private, block):
                 break
         return self.find(questions)
@@ -415,7 +378,7 @@ class AnswerStream:
             If the reservation is settled already, others were answered meanwhile, or the ledger
             cannot be written.
         """
-        with self._own.ledger.answering(self.reservation, closes=True) as page:
+        with self._own.ledger.answering(self.reservation) as page:
             if answered not in (None, page.count):
                 raise LedgerError(
                     f"Request {self._own.request!r} has given {page.count} answers, not"
@@ -460,24 +423,18 @@ class AnswerStream:
 
     @repeated  # what was drawn and not stored was seen by nobody
     def _answer_block(self, private: Votes | Scores, rows: Mapping[bytes, int]) -> bool:
-        """Return whether all of some questions have an answer now."""
-        stored, left = self._found(rows)
-        if len(stored) == len(rows) or not left:
-            return len(stored) == len(rows)
+        """Answer some questions, and return whether others may follow."""
         noise = noise_source()  # loaded outside of the transaction
-        work = functools.partial(self._add_answers, private, rows, noise)
-        return self._own.drawing(self.reservation, work)
 
-    def _add_answers(
-        self, private: Votes | Scores, rows: Mapping[bytes, int], noise: Noise
-    ) -> bool:
-        """Draw inside of the transaction that stores it."""
-        with self._own.ledger.answering(self.reservation) as page:
-            known = page.find(rows)
-            new = [key for key in rows if key not in known][: self._left_on(page)]
-            drawn = self._drawn(page, private, [rows[key] for key in new], noise) if new else []
-            page.add(list(zip(new, drawn, strict=False)))
-        return len(known) + len(drawn) == len(rows)
+        def draw_and_store() -> bool:
+            with self._own.ledger.answering(self.reservation) as page:
+                known = page.find(rows)
+                new = [key for key in rows if key not in known][: self._left_on(page)]
+                drawn = self._drawn(page, private, [rows[key] for key in new], noise) if new else []
+                page.add(list(zip(new, drawn, strict=False)))
+                return bool(self._left_on(page))
+
+        return self._own.drawing(self.reservation, draw_and_store)
 
     def _drawn(
         self, page: AnswerPage, private: Votes | Scores, places: list[int], noise: Noise
@@ -488,9 +445,7 @@ class AnswerStream:
         state = State(before.used, self._states.load(before.mark))
         asked = private.take(places) if isinstance(private, Votes) else private
         bodies, secret = own.drawn(asked, state, noise)
-        mark = _NO_MARK
-        if own.mechanism.secret:
-            mark = self._states.save(before.mark, secret)
+        mark = _NO_MARK if secret is None else self._states.save(before.mark, secret)
         return [mark + body for body in bodies]
 
     def _used_event(self, used: int) -> tuple[Event, ...] | None:
@@ -585,6 +540,7 @@ class _Request:
         self.ledger.check_promise(own.unit, own.relation, by_teachers=by_teachers)
         self.priced = price((self.event,), epsilon=self.budget.epsilon)
         noise_source()
+        _software()
         self.ledger.check_admits((self.event,), self.budget)
         if check is not None:
             check(self.released(None))
@@ -601,15 +557,9 @@ class _Request:
     def reserve(self, *, space: int) -> None:
         """Spend, unless another process has just done so under the same terms."""
         stored = {**self.terms, "price": asdict(self.priced)}
+        about = {"request": self.request, "purpose": self.purpose, "terms": stored}
         try:
-            self.ledger.reserve(
-                (self.event,),
-                self.budget,
-                request=self.request,
-                purpose=self.purpose,
-                terms=stored,
-                space=space,
-            )
+            self.ledger.reserve((self.event,), self.budget, **about, space=space)
         except LedgerError as error:
             if isinstance(error, UnknownEndError) or self.entry() is None:
                 raise
@@ -656,7 +606,7 @@ class _Request:
 
         @repeated  # the same bytes again
         def store() -> None:
-            with self.ledger.answering(reservation, closes=last) as page:
+            with self.ledger.answering(reservation) as page:
                 if page.count == len(stages):  # of two processes the first counts
                     page.add([(b"%d" % len(stages), _NO_MARK + body)])
                     if last:
@@ -694,8 +644,8 @@ class _Request:
     def released(self, entry: LedgerEntry | None) -> Released:
         """Return what is stored under the request; before it is reserved, the release as it would
         be, with zeros for values, on an account that it takes whole."""
-        ledger, own = self.ledger, self.budget
         facts = (entry and entry.facts) or _facts(noise_source())
+        spent = entry.spent_after if entry else (self.budget.epsilon, self.budget.delta)
         # a view: a stream may reserve more answers than memory holds
         values = np.broadcast_to(np.int64(0), (self.n_answers, self.n_columns))
         questions: tuple[bytes, ...] = ()
@@ -716,15 +666,12 @@ class _Request:
             questions=questions,
             noise=facts,
             issued=entry.reserved_at if entry else utc_now(),
-            account=AccountFacts(
-                dataset=ledger.dataset,
-                composition=ledger.composition,
-                guarantee=ledger.guarantee,
-                budget=ledger.budget,
-                spent_after=entry.spent_after if entry else (own.epsilon, own.delta),
-                durable=ledger.durable,
-                reservation=entry.id if entry else 0,
-            ),
+            account={
+                **self.ledger.account_terms(),
+                "spent_after": dict(zip(("epsilon", "delta"), spent, strict=True)),
+                "durable": self.ledger.durable,
+                "reservation": entry.id if entry else 0,
+            },
             about=facts.get("about", {}),
         )
 
@@ -762,9 +709,8 @@ class _SecretStates:
             )
         return found
 
-    def save(self, mark: bytes, secret: int | None) -> bytes:
+    def save(self, mark: bytes, secret: int) -> bytes:
         """Keep the state that a draw left, beside the one that it began with; return its mark."""
-        assert secret is not None
         new, states = entropy_bytes(MARK_BYTES), self._states()
         kept = {name: value for name, value in states.items() if name == mark.hex()}
         # its size must not depend on what was drawn
@@ -798,22 +744,19 @@ def _json_terms(asked: Terms, *, streams: bool) -> dict[str, Any]:
     terms = {
         "mechanism": asked.mechanism.model_dump(mode="json"),
         "shape": asked.shape.model_dump(mode="json"),
-        "public": asked.public,
+        "public": dict(asked.public),
         # whole and question by question, it would be drawn twice
         "streams": streams,
     }
-    try:
-        text = json.dumps(terms, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        text = ""
-    if not 0 < len(text) <= MOST_TERMS:
-        raise ParameterError(
-            "A public setting is no text, finite number, list or mapping, or all together have more"
-            f" than {MOST_TERMS:,} bytes; give such values alone, a smaller basis or fewer"
-            " candidates. Nothing was spent."
-        )
-    read: dict[str, Any] = json.loads(text)
-    return read
+    with suppress(TypeError, ValueError, RecursionError):
+        if len(text := json.dumps(terms, allow_nan=False)) <= MOST_TERMS:
+            read: dict[str, Any] = json.loads(text)
+            return read
+    raise ParameterError(
+        "A public setting is no text, finite number, list or mapping, or all together have more"
+        f" than {MOST_TERMS:,} bytes; give such values alone, a smaller basis or fewer candidates."
+        " Nothing was spent."
+    )
 
 
 def _facts(noise: ExactNoise) -> dict[str, Any]:
@@ -823,10 +766,4 @@ def _facts(noise: ExactNoise) -> dict[str, Any]:
 
 @functools.cache  # reading it takes longer than all else
 def _software() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+    return {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}

@@ -1,6 +1,7 @@
 """Renyi divergences of dominating pairs, and their conversion to (epsilon, delta)."""
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -73,30 +74,39 @@ def response_excess(epsilon: float, orders: FloatArray) -> FloatArray:
     return np.where(held, 2 * product / math.cosh(e / 2), np.inf)
 
 
-def largest_moments(chance: FloatArray, log_ratio: FloatArray, orders: FloatArray) -> FloatArray:
-    """Return the largest moment of each order, less 1, of pairs P, Q of distributions, either way
-    round: of E_Q[(P / Q)^order] and E_P[(Q / P)^order]; rounded up.
+def moments(chance: FloatArray, log_ratios: Iterable[FloatArray], order: float) -> FloatArray:
+    """Return the moments of an order, less 1, of pairs P, Q of distributions, the larger one of
+    E_Q[(P / Q)^order] and E_P[(Q / P)^order]; rounded up.
 
     Each is a sum of p (r^b - 1 - b (r - 1)) with r = q / p, b = 1 - order or b = order: terms that
-    are at least 0, so that close pairs lose no digits.
+    are at least 0, so that close pairs lose no digits. They grow with the distance of r from 1, so
+    that of a range of ratios one end has the largest.
 
     Parameters
     ----------
-    chance, log_ratio : ndarray of shape (outcomes, n)
-        Of the outcomes under P, and the logarithms of those under Q over them.
-    orders : ndarray of shape (m,)
+    chance : ndarray of shape (outcomes, n)
+        Of the outcomes under P.
+    log_ratios : iterable of ndarrays of shape (outcomes, n)
+        Logarithms of those under Q over them; of several the largest terms count.
+    order : float
 
     Returns
     -------
-    ndarray of shape (m,)
+    ndarray of shape (n,)
     """
-    change, found = np.expm1(log_ratio), np.empty(len(orders))
-    for i, order in enumerate(orders.tolist()):
-        worst = [np.zeros(1)]
-        for power in (1 - order, order):
+    found = []
+    for power in (1 - order, order):
+        terms = np.zeros_like(chance)
+        for log_ratio in log_ratios:
             with np.errstate(over="ignore"):
-                grown, line = np.expm1(power * log_ratio), power * change
+                grown, line = np.expm1(power * log_ratio), power * np.expm1(log_ratio)
                 lost = (1 + np.abs(power * log_ratio)) * np.abs(grown) + np.abs(line)
-                worst.append((chance * (grown - line + LOST * lost)).sum(axis=0))
-        found[i] = np.max(np.concatenate(worst))  # nan stays
-    return found
+                terms = np.maximum(terms, grown - line + LOST * lost)  # nan stays
+        found.append((chance * terms).sum(axis=0))
+    return np.maximum(*found)
+
+
+def largest_moments(chance: FloatArray, log_ratio: FloatArray, orders: FloatArray) -> FloatArray:
+    """Return the largest of the `moments` of all pairs, for each order."""
+    every = [moments(chance, [log_ratio], order).max(initial=0.0) for order in orders.tolist()]
+    return np.array(every)

@@ -1,25 +1,25 @@
 """A check of a sampler against the distributions that it should have: exact, of fixed size, before
 anything is paid.
 
-The draws depend on no data. A sample is looked at through cells: sets of values, or of pairs of
-draws, whose probability is known. How many of n independent draws fall into a cell is binomial, so
-each p-value is an exact binomial tail, and all of them together raise a false alarm with
-probability at most `FALSE_ALARM`, by the union bound.
+The draws depend on no data. Each sample is looked at in several ways: by value, by size, by what is
+left of the size, and as pairs of draws. In each way the share of draws up to any outcome differs
+from its probability by more than sqrt(log(2 / a) / (2 n)) with probability at most a (Massart 1990,
+the inequality of Dvoretzky, Kiefer and Wolfowitz), whatever the distribution is. So all of them
+together raise a false alarm with probability at most `FALSE_ALARM`, by the union bound.
 
-`detection_probability` bounds the power from below. Noise of 0.7 or 1.3 times the scale is refused
-with probability above 1 - 1e-5 by every sample but the last, which looks for repeated draws, and
-the noise of OpenDP 0.14.0 and 0.14.1 with probability above 1 - 1e-6; the tests hold both.
+Noise of 0.7 or 1.3 times the scale is refused with probability above 1 - 1e-5 by every sample but
+the last, which looks for repeated draws, and the noise of OpenDP 0.14.0 and 0.14.1 with probability
+above 1 - 1e-6; the tests hold both.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import bdtr, bdtrc
 
-from secretballot.core.types import BoolArray, FloatArray, IntArray
+from secretballot.core.types import FloatArray, IntArray
 
 #: Releases of OpenDP whose discrete Laplace and Gaussian noise is not the stated distribution.
 WRONG_OPENDP = ((0, 14, 0), (0, 14, 1))
@@ -37,12 +37,9 @@ def draws_wrong_noise(version: str) -> bool:
 FALSE_ALARM = 1e-9  # probability that a right sampler is refused, once a process
 
 Draw = Callable[[str, float, int], IntArray]
-# how often something came, in how many trials, its probability
-Count = tuple[int, int, float]
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """What is drawn for the check.
 
     Attributes
@@ -65,7 +62,7 @@ class Sample:
 # The first two have the scales at which OpenDP 0.14.0 and 0.14.1 are worst for a given number of
 # draws. The first is longer than what one call draws, so it goes the way through the threads.
 SAMPLES = (
-    Sample("laplace", 3.0, 26_000),
+    Sample("laplace", 3.0, 40_000),
     Sample("gaussian", 2.0, 8_000),
     Sample("laplace", 0.7, 3_000),
     Sample("laplace", 1000.0, 4_000),
@@ -73,14 +70,9 @@ SAMPLES = (
     Sample("gaussian", 26.7, 2_000),
     Sample("laplace", 20.0, 100, singly=True),
 )
-_QUANTILES = (0.02, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.98)
-_SIZE_QUANTILES = (0.25, 0.5, 0.75, 0.95)
-_SINGLE_SIZES, _MODULI = 4, (2, 3)
-# and four sets of pairs
-_MOST_CELLS = len(_QUANTILES) + len(_SIZE_QUANTILES) + _SINGLE_SIZES + sum(_MODULI) + 4
-# One part of the alarm is kept for draws beyond the listed values, which have probability below
-# 1e-14 in all.
-_ALARM = FALSE_ALARM / (len(SAMPLES) * _MOST_CELLS + 1)
+# Eight ways to look at each sample. One part of the alarm is kept for draws beyond the listed
+# values, which have probability below 1e-14 in all.
+_ALARM = FALSE_ALARM / (8 * len(SAMPLES) + 1)
 _REACH = 50.0  # logarithm of how much rarer than 0 the outermost listed value is
 
 
@@ -94,16 +86,24 @@ def first_failure(draw: Draw, chunk: int) -> str | None:
     chunk : int
         How many draws are made at a time; draws so far apart must be independent too.
     """
-    for sample in SAMPLES:
-        drawn = _draws_of(draw, sample)
-        values, probabilities = listed_distribution(sample.kind, sample.scale)
-        about = f"{sample.size} draws of discrete {sample.kind} noise of scale {sample.scale:g}"
-        if not (drawn.shape == (sample.size,) and (np.abs(drawn) <= values[-1]).all()):
+    for kind, scale, size, singly in SAMPLES:
+        calls, each = (size, 1) if singly else (1, size)
+        drawn = np.concatenate([draw(kind, scale, each) for _ in range(calls)])
+        values, law = listed_distribution(kind, scale)
+        about = f"{size} draws of discrete {kind} noise of scale {scale:g}"
+        if not (drawn.shape == (size,) and (np.abs(drawn) <= values[-1]).all()):
             return f"of {about}, some are missing or beyond {values[-1]}"
-        for count, trials, probability in _all_counts(drawn, values, probabilities, chunk):
-            if not _p_value(np.asarray(count), trials, probability) > _ALARM:
+        for outcomes, chances in _looked_at(drawn, values, law, chunk):
+            counts = np.bincount(outcomes, minlength=len(chances))
+            apart = np.abs(np.cumsum(counts / len(outcomes) - chances)).max()
+            if not apart <= most_apart(len(outcomes)):
                 return f"{about} do not follow their law"
     return None
+
+
+def most_apart(n: int) -> float:
+    """Return by how much the shares of n draws may differ from their probabilities."""
+    return math.sqrt(math.log(2 / _ALARM) / (2 * n))
 
 
 def listed_distribution(kind: str, scale: float) -> tuple[IntArray, FloatArray]:
@@ -117,52 +117,20 @@ def listed_distribution(kind: str, scale: float) -> tuple[IntArray, FloatArray]:
     return values, weights / weights.sum()
 
 
-def _draws_of(draw: Draw, sample: Sample) -> IntArray:
-    if not sample.singly:
-        return draw(sample.kind, sample.scale, sample.size)
-    return np.concatenate([draw(sample.kind, sample.scale, 1) for _ in range(sample.size)])
-
-
-def _all_counts(
-    drawn: IntArray, values: IntArray, probabilities: FloatArray, chunk: int
-) -> Iterator[Count]:
-    for mask in _cells(values, probabilities):
-        yield int(mask[drawn - values[0]].sum()), len(drawn), float(probabilities[mask].sum())
+def _looked_at(
+    drawn: IntArray, values: IntArray, law: FloatArray, chunk: int
+) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Give the outcomes of independent trials, as integers from 0, and their probabilities."""
+    sizes = np.abs(values)
+    for numbers in (values - values[0], sizes, sizes % 2, sizes % 3):
+        yield numbers[drawn - values[0]], np.bincount(numbers, law)
     # each draw is in at most one pair, so that pairs are independent of each other
     apart = chunk if len(drawn) > chunk else len(drawn) // 2
     beside = len(drawn) - len(drawn) % 2
-    positive = float(probabilities[values > 0].sum())
+    positive = float(law[values > 0].sum()) ** 2
     for first, second in (
         (drawn[0:beside:2], drawn[1:beside:2]),
         (drawn[:-apart][:apart], drawn[apart:][:apart]),
     ):
-        yield int((first == second).sum()), len(first), float(probabilities @ probabilities)
-        yield int(((first > 0) & (second > 0)).sum()), len(first), positive**2
-
-
-def _cells(values: IntArray, probabilities: FloatArray) -> Iterator[BoolArray]:
-    """Yield which of the listed values are in each of some sets."""
-    sizes = np.abs(values)
-    for cut in _quantiles_of(values, probabilities, _QUANTILES):
-        yield values <= cut
-    by_size = np.argsort(sizes, kind="stable")
-    for cut in _quantiles_of(sizes[by_size], probabilities[by_size], _SIZE_QUANTILES):
-        yield sizes <= cut
-    for size in range(_SINGLE_SIZES):
-        yield sizes == size
-    for modulus in _MODULI:
-        for rest in range(modulus):
-            yield sizes % modulus == rest
-
-
-def _quantiles_of(
-    ordered: IntArray, probabilities: FloatArray, shares: tuple[float, ...]
-) -> IntArray:
-    return np.unique(ordered[np.searchsorted(np.cumsum(probabilities), shares)])
-
-
-def _p_value(count: NDArray[np.integer], trials: int, probability: float) -> FloatArray:
-    """Return two-sided exact p-values of counts of successes."""
-    chance = min(probability, 1.0)
-    lower, upper = bdtr(count, trials, chance), bdtrc(count - 1, trials, chance)
-    return np.asarray(np.minimum(1.0, 2 * np.minimum(lower, upper)), dtype=np.float64)
+        for alike, chance in ((first == second, law @ law), ((first > 0) & (second > 0), positive)):
+            yield alike.astype(np.int64), np.array([1 - chance, chance])

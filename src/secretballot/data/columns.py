@@ -449,16 +449,9 @@ def part_of_dates(part: str, seconds: IntArray) -> FloatArray:
     -------
     ndarray of float64, shape (n,)
     """
-    days, rest = np.divmod(seconds, SECONDS_A_DAY)
-    if part == "hour":
-        return (rest // 3600).astype(np.float64)
-    if part == "weekday":
-        return ((days + 3) % 7).astype(np.float64)  # 1970-01-01 was a Thursday
-    months = days.astype("datetime64[D]").astype("datetime64[M]")
-    if part == "month":
-        return (months.astype(np.int64) % 12 + 1).astype(np.float64)
-    first = months.astype("datetime64[D]").astype(np.int64)
-    return (days - first + 1).astype(np.float64)
+    moments = pd.DatetimeIndex(seconds.astype("datetime64[s]"))
+    name = "day_of_week" if part == "weekday" else part
+    return np.asarray(getattr(moments, name), dtype=np.float64)
 
 
 #: One of so many cells is a vector where a column holds vectors.
@@ -792,17 +785,13 @@ def _completed(
     if column is not None:
         return column
     found = kind.public_parts(_public_cells(name, public), {**given, **more})
-    if found is None and issubclass(kind, TextColumn):
-        raise DataError(
-            f"No word occurs in two public cells of column {shown(name)} without occurring in"
-            " nearly all of them; list its words in the schema, or declare it hashed or"
-            " ignored."
-        )
     if found is None:
         form = f" of format {given['format']}" if "format" in given else ""
+        text = issubclass(kind, TextColumn)
+        few = ", or a word that is in two of them and not in nearly all" if text else ""
         raise DataError(
-            f"No public row has {kind.holds}{form} in column {shown(name)}; give all of its parts"
-            " in the schema."
+            f"No public row has {kind.holds}{form} in column {shown(name)}{few}; give all of its"
+            " parts in the schema, or declare it ignored."
         )
     column = _checked(kind, name, {**found, **given})
     assert column is not None
@@ -842,14 +831,9 @@ def _refusal(key: str, name: str, value: object, rule: str) -> DataError:
 
 
 def _public_cells(name: str, public: pd.DataFrame | None) -> "pd.Series[Any]":
-    if public is None:
+    if public is None or name not in public.columns:
         raise DataError(
-            f"The schema leaves column {shown(name)} open and there is no public table to say the"
-            " rest."
-        )
-    if name not in public.columns:
-        raise DataError(
-            f"The schema has a column {shown(name)} that the public file lacks; add it or declare"
-            " it ignored."
+            f"The schema leaves column {shown(name)} open, and there is no public table that has"
+            " it; add it, give all of its parts, or declare it ignored."
         )
     return public[name]

@@ -22,6 +22,7 @@ from secretballot._naming import name_columns, name_rows
 from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import shown
 from secretballot.data.cells import coded, is_missing, texts_of, whole
+from secretballot.data.sources import attempt
 from secretballot.exceptions import DataError
 
 
@@ -91,15 +92,10 @@ def _names_of_columns(table: Any, where: str) -> list[str]:
     DataError
         If a name is not UTF-8.
     """
-    names: list[str] = []
-    with contextlib.suppress(UnicodeDecodeError):
-        for place in range(table.num_columns):
-            names.append(str(table.field(place).name))
-        return names
-    # Not inside an except: the other error would quote the bytes.
-    raise DataError(
-        f"{where} has a name that is not UTF-8 in its header (column number {len(names) + 1});"
-        " write the file again."
+    # the other error would quote the bytes
+    return attempt(
+        lambda: [str(table.field(place).name) for place in range(table.num_columns)],
+        lambda error: f"{where} has a name that is not UTF-8 in its header; write the file again.",
     )
 
 

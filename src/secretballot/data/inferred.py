@@ -40,8 +40,6 @@ _FEWEST_OF_AN_ID = 20
 _FEWEST_TO_ASK = 50
 _WIDTH_OF_A_CODE = 5  # digits; years have four
 _FEWEST_DIGITS_OF_A_ZIP = 4
-_FEWEST_COMPACT_DATES = 5  # so many ids in a row do not look like days by chance
-_YEARS_OF_COMPACT_DATES = (1900, 2100)
 _WORDS_OF_FREE_TEXT = 3
 _OTHER_STYLES = ("day-first", "month-first")
 
@@ -187,7 +185,7 @@ def _as_date(public: _Cells) -> InferredColumn | None:
         shares |= {style: public.share_of_dates(style) for style in _OTHER_STYLES}
     best = max(shares.values())
     if best < _SHARE:
-        return _as_compact_date(public)
+        return None
     styles = [style for style, share in shares.items() if share == best]
     if "iso" in styles:
         return _inferred_dates(public, "iso", best, "dates as in ISO 8601")
@@ -201,18 +199,6 @@ def _as_date(public: _Cells) -> InferredColumn | None:
         ' {"kind": "date", "format": "day-first"} or "month-first"'
     )
     return _ignored(public, reason)
-
-
-def _as_compact_date(public: _Cells) -> InferredColumn | None:
-    if len(public.known) < _FEWEST_COMPACT_DATES:
-        return None
-    first, last = _YEARS_OF_COMPACT_DATES
-    if public.digits != {8} or not all(
-        first <= int(text[:4]) <= last and time_seconds(text, "compact") is not None
-        for text in public.distinct
-    ):
-        return None
-    return _inferred_dates(public, "compact", 1.0, "eight digits that are a day each", doubt=True)
 
 
 def _inferred_dates(

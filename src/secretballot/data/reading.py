@@ -339,16 +339,16 @@ def _opened_text(file: TableFile) -> Iterator[IO[str]]:
 
 def _delimiter_of(file: TableFile) -> str:
     """Return the delimiter that gives the header most fields; only the header is looked at."""
-    counts = []
-    for delimiter in DELIMITERS:
-        header: list[str] = []
+    with _opened_text(file) as text:
+        header = next((line for line in text if line.strip("\r\n")), "")
+
+    def fields(delimiter: str) -> int:
         # with the wrong delimiter a long header is one field, longer than the reader takes
-        with _opened_text(file) as text, contextlib.suppress(csv.Error):
-            header = next(
-                filter(None, csv.reader(text, delimiter=delimiter, skipinitialspace=True)), []
-            )
-        counts.append(len(header))
-    return DELIMITERS[counts.index(max(counts))]
+        with contextlib.suppress(csv.Error):
+            return len(next(csv.reader([header], delimiter=delimiter, skipinitialspace=True), []))
+        return 0
+
+    return max(DELIMITERS, key=fields)
 
 
 def _csv_records(text: Iterable[str], where: str, delimiter: str) -> Iterator[list[str]]:

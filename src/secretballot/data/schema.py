@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +24,16 @@ from secretballot.data.columns import (
     Column,
     FeatureColumn,
     IgnoredColumn,
-    OneHotColumn,
     declared_column,
 )
 from secretballot.data.frames import check_columns, frame_of
 from secretballot.data.inferred import inferred_column
+from secretballot.data.sources import attempt
 from secretballot.exceptions import DataError
 
 FORMAT = "secretballot/schema"
 VERSION = 4
-_ENTRIES_AT_ONCE = 2**20  # of a column, on the way to a sparse matrix
+_ENTRIES_AT_ONCE = 2**20  # of an array, on the way to a sparse matrix
 
 
 @dataclass(frozen=True)
@@ -45,32 +46,23 @@ class Encoding:
     odd : dict of str to OddCells
         For each column that becomes a feature, which cells say something that it has no place for,
         and how many say nothing.
-    others : set of str
-        Of these, the columns that encode both as "other": of categories, truth values or words. The
-        cells of all others must be numbers, dates and the like, and these are encoded as missing.
+    unreadable : dict of str to ndarray of int64
+        Rows that were encoded as missing and say something, by column; categories, truth values and
+        words have "other" for such cells.
 
     Examples
     --------
     >>> import pandas as pd
     >>> schema = sb.data.Schema.infer(pd.DataFrame({"ward": ["north", "south"]}))
     >>> encoding = schema.encoding(pd.DataFrame({"ward": ["north", "N", "N"]}))
-    >>> encoding.odd["ward"].strange.tolist(), encoding.others, encoding.unreadable
-    ([1, 2], frozenset({'ward'}), {})
+    >>> encoding.odd["ward"].strange.tolist(), encoding.unreadable
+    ([1, 2], {})
     """
 
     # the table may be private, so nothing of it is shown
     matrix: FloatArray = field(repr=False)
     odd: dict[str, OddCells] = field(repr=False)
-    others: frozenset[str]
-
-    @property
-    def unreadable(self) -> dict[str, IntArray]:
-        """Rows that were encoded as missing and say something, by column."""
-        return {
-            name: odd.strange
-            for name, odd in self.odd.items()
-            if odd.strange.size and name not in self.others
-        }
+    unreadable: dict[str, IntArray] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -188,17 +180,15 @@ class Schema:
         DataError
             If the file cannot be read or is no schema.
         """
-        declared: Any = None
-        problem = ""
-        try:
-            declared = json.loads(Path(path).read_text(encoding="utf-8-sig"))
-        except OSError as error:
-            problem = f"cannot be read ({error.strerror})"
-        # these carry the whole text, so nothing is raised in here
-        except (ValueError, RecursionError):
+
+        def why(error: Exception) -> str:
             problem = "is no JSON text in UTF-8 of ordinary depth"
-        if problem:
-            raise DataError(f"The schema file {str(path)!r} {problem}.")
+            if isinstance(error, OSError):
+                problem = f"cannot be read ({error.strerror})"
+            return f"The schema file {str(path)!r} {problem}."
+
+        text = partial(Path(path).read_text, encoding="utf-8-sig")
+        declared = attempt(lambda: json.loads(text()), why)
         return cls.from_json(declared, public=public, ignore=ignore)
 
     @property
@@ -272,10 +262,10 @@ class Schema:
         DataError
             If a feature column is missing.
         """
-        frame = self._with_columns(table, role)
-        rows, odd = self.compact(frame)
-        others = frozenset(column.name for column in self.features if column.has_other)
-        return Encoding(self.widen(rows), odd, others)
+        rows, odd = self.compact(self._with_columns(table, role))
+        numbers = (one.name for one in self.features if not one.has_other)
+        unreadable = {name: odd[name].strange for name in numbers if odd[name].strange.size}
+        return Encoding(self.widen(rows), odd, unreadable)
 
     @property
     def compact_type(self) -> np.dtype[Any]:
@@ -312,7 +302,8 @@ class Schema:
         return matrix
 
     def widen_sparse(self, rows: AnyArray) -> Any:
-        """Return what `widen` returns as a CSR matrix without its zeros, made without the array.
+        """Return what `widen` returns as a CSR matrix without its zeros, made block by block: the
+        array of a wide table may not fit into memory.
 
         Parameters
         ----------
@@ -323,22 +314,11 @@ class Schema:
         -------
         scipy.sparse.csr_matrix, shape (n_rows, n_features)
         """
-        parts = [sparse.csr_matrix((len(rows), 0))]
-        for number, column in enumerate(self.features):
-            kept, width = rows[str(number)], len(column.feature_names)
-            if isinstance(column, OneHotColumn):
-                ends = np.arange(len(kept) + 1)
-                entries = np.ones(len(kept)), kept.astype(np.int64), ends
-                parts.append(sparse.csr_matrix(entries, shape=(len(kept), width)))
-                continue
-            # in blocks: the dense array of a wide column may not fit into memory
-            step, blocks = max(1, _ENTRIES_AT_ONCE // width), [sparse.csr_matrix((0, width))]
-            for start in range(0, len(kept), step):
-                some = np.empty((len(kept[start : start + step]), width))
-                column.widen(kept[start : start + step], some)
-                blocks.append(sparse.csr_matrix(some))
-            parts.append(sparse.vstack(blocks, format="csr"))
-        return sparse.hstack(parts, format="csr")
+        width = len(self.feature_names)
+        step, blocks = max(1, _ENTRIES_AT_ONCE // width), [sparse.csr_matrix((0, width))]
+        for start in range(0, len(rows), step):
+            blocks.append(sparse.csr_matrix(self.widen(rows[start : start + step])))
+        return sparse.vstack(blocks, format="csr")
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema as JSON, complete: `from_json` needs no public table to read it."""

@@ -516,10 +516,8 @@ def dealt_shards(
         files, first = _RowWriter(folder, table.row_type, n_shards), 0
         for rows in table.stored_rows(max(1, _DEALT_BYTES // table.row_type.itemsize)):
             numbers = shard_of(_units_of(rows), first, len(rows))
-            order, here = (
-                np.argsort(numbers, kind="stable"),
-                np.bincount(numbers, minlength=n_shards),
-            )
+            order = np.argsort(numbers, kind="stable")
+            here = np.bincount(numbers, minlength=n_shards)
             # one file each, hence a loop
             for number, part in enumerate(np.split(order, np.cumsum(here)[:-1])):
                 if len(part):

@@ -27,7 +27,7 @@ from secretballot._validation import (
 )
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee
-from secretballot.data.cells import coded_texts, is_missing, numbers_of, text_of
+from secretballot.data.cells import coded_texts, numbers_of, text_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.vault import write_secret
 
@@ -35,7 +35,7 @@ from secretballot.vault import write_secret
 Block = npt.NDArray[Any] | pd.DataFrame
 
 _BLOCK_CELLS = 2**22
-_NO_CLASS, _MISSING_VOTE = -1, -2
+_NO_CLASS = -1
 _MOST_TEACHERS = np.iinfo(np.int32).max
 
 
@@ -115,18 +115,13 @@ def count_votes(
 
     def places_in(cells: "pd.Series[Any]") -> IntArray:
         codes, texts = coded_texts(cells)
-        others = (_MISSING_VOTE if is_missing(text) else _NO_CLASS for text in texts)
-        found = [places.get(text, other) for text, other in zip(texts, others, strict=True)]
-        return np.array(found, dtype=np.int64)[codes]
+        return np.array([places.get(text, _NO_CLASS) for text in texts], dtype=np.int64)[codes]
 
     def counted(block: Block) -> tuple[CountArray, dict[str, BoolArray]]:
         cast = _by_cell(places_in, block)
         every = [np.count_nonzero(cast == place, axis=1) for place in range(len(classes))]
-        faults = {
-            "a missing vote (nan)": (cast == _MISSING_VOTE).any(axis=1),
-            "a vote that is no declared class": (cast == _NO_CLASS).any(axis=1),
-        }
-        return np.stack(every, axis=1).astype(np.int32), faults
+        fault = "a vote that is missing, or no declared class"
+        return np.stack(every, axis=1).astype(np.int32), {fault: (cast == _NO_CLASS).any(axis=1)}
 
     return _joined_counts(blocks, counted, "votes", n_teachers)
 

@@ -12,9 +12,8 @@ from secretballot.hypotheses.base import (
     check_hypotheses,
 )
 from secretballot.hypotheses.coefficient import disagreement_coefficient
-from secretballot.hypotheses.cuts import DecisionStumps, Thresholds
 from secretballot.hypotheses.finite import FiniteClass
-from secretballot.hypotheses.intervals import Intervals
+from secretballot.hypotheses.ranges import DecisionStumps, Intervals, Thresholds
 
 __all__ = [
     "DecisionStumps",

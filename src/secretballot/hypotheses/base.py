@@ -13,11 +13,11 @@ from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import shown_kind
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import is_exact
-from secretballot.hypotheses.points import (
-    check_labelled,
-    check_points,
-    rounding_allowance,
-)
+from secretballot.hypotheses.points import check_labelled, check_points
+
+# Of the weight of all answers, so much more is allowed than the slack: prefix sums of a million
+# weights lose less.
+_ROUNDING = 1e-9
 
 
 class Hypothesis(Protocol):
@@ -130,7 +130,7 @@ class HypothesisClass(ABC):
     n_features : int or None
         Columns of the points; None for any number.
     vc_dimension : int
-        Vapnik-Chervonenkis dimension.
+        Vapnik-Chervonenkis dimension; of a finite class, an upper bound of it.
 
     Examples
     --------
@@ -141,11 +141,7 @@ class HypothesisClass(ABC):
 
     name: ClassVar[str]
     n_features: int | None = None
-
-    @property
-    @abstractmethod
-    def vc_dimension(self) -> int:
-        """Vapnik-Chervonenkis dimension of the class."""
+    vc_dimension: int
 
     @abstractmethod
     def dichotomies(self, X: ArrayLike) -> Dichotomies:
@@ -178,15 +174,6 @@ class HypothesisClass(ABC):
     def version_space(self) -> "VersionSpace":
         """Return the whole class as a version space."""
         return VersionSpace(self)
-
-    def disagreement_region(self, X: ArrayLike) -> BoolArray:
-        """Return whether two hypotheses of the class label each row differently, shape (n,).
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-        """
-        return self.version_space().disagreement_region(X)
 
     def representatives(self, asked: FloatArray, points: FloatArray) -> tuple[IntArray, IntArray]:
         """Return rows of some points, and the place among them of the one that each point is
@@ -271,12 +258,13 @@ class VersionSpace:
             raise ParameterError(
                 Parameter("slack"), f" is {slack}; it must be a number of mistakes, at least 0."
             )
-        margin = slack + rounding_allowance(weights)
         found, left = self._labellings(points)
         # all others make more mistakes than any number
-        mistakes = np.where(left, self._mistakes(found, -len(points), labels, weights), math.inf)
+        mistakes = np.where(left, found.errors_on(points, labels, weights), math.inf)
         best = int(np.argmin(mistakes))
-        new = _Restriction(points, labels, weights, float(mistakes[best]) + margin)
+        # what floats lose in sums of weights drops no hypothesis that belongs
+        most = float(mistakes[best]) + slack + _ROUNDING * float(weights.sum())
+        new = _Restriction(points, labels, weights, most)
         return VersionSpace(self._class, (*self._restrictions, new), found.hypothesis(best))
 
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
@@ -301,35 +289,21 @@ class VersionSpace:
         them, as JSON values."""
         about: dict[str, Any] = {"class": self._class.name}
         if self._restrictions:
-            found, left = self._labellings()
+            found, left = self._labellings(self._restrictions[-1].points)
             places = np.flatnonzero(left)
             first, last = (found.hypothesis(int(places[at])).describe() for at in (0, -1))
             about |= {"labellings": len(places), "first": first, "last": last}
         return about
 
-    def _labellings(self, points: FloatArray | None = None) -> tuple[Dichotomies, BoolArray]:
+    def _labellings(self, points: FloatArray) -> tuple[Dichotomies, BoolArray]:
         """Return all labellings of the points that were asked, and of more of them after these; and
         which of them are in the space."""
         asked = [one.points for one in self._restrictions]
-        found = self._class.dichotomies(
-            np.concatenate(asked if points is None else [*asked, points])
-        )
-        left, start = np.ones(len(found), dtype=np.bool_), 0
+        found = self._class.dichotomies(np.concatenate([*asked, points]))
+        left = np.ones(len(found), dtype=np.bool_)
         for one in self._restrictions:
-            left &= self._mistakes(found, start, one.labels, one.weights) <= one.most
-            start += len(one.points)
+            left &= found.errors_on(one.points, one.labels, one.weights) <= one.most
         return found, left
-
-    @staticmethod
-    def _mistakes(
-        found: Dichotomies, start: int, labels: IntArray, weights: NDArray[Any]
-    ) -> NDArray[Any]:
-        """Return the mistakes of all labellings on the points from one place on."""
-        rows = np.arange(len(labels)) + start
-        y = np.zeros(len(found.points), dtype=np.int64)
-        mattering = np.zeros(len(y), dtype=weights.dtype)
-        y[rows], mattering[rows] = labels, weights
-        return found.errors(y, mattering)
 
 
 def check_hypotheses(given: Any) -> HypothesisClass:

@@ -1,16 +1,13 @@
 """The exact disagreement coefficient of a class about one of its hypotheses, on public points."""
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_finite
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.hypotheses.base import Hypothesis, HypothesisClass, check_hypotheses
-from secretballot.hypotheses.finite import FiniteClass
 from secretballot.hypotheses.points import check_points
 
 
@@ -22,8 +19,8 @@ def disagreement_coefficient(
     theta(alpha) = max(1, sup over r >= alpha of P[DIS(B(h, r))] / r), where B(h, r) holds the
     hypotheses that differ from h on a share of at most r, and DIS is where two of them differ
     (Hanneke 2014; Liu et al. 2021, section 3.3 and Definition E.12). Exact: a point is disputed
-    from the radius on that the best hypothesis with the other label there has. By that many learnt
-    hypotheses, one for each distinct point, or by trying all members of a finite class.
+    from the radius on that the best hypothesis with the other label there has. One is learnt for
+    each distinct point.
 
     Known values under the uniform distribution: 2 for thresholds; max(4, 1 / w) for intervals of
     width w, as alpha goes to 0.
@@ -67,10 +64,16 @@ def disagreement_coefficient(
             Parameter("best"),
             " is no member of the class on these points; give one, such as hypotheses.erm(X, y).",
         )
-    # the least radius, in points, of a hypothesis that differs at each point
+    # The least radius, in points, of a hypothesis that differs at each point. A mistake there
+    # counts more than all others together, and all counts are integers, so that sums are exact.
     radii = np.full(len(distinct), math.inf)
-    for differs in _differences(hypotheses, distinct, labels, counts):
-        np.minimum(radii, np.where(differs, counts[differs].sum(), math.inf), out=radii)
+    for point in range(len(distinct)):
+        wanted, weights = labels.copy(), counts.copy()
+        wanted[point] = 1 - wanted[point]
+        weights[point] = counts.sum() + 1
+        differs = hypotheses.erm(distinct, wanted, weights).predict(distinct) != labels
+        if differs[point]:
+            radii[point] = counts[differs].sum()
     reached = np.isfinite(radii)
     at, place = np.unique(radii[reached], return_inverse=True)
     disputed = np.cumsum(np.bincount(place, weights=counts[reached], minlength=len(at)))
@@ -80,20 +83,3 @@ def disagreement_coefficient(
     within = disputed[~beyond].max(initial=0.0) / len(points)
     at_level = within / alpha if alpha > 0 else 0.0
     return max(1.0, float(at_level), float(ratios.max(initial=0.0)))
-
-
-def _differences(
-    hypotheses: HypothesisClass, points: FloatArray, labels: IntArray, counts: IntArray
-) -> Iterator[BoolArray]:
-    """Yield where each member of a finite class differs from the labels; of others, for each point,
-    where the nearest hypothesis does that is made to differ there."""
-    if isinstance(hypotheses, FiniteClass):
-        yield from hypotheses.dichotomies(points).labels != (labels == 1)
-        return
-    # A mistake there counts more than all others together, and all counts are integers, so that
-    # sums are exact.
-    for place in range(len(points)):
-        wanted, weights = labels.copy(), counts.copy()
-        wanted[place] = 1 - wanted[place]
-        weights[place] = counts.sum() + 1
-        yield hypotheses.erm(points, wanted, weights).predict(points) != labels

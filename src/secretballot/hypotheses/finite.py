@@ -23,14 +23,11 @@ class Member:
     place : int
         Its place in the list, from 0.
     estimator : object
-        Fitted, with `predict`.
-    positive : object
-        The prediction that means 1; None where predictions are 0 and 1.
+        Fitted, with `predict`, which says 0 or 1.
     """
 
     place: int
     estimator: Any
-    positive: Any = None
 
     def predict(self, X: ArrayLike) -> IntArray:
         """Return 0 or 1 for every row of `X`, shape (n,), int64.
@@ -74,8 +71,6 @@ class Member:
 
     def _says_one(self, point: FloatArray) -> bool:
         (said,) = self.estimator.predict(point)
-        if self.positive is not None:
-            return bool(said == self.positive)
         if not (said == 0 or said == 1):
             raise ValueError("a prediction must be 0 or 1")
         return bool(said == 1)
@@ -91,10 +86,8 @@ class FiniteClass(HypothesisClass):
     Parameters
     ----------
     estimators : sequence of objects with `predict`
-        At least one. What is stated of the class holds for a list that was fixed without the labels
-        which now choose from it.
-    positive : object, optional
-        The prediction that means 1; without it predictions must be 0 and 1.
+        At least one; their predictions are 0 and 1. What is stated of the class holds for a list
+        that was fixed without the labels which now choose from it.
 
     Notes
     -----
@@ -105,8 +98,7 @@ class FiniteClass(HypothesisClass):
     Raises
     ------
     ParameterError
-        If the list is empty, or a member has no `predict` or, without `positive`, classes other
-        than 0 and 1.
+        If the list is empty, or a member has no `predict`, or classes other than 0 and 1.
 
     Examples
     --------
@@ -118,30 +110,21 @@ class FiniteClass(HypothesisClass):
 
     name: ClassVar[str] = "finite class"
 
-    def __init__(self, estimators: Sequence[Any], positive: Any = None) -> None:
-        self.members = tuple(
-            Member(place, estimator, positive) for place, estimator in enumerate(estimators)
-        )
+    def __init__(self, estimators: Sequence[Any]) -> None:
+        self.members = tuple(Member(place, one) for place, one in enumerate(estimators))
         if not self.members:
             raise ParameterError(
                 Parameter("estimators"), " is empty; give at least one fitted estimator."
             )
         for member in self.members:
-            if not callable(getattr(member.estimator, "predict", None)):
-                raise ParameterError(
-                    f"Estimator {member.place} has no method predict; give fitted estimators."
-                )
             known = np.ravel(getattr(member.estimator, "classes_", (0, 1)))
-            if positive is None and not np.isin(known, (0, 1)).all():
+            if not (hasattr(member.estimator, "predict") and np.isin(known, (0, 1)).all()):
                 raise ParameterError(
-                    f"Estimator {member.place} predicts other classes than 0 and 1; name the one"
-                    " that stands for 1 as `positive`."
+                    f"Estimator {member.place} does not predict 0 and 1; give fitted estimators,"
+                    " with the two classes mapped to 0 and 1."
                 )
-
-    @property
-    def vc_dimension(self) -> int:
-        """floor(log2 N): an upper bound, since 2^v labellings need as many functions."""
-        return len(self.members).bit_length() - 1
+        # an upper bound: 2^v labellings need as many functions
+        self.vc_dimension = len(self.members).bit_length() - 1
 
     def dichotomies(self, X: ArrayLike) -> "FiniteDichotomies":
         """Return the labellings, in the order of the first estimators that have them.
@@ -171,9 +154,8 @@ def check_answers(hypotheses: HypothesisClass, points: FloatArray) -> None:
     for member in hypotheses.members if isinstance(hypotheses, FiniteClass) else ():
         if None in member.answers(points):
             raise DataError(
-                f"Estimator {member.place} does not answer with one of two classes to every point"
-                f" of {points.shape[1]} numbers; leave it out, or name the class that stands for 1"
-                " as `positive`."
+                f"Estimator {member.place} does not answer with 0 or 1 to every point"
+                f" of {points.shape[1]} numbers; leave it out."
             )
 
 

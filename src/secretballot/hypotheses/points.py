@@ -1,7 +1,6 @@
-"""What a hypothesis class takes in: finite points, labels 0 and 1, weights of mistakes, slack."""
+"""What a hypothesis class takes in: finite points, labels 0 and 1, weights of mistakes."""
 
 import contextlib
-import math
 from typing import Any
 
 import numpy as np
@@ -11,22 +10,15 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import name_part
 from secretballot.exceptions import DataError, Parameter
 
-# Sums of multiples of 2^-20 that stay below 2^33 need 53 bits at most, so that every partial sum is
-# exact.
-_GRAIN = 2.0**20
-_EXACT_BELOW = 2.0**33
-
 
 def _as_floats(name: str, values: Any) -> FloatArray:
-    if hasattr(values, "toarray"):
-        raise DataError(name_part(name), " is a sparse matrix; give it as a dense array.")
     # numpy's own sentence may quote a cell, hence no raise inside an except
     with contextlib.suppress(TypeError, ValueError, OverflowError):
         array = np.asarray(values)
         if array.dtype.kind in "buifO":
             return array.astype(np.float64)
     raise DataError(
-        name_part(name), " does not hold real numbers only; encode it as an array of numbers first."
+        name_part(name), " is no dense array of real numbers alone; encode it as one first."
     )
 
 
@@ -48,18 +40,11 @@ def check_points(X: ArrayLike, n_features: int | None) -> FloatArray:
     points = _as_floats("X", X)
     if points.ndim == 1 and n_features == 1:
         points = points[:, None]
-    if points.ndim != 2:
+    if points.ndim != 2 or not points.size or n_features not in (None, points.shape[1]):
+        wanted = "" if n_features is None else f", in {n_features} columns"
         raise DataError(
-            Parameter("X"),
-            f" has {points.ndim} dimensions; it must have two: one row for each point.",
+            Parameter("X"), f" has shape {points.shape}; give a row for each point{wanted}."
         )
-    if n_features is not None and points.shape[1] != n_features:
-        raise DataError(
-            Parameter("X"),
-            f" has {points.shape[1]} columns; this class of hypotheses needs {n_features}.",
-        )
-    if not points.size:
-        raise DataError(Parameter("X"), f" has shape {points.shape}; give at least one point.")
     points += 0.0  # minus zero becomes zero, so that equal parameters look equal
     bad = ~np.isfinite(points)
     if bad.any():
@@ -102,24 +87,3 @@ def check_labelled(
             f" must hold a number of at least 0 for each of the {n} points, and have a finite sum.",
         )
     return labels.astype(np.int64), weights
-
-
-def rounding_allowance(weights: NDArray[Any]) -> float:
-    """Return how far the difference of two weighted numbers of mistakes may be off by rounding, in
-    mistakes.
-
-    It is 0 for integers and other multiples of 2^-20 of moderate size, whose sums floats hold
-    exactly. For other weights a version space adds it to the slack, so that rounding alone never
-    drops a hypothesis that belongs.
-
-    Parameters
-    ----------
-    weights : array of shape (n,)
-    """
-    total = float(weights.sum())
-    if total < _EXACT_BELOW and not np.any((weights * _GRAIN) % 1):
-        return 0.0
-    # Each of the few prefix sums of n terms that an error count is made of errs by at most n times
-    # half an ulp of the total (Higham, Accuracy and Stability of Numerical Algorithms, section
-    # 4.2).
-    return 8 * (len(weights) + 4) * math.ulp(1.0) * total

@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -28,7 +29,7 @@ from secretballot.core.noise import entropy_bytes
 from secretballot.core.types import Model
 from secretballot.drafts import make_folder, try_lock, write_file
 from secretballot.exceptions import DataError, LedgerError, Parameter, ParameterError
-from secretballot.learners.pate.estimated_size import EstimatedSize
+from secretballot.learners.pate.mechanisms import EstimatedSize
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.runs.questions import Caution, Watch
 from secretballot.runs.spec import OWN, RunSpec
@@ -39,18 +40,8 @@ SPEC_FILE = "spec.toml"
 #: attempt may do otherwise.
 _FREE = frozenset({"student", "title", "controller", "contact"})
 #: What a run leaves in its vault before anything was learnt.
-_BEGINNINGS = frozenset(
-    {
-        "run.json",
-        SPEC_FILE,
-        "run.lock",
-        "ledger.sqlite",
-        "ledger.sqlite-journal",
-        "ledgers",
-        "partition.key",
-        "table",
-    }
-)
+_BEGINNINGS = {"run.json", SPEC_FILE, "run.lock", "ledgers", "partition.key", "table"}
+_BEGINNINGS |= {"ledger.sqlite", "ledger.sqlite-journal"}
 _WITHOUT_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 #: What identifies the vault of a run or of a fit.
 _SECRETS = ("run.lock", "partition.key", "record.ids")
@@ -67,20 +58,9 @@ class _StoredRun(Model):
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a file's bytes, in hexadecimal.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read.
-    """
-    problem = ""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        problem = error.strerror or "no reason given"
-    raise DataError(f"The file {os.fspath(path)!r} cannot be read ({problem}).")
+    """Return the SHA-256 of a file's bytes, in hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
@@ -98,21 +78,6 @@ def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
                 f"{os.fspath(folder)!r} lies in the vault of a run, which stays secret, or in a"
                 " release, which is complete; give another one with --out."
             )
-
-
-def check_folder_of(out: Path) -> None:
-    """Refuse a file for which there is no folder.
-
-    Raises
-    ------
-    DataError
-        If there is none.
-    """
-    if not out.parent.is_dir():
-        raise DataError(
-            f"There is no folder {str(out.parent)!r} for {out.name!r}; make it, or give another"
-            " place with --out."
-        )
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
@@ -134,6 +99,9 @@ class RunFolder:
         New, empty, or holding the same run.
     description : mapping
         JSON values: the settings, and the digests of the files, that make a run the same run.
+    usual : mapping
+        Values of settings where a run says nothing of them: so a run goes on that was begun before
+        there was a setting, and one whose default has changed since does not.
 
     Attributes
     ----------
@@ -158,13 +126,18 @@ class RunFolder:
         release of a run.
     """
 
-    def __init__(self, root: str | os.PathLike[str], description: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        description: Mapping[str, Any],
+        usual: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         check_outside_of_runs(root)
         self.root = Path(root)
         self.vault = self.root / "vault"
         self.release = self.root / "release"
         self.ledger = self.vault / "ledger.sqlite"
-        self._description = dict(description)
+        self._description, self._usual = dict(description), usual
         self.account: Path | DatabasePlace | None = None
         self._in_use: Ledger | None = None
         self._lock: int | None = None
@@ -239,13 +212,7 @@ class RunFolder:
             raise DataError(
                 f"{str(self.root)!r} exists and holds no run; give another folder with --out."
             )
-        if not os.path.lexists(self.release):
-            self._refuse_other(stored.description)
-        elif stored.description != self._description:
-            raise DataError(
-                f"The folder {str(self.root)!r} holds a finished release; give another one with"
-                " --out."
-            )
+        self._refuse_other(stored.description, finished=os.path.lexists(self.release))
         return stored
 
     def _is_untouched(self) -> bool:
@@ -254,15 +221,16 @@ class RunFolder:
             return False
         return {*_names_in(self.root)} <= {"vault"} and {*_names_in(self.vault)} <= {"run.lock"}
 
-    def _refuse_other(self, described: Mapping[str, Any]) -> None:
-        now = self._description
-        keys = {*described, *now} - _FREE
+    def _refuse_other(self, stored: Mapping[str, Any], *, finished: bool) -> None:
+        now, described = self._description, {**self._usual, **stored}
+        keys = {*stored, *now} - (frozenset() if finished else _FREE)
         other = sorted(key for key in keys if described.get(key) != now.get(key))
         if other:
             # what else is in the file may be anything, and may be long
             named = [key for key in other if key in now] or ["settings that this run does not have"]
+            state = "a finished" if finished else "an interrupted"
             raise DataError(
-                f"The folder {str(self.root)!r} holds an interrupted run that differs in"
+                f"The folder {str(self.root)!r} holds {state} run that differs in"
                 f" {', '.join(named)}; repeat its command to go on with it, or give another folder"
                 " with --out."
             )

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -13,7 +14,7 @@ import numpy as np
 
 from secretballot._naming import named
 from secretballot._validation import HYPOTHESES, name_part, shown
-from secretballot.accounting import WeakSignalWarning, noisy_votes
+from secretballot.accounting import WeakSignalWarning, noisy_votes, teacher_shape
 from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.accounting.recipes import Terms, deviation, table_deviation
 from secretballot.accounting.stream_recipes import scale_of_stream
@@ -40,10 +41,9 @@ from secretballot.learners.pate.mechanisms import OF_CLASSES, choose_teachers, c
 from secretballot.learners.pate.rounds import AskableRows
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
 from secretballot.learners.selection import SemiPrivateClassifier
-from secretballot.learners.training.inputs import random_rows
+from secretballot.learners.training.inputs import Target, random_rows
 from secretballot.learners.training.learner import Learner
 from secretballot.learners.training.shards import check_positions
-from secretballot.learners.training.targets import Target
 from secretballot.named_learners import teacher_by_name
 from secretballot.publishing.work import ChosenHypothesis
 from secretballot.queries import InRounds, rounds_of
@@ -53,7 +53,7 @@ from secretballot.report.certificate.coverage import COUNTS_SHARE
 from secretballot.report.student.export import CONVERTS, check_answers, converted_student
 from secretballot.report.student.load import load_student
 from secretballot.report.student.raw_columns import refuse_long_vocabularies
-from secretballot.runs.folder import Account, RunFolder, file_digest
+from secretballot.runs.folder import Account, RunFolder, check_outside_of_runs, file_digest
 from secretballot.runs.questions import (
     Caution,
     Watch,
@@ -65,25 +65,35 @@ from secretballot.runs.questions import (
     settle_questions,
     warnings_dropped,
 )
-from secretballot.runs.spec import CHOICE, MOMENTS, PATE, RECORD_VOTES, STREAM, VOTES, RunSpec
+from secretballot.runs.spec import (
+    CHOICE,
+    MOMENTS,
+    OWN,
+    PATE,
+    RECORD_VOTES,
+    STREAM,
+    VOTES,
+    RunSpec,
+)
 from secretballot.runs.tables import (
     LabelledTable,
     RunInputs,
     cautions_of_targets,
     check_files,
-    refuse_swapped,
     table_digests,
 )
 from secretballot.students.names import student_by_name
 from secretballot.students.table_students import NumberStudent, fitted_to_public
 from secretballot.students.trial import fitted_to_dummies
-from secretballot.teachers.executors import LOCAL, check_engine
+from secretballot.teachers.executors import check_engine
 from secretballot.teachers.records import record_votes_shape
 from secretballot.teachers.votes import checked_labels, checked_range, guarantee_of
 
 Fitted = tuple[ReleasedLabels | ReleasedSums, Any]
 KINDS = {"class": "one of classes", "number": "a number", "labels": "several labels"}
 DEFAULT_TEACHERS = 250
+#: What may be part of an address.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 #: Points fewer than which teach hardly anything.
 _FEW_POINTS = 10
 _TRIED = 1000  # public rows that a student is tried on
@@ -182,17 +192,12 @@ class Method:
         """Refuse settings that cannot be, before any table is read."""
         data, execution = self.spec.data, self.spec.execution
         of_numbers = self.kind == "number"
-        workers = worker_processes(execution.n_jobs, execution.executor)
-        check_engine(execution.executor, workers)
+        check_engine(execution.executor, execution.n_jobs)
         if self.kind not in self.learners:
-            # a service has no other method
-            advice = f"use {MOMENTS} or {PATE}"
-            if self.settings.name == STREAM:
-                advice = "name one column of classes"
             raise ParameterError(
                 Parameter("method"),
                 f" is {self.settings.name}, which learns classes, and the target is"
-                f" {KINDS[self.kind]}; {advice}.",
+                f" {KINDS[self.kind]}; name one column of classes, or use {MOMENTS} or {PATE}.",
             )
         for name in self.of_classes:
             given = getattr(self.settings, name)
@@ -219,25 +224,18 @@ class Method:
                 Parameter("unit"), " goes with relation add-remove only; leave one of the two out."
             )
         check_files(self.spec)
-        refuse_swapped(self.spec)
 
     def read(self, watch: Watch, vault: Path | None) -> Any:
         """Return the tables, read and checked."""
         return RunInputs(self.spec, watch, vault)
 
-    def questions(self, inputs: Any, watch: Watch) -> Iterator[Caution]:
+    def questions(self, inputs: Any, quoted: Quote, watch: Watch) -> Iterator[Caution]:
         """Refuse settings that do not go with the tables, and yield what is to be asked."""
         spec, stated = self.spec, self.spec.data.n_records
-        # public and exact under replace-one alone; elsewhere it refuses nothing
-        if spec.relation == "replace-one" and stated not in (None, inputs.n_private):
-            raise DataError(
-                "The private file has another number of rows than was stated, and under"
-                " replace-one that number is public and exact; state the right one."
-            )
         if "student" not in spec.output.exclude:
             self.check_converts(inputs)
         yield from cautions_of_records(self.price, stated, inputs.n_units)
-        yield from cautions_of_teachers(self.n_teachers(inputs), inputs.n_units)
+        yield from cautions_of_teachers(quoted.teachers, inputs.n_units)
         yield from cautions_of_ids(inputs.repeating_ids)
         yield from cautions_of_targets(spec.data, inputs, watch)
 
@@ -275,10 +273,6 @@ class Method:
                 ", and learn one of your own from the released labels.",
             )
 
-    def n_teachers(self, inputs: Any) -> int | None:
-        """Return the number of teachers, None of a method without any."""
-        return None
-
     def sizes(self, inputs: Any) -> Sizes:
         """Return the public sizes of tables."""
         n_public, n_columns = inputs.X_public.shape
@@ -293,10 +287,9 @@ class Method:
         account.refuse_beyond(request)
         watch.step("Reading tables")
         inputs = self.read(watch, vault)
-        asked = [*cautions_of_price(spec.price), *account.questions(spec.total)]
-        asked += self.questions(inputs, watch)
         quoted = self.quote(self.sizes(inputs))
-        asked += quoted.cautions
+        asked = [*cautions_of_price(spec.price), *account.questions(spec.total)]
+        asked += [*self.questions(inputs, quoted, watch), *quoted.cautions]
         return inputs, replace(quoted, cautions=tuple(dict.fromkeys(asked)), account=account)
 
     def settle(self, quoted: Quote, watch: Watch) -> RunSpec:
@@ -374,11 +367,6 @@ class Method:
             )
 
 
-def worker_processes(n_jobs: int, executor: str) -> int | None:
-    """Return the worker processes of a run: none are asked for where a cluster does the work."""
-    return None if n_jobs == 1 and executor != LOCAL else n_jobs
-
-
 class Moments(Method):
     """Noisy sums over all records."""
 
@@ -392,10 +380,10 @@ class Moments(Method):
     of_classes = ("student", "class_weight")
     of_labels_alone = True
 
-    def questions(self, inputs: Any, watch: Watch) -> Iterator[Caution]:
+    def questions(self, inputs: Any, quoted: Quote, watch: Watch) -> Iterator[Caution]:
         """Refuse settings that do not go with the tables, and yield what is to be asked."""
         checked_weights(by_class(self.settings.weights, inputs.classes), inputs.classes)
-        yield from super().questions(inputs, watch)
+        yield from super().questions(inputs, quoted, watch)
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
@@ -519,10 +507,6 @@ class Pate(VoteMethod):
         """Whether labels alone may be private: where all points are asked about at once."""
         return self._rounds is None and self._estimate is None
 
-    def n_teachers(self, inputs: Any) -> int:
-        """Return the number of teachers: as given, else by the stated records, else the default."""
-        return self._n_teachers(inputs.X_public.shape[1])
-
     def _n_teachers(self, n_columns: int) -> int:
         if self.settings.n_teachers is not None:
             return int(self.settings.n_teachers)
@@ -573,11 +557,10 @@ class Pate(VoteMethod):
         return model
 
     def _voter(self, n_columns: int, ledger: Ledger | None) -> Any:
-        execution = self.spec.execution
         return self.learner_with(
             teacher=self.teacher,
             n_teachers=self._n_teachers(n_columns),
-            n_jobs=worker_processes(execution.n_jobs, execution.executor),
+            n_jobs=self.spec.execution.n_jobs,
             ledger=ledger,
         )
 
@@ -638,7 +621,7 @@ class CastVotes(VoteMethod):
         """Return what a run on such votes would release, at which noise."""
         return self.quoted_votes(self.terms, sizes)
 
-    def questions(self, inputs: Votes, watch: Watch) -> Iterator[Caution]:
+    def questions(self, inputs: Votes, quoted: Quote, watch: Watch) -> Iterator[Caution]:
         """Yield what is to be asked once the votes are known: only what the quote says."""
         return iter(())
 
@@ -697,7 +680,7 @@ class Choice(Method):
         super().check()
         self._students = saved_students(self.candidates)
 
-    def questions(self, inputs: RunInputs, watch: Watch) -> Iterator[Caution]:
+    def questions(self, inputs: RunInputs, quoted: Quote, watch: Watch) -> Iterator[Caution]:
         """Refuse settings that do not go with the tables, and yield what is to be asked."""
         if self.hypotheses is not None and not isinstance(inputs.private, LabelledTable):
             raise DataError(
@@ -711,7 +694,7 @@ class Choice(Method):
                 f"The public file makes {n_features} feature columns, and {self.hypotheses} need"
                 " exactly one; drop the others with --drop, or use --set hypotheses=stumps."
             )
-        yield from super().questions(inputs, watch)
+        yield from super().questions(inputs, quoted, watch)
 
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
@@ -729,6 +712,67 @@ class Choice(Method):
         if self.hypotheses is not None:
             return ChosenHypothesis(self.hypotheses)
         return self._students[model.choice_.values.item()][1]
+
+
+class Stream(VoteMethod):
+    """Teachers that answer over HTTP, paid for beforehand."""
+
+    step = "Training teachers"
+    learners: ClassVar[Mapping[str, type[Learner]]] = {"class": PATEClassifier}
+
+    @property
+    def name(self) -> str:
+        """The name of the dataset in the addresses of the service, and of its files."""
+        return self.spec.dataset_name
+
+    @property
+    def vault(self) -> Path:
+        """The vault of the dataset."""
+        return self.spec.output.out / f"{self.name}-vault"
+
+    def check(self) -> None:
+        """Refuse settings that cannot be, before any table is read."""
+        for name, value in (("dataset", self.name), ("stream", self.settings.stream)):
+            if not _NAME.fullmatch(value):
+                raise ParameterError(
+                    Parameter(name),
+                    f" is {shown(value)}, which cannot be part of an address; use at most 80"
+                    " letters, digits, dots, hyphens and underscores, a letter or digit first.",
+                )
+        if self.spec.budget.ledger == OWN:
+            raise ParameterError(
+                Parameter("ledger"),
+                f" is {OWN!r}, which is the account of one run; a service needs a file or a"
+                " database's URL.",
+            )
+        teacher_by_name(self.settings.teacher)
+        check_outside_of_runs(self.spec.output.out)
+        super().check()
+
+    def questions(self, inputs: RunInputs, quoted: Quote, watch: Watch) -> Iterator[Caution]:
+        """Refuse tables from which no session can be made, and yield what is to be asked."""
+        if not isinstance(inputs.private, LabelledTable):
+            raise DataError(
+                "The private table is too large to train the teachers of a session from memory;"
+                " give fewer columns or rows, or a machine with more memory. Nothing was spent."
+            )
+        if any(isinstance(column, VectorColumn) for column in inputs.schema.columns):
+            raise DataError(
+                "The tables have a column of vectors, which cannot be asked by column over HTTP"
+                " yet; leave it out with --drop, or prepare the session in Python. Nothing was"
+                " spent."
+            )
+        yield from super().questions(inputs, quoted, watch)
+
+    def quote(self, sizes: Sizes) -> Quote:
+        """Return what may be asked, at which noise."""
+        return self.quoted_votes(self.terms(sizes.n_classes), sizes)
+
+    def terms(self, n_classes: int) -> Terms:
+        """Return mechanism and noise of the answers."""
+        given = self.settings
+        pool = teacher_shape(given.n_queries, n_classes, given.n_teachers)
+        return choose_terms(given.mechanism, self.price, pool, n_queries=given.n_queries)
 
 
 def saved_students(paths: Sequence[Path]) -> list[tuple[str, Any]]:
@@ -757,13 +801,13 @@ def schema_beside(candidates: Sequence[Path]) -> Path | None:
         If they were released with different ones.
     """
     beside = [path.parent / "schema.json" for path in candidates]
-    found = [path for path in beside if path.is_file()]
-    if found and (len(found) < len(beside) or len({file_digest(path) for path in found}) > 1):
+    digests = {file_digest(path) if path.is_file() else None for path in beside}
+    if len(digests) > 1:
         raise DataError(
             "The candidates were released with different columns, or some without a schema.json"
             " beside them; choose among students of one schema, or name it with --schema."
         )
-    return found[0] if found else None
+    return None if digests <= {None} else beside[0]
 
 
 def chosen_words(public: Mapping[str, Any], schema: Schema, classes: Sequence[Any]) -> str:
@@ -789,6 +833,7 @@ def method_of(spec: RunSpec) -> Method:
         RECORD_VOTES: RecordVotes,
         CHOICE: Choice,
         VOTES: CastVotes,
+        STREAM: Stream,
     }
     return kinds[spec.method.name](spec)
 

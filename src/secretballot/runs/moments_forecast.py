@@ -99,12 +99,18 @@ def forecast_moments(
         pool, private, _, test = np.split(order, ends)
         test = test[:MOST_TEST]
         for part, places in enumerate(parts):
-            some = (pool[: n_pool // 2], private[: n_private // 2]) if part else (pool, private)
-            stand_in = _StandIn(task, class_weights, basis, rows, y, *some, test)
+            points, records = (one[: len(one) >> part] for one in (pool, private))
+            labels_of = _simulated(
+                task,
+                class_weights,
+                basis,
+                *(take_rows(rows, some) for some in (points, records, test)),
+                y[records],
+            )
             for place in places:
                 budget = PrivacyBudget(task.epsilon * FRONTIER[place], task.delta)
                 rng = np.random.default_rng([seed, turn, place])
-                reached[part, place, turn] = np.mean(stand_in.said_by_run(budget, rng) == y[test])
+                reached[part, place, turn] = np.mean(labels_of(budget, rng) == y[test])
         done += sum(map(len, parts))
         if progress is not None:
             progress(done, total)
@@ -121,57 +127,46 @@ def forecast_moments(
     )
 
 
-class _StandIn:
-    """A stand-in divided into public points, rows in the place of private records, and rows to
-    score on; mapped into the basis of these points."""
+def _simulated(
+    task: Task,
+    class_weights: ClassWeights | None,
+    basis: Basis | str,
+    points: Any,
+    records: Any,
+    scored: Any,
+    y: IntArray,
+) -> Callable[[PrivacyBudget, np.random.Generator], IntArray]:
+    """Return what says of the scored rows the student of a run on these points, and on these rows
+    with their classes in the place of private records."""
+    with one_thread():
+        fitted = unfitted_basis(basis, points).fit(points)
+        pool, mapped, asked = (fitted.rows(rows) for rows in (points, records, scored))
+        beyond = ~fitted.covered(records)
+    # the marks of a record: that it is there, and that the public points do not cover it
+    marks = np.column_stack([np.ones(len(beyond)), beyond]).astype(np.int64)
 
-    def __init__(
-        self,
-        task: Task,
-        class_weights: ClassWeights | None,
-        basis: Basis | str,
-        X: Any,
-        y: IntArray,
-        pool: IntArray,
-        private: IntArray,
-        test: IntArray,
-    ) -> None:
-        self._task, self._points, self._n_private = task, take_rows(X, pool), len(private)
-        self._class_weights = class_weights
-        records, self._scored = take_rows(X, private), take_rows(X, test)
-        with one_thread():
-            self._basis = unfitted_basis(basis, self._points).fit(self._points)
-            self._pool, mapped, self._test = (
-                self._basis.rows(rows) for rows in (self._points, records, self._scored)
-            )
-            beyond = ~self._basis.covered(records)
-        # the marks of a record: that it is there, and that the public points do not cover it
-        marks = np.column_stack([np.ones(len(beyond)), beyond]).astype(np.int64)
-        self._records = Records(mapped, y[private], marks)
-
-    def said_by_run(self, budget: PrivacyBudget, rng: np.random.Generator) -> IntArray:
-        """Return what the student of one simulated run says of the scored rows."""
+    def labels_of(budget: PrivacyBudget, rng: np.random.Generator) -> IntArray:
         with one_thread():
             stages = MomentStages.of_records(
-                self._pool,
-                MomentTarget.of_classes(range(self._task.n_classes)),
+                pool,
+                MomentTarget.of_classes(range(task.n_classes)),
                 budget,
                 RECORD,
                 n_stages=RecordMomentsClassifier().n_stages,
                 n_records=None,
-                expected_uncovered=self._basis.uncovered_share_,
-                class_weights=self._class_weights,
-                levels=self._basis.levels_,
+                expected_uncovered=fitted.uncovered_share_,
+                class_weights=class_weights,
+                levels=fitted.levels_,
             )
             # to these rows it is what the real noise will be to all records
-            sigma = stages.sigma * self._n_private / self._task.n_records
-            fewer = replace(stages, sigma=sigma)
-            sums = noisy_sums(self._records, fewer, rng)
+            fewer = replace(stages, sigma=stages.sigma * len(y) / task.n_records)
+            sums = noisy_sums(Records(mapped, y, marks), fewer, rng)
             model: Any = fewer.deciding_after(sums)[0]
-            if self._task.student == "auto":
-                return np.asarray(model.labels(self._test))
-            labels = model.labels(self._pool)
-            return _labels_of_student(self._task.student, self._points, labels, self._scored)
+            if task.student == "auto":
+                return np.asarray(model.labels(asked))
+            return _labels_of_student(task.student, points, model.labels(pool), scored)
+
+    return labels_of
 
 
 def _steps_beyond(task: Task, n_private: int, n_pool: int) -> float:

@@ -199,6 +199,12 @@ def check_forecast(sources: Sources, spec: RunSpec) -> None:
 def _public_points(spec: RunSpec, watch: Watch) -> tuple[int, Schema | None]:
     """Return the number of public points, and the schema of their table where there is one."""
     public = spec.data.public
+    if spec.data.public_features:
+        raise ParameterError(
+            Parameter("public_features"),
+            " means that the private file has the public points, and a plan reads none; say how"
+            " many there are, and leave it out.",
+        )
     if public is None:
         raise ParameterError(
             Parameter("public"), " is missing; give a table, or how many points there are."
@@ -331,14 +337,9 @@ def _plan_without_votes(task: Task, index: IntArray, seed: int) -> Plan:
     """Return a plan of record moments alone, whose forecast is still to come; `index` are the
     classes of a stand-in, of shape (n_rows,)."""
     student_by_name(task.student)
-    assumptions = (
-        "One record is one unit, under add-remove.",
-        "Private records and public points are distributed like the rows of the stand-in of each"
-        " class.",
-    )
     # what always answering one class reaches
     constant = float(np.bincount(index).max() / len(index))
-    return Plan(task, assumptions, None, (), constant, (), (), seed)
+    return Plan(task, None, (), constant, (), (), seed)
 
 
 def read_stand_in(

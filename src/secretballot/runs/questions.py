@@ -18,7 +18,7 @@ from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.accounting.recipes import Terms
 from secretballot.accounting.stream_recipes import answer_chance, largest_distance
 from secretballot.core.mechanisms import AbstentionTable, SparseVector, teachers_of
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.exceptions import Argument, ParameterError
 from secretballot.report.wording import count_text
 
 _STREAM_NAMES = {"sparse-vector": "a sparse vector", "abstention-table": "a table of abstentions"}
@@ -66,6 +66,11 @@ class Caution:
     name: str
     text: str
     private: bool = False
+
+    @property
+    def answer(self) -> Argument:
+        """What answers it beforehand."""
+        return Argument("total", "E,D") if self.name == "total" else Argument("confirm", self.name)
 
 
 @dataclass
@@ -226,7 +231,7 @@ def settle_questions(
         If one was not; nothing was spent. The message lists all of them and is for the curator.
     """
     asked = list(dict.fromkeys(questions))
-    unconfirmed = [one for one in asked if one.name == "total" or one.name not in confirm]
+    unconfirmed = [one for one in asked if one.name not in confirm]
     answers = watch.ask(unconfirmed) if unconfirmed else {}
     open_ones = [one for one in unconfirmed if one not in answers]
     for question in asked:
@@ -234,15 +239,11 @@ def settle_questions(
             watch.note(question.text, private=question.private)
     if not open_ones:
         return next((text for one, text in answers.items() if one.name == "total"), None)
-    parts: list[str | Parameter] = []
+    parts: list[str | Argument] = []
     for number, question in enumerate(open_ones, start=1):
         mark = f"({number}) " if len(open_ones) > 1 else ""
-        parts += [f"{'; ' if parts else ': '}{mark}{question.text.rstrip('.')} ["]
-        own = question.name == "total"
-        parts += [
-            Parameter("total" if own else "confirm"),
-            " E,D]" if own else f" {question.name}]",
-        ]
+        text = f"{'; ' if parts else ': '}{mark}{question.text.rstrip('.')} ["
+        parts += [text, question.answer, "]"]
     count = count_text(len(open_ones), "question")
     raise ParameterError(f"{count} before anything is spent", *parts, ". Nothing was spent.")
 

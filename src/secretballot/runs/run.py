@@ -32,6 +32,11 @@ from secretballot.runs.spec import VOTES, RunSpec
 from secretballot.runs.use import evaluate, verified_certificate
 from secretballot.vault import write_secret
 
+_FINISHED = (
+    "This very run is finished already: nothing was done and nothing was spent. For another one,"
+    " give another folder."
+)
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -43,15 +48,11 @@ class Outcome:
     certificate : dict
     metrics : Metrics, TableMetrics or None
         How good the student is on the rows of the evaluation table.
-    queries, answered : int
-        Public points asked, or labelled, and answered; 0 where sums alone were released.
     release, vault : Path
     account : Path or DatabasePlace
         Ledger that paid.
     resumed : bool
         Whether an interrupted run was taken up.
-    chosen : str or None
-        Candidate, or hypothesis in words, of a choice.
 
     Examples
     --------
@@ -71,13 +72,10 @@ class Outcome:
     method: str
     certificate: dict[str, Any]
     metrics: Metrics | TableMetrics | None
-    queries: int
-    answered: int
     release: Path
     vault: Path
     account: Path | DatabasePlace
-    resumed: bool
-    chosen: str | None = None
+    resumed: bool = False
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -88,6 +86,30 @@ class Outcome:
     def accuracy(self) -> float | None:
         """Share of the evaluation table's rows that the student got right."""
         return getattr(self.metrics, "accuracy", None)
+
+    @property
+    def queries(self) -> int:
+        """Public points asked, or labelled; 0 where sums alone were released."""
+        return int(self._counted("queries"))
+
+    @property
+    def answered(self) -> int:
+        """How many of these were answered."""
+        return int(self._counted("answered"))
+
+    def _counted(self, name: str) -> int:
+        released = self.certificate["released"]
+        # the answers of a table are on the certificate
+        return len(released["rows"]) if "rows" in released else released[name]
+
+    @property
+    def chosen(self) -> str | None:
+        """Candidate, or hypothesis in words, of a choice."""
+        public = self.certificate["public"]
+        if "n_candidates" not in public:
+            return None
+        schema = Schema.read(self.release / "schema.json")
+        return chosen_words(public, schema, self.certificate["released"]["classes"])
 
 
 def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
@@ -125,7 +147,7 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
     start_publishing()  # which takes seconds to be ready, and is wanted at the end
     method, folder = _checked(spec, watch)
     if folder.finished:
-        return _outcome_again(method.spec, folder)
+        return _outcome_again(method.spec, folder, watch)
     with folder:
         account = Account(spec, folder)
         inputs, quoted = method.quoted_inputs(account, folder.request, watch, folder.vault)
@@ -139,8 +161,8 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
         made = publish(folder.release, _job(method, inputs, fitted), say=watch.step)
         forget_table(folder.vault)
     metrics = _measured(folder, inputs, watch)
-    resumed = folder.resumed
-    return _outcome(spec, folder, account.place, made.certificate, metrics, resumed=resumed)
+    places = folder.release, folder.vault, account.place
+    return Outcome(spec.method.name, made.certificate, metrics, *places, folder.resumed)
 
 
 def quote(spec: RunSpec, reporter: Watch | None = None) -> Quote:
@@ -154,25 +176,20 @@ def quote(spec: RunSpec, reporter: Watch | None = None) -> Quote:
     """
     watch = reporter or Watch()
     method, folder = _checked(spec, watch)
+    if folder.finished:
+        watch.note(_FINISHED, private=False)
     account = Account(method.spec, folder)
     return method.quoted_inputs(account, folder.request, watch, None)[1]
 
 
 def _checked(spec: RunSpec, watch: Watch) -> tuple[Method, RunFolder]:
-    """Return the method and the folder of a run whose settings can be; no table was read. Say so
-    where that run is finished."""
+    """Return the method and the folder of a run whose settings can be; no table was read."""
     check_parts(spec.output.exclude, parquet=spec.output.file_format == "parquet")
     method = method_of(spec)
     method.check()
     described = {**spec.identity(), **method.description()}
-    folder = RunFolder(spec.output.out, json.loads(json.dumps(described, default=str)))
-    if folder.finished:
-        watch.note(
-            "This very run is finished already: nothing was done and nothing was spent. For another"
-            " one, give another folder.",
-            private=False,
-        )
-    return method, folder
+    description = json.loads(json.dumps(described, default=str))
+    return method, RunFolder(spec.output.out, description, spec.usual())
 
 
 def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
@@ -214,7 +231,7 @@ def _measured(folder: RunFolder, inputs: Any, watch: Watch) -> Metrics | TableMe
     return metrics_of_student(student, points, index, classes)
 
 
-def _outcome_again(spec: RunSpec, folder: RunFolder) -> Outcome:
+def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
     """Return what is in the release of a finished run.
 
     Raises
@@ -230,42 +247,12 @@ def _outcome_again(spec: RunSpec, folder: RunFolder) -> Outcome:
             f"{error} Move it elsewhere and repeat the command, which makes it again from what was"
             " paid for. Nothing was spent."
         ) from None
+    watch.note(_FINISHED, private=False)
     # a crash may have come between the release and this
     forget_table(folder.vault)
     metrics, table = None, spec.output.evaluate
     if table is not None and (folder.release / "student.onnx").is_file():
         found = evaluate([folder.root], table, spec.data.target, encoding=spec.data.encoding)
         metrics = found[0][0].metrics
-    place = place_of_account(spec, folder)
-    return _outcome(spec, folder, place, certificate, metrics, resumed=False)
-
-
-def _outcome(
-    spec: RunSpec,
-    folder: RunFolder,
-    account: Path | DatabasePlace,
-    certificate: dict[str, Any],
-    metrics: Metrics | TableMetrics | None,
-    *,
-    resumed: bool,
-) -> Outcome:
-    """Return what a finished run came to, by its certificate."""
-    released, chosen = certificate["released"], None
-    queries, answered = released["queries"], released["answered"]
-    if "rows" in released:  # the answers of a table are on the certificate
-        queries = answered = len(released["rows"])
-    if "n_candidates" in certificate["public"]:
-        schema = Schema.read(folder.release / "schema.json")
-        chosen = chosen_words(certificate["public"], schema, released["classes"])
-    return Outcome(
-        method=spec.method.name,
-        certificate=certificate,
-        metrics=metrics,
-        queries=queries,
-        answered=answered,
-        release=folder.release,
-        vault=folder.vault,
-        account=account,
-        resumed=resumed,
-        chosen=chosen,
-    )
+    places = folder.release, folder.vault, place_of_account(spec, folder)
+    return Outcome(spec.method.name, certificate, metrics, *places)

@@ -79,35 +79,27 @@ def _classes(value: Any) -> Any:
 
 
 def _two_numbers(value: Any) -> Any:
-    words = words_of(value)
-    return (words.epsilon, words.delta) if hasattr(words, "epsilon") else words
+    pair = words_of(value)
+    pair = (pair.epsilon, pair.delta) if hasattr(pair, "epsilon") else pair
+    if not isinstance(pair, Sequence) or len(pair) != 2:
+        raise ValueError(f" is {shown(value)}; give two numbers by a comma, as in 4,1e-5.")
+    return pair
+
+
+def _by_name(value: Any) -> Any:
+    """Return values by names, as ``no:1,yes:20`` or a mapping gives them."""
+    if not isinstance(value, str):
+        return value
+    pairs = [word.rpartition(":") for word in words_of(value)]
+    found = {name: one for name, _, one in pairs if name}
+    if len(found) < len(pairs):
+        raise ValueError(f" is {shown(value)}; write NAME:VALUE,..., each name once.")
+    return found
 
 
 def _weights(value: Any) -> Any:
-    """Return what decisions count each class for: a name, or weights by class (``no:1,yes:20``)."""
-    if not isinstance(value, str) or value in ("auto", "none", "balanced"):
-        return value
-    weights: dict[str, float] = {}
-    for number, word in enumerate(words_of(value), start=1):
-        name, _, weight = word.rpartition(":")
-        try:
-            weights[name] = float(weight)
-        except ValueError:
-            name = ""
-        if not name or len(weights) < number:
-            raise ValueError(
-                f" has {shown(word)}; write auto, none, balanced, or class:weight pairs, each class"
-                " once, as in no:1,yes:20."
-            )
-    return weights
-
-
-def _kinds(value: Any) -> Any:
-    """Return kinds by column, as ``note:text,admitted:day-first`` or a mapping gives them."""
-    if not isinstance(value, str):
-        return value
-    pairs = (word.rpartition(":") for word in words_of(value))
-    return {name: kind for name, _, kind in pairs}
+    """Return what decisions count each class for: a name, or weights by class."""
+    return value if value in ("auto", "none", "balanced") else _by_name(value)
 
 
 def _place(value: Any) -> Any:
@@ -134,12 +126,6 @@ def _account(value: Any) -> Any:
             " is a URL of no PostgreSQL database; it must be a path, a database's URL, or own."
         )
     return file_or_database(os.fspath(value))
-
-
-def _not_a_truth(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise ValueError(f" is {value}; it must be a number.")
-    return value
 
 
 #: Encodings without shifts or escapes, in which no line changes how another one is read.
@@ -177,12 +163,11 @@ Place = Annotated[Path | str, BeforeValidator(_place)]
 LocalPath = Annotated[Path, BeforeValidator(_local_path)]
 # of a Path, a DatabasePlace or "own"; loaded when a ledger is named, since help needs none
 Account = Annotated[Any, BeforeValidator(_account)]
-Count = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=1)]
-Seed = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0)]
-Number = Annotated[float, BeforeValidator(_not_a_truth)]
+Count = Annotated[int, Field(ge=1)]
+Seed = Annotated[int, Field(ge=0)]
 Line = Annotated[str, BeforeValidator(_line)]
 Weights = Annotated[
-    Literal["auto", "none", "balanced"] | dict[str, float], BeforeValidator(_weights)
+    dict[str, float] | Literal["auto", "none", "balanced"], BeforeValidator(_weights)
 ]
 # a number, or the name of what finds one, such as estimate:epsilon=0.1
 Queries = Annotated[Count | str, Field(union_mode="left_to_right")]
@@ -233,11 +218,9 @@ class Part(BaseModel):
             field.description = texts.get(name, field.description)
 
     @classmethod
-    def settings(cls, *names: str) -> dict[str, tuple[str, FieldInfo]]:
-        """Return attribute and field of every setting of this group, or of those named, by its
-        name."""
-        found = {one.alias or key: (key, one) for key, one in cls.model_fields.items()}
-        return {name: one for name, one in found.items() if name in (names or found)}
+    def settings(cls) -> dict[str, tuple[str, FieldInfo]]:
+        """Return attribute and field of every setting of this group by its name."""
+        return {one.alias or key: (key, one) for key, one in cls.model_fields.items()}
 
     @classmethod
     def of_tree(cls, tree: Mapping[str, Any]) -> Self:
@@ -291,7 +274,7 @@ class DataSpec(Part):
     unit: str | None = setting(None, "COL", DATA)
     drop: Words = setting((), "A,B", DATA)
     schema_file: LocalPath | None = setting(None, "FILE", DATA, mark="place", alias="schema")
-    columns: Annotated[dict[str, Any], BeforeValidator(_kinds)] | None = setting(None, "COL:KIND")
+    columns: Annotated[dict[str, Any], BeforeValidator(_by_name)] | None = setting(None, "COL:KIND")
     accept_unseen: Words = setting((), "A,B", mark="execution")
     n_records: Count | None = setting(None, "N")
     encoding: Annotated[str, BeforeValidator(_encoding)] = setting("utf-8")
@@ -367,8 +350,8 @@ class BudgetSpec(Part):
         Public name of the private data; by default that of its file.
     """
 
-    epsilon: Number | None = setting(None, "E", PRIVACY)
-    delta: Number | None = setting(None, "D", PRIVACY)
+    epsilon: float | None = setting(None, "E", PRIVACY)
+    delta: float | None = setting(None, "D", PRIVACY)
     relation: Relation = setting("add-remove")
     total: Pair | None = setting(None, "E,D", PRIVACY, mark="execution")
     ledger: Account | None = setting(None, "PLACE", PRIVACY, mark="place")
@@ -566,7 +549,7 @@ class ExecutionSpec(Part):
     Attributes
     ----------
     n_jobs
-        Worker processes of the teachers.
+        Worker processes of the teachers, where not one does all.
     executor
         Where teachers and sums are made: local, dask://HOST:PORT, ray.
     send_shards
@@ -575,7 +558,7 @@ class ExecutionSpec(Part):
         Answer questions beforehand, such as epsilon,records.
     """
 
-    n_jobs: Count = setting(1, "N", mark="execution")
+    n_jobs: Count | None = setting(None, "N", mark="execution")
     executor: str = setting("local", "WHERE", mark="execution")
     send_shards: bool = setting(False, "true", mark="execution")
     confirm: Annotated[tuple[Question, ...], BeforeValidator(words_of)] = setting(
@@ -720,6 +703,11 @@ class RunSpec(Part):
             }
         )
 
+    def usual(self) -> dict[str, Any]:
+        """Return the defaults of all settings, as JSON values."""
+        fields = ((name, field) for _, name, _, field in self._leaves())
+        return _plain({name: one.default for name, one in fields if not one.is_required()})
+
     def to_toml(self, *, absolute: bool = False) -> str:
         """Return all settings that are not their defaults, as a file that `read` takes; with
         absolute paths from any folder."""
@@ -744,15 +732,34 @@ def _mark_of(field: FieldInfo) -> Mark:
     return found
 
 
+def declared(*places: str) -> dict[str, FieldInfo]:
+    """Return the fields of settings by their names.
+
+    Parameters
+    ----------
+    *places : str
+        Groups, of which "method" is that of all methods of `learn`; methods; and single settings as
+        ``GROUP.NAME``.
+    """
+    found: dict[str, FieldInfo] = {}
+    for place in places:
+        group, _, only = place.partition(".")
+        models: Any = [METHOD_SPECS.get(one) for one in (METHODS if group == "method" else [group])]
+        for model in models:
+            model = model or RunSpec.model_fields[group].annotation
+            for name, (_, field) in model.settings().items():
+                if name != "name" and only in ("", name):
+                    found.setdefault(name, field)
+    return found
+
+
 @cache
 def groups() -> dict[str, str]:
     """Return the group of every setting, by its name."""
-    found = {"method": "method"}
-    for group, field in RunSpec.model_fields.items():
-        models: Any = METHOD_SPECS.values() if group == "method" else [field.annotation]
-        for model in models if group != "forecast" else ():
-            found |= dict.fromkeys(model.settings(), group)
-    return {name: group for name, group in found.items() if name != "name"}
+    found = dict.fromkeys(["method", *declared(*METHOD_SPECS)], "method")
+    for group in RunSpec.model_fields.keys() - {"method", "forecast"}:
+        found |= dict.fromkeys(declared(group), group)
+    return found
 
 
 @cache
@@ -957,30 +964,16 @@ def _refusal(problem: Any) -> SecretBallotError:
         return inner
     place = [part for part in problem["loc"] if isinstance(part, str) and part not in METHOD_SPECS]
     name = next((part for part in reversed(place) if part in groups()), place[-1])
-    given, kind, context = problem.get("input"), problem["type"], problem.get("ctx", {})
+    given, kind = problem.get("input"), problem["type"]
     if kind == "value_error" and str(inner).startswith(" "):
         return ParameterError(name_part(name), str(inner))
-    if kind == "missing" and not isinstance(problem["loc"][-1], int):
+    if kind == "missing":
         more = ": stumps, thresholds, intervals, or student.onnx files to choose from"
         more = more if name == "hypotheses" else ""
         return ParameterError(name_part(name), f" is missing; give it{more}.")
-    pair = f"two numbers by a comma, as in {'4,1e-5' if name == 'total' else '0,40'}"
-    rules = {
-        "int": "an integer, such as 3",
-        "float": "a number, such as 0.5",
-        "bool": "true or false",
-        "greater_than_equal": f"at least {context.get('ge')}",
-        "greater_than": f"above {context.get('gt')}",
-        "less_than": f"below {context.get('lt')}",
-        "literal_error": f"one of {str(context.get('expected', '')).replace(chr(39), '')}",
-        "missing": pair,
-        "too_short": pair,
-        "too_long": pair,
-        "tuple_type": "a list",
-    }
-    rule = rules.get(kind) or rules.get(kind.partition("_")[0], "a value of another kind")
     given = _text(given) if isinstance(given, tuple) else given
-    return ParameterError(name_part(name), f" is {shown(given)}; it must be {rule}.")
+    rule = problem["msg"].replace("Input should be", "it must be")
+    return ParameterError(name_part(name), f" is {shown(given)}; {rule}.")
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,12 +7,13 @@ All reports here are for the curator alone: they name columns, counts and row nu
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -59,11 +60,10 @@ from secretballot.data.schema import Encoding, Schema
 from secretballot.data.sources import Place, TableSource, source_of
 from secretballot.data.stored import About, StoredTable, TableWriter, forget_table
 from secretballot.data.tally import check_classes as distinct_classes
-from secretballot.exceptions import DataError, Parameter, ParameterError, SecretBallotError
-from secretballot.learners.training.inputs import declared_classes, object_array
+from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.learners.training.inputs import declared_classes, number_of, object_array
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.learners.training.shards import partition_key
-from secretballot.learners.training.targets import number_of
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.runs.questions import Caution, Watch, cautions_of_ids
 from secretballot.runs.spec import DataSpec, RunSpec
@@ -106,16 +106,6 @@ class Misfit:
 
 
 @dataclass(repr=False)
-class _OddColumn:
-    """The cells of a column that could not be read, of all rows so far; of a private table,
-    private."""
-
-    strange: int = 0
-    missing: int = 0
-    first_rows: list[int] = field(default_factory=list)
-
-
-@dataclass(repr=False)
 class TableCells:
     """Which cells of a table could not be read, added up block by block; of a private table,
     private.
@@ -123,13 +113,17 @@ class TableCells:
     Attributes
     ----------
     n_rows : int
-    columns : dict of str to _OddColumn
-        By feature column: how many cells are strange (say something that the column has no place
-        for) or missing, and the first strange rows.
+    strange, missing : Counter of str
+        By feature column, how many cells are strange (say something that the column has no place
+        for), or missing.
+    first_rows : dict of str to list of int
+        The first strange rows of each column.
     """
 
     n_rows: int = 0
-    columns: dict[str, _OddColumn] = field(default_factory=dict)
+    strange: Counter[str] = field(default_factory=Counter)
+    missing: Counter[str] = field(default_factory=Counter)
+    first_rows: dict[str, list[int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, frame: pd.DataFrame, encoding: Encoding) -> "TableCells":
@@ -141,21 +135,20 @@ class TableCells:
     def add(self, frame: pd.DataFrame, odd: Mapping[str, OddCells]) -> None:
         """Add the rows of a block, which follow on those before."""
         for name, found in odd.items():
-            column = self.columns.setdefault(name, _OddColumn())
-            column.strange += found.strange.size
-            column.missing += found.missing
-            wanted = max(0, NAMED_AT_MOST - len(column.first_rows))
-            column.first_rows += (self.n_rows + found.strange[:wanted]).tolist()
+            self.strange[name] += found.strange.size
+            self.missing[name] += found.missing
+            rows = self.first_rows.setdefault(name, [])
+            rows += (self.n_rows + found.strange[: NAMED_AT_MOST - len(rows)]).tolist()
         self.n_rows += len(frame)
 
     def strange_share(self, name: str) -> float:
         """Return the share of strange cells among those that say anything, 0 where none does."""
-        said = self.n_rows - self.columns[name].missing
-        return self.columns[name].strange / said if said else 0.0
+        said = self.n_rows - self.missing[name]
+        return self.strange[name] / said if said else 0.0
 
     def missing_share(self, name: str) -> float:
         """Return the share of cells that say nothing."""
-        return self.columns[name].missing / self.n_rows
+        return self.missing[name] / self.n_rows
 
 
 def misfits(schema: Schema, found: TableCells, expected: TableCells | None = None) -> list[Misfit]:
@@ -233,14 +226,14 @@ def note_odd_cells(
     """Tell which cells of a table count as missing; of a public one also those that count as
     "other", which a private one may have."""
     for column in schema.columns:
-        odd = found.columns.get(column.name)
-        if odd is not None and odd.strange and not (private and column.has_other):
-            rows = name_rows(odd.first_rows, total=odd.strange)
+        strange = found.strange[column.name]
+        if strange and not (private and column.has_other):
+            rows = name_rows(found.first_rows[column.name], total=strange)
             counts_as = '"other"' if column.has_other else "missing"
             watch.note(
                 f"Column {column.name!r} of the {role}: cells that"
                 f" {_misfit_words(column, schema.source)} and count as {counts_as}:"
-                f" {odd.strange:,} ({rows}).",
+                f" {strange:,} ({rows}).",
                 private=private,
             )
 
@@ -299,13 +292,10 @@ _FEW = 0.5
 _DATES = ("day-first", "month-first")
 _RAW_ROWS = 1000  # public rows by which the student's ONNX file is checked
 
-Found = TypeVar("Found")
-
 
 @dataclass(frozen=True)
 class LabelledTable:
-    """Features and targets of labelled records; each is None where `RunInputs.attempt` keeps why it
-    could not be read.
+    """Features and targets of labelled records.
 
     Attributes
     ----------
@@ -317,8 +307,8 @@ class LabelledTable:
         Of the private table, where a column of units was named.
     """
 
-    X: Any = field(repr=False)
-    targets: Any = field(repr=False)
+    X: FloatArray = field(repr=False)
+    targets: AnyArray = field(repr=False)
     units: ObjectArray | None = field(default=None, repr=False)
 
 
@@ -335,6 +325,8 @@ class RunInputs:
     vault : Path, optional
         Where a private table is kept that is too large for memory; without one it is only looked
         at, and nothing can learn from it.
+    settles : bool
+        Whether a table is refused of which most cells of a column do not fit.
 
     Attributes
     ----------
@@ -366,34 +358,44 @@ class RunInputs:
         If the classes are not declared, or not properly.
     """
 
-    def __init__(self, spec: RunSpec, watch: Watch, vault: Path | None = None) -> None:
-        self._data, self._watch = spec.data, watch
+    def __init__(
+        self, spec: RunSpec, watch: Watch, vault: Path | None = None, *, settles: bool = True
+    ) -> None:
+        self._data, self._watch, self._settles = spec.data, watch, settles
         data, evaluate = spec.data, spec.output.evaluate
         # The public table settles the schema and classes are declared before the private one is
         # read: nothing about how a record is encoded may follow from private records.
         self.schema, self.public, not_public = public_table(data, watch)
-        self._names = self.attempt(lambda: declared_names(data, self.schema))
-        self.classes = (self._names or ()) if data.kind == "class" else ()
+        self._names = declared_names(data, self.schema)
+        self.classes = self._names if data.kind == "class" else ()
         encoding = self.schema.encoding(self.public, role=PUBLIC)
         self.X_public: FloatArray = encoding.matrix
         self.cells = {PUBLIC: TableCells.of(self.public, encoding)}
-        if data.schema_file is not None:
-            self._settle(self.schema, self.cells[PUBLIC], PUBLIC, None)
+        if settles:
+            self.settle(PUBLIC)
         self.test = None if evaluate is None else self._labelled(evaluate, TEST)[0]
         known = {} if data.public_features else {PUBLIC: self.X_public}
-        if self.test is not None and self.test.X is not None:
-            known[TEST] = self.test.X
+        known |= {} if self.test is None else {TEST: self.test.X}
         rows = PrivateRows([*known.values()])
         columns = self._read_private(spec.private, vault, rows)
-        self.attempt(lambda: _refuse_private_rows(rows, known, evaluate))
-        if columns is not None:
-            nowhere = [name for name in not_public if name not in columns]
-            self.attempt(lambda: refuse_nowhere(nowhere, "no file"))
+        _refuse_private_rows(rows, known, evaluate)
+        refuse_nowhere([name for name in not_public if name not in columns], "no file")
         self.public = self.public.head(_RAW_ROWS).copy()  # the others are needed no more
 
-    def attempt(self, look: Callable[[], Found]) -> Found | None:
-        """Return what a look finds; None where it refuses, and that is kept instead of raised."""
-        return look()
+    def settle(self, role: str) -> None:
+        """Refuse the table of a role of which most cells of a column do not fit, unless that was
+        accepted; tell of what counts as missing, or as "other"."""
+        if role == PUBLIC and self._data.schema_file is None:
+            return  # the encoding was made of it
+        expected = None if role == PUBLIC else self.cells[PUBLIC]
+        settle_cells(
+            self.schema,
+            self.cells[role],
+            self._watch,
+            role=role,
+            accepted=self._data.accept_unseen,
+            expected=expected,
+        )
 
     @property
     def for_fit(self) -> dict[str, Any]:
@@ -432,22 +434,16 @@ class RunInputs:
 
     def _read_private(
         self, place: Path | str, vault: Path | None, rows: PrivateRows
-    ) -> tuple[str, ...] | None:
-        """Read the private table, add its rows, and return its columns; None if it cannot be
-        read."""
+    ) -> tuple[str, ...]:
+        """Read the private table, add its rows, and return its columns."""
         self.private: LabelledTable | StoredTable | None = None
-        self.n_private = self.n_units = 0
         self.repeating_ids = self._ids_of(self.public)
         if goes_to_disk(place, self.X_public.shape[1]):
-            known = self._names is not None
-            return self.attempt(lambda: self._read_to_disk(place, vault, rows)) if known else None
+            return self._read_to_disk(place, vault, rows)
         table, frame = self._labelled(place, PRIVATE)
-        if frame is None:
-            return None
         units, self.private, self.n_private = table.units, table, len(frame)
         self.n_units = self.n_private if units is None else len(set(units))
-        if table.X is not None:
-            rows.add(table.X, None if units is None else unit_numbers(units, len(frame)))
+        rows.add(table.X, None if units is None else unit_numbers(units, len(frame)))
         note_copies(frame, self._watch)
         self.repeating_ids = tuple(dict.fromkeys(self.repeating_ids + self._ids_of(frame)))
         return tuple(frame.columns)
@@ -470,46 +466,29 @@ class RunInputs:
             self.schema,
             self.classes,
             vault,
-            lambda cells: self._settle(self.schema, cells, PRIVATE, self.cells[PUBLIC]),
+            partial(self._keep_cells, PRIVATE),
             lambda count: self._watch.progress(min(count, n_rows), n_rows),
             rows,
         )
         return columns
 
-    def _labelled(self, place: Path | str, role: str) -> tuple[LabelledTable, pd.DataFrame | None]:
+    def _labelled(self, place: Path | str, role: str) -> tuple[LabelledTable, pd.DataFrame]:
         """Return the private or the test table, encoded and as it was read."""
-        data, schema = self._data, self.schema
-        frame = self.attempt(lambda: read_table(place, role=role, encoding=data.encoding))
-        if frame is None:
-            return LabelledTable(None, None), None
-        self.attempt(lambda: check_labelled_columns(data, frame, schema, role=role))
-        targets = units = X = None
-        # a column that is missing was refused, and the others are looked at all the same
-        if self._names is not None and {*data.target} <= {*frame.columns}:
-            names = self._names
-            targets = self.attempt(lambda: targets_of(data, frame, names, role=role))
-        there = tuple(column for column in schema.columns if column.name in frame.columns)
-        own = replace(schema, columns=there)
-        if own.names:
-            encoding = own.encoding(frame, role=role)
-            X = encoding.matrix if len(there) == len(schema.columns) else None
-            self._settle(own, TableCells.of(frame, encoding), role, self.cells[PUBLIC])
-        if role == PRIVATE and data.unit in frame.columns:
-            units = self.attempt(lambda: unit_ids(frame, str(data.unit), role=role))
-        return LabelledTable(X, targets, units), frame
+        data, schema, units = self._data, self.schema, None
+        frame = read_table(place, role=role, encoding=data.encoding)
+        check_labelled_columns(data, frame, schema, role=role)
+        targets = targets_of(data, frame, self._names, role=role)
+        encoding = schema.encoding(frame, role=role)
+        self._keep_cells(role, TableCells.of(frame, encoding))
+        if role == PRIVATE and data.unit is not None:
+            units = unit_ids(frame, data.unit, role=role)
+        return LabelledTable(encoding.matrix, targets, units), frame
 
-    def _settle(
-        self, schema: Schema, cells: TableCells, role: str, expected: TableCells | None
-    ) -> None:
-        """Keep which cells of a table could not be read; refuse one whose cells mostly do not
-        fit."""
+    def _keep_cells(self, role: str, cells: TableCells) -> None:
+        """Keep which cells of a table could not be read, and settle what becomes of it."""
         self.cells[role] = cells
-        accepted = self._data.accept_unseen
-        self.attempt(
-            lambda: settle_cells(
-                schema, cells, self._watch, role=role, accepted=accepted, expected=expected
-            )
-        )
+        if self._settles:
+            self.settle(role)
 
     def _ids_of(self, frame: pd.DataFrame) -> tuple[str, ...]:
         """Return the columns that were taken for ids and have values in more than one row, none
@@ -542,39 +521,30 @@ def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def check_files(spec: RunSpec) -> None:
-    """Refuse files that cannot be tables, before time goes into reading or digesting any of them.
-
-    Raises
-    ------
-    ParameterError
-        If the public table or the target is not named.
-    DataError
-        If a file is no regular one, empty, unreadable or too large.
-    """
-    for name, given in (("public", spec.data.points), ("target", spec.data.target)):
-        if not given:
-            raise ParameterError(Parameter(name), " is missing; give it.")
-    evaluate = spec.output.evaluate
-    for role, place in ((PRIVATE, spec.private), (PUBLIC, spec.data.points), (TEST, evaluate)):
-        if place is not None:
-            # the private one may be larger than memory, and goes to disk then
-            checked_source(place, role=role, whole=role != PRIVATE)
-
-
-def refuse_swapped(spec: RunSpec) -> None:
-    """Refuse the private file in the place of a public one, by name or by content.
+    """Refuse files that cannot be tables, and the private one in the place of a public one, by name
+    or by content, before time goes into reading or digesting any of them.
 
     The report of a student on the test file is computed without noise, so on private records it
     would be revealed without a price, and of records that were learnt from it says too much good.
 
     Raises
     ------
+    ParameterError
+        If the public table or the target is not named.
     DataError
-        If a file is in two places, or cannot be read.
+        If a file is no regular one, empty, unreadable or too large, or in two places.
     """
-    private, evaluate = source_of(spec.private, role=PRIVATE), spec.output.evaluate
-    for role, place in ((PUBLIC, spec.data.public), (TEST, evaluate)):
-        if place is not None and source_of(place).shares_file(private):
+    data, evaluate = spec.data, spec.output.evaluate
+    for name, given in (("public", data.points), ("target", data.target)):
+        if not given:
+            raise ParameterError(Parameter(name), " is missing; give it.")
+    # the private one may be larger than memory, and goes to disk then
+    private = checked_source(spec.private, role=PRIVATE)
+    for role, place in ((PUBLIC, data.points), (TEST, evaluate)):
+        if place is None:
+            continue
+        shared = checked_source(place, role=role, whole=True).shares_file(private)
+        if shared and not (role == PUBLIC and data.public_features):
             raise _refusal_of(role, evaluate, "is the private file, or a part of it")
 
 
@@ -865,7 +835,7 @@ def read_to_disk(
     with _kept_whole(place, vault) as source:
         if vault is not None:
             public = schema, classes, data.unit
-            identity = _identity(source.digest(), data.target[0], *public)
+            identity = _identity([source.digest(), data.encoding, data.target[0]], *public)
             found = StoredTable.found(vault, *public, identity)
             if found is not None:
                 if beside is not None:
@@ -912,11 +882,9 @@ def read_to_disk(
     return table, cells.n_rows, n_units, columns
 
 
-def _identity(
-    digest: str, target: str, schema: Schema, classes: tuple[Any, ...], unit: str | None
-) -> str:
+def _identity(read: list[str], schema: Schema, classes: tuple[Any, ...], unit: str | None) -> str:
     """Return a digest of all that shapes the rows; private, as it depends on the files."""
-    named = [digest, target, unit, list(classes), schema.to_json()]
+    named = [*read, unit, list(classes), schema.to_json()]
     return hashlib.sha256(json.dumps(named, default=str).encode()).hexdigest()
 
 
@@ -949,6 +917,7 @@ def store_table(
     unit: str | None = None,
     drop: Sequence[str] = (),
     accept_unseen: Sequence[str] = (),
+    encoding: str = "utf-8",
     progress: Callable[[int], None] | None = None,
 ) -> StoredTable:
     """Read a private table that may be larger than memory, and keep it in a vault to learn from.
@@ -978,6 +947,8 @@ def store_table(
         Columns that are left out.
     accept_unseen : sequence of str
         Columns that may be as they are though most of their cells do not fit the schema.
+    encoding : str
+        Of the text of CSV files, as Python names it, such as cp1252.
     progress : callable, optional
         Takes the number of rows read.
 
@@ -1010,7 +981,7 @@ def store_table(
     StoredTable(n_columns=1, classes=['no', 'yes'], unit='record', records=<private>)
     """
     named = {"target": (target,), "unit": unit, "drop": drop, "accept_unseen": accept_unseen}
-    data = DataSpec.of_tree({"private": place, **named})
+    data = DataSpec.of_tree({"private": place, "encoding": encoding, **named})
 
     def settle(cells: TableCells) -> None:
         # a watch that nobody listens to: what is noted of private cells goes nowhere
@@ -1040,26 +1011,7 @@ class _UnitCount:
         return round(-_PLACES * math.log(max(1, empty) / _PLACES))
 
 
-class _Look(RunInputs):
-    """The tables of a run; what it would refuse is kept, and does not hide what comes next."""
-
-    def __init__(self, spec: RunSpec, watch: Watch) -> None:
-        self.stopping: list[SecretBallotError] = []
-        self.attempt(lambda: refuse_swapped(spec))
-        super().__init__(spec, watch)
-
-    def attempt(self, look: Callable[[], Found]) -> Found | None:
-        """Return what a look finds; what it refuses is kept."""
-        try:
-            return look()
-        except (DataError, ParameterError) as error:
-            self.stopping.append(error)
-        return None
-
-
-def check_tables(
-    spec: RunSpec, watch: Watch | None = None, *, spelled: Callable[[SecretBallotError], str] = str
-) -> dict[str, Any]:
+def check_tables(spec: RunSpec, watch: Watch | None = None) -> dict[str, Any]:
     """Read the tables of a run without the run. NOT RELEASABLE, since what is returned is computed
     from private data without noise.
 
@@ -1068,22 +1020,20 @@ def check_tables(
     spec : RunSpec
     watch : Watch, optional
         Called with what a run would report of its tables.
-    spelled : callable
-        Puts an error into words.
 
     Returns
     -------
     dict
-        As JSON values: the ``rows`` of each table that could be read; the private rows of each of
-        the ``classes``; the ``units`` of the private rows, None where every row is one; what would
-        be ``stopping`` a run; and the feature ``columns``, the worst first, with the share of cells
-        in both tables that are ``strange`` (the encoding has no place for them), and of those that
-        are ``missing``.
+        As JSON values: the ``rows`` of each table; the private rows of each of the ``classes``; the
+        ``units`` of the private rows, None where every row is one; which tables do not fit, and
+        what would be asked, as what would be ``stopping`` a run; and the feature ``columns``, the
+        worst first, with the share of cells in both tables that are ``strange`` (the encoding has
+        no place for them), and of those that are ``missing``.
 
     Raises
     ------
-    DataError
-        If a file is none, or the public table cannot be read: there is nothing to compare with.
+    DataError, ParameterError
+        If a file cannot be read, or there is nothing to compare.
 
     Privacy
     -------
@@ -1092,13 +1042,19 @@ def check_tables(
     watch = watch or Watch()
     check_files(spec)
     watch.step("Reading tables")
-    look = _Look(spec, watch)
-    table = look.private if isinstance(look.private, LabelledTable) else LabelledTable(None, None)
-    counts: dict[str, int] = {}
-    if look.classes and table.targets is not None:
-        found = np.bincount(table.targets, minlength=len(look.classes))
-        counts = dict(zip(map(str, look.classes), found.tolist(), strict=True))
-    private, public = look.cells.get(PRIVATE, TableCells()), look.cells[PUBLIC]
+    inputs, stopping = RunInputs(spec, watch, settles=False), list[str]()
+    for role in inputs.cells:
+        try:
+            inputs.settle(role)
+        except DataError as error:
+            stopping.append(str(error))
+    # ids that repeat are a question to a run, which would not go on without an answer
+    asked = [one.text[:1].upper() + one.text[1:] for one in cautions_of_ids(inputs.repeating_ids)]
+    table, counts = inputs.private, dict[str, int]()
+    if inputs.classes and isinstance(table, LabelledTable):
+        found = np.bincount(table.targets, minlength=len(inputs.classes))
+        counts = dict(zip(map(str, inputs.classes), found.tolist(), strict=True))
+    private, public = inputs.cells[PRIVATE], inputs.cells[PUBLIC]
     columns = [
         {
             "name": one.name,
@@ -1108,18 +1064,15 @@ def check_tables(
             "missing": private.missing_share(one.name),
             "public_missing": public.missing_share(one.name),
         }
-        for one in look.schema.features
-        if one.name in private.columns
+        for one in inputs.schema.features
     ]
-    # ids that repeat are a question to a run, which would not go on without an answer
-    asked = [one.text[:1].upper() + one.text[1:] for one in cautions_of_ids(look.repeating_ids)]
     return {
         "releasable": False,
         "rows": {
-            role.removesuffix(" file"): one.n_rows for role, one in sorted(look.cells.items())
+            role.removesuffix(" file"): one.n_rows for role, one in sorted(inputs.cells.items())
         },
         "classes": counts,
-        "units": None if table.units is None else look.n_units,
+        "units": None if spec.data.unit is None else inputs.n_units,
         "columns": sorted(columns, key=lambda one: (-one["strange"], -one["missing"], one["name"])),
-        "stopping": [spelled(error) for error in look.stopping] + asked,
+        "stopping": stopping + asked,
     }

@@ -20,10 +20,9 @@ from secretballot._validation import shown
 from secretballot.data.frames import class_indices, unit_ids
 from secretballot.data.reading import read_table, table_blocks
 from secretballot.data.schema import Encoding, Schema
-from secretballot.drafts import draft_file, put_in_place
+from secretballot.drafts import draft_file, make_folder, put_in_place
 from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
 from secretballot.learners.training.private_rows import PrivateRows
-from secretballot.report.certificate import models
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.models import CERTIFICATE_FILE
 from secretballot.report.certificate.plan_checks import total_price
@@ -36,43 +35,12 @@ from secretballot.report.metrics import (
     paired_difference,
 )
 from secretballot.report.student.load import OnnxStudent, load_student
-from secretballot.runs.folder import SPEC_FILE, check_folder_of, check_outside_of_runs
+from secretballot.runs.folder import SPEC_FILE, check_outside_of_runs
 from secretballot.runs.questions import Watch
-from secretballot.runs.spec import CHOICE, MOMENTS, PATE, RECORD_VOTES, DataSpec, RunSpec
+from secretballot.runs.spec import DataSpec, RunSpec
 from secretballot.runs.tables import TableCells, declared_names, misfits, note_odd_cells, targets_of
 
 STUDENT, SCHEMA = "student.onnx", "schema.json"
-
-
-@dataclass(frozen=True, eq=False)
-class StudentFile:
-    """A student and how it reads a table.
-
-    Attributes
-    ----------
-    model : OnnxStudent
-    schema : Schema
-    """
-
-    model: OnnxStudent
-    schema: Schema
-
-    def encoding(self, frame: pd.DataFrame, *, role: str) -> Encoding:
-        """Return a table as the student reads it.
-
-        Raises
-        ------
-        DataError
-            If columns that the student reads are missing.
-        """
-        missing = [name for name in self.schema.names if name not in frame.columns]
-        if missing:
-            raise DataError(
-                f"The {role} lacks {name_columns(missing)}, which the student reads; check that its"
-                " first line is a header, and add what is missing under the names of schema.json (a"
-                " cell may be empty where nothing is known)."
-            )
-        return self.schema.encoding(frame, role=role)
 
 
 def release_of(path: Path) -> Path:
@@ -90,8 +58,8 @@ def release_of(path: Path) -> Path:
     return path / "release" if (path / "release").is_dir() else path
 
 
-def read_student_file(path: Path) -> StudentFile:
-    """Return the student of a release with the columns that it reads, by the schema.json beside it.
+def read_student(path: Path) -> tuple[OnnxStudent, Schema]:
+    """Return the student of a release, and the columns that it reads, by the schema.json beside it.
 
     Parameters
     ----------
@@ -110,16 +78,10 @@ def read_student_file(path: Path) -> StudentFile:
             f"The folder {str(folder)!r} holds no {STUDENT}; give another release, as labels alone"
             " have none, and a run may leave it out."
         )
-    return StudentFile(load_student(file), Schema.read(file.parent / SCHEMA))
+    return load_student(file), Schema.read(file.parent / SCHEMA)
 
 
 ROLE = "labelled file"
-#: What a run calls the method of a certificate; the others let teachers vote.
-_METHODS = {
-    models.EXPONENTIAL: CHOICE,
-    models.RECORD_VOTES: RECORD_VOTES,
-    **dict.fromkeys(models.SUMS, MOMENTS),
-}
 
 
 @dataclass(frozen=True)
@@ -143,11 +105,6 @@ class EvaluatedRelease:
     metrics: Any
     less_first: dict[str, PairedDifference]
 
-    @property
-    def method(self) -> str:
-        """How private records became the model."""
-        return _METHODS.get(self.certificate["public"]["method"], PATE)
-
     def to_json(self) -> dict[str, Any]:
         """Return all of it as JSON values."""
         document, (epsilon, delta) = self.certificate, total_price(self.certificate)
@@ -157,7 +114,7 @@ class EvaluatedRelease:
             "delta": delta,
             "unit": document["unit"],
             "relation": document["relation"],
-            "method": self.method,
+            "method": document["public"]["method"],
             "metrics": self.metrics.to_json(),
             "less_first": {name: asdict(one) for name, one in self.less_first.items()},
         }
@@ -172,8 +129,8 @@ def evaluate(
 ) -> tuple[list[EvaluatedRelease], list[str]]:
     """Measure the students of releases on a public labelled table, and compare them.
 
-    Also returns cautions: why prices are no measure of each other, where they are not, and that a
-    student does not know what most of a column of the table says.
+    Also returns cautions: that a student does not know what most of a column of the table says, or
+    that private rows were not looked for.
 
     Parameters
     ----------
@@ -198,35 +155,34 @@ def evaluate(
         of the private file of a run that is given by its folder: the figures would be private.
     """
     certificates = [verified_certificate(path) for path in releases]
-    cautions = _promises_cautions(certificates)
     frame = read_table(table, role=ROLE, encoding=encoding)
-    students = [read_student_file(path) for path in releases]
-    target = tuple(target) or students[0].schema.target
+    students = [read_student(path) for path in releases]
+    target = tuple(target) or students[0][1].target
     if not target:
         raise ParameterError(
             Parameter("target"),
             f" is missing, and the schema.json of {str(releases[0])!r} names none; name the column"
             " with the class or the number.",
         )
-    matrices = []
-    for path, student in zip(releases, students, strict=True):
-        encoded = student.encoding(frame, role=ROLE)
-        cautions += _cautions_of_private_rows(path, student, table, encoded)
-        worst = misfits(student.schema, TableCells.of(frame, encoded))[:1]
+    matrices, cautions = [], list[str]()
+    for path, (_, schema) in zip(releases, students, strict=True):
+        encoded = schema.encoding(frame, role=ROLE)
+        cautions += _cautions_of_private_rows(path, schema, table, encoded)
+        worst = misfits(schema, TableCells.of(frame, encoded))[:1]
         cautions += [
             f"Column {shown(one.name)} of the {ROLE}: {one.words}." for one in worst if one.stops
         ]
         matrices.append(encoded.matrix)
-    truth = _truth(releases, certificates, students[0].schema, frame, target)
+    truth = _truth(releases, certificates, students[0][1], frame, target)
     classes, found, right = certificates[0]["released"]["classes"], [], list[BoolArray]()
-    for path, certificate, student, X in zip(
+    for path, certificate, (student, _), X in zip(
         releases, certificates, students, matrices, strict=True
     ):
-        metrics: Any = metrics_of_table_student(student.model, X, truth) if not classes else None
+        metrics: Any = metrics_of_table_student(student, X, truth) if not classes else None
         less_first = {}
         if classes:
-            metrics = metrics_of_student(student.model, X, truth, classes)
-            right.append(answers_of_student(student.model, X, classes) == truth)
+            metrics = metrics_of_student(student, X, truth, classes)
+            right.append(answers_of_student(student, X, classes) == truth)
             if len(right) > 1:  # all are compared with the first, on the same rows
                 less_first = {
                     "accuracy": paired_difference(right[-1], right[0]),
@@ -244,33 +200,28 @@ def _truth(
     target: tuple[str, ...],
 ) -> AnyArray:
     """Return the targets of the rows, which all releases must be about."""
-    first = certificates[0]
-    if not first["released"]["classes"]:
-        if len(releases) > 1:
-            raise ParameterError(
-                "Of numbers, or of several labels, one release is evaluated at a time; leave the"
-                " others out."
+    released, bounds = certificates[0]["released"], certificates[0]["public"].get("bounds")
+    classes = released["classes"]
+    for path, other in zip(releases[1:], certificates[1:], strict=True):
+        others = other["released"]["classes"]
+        if not classes or set(map(str, others)) != set(map(str, classes)):
+            raise DataError(
+                f"The release {str(path)!r} cannot be compared with {str(releases[0])!r}; compare"
+                " students of the same classes, and of numbers or several labels give one alone."
             )
-        bounds = first["public"].get("bounds")
-        data = DataSpec(target=target[:1] if bounds else target, bounds=bounds)
-        return targets_of(data, frame, declared_names(data, schema), role=ROLE)
-    if len(target) > 1:
+    if classes and len(target) > 1:
         raise ParameterError(
             Parameter("target"),
             f" is {shown(','.join(target))}, and the releases are of one class; name its column.",
         )
-    names = [set(map(str, one["released"]["classes"])) for one in certificates]
-    for path, others in zip(releases, names, strict=True):
-        if others != names[0]:
-            raise DataError(
-                f"The release {str(path)!r} has other classes than {str(releases[0])!r}; compare"
-                " students of the same classes."
-            )
-    return class_indices(frame, target[0], first["released"]["classes"], role=ROLE)
+    if classes:
+        return class_indices(frame, target[0], classes, role=ROLE)
+    data = DataSpec(target=target[:1] if bounds else target, bounds=bounds)
+    return targets_of(data, frame, declared_names(data, schema), role=ROLE)
 
 
 def _cautions_of_private_rows(
-    path: Path, student: StudentFile, table: Path | str, encoding: Encoding
+    path: Path, schema: Schema, table: Path | str, encoding: Encoding
 ) -> list[str]:
     """Refuse a table with rows of the private file, where the vault beside the release says which
     it is.
@@ -290,7 +241,7 @@ def _cautions_of_private_rows(
         ]
     for block in table_blocks(data.private or "", role=role, encoding=data.encoding):
         units = None if data.unit is None else unit_ids(block, data.unit, role=role)
-        X = student.schema.encode(block, role=role)
+        X = schema.encode(block, role=role)
         rows.add(X, None if units is None else pd.util.hash_array(units))
     if rows.hold(0):
         raise DataError(
@@ -336,16 +287,6 @@ def verified_certificate(path: Path) -> dict[str, Any]:
     return read_certificate(folder / CERTIFICATE_FILE)
 
 
-def _promises_cautions(certificates: Sequence[dict[str, Any]]) -> list[str]:
-    """Return why prices are no measure of each other, where units or relations differ."""
-    if len({(one["unit"], one["relation"]) for one in certificates}) == 1:
-        return []
-    return [
-        "The releases promise different things (unit or relation), so the smaller epsilon is not"
-        " the stronger promise."
-    ]
-
-
 PREDICTED = "table"
 
 
@@ -385,35 +326,34 @@ def run_predict(
         student holds none in the first block of rows.
     """
     watch, cells = reporter or Watch(), TableCells()
-    found = read_student_file(student)
+    model, schema = read_student(student)
     if out is not None:
         _check_place(out, overwrite)
     watch.step("Predicting")
     with _block_writer(out) as write:
         for frame in table_blocks(table, role=PREDICTED):
-            encoding, first = found.encoding(frame, role=PREDICTED), cells.n_rows
+            encoding, first = schema.encoding(frame, role=PREDICTED), cells.n_rows
             cells.add(frame, encoding.odd)
             if not first:
                 # the first rows speak for the rest, and a person sees it before the table ends
-                known = {*found.schema.names, *found.schema.ignored}
+                known = {*schema.names, *schema.ignored}
                 if surplus := [name for name in frame.columns if name not in known]:
                     watch.note(f"Not read by the student: {name_columns(surplus)}.", private=False)
-                _settle_first_rows(found, cells, watch)
-            write(_predicted(found.model, encoding.matrix, first))
-    note_odd_cells(found.schema, cells, watch, role=PREDICTED, private=False)
+                _settle_first_rows(schema, cells, watch)
+            write(_predicted(model, encoding.matrix, first))
+    note_odd_cells(schema, cells, watch, role=PREDICTED, private=False)
     return cells.n_rows
 
 
 def _check_place(out: Path, overwrite: bool) -> None:
-    """Refuse a place without a folder, that is taken, or in a run; a device or a link would be
-    replaced by the file."""
-    check_folder_of(out)
+    """Refuse a place that is taken, or in a run; a device or a link would be replaced by the
+    file."""
     check_outside_of_runs(out.parent)
     if out.is_symlink() or (out.exists() and not (overwrite and out.is_file())):
         raise DataError(f"{str(out)!r} exists; give another name, or add --overwrite to a file.")
 
 
-def _settle_first_rows(found: StudentFile, cells: TableCells, watch: Watch) -> None:
+def _settle_first_rows(schema: Schema, cells: TableCells, watch: Watch) -> None:
     """Tell of columns that mostly do not fit; refuse those in which numbers are due and no cell
     that says anything has one.
 
@@ -422,7 +362,7 @@ def _settle_first_rows(found: StudentFile, cells: TableCells, watch: Watch) -> N
     DataError
         Naming the worst of them.
     """
-    for one in misfits(found.schema, cells):
+    for one in misfits(schema, cells):
         if one.share == 1 and not one.of_categories:
             raise DataError(
                 f"Column {one.name!r} of the {PREDICTED} does not fit: {one.words} in its first"
@@ -456,6 +396,7 @@ def _block_writer(out: Path | None) -> Iterator[Callable[[pd.DataFrame], None]]:
     if out is None:
         yield partial(_write_csv, sys.stdout)
     else:
+        make_folder(out.parent)
         with draft_file(out) as (file, draft):
             yield partial(_write_csv, file)
             put_in_place(file, draft, out)

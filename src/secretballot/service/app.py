@@ -411,14 +411,6 @@ def budget(served: AnyDataset) -> Any:
     return served.budget()
 
 
-@keyed.get("/v1/datasets/{dataset}/plan")
-async def plan(served: AnyDataset) -> Response:
-    """The plan that was made beforehand, from public numbers alone."""
-    if served.plan is None:
-        raise ProblemError("not-found", "The dataset has no plan.")
-    return _json_response(served.plan)
-
-
 @keyed.get("/v1/datasets/{dataset}/releases/{release}/{name}")
 def release_file(
     request: Request, service: TheService, served: AnyDataset, release: str, name: str

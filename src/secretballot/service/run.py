@@ -1,5 +1,6 @@
 """Start the server: one process or several on one socket, until a signal ends it."""
 
+import copy
 import functools
 import gc
 import logging
@@ -22,6 +23,7 @@ from secretballot.service.settings import ServiceSettings
 #: the library of the numbers reads it when it is imported.
 _NUMBERS, NUMBERS_AT = "secretballot-numbers", "PROMETHEUS_MULTIPROC_DIR"
 _LATE_S = 1.0  # seconds for what comes after the last answer of a stop
+_LINE = "%(asctime)s %(levelname)s [%(process)d] %(message)s"
 _HANGS_S = 60  # after which a worker that does not even say that it lives is replaced
 
 
@@ -31,22 +33,6 @@ class NoTracebacks(logging.Formatter):
     def formatException(self, ei: Any) -> str:  # noqa: N802 - the name is logging's
         """Return the type of an exception."""
         return str(ei[0].__name__)
-
-
-#: What the server says of itself, and of errors, goes to standard error; requests are the proxy's
-#: to log.
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "plain": {
-            "()": NoTracebacks,
-            "fmt": "%(asctime)s %(levelname)s [%(process)d] %(message)s",
-        }
-    },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
-    "loggers": {"uvicorn": {"handlers": ["stderr"], "level": "INFO", "propagate": False}},
-}
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
@@ -148,13 +134,14 @@ def _worker_application(settings: ServiceSettings) -> Any:
 def _config_of(settings: ServiceSettings, app: Any, *, factory: bool = False) -> Any:
     import uvicorn
 
-    own = settings.listen
+    own, log = settings.listen, copy.deepcopy(uvicorn.config.LOGGING_CONFIG)
+    log["formatters"]["default"] = {"()": NoTracebacks, "fmt": _LINE}
     return uvicorn.Config(
         app,
         factory=factory,
         workers=own.workers,
-        log_config=LOGGING,
-        access_log=False,
+        log_config=log,
+        access_log=False,  # requests are the proxy's to log
         server_header=False,
         proxy_headers=False,
         ws="none",

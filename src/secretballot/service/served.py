@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from secretballot._json_files import LARGEST_JSON
 from secretballot._typing import BoolArray
 from secretballot._validation import shown
 from secretballot.data.columns import NumericColumn, OneHotColumn
@@ -143,8 +142,8 @@ class ServedSession:
         parts = [slice(*bounds) for bounds in itertools.pairwise(ends)]
         refused = dict[int, ProblemError]()
 
-        def admit(new: BoolArray) -> BoolArray:
-            counted, left = set[bytes](), self.session.left
+        def admit(new: BoolArray, left: int) -> BoolArray:
+            counted = set[bytes]()
             with self._access.admitting() as fits:
                 for place, (asked, rows) in enumerate(zip(group, parts, strict=True)):
                     own = dict.fromkeys(itertools.compress(asked.questions, new[rows].tolist()))
@@ -228,7 +227,7 @@ class ServedSession:
 
 
 class ServedDataset:
-    """A dataset with its sessions, plan and releases.
+    """A dataset with its sessions and releases.
 
     Parameters
     ----------
@@ -241,7 +240,7 @@ class ServedDataset:
     Raises
     ------
     DataError
-        If a vault, a plan or a release cannot be read.
+        If a vault or a release cannot be read.
     LedgerError
         If the ledger cannot be used.
     """
@@ -262,7 +261,6 @@ class ServedDataset:
                 f"The sessions of {name!r} are paid from {len(others)} ledgers; serve them"
                 " as datasets of their own."
             )
-        self.plan = None if settings.plan is None else _plan_document(settings.plan)
         self.releases = {folder.name: _released_files(folder) for folder in settings.releases}
 
     def describe(self) -> dict[str, Any]:
@@ -271,7 +269,6 @@ class ServedDataset:
             "name": self.name,
             "title": self.title,
             "sessions": list(self.sessions),
-            "plan": self.plan is not None,
             "releases": {release: sorted(files) for release, files in self.releases.items()},
         }
 
@@ -351,22 +348,6 @@ def _joined_tables(tables: Sequence[Any]) -> Any:
     if sparse.issparse(tables[0]):
         return sparse.vstack(list(tables), format="csr")
     return np.concatenate(list(tables))
-
-
-def _plan_document(path: Path) -> dict[str, Any]:
-    """Return a plan as it was written.
-
-    Raises
-    ------
-    DataError
-        If it is none.
-    """
-    document = None
-    with suppress(ValueError):
-        document = json.loads(read_secret(path, largest=LARGEST_JSON) or b"")
-    if not isinstance(document, dict) or "task" not in document:
-        raise DataError(f"There is no plan at {path}; give the plan.json of a plan's folder.")
-    return document
 
 
 def _released_files(folder: Path) -> dict[str, bytes]:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, ValidationError, ValidationInfo
 from secretballot._validation import shown
 from secretballot.core.types import Model, fault_of
 from secretballot.exceptions import ParameterError
-from secretballot.runs.spec import nearest, read_toml
+from secretballot.runs.spec import read_toml
 
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
@@ -120,8 +120,6 @@ class DatasetSettings(Model):
         Public schema by which points are encoded, where teachers learned from encoded rows.
     sessions : tuple of str
         Requests under which sessions were begun; the first is the one that is asked by default.
-    plan : Path or None
-        A plan that was made beforehand.
     releases : tuple of Path
         Release folders to download, by their names.
     """
@@ -130,7 +128,6 @@ class DatasetSettings(Model):
     title: Text | None = None
     encoding: Annotated[File | None, Field(alias="schema")] = None
     sessions: Annotated[tuple[Address, ...], Field(min_length=1)] = ("session",)
-    plan: File | None = None
     releases: Annotated[tuple[File, ...], AfterValidator(_named_by_their_folders)] = ()
 
 
@@ -173,20 +170,10 @@ def read_settings(path: Path) -> ServiceSettings:
             read_toml(path), context={"folder": path.absolute().parent}
         )
     except ValidationError as error:
-        unknown = [one["loc"] for one in error.errors() if one["type"] == "extra_forbidden"]
-        raise _no_setting(unknown[0]) if unknown else fault_of(error) from None
-
-
-def _no_setting(place: tuple[str | int, ...]) -> ParameterError:
-    """Return the refusal of a name that no setting in its table has."""
-    tables: dict[str | int, type[Model]] = {
-        "datasets": DatasetSettings,
-        "listen": Listening,
-        "limits": Limits,
-        "answers": AnswerShape,
-    }
-    model = ServiceSettings if len(place) == 1 else tables[place[0]]
-    known = [one.alias or name for name, one in model.model_fields.items()]
-    meant = nearest(str(place[-1]), known)
-    more = f" (did you mean {meant}?)" if meant else f"; there are {', '.join(known)}"
-    return ParameterError(f"There is no setting {shown('.'.join(map(str, place)))}{more}.")
+        first = error.errors()[0]
+        if first["type"] != "extra_forbidden":
+            raise fault_of(error) from None
+        name = shown(".".join(map(str, first["loc"])))
+        raise ParameterError(
+            f"There is no setting {name}; the guide of the service lists them (docs/guides)."
+        ) from None

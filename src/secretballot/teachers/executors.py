@@ -17,7 +17,6 @@ import re
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager, suppress
@@ -29,10 +28,10 @@ from typing import Any, TypeVar
 
 import joblib
 import numpy as np
-import sklearn
 from joblib.executor import get_memmapping_executor
 from joblib.externals.loky.cloudpickle_wrapper import dumps
 
+from secretballot import __version__
 from secretballot._seeded import ALONE
 from secretballot._validation import shown
 from secretballot.exceptions import (
@@ -49,12 +48,10 @@ T = TypeVar("T")
 
 LOCAL = "local"
 _CONNECT_SECONDS = 15.0  # that a cluster may take to answer at first
-_LOOK_SECONDS = 5.0  # how often one that waits looks whether there is anybody to wait for
-_WORKERLESS_SECONDS = 60.0  # how long it waits where there is nobody
+_LOOK_SECONDS = 60.0  # how often one that waits looks whether there is anybody to wait for
 _AHEAD = 8  # tasks that wait or run, for each that can run: enough to keep every worker busy
 _RAY_RETRIES = 3  # how often Ray runs a task again whose worker died
-_IDLE_SECONDS = 300  # after which a worker process that has nothing to do ends
-_END_SECONDS = 0.5  # how soon a worker process ends after the one that it works for
+_IDLE_SECONDS = 60  # after which a worker process that has nothing to do ends
 
 #: Names and versions that must be the same on every worker.
 Versions = tuple[tuple[str, str], ...]
@@ -119,36 +116,23 @@ class Trouble:
 def versions_here() -> Versions:
     """Return the versions in this process that decide what a teacher, or a record's vector,
     becomes."""
-    import secretballot
-
-    torch: Versions = ()
-    with suppress(PackageNotFoundError):
-        torch = (("torch", version("torch")),)
-    return (
-        ("Python", platform.python_version()),
-        ("secretballot", secretballot.__version__),
-        ("numpy", np.__version__),
-        ("scikit-learn", sklearn.__version__),
-        # of records' cells
-        ("pandas", version("pandas")),
-        ("scipy", version("scipy")),
-        *torch,
-    )
+    found = {"Python": platform.python_version(), "secretballot": __version__}
+    for name in ("numpy", "scikit-learn", "pandas", "scipy", "torch"):
+        with suppress(PackageNotFoundError):  # torch is an extra
+            found[name] = version(name)
+    return tuple(found.items())
 
 
-def run_task(giver: int, versions: Versions, own: Packed, shared: Packed) -> Packed | Trouble:
+def run_task(versions: Versions, own: Packed, shared: Packed) -> Packed | Trouble:
     """Return the packed result of a task, or what ends the run.
 
     Parameters
     ----------
-    giver : int
-        Number of the process that hands out the work.
     versions : tuple
-        Of that process. A worker of others would train other teachers.
+        Of the process that hands out the work. A worker of others would train other teachers.
     own, shared : Packed
         (function, its first arguments), and its last arguments, which all tasks share.
     """
-    end_with(giver)
     found = dict(versions_here())
     other = [
         f"{name} {found.get(name, 'missing')} where this program has {version}"
@@ -171,29 +155,6 @@ def run_task(giver: int, versions: Versions, own: Packed, shared: Packed) -> Pac
         # a name of a class, nothing that the error says
         cause = resource_failure(error) or f"a task failed with {type(error).__name__}"
     return Trouble(ResourceError, as_sentence(cause))
-
-
-def end_with(giver: int) -> None:
-    """End this process soon after the process `giver` ended, if that one is its parent.
-
-    Workers on other machines, and threads of the giver itself, are left to their own masters.
-    """
-    if os.getpid() != giver and os.getppid() == giver:
-        _watcher_of(giver)
-
-
-@lru_cache
-def _watcher_of(parent: int) -> threading.Thread:
-    """Return the thread that watches over this parent, begun once."""
-    watcher = threading.Thread(target=_end_without, args=(parent,), daemon=True)
-    watcher.start()
-    return watcher
-
-
-def _end_without(parent: int) -> None:
-    while os.getppid() == parent:  # orphans get another parent
-        time.sleep(_END_SECONDS)
-    os._exit(1)  # nothing to tidy up: what a worker learnt is lost with who wanted it
 
 
 @contextmanager
@@ -271,16 +232,16 @@ class Workers:
         executor = _done_by(self.opened)
         waiting, running = iter(tasks), set[Future[Any]]()
         common, most = Packed.of(shared), _AHEAD * (self.n_slots + 1)
-        giver, versions = os.getpid(), versions_here()
+        versions = versions_here()
         try:
             while True:
                 for task in islice(waiting, most - len(running)):
-                    given = giver, versions, Packed.of((work, task)), common
+                    given = versions, Packed.of((work, task)), common
                     with interrupts_ignored():
                         running.add(_done_by(partial(executor.submit, run_task, *given)))
                 if not running:
                     return
-                for future in self._some_done(running):
+                for future in self._done_of(running):
                     running.remove(future)
                     found = _done_by(future.result)
                     if isinstance(found, Trouble):
@@ -291,16 +252,13 @@ class Workers:
             if running:
                 self.stop(executor, running)
 
-    def _some_done(self, running: set[Future[Any]]) -> set[Future[Any]]:
+    def _done_of(self, running: set[Future[Any]]) -> set[Future[Any]]:
         """Wait until at least one is done and return those that are."""
-        since = time.monotonic()
         while True:
             done, _ = wait(running, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED)
             if done:
                 return done
-            if self.alive():
-                since = time.monotonic()
-            elif time.monotonic() - since >= _WORKERLESS_SECONDS:
+            if not self.alive():
                 raise ResourceError(as_sentence("the cluster has no worker left"))
 
 

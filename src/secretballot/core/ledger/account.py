@@ -123,8 +123,8 @@ class LedgerEntry:
         last = found.last(first.reservation) or first
         purchase = found.read(rows.purchase_in, first.terms)
         intention = found.read(rows.Intention.model_validate_json, first.body)
-        ended = None
-        if last.kind == "close":
+        closed, ended = last.kind == "close", rows.Closing()
+        if closed:
             ended = found.read(rows.Closing.model_validate_json, last.terms)
         return cls(
             id=first.reservation,
@@ -133,13 +133,13 @@ class LedgerEntry:
             events=purchase.events,
             epsilon=purchase.price.epsilon,
             delta=purchase.price.delta,
-            state="reserved" if not ended else "forfeited" if ended.reason else "committed",
+            state="forfeited" if ended.reason else "committed" if closed else "reserved",
             reserved_at=first.at,
-            closed_at=last.at if ended else None,
-            reason=ended.reason if ended else None,
-            parts=last.number - (ended is not None),
+            closed_at=last.at if closed else None,
+            reason=ended.reason,
+            parts=last.number - closed,
             terms=intention.terms,
-            facts=ended.facts if ended else None,
+            facts=ended.facts,
             spent_after=found.rule.spent(found.sums_of(first)),
         )
 
@@ -352,12 +352,10 @@ class Ledger:
                 )
             if not isinstance(budget, PrivacyBudget):
                 raise wrong("budget", budget, "a PrivacyBudget")
-            composition, unit, relation = ({**_DEFAULTS, **stated}[name] for name in _DEFAULTS)
+            made: dict[str, Any] = {**_DEFAULTS, **stated}
+            how = made.pop("composition")
             account = rows.Account.new(
-                dataset=dataset,
-                guarantee=Guarantee(unit=unit, relation=relation),  # type: ignore[arg-type]
-                budget=budget,
-                composition=composition,
+                dataset=dataset, guarantee=Guarantee(**made), budget=budget, composition=how
             )
             with suppress(UnknownEndError):  # it is looked at below
                 repeated(self._store.create)(account)
@@ -415,6 +413,15 @@ class Ledger:
         return repeated(_store_at(_place_of(path)).exists)()
 
     # --- the account ---
+
+    def account_terms(self) -> dict[str, Any]:
+        """Return what distinguishes the account from another one, as certificates state it."""
+        return {
+            "kind": self.composition,
+            "dataset": self.dataset,
+            **self.guarantee.model_dump(),
+            "budget": self.budget.to_json(),
+        }
 
     def check_promise(self, unit: str, relation: str, *, by_teachers: bool = True) -> None:
         """Refuse a release about this unit and relation if it does not add to what the ledger
@@ -530,8 +537,8 @@ class Ledger:
         terms : mapping, optional
             Public, as JSON values: what a request that goes on must state again.
         space : int
-            Bytes that the answer may need at most. They are taken on the disk together with the
-            purchase, so that a disk that fills up in the meantime does not cost the answer.
+            Bytes that the answer may need at most. They are taken on the disk before the purchase,
+            so that one that fills up in the meantime does not keep the answer out.
 
         Raises
         ------
@@ -547,6 +554,9 @@ class Ledger:
         purchase = _certified(events, price)
         intention = rows.Intention(purpose=purpose, terms=dict(terms or {}))
         check_name("request", request, longest=LONGEST_REQUEST)
+        text, body = purchase.model_dump_json(), intention.model_dump_json().encode()
+        if space:
+            self._store.claim_space(space + len(text) + len(body))
         # the filter is asked and the row written in one transaction: two processes cannot both
         # spend the rest
         with self._writing() as found:
@@ -558,17 +568,13 @@ class Ledger:
                 )
             totals = self._check_admitted(purchase, found.seen.totals)
             number, key = totals.grants, request.encode()
-            text, body = purchase.model_dump_json(), intention.model_dump_json().encode()
             found.add([rows.Row(0, "reserve", number, 0, key, text, body, rows.utc_now())], totals)
-            # in the same transaction: where the answer has no space, nothing is reserved
-            if space:
-                self._store.claim_space(found.transaction, number, space)
         return number
 
     # --- answering ---
 
     @contextmanager
-    def answering(self, reservation: int, *, closes: bool = False) -> Iterator[AnswerPage]:
+    def answering(self, reservation: int) -> Iterator[AnswerPage]:
         """Hold the answers of a reservation while some are added.
 
         They are on the disk at the end, or not at all, in one transaction however many they are:
@@ -579,8 +585,6 @@ class Ledger:
         ----------
         reservation : int
             Number that `reserve` returned.
-        closes : bool
-            Whether the page will be closed.
 
         Raises
         ------
@@ -588,8 +592,7 @@ class Ledger:
             If the ledger cannot be written, or something is added to a reservation that is unknown
             or closed; no answer may then leave.
         """
-        closed = reservation if closes else None
-        with self._writing(closes=closed) as found, closing(AnswerPage(found, reservation)) as page:
+        with self._writing() as found, closing(AnswerPage(found, reservation)) as page:
             yield page
         self._make_lasting(page.furthest)
 
@@ -626,7 +629,7 @@ class Ledger:
         LedgerError
             If the reservation is unknown or closed, or the ledger cannot be written.
         """
-        with self.answering(reservation, closes=True) as page:
+        with self.answering(reservation) as page:
             page.forfeit(reason)
 
     # --- handles ---
@@ -711,9 +714,8 @@ class Ledger:
             yield found
 
     @contextmanager
-    def _writing(self, *, closes: int | None = None) -> Iterator[rows.Rows]:
-        """Give a transaction that may write, in which the space of a reservation that it closes is
-        free. At the end it is durable, or nothing is changed.
+    def _writing(self) -> Iterator[rows.Rows]:
+        """Give a transaction that may write. At the end it is durable, or nothing is changed.
 
         Raises
         ------
@@ -726,7 +728,7 @@ class Ledger:
         """
         known, found, began, ended = self._seen, None, 0, False
         try:
-            with self._store.transaction(write=True, closes=closes) as transaction:
+            with self._store.transaction(write=True) as transaction:
                 found = self._rows(transaction, known)
                 self._seen, began = found.seen, found.seen.position
                 yield found

@@ -3,10 +3,9 @@
 A transaction is on the disk when COMMIT returns: a rollback journal with synchronous=EXTRA. Not
 WAL, which before SQLite 3.51.3 may corrupt a file that two connections write.
 
-A purchase takes as many pages of the file as its answer can need and fills them with zeros; the
-transaction that closes it gives them back and writes the answer into them, so that the file need
-not grow. The journal needs a little space of its own at that moment: it keeps the size that it once
-had (mode "persist"), and `claim_space` makes it large enough.
+Before a purchase the file gets as many free pages as the answer can need, so that it need not grow
+when that is stored. The journal needs a little space of its own at that moment: it keeps the size
+that it once had (mode "persist"), and `claim_space` makes it large enough.
 """
 
 import os
@@ -23,7 +22,7 @@ from secretballot.core.ledger import rows
 
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
 _SPARE = 1 << 14  # bytes for what a commit writes beside the answer: its row, the indices, the head
-_BALLAST = 1 << 16  # bytes whose pages a claim rewrites so that the journal grows once
+_BALLAST = 1 << 16  # bytes whose pages a claim rewrites, so that the journal has space for them
 _FEW_PAGES = 2000  # 8 MB: reading them takes some hundredths of a second
 
 # keys would refuse it after INSERT OR REPLACE had removed a row of the same name, for which no
@@ -178,36 +177,40 @@ class SqliteStore:
         self._resting.put(connection, None)
 
     @contextmanager
-    def transaction(self, *, write: bool, closes: int | None = None) -> Iterator[rows.Transaction]:
-        """Begin a transaction.
-
-        The space of a reservation that it closes is given back before, in a transaction of its own
-        whose lock is kept, so that nobody else takes it.
-        """
+    def transaction(self, *, write: bool) -> Iterator[rows.Transaction]:
+        """Begin a transaction."""
         try:
             with self._alone, self._connection() as connection:
-                if closes is not None:
-                    _give_room_back(connection, closes)
                 connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-                if write:
-                    connection.execute("PRAGMA locking_mode = NORMAL")  # from the end of this on
                 yield rows.Transaction(connection, self.where)
                 self._commit(connection, write)
         except _ERRORS as error:
             raise rows.unusable(self.where, error) from None
 
-    def claim_space(self, transaction: rows.Transaction, reservation: int, size: int) -> None:
-        """Take pages of the file for an answer of `size` bytes, or fail with the purchase; in
-        memory nothing is taken."""
+    def claim_space(self, size: int) -> None:
+        """See that the file has free pages for `size` bytes, or fail; in memory nothing is taken.
+
+        Pages that were made free for one answer may take another one before.
+        """
         if self._path is None:
             return
-        claim = "INSERT INTO space VALUES (?, zeroblob(?))"
-        transaction.execute(claim, (reservation, size + _SPARE))
-        journal = _journal_of(self._path)
-        if not journal.exists() or journal.stat().st_size < _BALLAST:
-            # other bytes than before, as SQLite leaves pages alone that do not change
-            ballast = "UPDATE space SET filler = randomblob(?) WHERE reservation = 0"
-            transaction.execute(ballast, (_BALLAST,))
+        try:
+            with self._connection() as connection:
+                space, journal = size + _SPARE, _journal_of(self._path)
+                (free,) = connection.execute(
+                    "SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size"
+                ).fetchone()
+                if free >= space and journal.exists() and journal.stat().st_size >= _BALLAST:
+                    return
+                # Each in a transaction of its own, as pages that are free when one begins need no
+                # space in the journal. The first takes that space, for it writes over its pages:
+                # other bytes, as SQLite leaves pages alone that do not change. Some more than is
+                # needed lasts for further answers.
+                for made, more in (("random", 0), ("zero", space), ("zero", 0)):
+                    claim = f"UPDATE space SET filler = {made}blob(?) WHERE reservation = 0"
+                    connection.execute(claim, (_BALLAST + more,))
+        except _ERRORS as error:
+            raise rows.unusable(self.where, error) from None
 
     def confirm_earlier(self, transaction: rows.Transaction) -> None:
         """Let the end of a transaction be durable, and with it all that was committed before,
@@ -226,7 +229,10 @@ class SqliteStore:
                 )
         found = transaction.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
         if {sql for (sql,) in found} != set(SCHEMA):
-            raise rows.changed_tables(self.where)
+            raise LedgerError(
+                f"{self.where} has tables or triggers that were changed by hand, or others beside"
+                " them; restore it from a copy, or name an empty place."
+            )
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -272,16 +278,6 @@ class SqliteStore:
                 f"{self.where} met an error at the end of storing ({rows.in_brief(error)}), so"
                 " check the disk and its free space"
             ) from None
-
-
-def _give_room_back(connection: sqlite3.Connection, reservation: int) -> None:
-    claimed = "FROM space WHERE reservation = ?"
-    if connection.execute(f"SELECT 1 {claimed}", (reservation,)).fetchone() is None:
-        return
-    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-    connection.execute("BEGIN IMMEDIATE")
-    connection.execute(f"DELETE {claimed}", (reservation,))
-    connection.execute("COMMIT")
 
 
 _ERRORS = (sqlite3.Error, UnicodeDecodeError, OSError)

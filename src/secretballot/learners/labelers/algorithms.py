@@ -15,13 +15,7 @@ from pydantic import Field, ValidationError
 from scipy.stats import binom
 
 from secretballot._naming import named
-from secretballot._validation import (
-    RELATIONS,
-    check_choice,
-    check_count,
-    check_positive,
-    check_probability,
-)
+from secretballot._validation import RELATIONS, check_choice, check_probability
 from secretballot.accounting import (
     PrivacyBudget,
     Sampled,
@@ -99,29 +93,45 @@ class Stability(Model):
         Raises
         ------
         ParameterError
-            If no noise keeps the budget, or there are fewer records than teachers.
+            If no noise keeps the budget, or a printed one does not.
         """
-        budget, m = numbers.budget, numbers.n_queries
         if self.calibration == "tight":
-            stream, n_teachers = self._tight_stream(budget, numbers, numbers.alpha)
-        else:
-            unstable = self.max_abstentions or printed_abstentions(m, numbers.alpha, self.beta)
-            stream = bassily_noise(budget, m, unstable)
-            _refuse_uncertified(stream, budget, unstable)
-            n_teachers = numbers.n_teachers or printed_teachers(budget, m, unstable, self.beta)
-        _refuse_few(numbers.n_records, numbers.n_records, n_teachers)
-        return stream, n_teachers
+            return self._tight_terms(numbers)
+        event, n_teachers = self._printed_terms(numbers)
+        # a printed formula is trusted no more than any other noise
+        budget = numbers.budget
+        if not delta_upper([event], budget.epsilon) <= budget.delta:
+            raise ParameterError(
+                f"calibration 'paper' is not certified for epsilon {budget.epsilon:g}, delta"
+                f" {budget.delta:g} and these abstentions; use 'tight'."
+            )
+        return event, n_teachers
+
+    def _tight_terms(self, numbers: PublicNumbers) -> tuple[Stream | Sampled, int]:
+        return self._tight_stream(numbers.budget, numbers, numbers.alpha)
 
     def _tight_stream(
         self, budget: PrivacyBudget, numbers: PublicNumbers, error: float
     ) -> tuple[Stream, int]:
-        """Return the least noise for teachers of that error, and their number."""
+        """Return the stream with the fewest abstentions for teachers of that error, the least noise
+        that keeps the budget, and the number of teachers."""
+        # More teachers err more often somewhere, so more abstentions are needed, hence more noise,
+        # hence more teachers: repeated until nothing grows.
         m, given = numbers.n_queries, numbers.n_teachers
-        if self.max_abstentions is None:
-            stream = tight_stream(budget, m, error, self.beta, given)
-        else:
-            stream = stream_for(budget, self.max_abstentions)
-        return stream, given or teachers_for(stream, m, self.beta)
+        teachers, unstable = given or _FIRST_TEACHERS, 0
+        for _ in range(_ROUNDS):
+            needed = self.max_abstentions or abstentions_for(m, error, self.beta, teachers)
+            if needed <= unstable:
+                break
+            stream, unstable = stream_for(budget, needed), needed
+            teachers = given or teachers_for(stream, m, self.beta)
+        return stream, teachers
+
+    def _printed_terms(self, numbers: PublicNumbers) -> tuple[Stream | Sampled, int]:
+        budget, m = numbers.budget, numbers.n_queries
+        unstable = self.max_abstentions or printed_abstentions(m, numbers.alpha, self.beta)
+        needed = numbers.n_teachers or printed_teachers(budget, m, unstable, self.beta)
+        return bassily_noise(budget, m, unstable), needed
 
 
 class Agnostic(Stability):
@@ -145,53 +155,39 @@ class Agnostic(Stability):
 
     relabel_epsilon: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)] = 1.0
 
-    def terms(self, numbers: PublicNumbers) -> tuple[Stream | Sampled, int]:
-        """Return noise, sample and relabelling, and the number of teachers.
-
-        Raises
-        ------
-        ParameterError
-            If the calibration is not certified for the budget, or the sample has fewer records
-            than teachers.
-        """
+    def _tight_terms(self, numbers: PublicNumbers) -> tuple[Sampled, int]:
         # The stream's noise decides how many teachers are needed, and how much of the records may
         # be sampled for the rest of the price: abstentions, stream, sample, teachers, in this order
-        budget, relabelling = numbers.budget, self.relabel_epsilon
-        out_of = sample_grid(numbers.relation, numbers.n_records)
-        if self.calibration == "tight":
-            inner = stream_budget(budget, numbers.relation, relabelling)
-            stream, n_teachers = self._tight_stream(inner, numbers, numbers.alpha / _TEACHER_SHARE)
-            relation = check_choice("relation", numbers.relation, RELATIONS)
-            event = largest_sample(budget, stream, out_of, relation, relabelling)
-        else:
-            event, n_teachers = self._printed_terms(numbers)
-        _refuse_few(numbers.n_records, event.sampled, n_teachers)
-        return event, n_teachers
+        relation = check_choice("relation", numbers.relation, RELATIONS)
+        inner = stream_budget(numbers.budget, relation, self.relabel_epsilon)
+        stream, n_teachers = self._tight_stream(inner, numbers, numbers.alpha / _TEACHER_SHARE)
+        out_of = sample_grid(relation, numbers.n_records)
+        sample = largest_sample(numbers.budget, stream, out_of, relation, self.relabel_epsilon)
+        return sample, n_teachers
 
     def _printed_terms(self, numbers: PublicNumbers) -> tuple[Sampled, int]:
-        """Return what the printed constants come to, if they are certified for the budget.
-
-        Ours is the split without resampling, the halved margin and the earlier stop; the noise is
-        that of the printed one.
-        """
+        # ours is the split without resampling, the halved margin and the earlier stop; the noise is
+        # that of the printed one
         budget, m, n = numbers.budget, numbers.n_queries, numbers.n_records
         if n is None or self.relabel_epsilon != 1 or not budget.epsilon <= _PRINTED_DIVISOR:
             raise ParameterError(
                 "calibration 'paper' is printed for replace-one, a relabel_epsilon of 1 and an"
                 f" epsilon of at most {_PRINTED_DIVISOR} alone; use 'tight'."
             )
-        printed = PrintedConstants.of(budget, n, m, numbers.alpha, self.beta)
-        unstable = self.max_abstentions or printed.max_abstentions
+        # line 1 of the algorithm, rounded up, and n' down
+        expected, log = m * numbers.alpha, math.log(2 / budget.delta)
+        unstable = expected / 8 + math.sqrt(3 * expected * math.log(m / self.beta)) / 4
+        inside = min(1.0, numbers.alpha * max(1.0, math.sqrt(expected)))
+        inner = PrivacyBudget(inside / log, budget.delta / (2 * math.exp(inside) * log))
+        abstentions = self.max_abstentions or max(1, math.ceil(unstable))
         event = Sampled(
-            stream=bassily_noise(printed.inner, m, unstable),
-            sampled=printed.n_sampled,
+            stream=bassily_noise(inner, m, abstentions),
+            sampled=math.floor(budget.epsilon * n / _PRINTED_DIVISOR),
             out_of=n,
             relation="replace-one",
             relabel_epsilon=1.0,
         )
-        _refuse_uncertified(event, budget, unstable)
-        needed = numbers.n_teachers or printed_teachers(printed.inner, m, unstable, self.beta)
-        return event, needed
+        return event, numbers.n_teachers or printed_teachers(inner, m, abstentions, self.beta)
 
 
 class Universal(Agnostic):
@@ -352,61 +348,7 @@ def teachers_for(stream: Stream, n_queries: int, beta: float) -> int:
     return 6 * (math.ceil(needed) + 1)
 
 
-def tight_stream(
-    budget: PrivacyBudget, n_queries: int, error: float, beta: float, n_teachers: int | None
-) -> Stream:
-    """Return the stream with the fewest abstentions for teachers of that error, and noise that
-    keeps the budget."""
-    # More teachers err more often somewhere, so more abstentions are needed, hence more noise,
-    # hence more teachers: repeated until nothing grows.
-    teachers, unstable = n_teachers or _FIRST_TEACHERS, 0
-    stream: Stream | None = None
-    for _ in range(_ROUNDS):
-        needed = abstentions_for(n_queries, error, beta, teachers)
-        if stream is not None and needed <= unstable:
-            return stream
-        stream, unstable = stream_for(budget, needed), needed
-        teachers = teachers_for(stream, n_queries, beta) if n_teachers is None else n_teachers
-    assert stream is not None
-    return stream
-
-
 # --- printed sizes, for comparison ---
-
-
-@dataclass(frozen=True)
-class PrintedConstants:
-    """The constants of Algorithm 3, line 1, of Nandi and Bassily 2020, as printed, rounded up.
-
-    Attributes
-    ----------
-    n_sampled : int
-        n' = epsilon n / 56, rounded down.
-    max_abstentions : int
-        T = max(1, m alpha / 8 + sqrt(3 m alpha log(m / beta)) / 4).
-    inner : PrivacyBudget
-        With e = min(1, alpha max(1, sqrt(m alpha))): epsilon e / log(2 / delta), delta / (2 exp(e)
-        log(2 / delta)).
-    """
-
-    n_sampled: int
-    max_abstentions: int
-    inner: PrivacyBudget
-
-    @classmethod
-    def of(
-        cls, budget: PrivacyBudget, n_records: int, n_queries: int, alpha: float, beta: float
-    ) -> "PrintedConstants":
-        """Return the constants for n records and m queries."""
-        expected = n_queries * alpha
-        unstable = expected / 8 + math.sqrt(3 * expected * math.log(n_queries / beta)) / 4
-        inside = min(1.0, alpha * max(1.0, math.sqrt(expected)))
-        log = math.log(2 / budget.delta)
-        return cls(
-            math.floor(budget.epsilon * n_records / _PRINTED_DIVISOR),
-            max(1, math.ceil(unstable)),
-            PrivacyBudget(inside / log, budget.delta / (2 * math.exp(inside) * log)),
-        )
 
 
 def printed_abstentions(n_queries: int, error: float, beta: float) -> int:
@@ -426,34 +368,9 @@ def printed_teachers(
     return math.ceil(34 * math.sqrt(2) * scale * last)
 
 
-def _refuse_uncertified(event: Stream | Sampled, budget: PrivacyBudget, unstable: int) -> None:
-    # a printed formula is trusted no more than any other noise
-    if not delta_upper([event], budget.epsilon) <= budget.delta:
-        raise ParameterError(
-            f"calibration 'paper' is not certified for epsilon {budget.epsilon:g}, delta"
-            f" {budget.delta:g} with ",
-            Parameter("max_abstentions"),
-            f" {unstable}; use 'tight'.",
-        )
-
-
-def _refuse_few(n_records: int | None, taught: int | None, n_teachers: int) -> None:
-    """Refuse fewer records than teachers, where their number is public."""
-    if n_records is not None and taught is not None and n_teachers > taught:
-        raise ParameterError(
-            Parameter("n_records"),
-            f" is {n_records}, of which {taught} may be learnt from, fewer than {n_teachers}"
-            " teachers need; give more records or a larger epsilon, or ask for less. Nothing was"
-            " spent.",
-        )
-
-
-# --- how many points and records a choice asks for ---
-
-
 def public_points_needed(vc_dimension: int, alpha: float, beta: float) -> int:
     """Return how many public points make the labelled hypotheses a cover of the class, by the
-    theorem's constants.
+    theorem's constants: 32 (d log(1 / alpha) + log(1 / beta)) / alpha, rounded up.
 
     Parameters
     ----------
@@ -465,67 +382,11 @@ def public_points_needed(vc_dimension: int, alpha: float, beta: float) -> int:
     beta : float
         Failure probability, over the public points.
 
-    Returns
-    -------
-    int
-        32 (d log(1 / alpha) + log(1 / beta)) / alpha, rounded up. Points that are too few cost
-        accuracy, never privacy.
-
-    Raises
-    ------
-    ParameterError
-        If a number is out of its range.
-
     Notes
     -----
+    Points that are too few cost accuracy, never privacy.
     Source : Alon, Bassily, Moran 2019, arXiv:1910.11519, as used in Nandi and Bassily 2020,
         Algorithm 4.
     """
-    d = check_count("vc_dimension", vc_dimension)
     share, failure = check_probability("alpha", alpha), check_probability("beta", beta)
-    return math.ceil(32 * (d * math.log(1 / share) + math.log(1 / failure)) / share)
-
-
-def private_records_needed(
-    n_candidates: int, alpha: float, beta: float, *, epsilon: float, relation: str = "add-remove"
-) -> int:
-    """Return how many private records make the chosen candidate within `alpha` of the best in true
-    error.
-
-    Parameters
-    ----------
-    n_candidates : int
-        Number N of candidates, public.
-    alpha : float
-        Allowed excess error.
-    beta : float
-        Failure probability, over the records and the draw.
-    epsilon : float
-        Price of the choice.
-    relation : {"add-remove", "replace-one"}
-
-    Returns
-    -------
-    int
-        Smallest n with scale log(2 N / beta) / n + sqrt(2 log(4 N / beta) / n) <= alpha.
-
-    Raises
-    ------
-    ParameterError
-        If a number is out of its range.
-
-    Notes
-    -----
-    The first term is what the draw loses in empirical error with probability 1 - beta / 2, where
-    scale is 1 / epsilon or 2 / epsilon. The second is twice Hoeffding's sqrt(log(4 N / beta) /
-    (2 n)), uniform over the N candidates with probability 1 - beta / 2: once for the chosen and
-    once for the best.
-    """
-    n, share = check_count("n_candidates", n_candidates), check_probability("alpha", alpha)
-    failure, loss = check_probability("beta", beta), check_positive("epsilon", epsilon)
-    moved = 1 if check_choice("relation", relation, RELATIONS) == "add-remove" else 2
-    drawn = moved / loss * math.log(2 * n / failure)
-    spread = math.sqrt(2 * math.log(4 * n / failure))
-    # alpha x^2 - spread x - drawn = 0 in x = sqrt(n)
-    root = (spread + math.sqrt(spread**2 + 4 * share * drawn)) / (2 * share)
-    return math.ceil(root**2)
+    return math.ceil(32 * (vc_dimension * math.log(1 / share) + math.log(1 / failure)) / share)

@@ -2,28 +2,26 @@
 time."""
 
 import json
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-import joblib
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._validation import check_name, check_probability
-from secretballot.accounting import PrivacyBudget, Sampled
+from secretballot.accounting import Sampled
 from secretballot.accounting.stream_recipes import check_answerable, stream_mechanism
-from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import RelabelledSample
-from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.hypotheses import FiniteClass, HypothesisClass, hypotheses_by_name
+from secretballot.exceptions import Parameter, ParameterError
+from secretballot.hypotheses import HypothesisClass, hypotheses_by_name
 from secretballot.hypotheses.finite import check_answers
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.labelers.algorithms import (
     Agnostic,
-    BudgetSplit,
     PublicNumbers,
     Stability,
     Universal,
@@ -41,14 +39,15 @@ from secretballot.learners.labelers.universal import (
 )
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.learners.training.inputs import (
+    Target,
     as_matrix,
     dummy_rows,
     refuse_more_classes,
+    single_point,
 )
 from secretballot.learners.training.learner import Given, PayingLearner, Task
 from secretballot.learners.training.session import LabelingSession, SessionAnswer, SessionAnswers
 from secretballot.learners.training.shards import assign_shards
-from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trained import (
     TrainedTeachers,
     keep_teachers,
@@ -59,7 +58,7 @@ from secretballot.learners.training.trained import (
 from secretballot.learners.training.trial_fit import check_teacher
 from secretballot.released import ReleasedLabels
 from secretballot.students import HypothesisStudent
-from secretballot.teachers.ensemble import TeacherEnsemble
+from secretballot.teachers.ensemble import TeacherEnsemble, learner_identity
 from secretballot.teachers.executors import LOCAL, check_engine
 from secretballot.vault import make_vault
 
@@ -229,11 +228,19 @@ class Labeler(PayingLearner):
         task = self._prepared(given)
         if X_public is not None:
             task.refuse_points()
-        self.session_: LabelingSession | UniversalSession
-        if isinstance(algorithm, Universal):
-            self.session_ = self._universal_session(algorithm, task)
-        else:
-            self.session_ = self._session(algorithm, self._numbers(task), task, request)
+        numbers = PublicNumbers(
+            task.budget,
+            _DEFAULT_QUERIES if self.n_queries is None else self.n_queries,
+            check_probability("alpha", self.alpha),
+            self.relation,
+            task.table.n_records if self.relation == "replace-one" else None,
+            self.n_teachers,
+        )
+        self.session_: LabelingSession | UniversalSession = (
+            self._universal_session(algorithm, numbers, task, request)
+            if isinstance(algorithm, Universal)
+            else self._session(algorithm, numbers, task, request)
+        )
         return self
 
     def _declared(self, given: Given) -> Target:
@@ -294,7 +301,7 @@ class Labeler(PayingLearner):
         BudgetError
             If the point was never asked and the reservation is spent.
         """
-        return self._started.ask(self._numeric(x))
+        return self.ask_many(single_point(x)).first
 
     def ask_many(self, X: Any) -> SessionAnswers:
         """Return the answers to public points, of shape (n, n_features), while queries are left.
@@ -334,17 +341,6 @@ class Labeler(PayingLearner):
         check_is_fitted(self, "session_")
         return self.session_
 
-    def _numbers(self, task: Task) -> PublicNumbers:
-        """Return the public numbers of the fit."""
-        return PublicNumbers(
-            task.budget,
-            _DEFAULT_QUERIES if self.n_queries is None else self.n_queries,
-            check_probability("alpha", self.alpha),
-            self.relation,
-            task.table.n_records if self.relation == "replace-one" else None,
-            self.n_teachers,
-        )
-
     # --- answers by votes ---
 
     def _session(
@@ -353,24 +349,30 @@ class Labeler(PayingLearner):
         numbers: PublicNumbers,
         task: Task,
         request: str,
-        more: Sequence[str] = (),
+        *more: str,
     ) -> LabelingSession:
         """Return the session of teachers of all records, or of a relabelled sample of them, that
         are trained now or kept from the same reservation; `more` is on its certificate."""
         event, n_teachers = algorithm.terms(numbers)
+        mechanism: Any
         if isinstance(event, Sampled):
-            mechanism: Any = RelabelledSample(stream=stream_mechanism(event.stream, n_teachers))
+            mechanism = RelabelledSample(stream=stream_mechanism(event.stream, n_teachers))
         else:
             mechanism = stream_mechanism(event, n_teachers)
         check_answerable(mechanism, n_teachers)
         refuse_beyond(task.account, numbers.budget, request)
+        # without a ledger that lasts a later reservation could not know of this one, and must not
+        # meet the same sample
+        place = _made_folder(task, request)
+        training = {
+            "n_jobs": self.n_jobs,
+            "engine": task.given.executor,
+            "progress": task.given.progress,
+        }
         if isinstance(event, Sampled):
-            # without a ledger that lasts a later reservation could not know of this one, and must
-            # not meet the same sample
-            place = _made_folder(task.given.vault, request) if task.account.durable else None
             about = _declaration(event, request, more)
             sizes = n_teachers, numbers.n_queries
-            teachers = self._teachers_of_sample(event, sizes, about, task, place)
+            teachers = self._teachers_of_sample(event, sizes, about, task, place, training)
         else:
             teachers = teachers_of_table(
                 task.table,
@@ -379,11 +381,9 @@ class Labeler(PayingLearner):
                 task.target,
                 n_teachers=n_teachers,
                 relation=self.relation,
-                vault=_made_folder(task.given.vault, request),
+                vault=place,
                 random_state=self.random_state or 0,
-                n_jobs=self.n_jobs,
-                engine=task.given.executor,
-                progress=task.given.progress,
+                **training,
             )
         # paid last, so that nothing is spent where training failed
         return LabelingSession(
@@ -403,6 +403,7 @@ class Labeler(PayingLearner):
         about: dict[str, object],
         task: Task,
         place: Path | None,
+        training: dict[str, Any],
     ) -> TrainedTeachers:
         """Return the teachers of a relabelled sample, once class and learner were tried on dummy
         points; what was sampled is forgotten on return."""
@@ -434,77 +435,67 @@ class Labeler(PayingLearner):
                 shards,
                 n_teachers=n_teachers,
                 n_classes=2,
-                n_jobs=self.n_jobs,
-                engine=task.given.executor,
                 random_state=seed,
-                progress=task.given.progress,
+                **training,
             )
 
-        identity: tuple[str, ...] = ()
-        if place is not None:
-            numbers = json.dumps([event.model_dump(mode="json"), *sizes, seed, task.given.request])
-            parts = teacher, hypotheses, points, truth, task.target.learnt
-            identity = (*_part_digests(*parts), numbers)
+        known = _known_again(teacher), _known_again(hypotheses), *task.table.identity
+        numbers = json.dumps([event.model_dump(mode="json"), *sizes, seed, task.given.request])
+        identity = (*known, task.target.learnt, numbers)
         return keep_teachers(
             place, train, identity, task.target.classes, about, template_of(points)
         )
 
     # --- a hypothesis for ever ---
 
-    def _universal_session(self, algorithm: Universal, task: Task) -> UniversalSession:
+    def _universal_session(
+        self, algorithm: Universal, numbers: PublicNumbers, task: Task, request: str
+    ) -> UniversalSession:
         """Reserve both parts, and begin the first."""
         # Checks by public numbers come first, then the account; only then the first part trains and
         # reserves.
-        points, request = task.given.X, str(task.given.request)
-        hypotheses = hypotheses_by_name(self.hypotheses, points.shape[1])
-        numbers = self._numbers(task)
+        hypotheses = hypotheses_by_name(self.hypotheses, task.given.X.shape[1])
         split = algorithm.split(numbers, hypotheses.vc_dimension)
-        if isinstance(hypotheses, FiniteClass):
-            # foreign members meet all records once: a machine that fails at one does so unpaid
-            hypotheses.dichotomies(points)
-        _refuse_room_for_one(task.account, split, request)
+        if task.account.composition != "basic":
+            raise ParameterError(
+                f"The ledger composes by {task.account.composition!r}, which does not add two"
+                " prices up; give one with the composition 'basic'. Nothing was spent."
+            )
+        refuse_beyond(task.account, numbers.budget, first_request(request))
         beside = (
             "This is the first part of a universal labeler, reserved together with a second one:"
             f" {split}."
         )
         numbers = replace(numbers, budget=split.first, n_queries=split.first_questions)
-        [digest] = _part_digests(hypotheses)
-        first = self._session(algorithm, numbers, task, first_request(request), [beside])
+        first = self._session(algorithm, numbers, task, first_request(request), beside)
         return UniversalSession(
             split,
             hypotheses,
             first,
             task,
-            digest=digest,
+            digest=_known_again(hypotheses),
             n_cover=algorithm.n_cover,
             random_state=self.random_state,
-            folder=_made_folder(task.given.vault, request) if task.account.durable else None,
+            folder=_made_folder(task, request),
         )
 
 
-def _made_folder(vault: str | Path | None, request: str) -> Path | None:
-    """Return the folder of a reservation alone, made and closed to others, or None: another one
-    never meets its teachers."""
-    if vault is None:
+def _known_again(thing: Any) -> str:
+    """Return a digest of a learner or a class; what cannot be pickled is never known again."""
+    return learner_identity(thing) or uuid.uuid4().hex
+
+
+def _made_folder(task: Task, request: str) -> Path | None:
+    """Return the folder of a reservation alone, made and closed to others, so that another one
+    never meets its teachers; None where vault or ledger end with the process."""
+    vault = task.given.vault
+    if vault is None or not task.account.durable:
         return None
     place = reservation_folder(vault, request)
     # From the top down, so that no folder is ever open to others while its content is written.
     for folder in (Path(vault), place.parent, place):
         make_vault(folder)
     return place
-
-
-def _refuse_room_for_one(ledger: Ledger, split: BudgetSplit, request: str) -> None:
-    """Refuse two parts of which the ledger would take only the first, or whose prices it does not
-    add up."""
-    if ledger.composition != "basic":
-        raise ParameterError(
-            f"The ledger composes by {ledger.composition!r}, which does not add two prices up; give"
-            " one with the composition 'basic'. Nothing was spent."
-        )
-    # what was reserved before needs no space any more
-    if ledger.entry(first_request(request)) is None:
-        refuse_beyond(ledger, PrivacyBudget(split.epsilon, split.delta), request)
 
 
 def _declaration(event: Sampled, request: str, more: Sequence[str]) -> dict[str, object]:
@@ -537,23 +528,3 @@ def _declaration(event: Sampled, request: str, more: Sequence[str]) -> dict[str,
         ],
         "not_protected": [revealed],
     }
-
-
-def _part_digests(*parts: Any) -> list[str]:
-    """Return a digest of each part; apart, since joblib's of several depends on which of them share
-    objects.
-
-    Raises
-    ------
-    DataError
-        If one cannot be pickled, so that a later fit would not know it again.
-    """
-    try:
-        return [str(joblib.hash(part)) for part in parts]
-    except MemoryError:
-        raise
-    except Exception:  # pickling runs code of the learner, which may raise anything
-        raise DataError(
-            "The teacher or the hypotheses cannot be pickled, so that a later fit would not know"
-            " them again; use others. Nothing was spent."
-        ) from None

@@ -18,9 +18,9 @@ from secretballot._validation import check_positive
 from secretballot.core.exponential import least_quotient
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.releasing import noise_source
-from secretballot.hypotheses import HypothesisClass
+from secretballot.hypotheses import Hypothesis, HypothesisClass
 from secretballot.hypotheses.base import check_hypotheses
-from secretballot.hypotheses.intervals import IntervalDichotomies
+from secretballot.hypotheses.ranges import EMPTY, IntervalDichotomies
 
 
 def relabel(
@@ -82,11 +82,12 @@ def relabel(
     # needs no list of them.
     labellings = hypotheses.dichotomies(X)
     if isinstance(labellings, IntervalDichotomies):
-        ends = noise_source().exponential_range(*labellings.prefix_mistakes_on(X, y)[1:], scale)
-        chosen = 0 if ends is None else labellings.index(*ends)
+        ends = noise_source().exponential_range(*labellings.prefix_mistakes_on(X, y), scale)
+        chosen: Hypothesis = EMPTY if ends is None else labellings.between(*ends)
     else:
-        chosen = noise_source().exponential_index(-labellings.errors(y), scale)
-    return labellings.hypothesis(chosen).predict(X)
+        index = noise_source().exponential_index(-labellings.errors(y), scale)
+        chosen = labellings.hypothesis(index)
+    return chosen.predict(X)
 
 
 def sample_in_random_order(n_records: int, n_sampled: int) -> IntArray:

@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from secretballot._json_files import LARGEST_JSON, json_fields
-from secretballot._typing import FloatArray, ObjectArray
+from secretballot._json_files import LARGEST_JSON
+from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.base import Hypothesis
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.labelers.algorithms import BudgetSplit
 from secretballot.learners.selection import chosen_release, private_scores
-from secretballot.learners.training.inputs import object_array, random_rows, single_point
+from secretballot.learners.training.inputs import object_array, random_rows
 from secretballot.learners.training.learner import Task
 from secretballot.learners.training.point_digests import doubles_digest
-from secretballot.learners.training.session import LabelingSession, SessionAnswer, SessionAnswers
+from secretballot.learners.training.session import LabelingSession, SessionAnswers
 from secretballot.learners.training.table import Table
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import reserve_choice
@@ -33,7 +33,7 @@ from secretballot.report.certificate.labels_file import class_value
 from secretballot.students import HypothesisStudent
 from secretballot.vault import read_secret, write_secret
 
-_QUERIED = "queried.json"
+_QUERIED = "queried.doubles"  # the points as rows of numbers
 
 
 @dataclass(frozen=True)
@@ -55,74 +55,6 @@ class UniversalRelease:
     def certificates(self) -> tuple[dict[str, Any], ...]:
         """Those of the parts that there are; their prices add up to at most the budget."""
         return tuple(part.certificate for part in (self.first, self.endless) if part is not None)
-
-
-class QueriedPoints:
-    """The distinct public points that were asked, in their order, up to a number of them.
-
-    Parameters
-    ----------
-    n_features : int
-    most : int
-        Points after these are not kept.
-    folder : Path or None
-        Where they are kept, each before it is answered; None for in memory. Two processes that ask
-        at the same moment may lose a point of each other: then fewer points are known, which costs
-        accuracy and never privacy.
-
-    Raises
-    ------
-    DataError
-        If kept points cannot be read.
-    """
-
-    def __init__(self, n_features: int, most: int, folder: Path | None = None) -> None:
-        self.most = most
-        self._place = None if folder is None else folder / _QUERIED
-        self._points: FloatArray = np.empty((0, n_features))
-        self.points()
-
-    def points(self) -> FloatArray:
-        """Return the points so far, shape (n, n_features).
-
-        Raises
-        ------
-        DataError
-            If kept points cannot be read.
-        """
-        # Read anew each time, since another process may have asked meanwhile.
-        content = None
-        if self._place is not None:
-            content = read_secret(self._place, largest=LARGEST_JSON)
-        if content is None:
-            return self._points
-        kept = json_fields(content, {"points": list})
-        if kept is not None:
-            with contextlib.suppress(ValueError, TypeError):
-                found = np.array(kept["points"], dtype=np.float64)
-                if found.shape[1:] == self._points.shape[1:] and np.isfinite(found).all():
-                    self._points = found
-                    return found
-        raise DataError(f"{self._place} is damaged; put the vault back as it was.")
-
-    def add(self, points: FloatArray) -> None:
-        """Keep those of `points`, of shape (n, n_features), that are new, as far as there is space.
-
-        Raises
-        ------
-        DataError
-            If they cannot be written; no answer may then be asked for.
-        """
-        known = self.points()
-        if len(known) >= self.most:
-            return
-        both = np.concatenate([known, points])
-        first = np.sort(np.unique(both, axis=0, return_index=True)[1])[: self.most]
-        if len(first) > len(known):
-            self._points = both[first]
-            if self._place is not None:
-                content = json.dumps({"points": self._points.tolist()})
-                write_secret(self._place, content.encode())
 
 
 class Endless(NamedTuple):
@@ -206,10 +138,13 @@ class UniversalSession:
         folder: Path | None,
     ) -> None:
         self.split, self.first, self.classes = split, first, task.target.classes
-        self._hypotheses, self._guarantee = hypotheses, task.guarantee
+        self._hypotheses, self._relation = hypotheses, task.guarantee.relation
         self._n_cover, self._random_state = n_cover, random_state
         self._width = task.given.X.shape[1]
         self._table: Table | None = task.table
+        self._place = None if folder is None else folder / _QUERIED
+        self._points: FloatArray = np.empty((0, self._width))
+        self._queried()  # damage is refused before more is reserved
         # by the number that was drawn, another class or another order would name another function
         self._fixed = {
             "hypotheses": f"{hypotheses.name} {digest}",
@@ -223,7 +158,6 @@ class UniversalSession:
             purpose=task.given.purpose or f"which of the {hypotheses.name} answers for ever",
             classes=self.classes,
         )
-        self._queried = QueriedPoints(self._width, split.first_questions, folder)
         self.endless: Endless | None = None
         # what was drawn under this request before is paid for, and is not drawn anew
         if not self._reserved.left:
@@ -234,12 +168,6 @@ class UniversalSession:
         """Queries that the first part has answered, abstentions included; repeated ones count
         once."""
         return self.first.used
-
-    @property
-    def until_switch(self) -> int:
-        """Queries that the first part may still answer; 0 when the hypothesis has taken over, or
-        will now."""
-        return 0 if self.endless is not None else self.first.left
 
     @property
     def student(self) -> HypothesisStudent:
@@ -256,10 +184,6 @@ class UniversalSession:
             self.endless.hypothesis, self._hypotheses, self.classes, self._width
         )
 
-    def ask(self, x: Any) -> SessionAnswer:
-        """Return the answer to one public point, of shape (n_features,)."""
-        return self.ask_many(single_point(x)).first
-
     def ask_many(self, X: Any) -> SessionAnswers:
         """Return the answers to public points, of shape (n, n_features), every one of them.
 
@@ -272,7 +196,15 @@ class UniversalSession:
             If the points do not fit; nothing was answered then.
         """
         points = check_points(X, self._width)
-        labels = self._first_labels(points)
+        if self.endless is None:
+            # A point is kept before it is asked: after a crash the cover may hold a point without
+            # an answer, but never lack one that was answered.
+            self._keep(points)
+            labels = self.first.ask_admitted(points).labels
+            if not self.first.left:
+                self.switch(self._queried())
+        else:
+            labels = self.first.stored(points).labels
         given = np.ones(len(labels), dtype=np.bool_)
         endless = np.array([label is None for label in labels], dtype=np.bool_)
         if self.endless is None:
@@ -297,10 +229,9 @@ class UniversalSession:
             If a point that was asked is not in `X`.
         """
         points = check_points(X, self._width)
-        first = self.first.released(points)
-        if self.endless is None:
+        first, found = self.first.released(points), self.endless
+        if found is None:
             return UniversalRelease(first, None)
-        found = self.endless
         # The cover's digest: with it, and the points, anybody finds the function of that number.
         endless = chosen_release(
             self._reserved.released(),
@@ -330,8 +261,9 @@ class UniversalSession:
             rows = random_rows(len(points), self._n_cover, self._random_state)
             dichotomies = self._hypotheses.dichotomies(points[rows])
             [block] = self._table.one_of_each_unit(sys.maxsize)
-            relation = self._guarantee.relation
-            scores = private_scores(dichotomies, block.rows, block.targets, "record", relation)
+            scores = private_scores(
+                dichotomies, block.rows, block.targets, "record", self._relation
+            )
             about = {"n_candidates": len(dichotomies), **self._fixed}
             question = json.dumps({**about, "points": points.tolist(), "rows": rows.tolist()})
             self._reserved.answer(scores, [question.encode()])
@@ -358,17 +290,44 @@ class UniversalSession:
         self.endless = Endless(chosen, int(about["n_candidates"]), points, cover)
         self._table = None
 
-    def _first_labels(self, points: FloatArray) -> ObjectArray:
-        """Return the labels of the first part, None where it has none; switch at its end."""
-        if self.endless is not None:
-            return self.first.stored(points).labels
-        # A point is kept before it is asked: after a crash the cover may hold a point without an
-        # answer, but never lack one that was answered.
-        self._queried.add(points)
-        labels = self.first.ask_admitted(points).labels
-        if not self.first.left:
-            self.switch(self._queried.points())
-        return labels
+    def _queried(self) -> FloatArray:
+        """Return the distinct points that were asked, in their order, shape (n, n_features), as far
+        as the first part answers; of other processes too.
+
+        Raises
+        ------
+        DataError
+            If kept points cannot be read.
+        """
+        content = None
+        if self._place is not None:
+            content = read_secret(self._place, largest=LARGEST_JSON)
+        if content is not None:
+            if len(content) % (8 * self._width) or not np.isfinite(np.frombuffer(content)).all():
+                raise DataError(f"{self._place} is damaged; put the vault back as it was.")
+            self._points = np.frombuffer(content).reshape(-1, self._width)
+        return self._points
+
+    def _keep(self, points: FloatArray) -> None:
+        """Keep those of `points`, of shape (n, n_features), that are new, as far as there is space.
+
+        Two processes that ask at the same moment may lose a point of each other: then fewer points
+        are known, which costs accuracy and never privacy.
+
+        Raises
+        ------
+        DataError
+            If they cannot be written; no answer may then be asked for.
+        """
+        known, most = self._queried(), self.split.first_questions
+        if len(known) >= most:
+            return
+        both = np.concatenate([known, points])
+        first = np.sort(np.unique(both, axis=0, return_index=True)[1])[:most]
+        if len(first) > len(known):
+            self._points = both[first]
+            if self._place is not None:
+                write_secret(self._place, self._points.tobytes())
 
 
 def first_request(request: str) -> str:

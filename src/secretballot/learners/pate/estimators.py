@@ -1,6 +1,5 @@
 """PATE: teachers of disjoint shards vote on public points; a student learns what is released."""
 
-import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -24,10 +23,10 @@ from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
 from secretballot.core.mechanisms import Mechanism
 from secretballot.core.private import Votes
-from secretballot.core.types import Guarantee, VoteShape
+from secretballot.core.types import Guarantee
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.pate.mechanisms import (
+    EstimatedSize,
     choose_terms,
     label_terms,
     number_terms,
@@ -37,7 +36,7 @@ from secretballot.learners.pate.rounds import (
     QueryRounds,
     ask_in_rounds,
 )
-from secretballot.learners.training.inputs import random_rows
+from secretballot.learners.training.inputs import Target, random_rows
 from secretballot.learners.training.learner import (
     ClassLearner,
     Given,
@@ -47,9 +46,7 @@ from secretballot.learners.training.learner import (
     refuse_beside,
 )
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.learners.training.session import certified_labels
 from secretballot.learners.training.shards import forget_records
-from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trained import teachers_of_table
 from secretballot.learners.training.trial_fit import named_teacher, problem_of_fit
 from secretballot.queries import InRounds, QueryStrategy, rounds_of
@@ -66,7 +63,7 @@ from secretballot.students.table_students import default_regressor
 from secretballot.students.trial import Teaching, try_student
 from secretballot.teachers.executors import LOCAL, check_engine
 from secretballot.teachers.rows import take_rows
-from secretballot.teachers.tables import label_ballots, number_ballots
+from secretballot.teachers.training import label_ballots, number_ballots
 from secretballot.teachers.votes import counted_labels, number_votes
 from secretballot.vault import make_vault
 
@@ -120,7 +117,7 @@ class PATELearner(Learner):
         self, target: Target, n_points: int, guarantee: Guarantee = _BY_RECORD
     ) -> Terms:
         """Return mechanism and number of queries of a fit, from public numbers alone; nothing is
-        spent.
+        spent. Where an estimate is to set the queries, they are those of one that shows nothing.
 
         Parameters
         ----------
@@ -134,7 +131,30 @@ class PATELearner(Learner):
         ParameterError
             If a setting is out of its range, or nothing would be answered.
         """
-        raise NotImplementedError
+        budget, sizes = self._budget, (n_points, self.n_teachers, guarantee)
+        asked: dict[str, Any] = {"n_queries": self.n_queries}
+        if target.bounds is not None:
+            return number_terms(self.mechanism, budget, target.bounds, *sizes, **asked)
+        asked["counts"] = self._counts
+        if target.labels:
+            return label_terms(self.mechanism, budget, target.labels, *sizes, **asked)
+        pool = teacher_shape(n_points, len(target.classes), self.n_teachers, guarantee)
+        if self.estimate_epsilon is not None:
+            return EstimatedSize.of_settings(self, pool).without_number()
+        terms = choose_terms(self.mechanism, budget, pool, rounds=self._rounds, **asked)
+        # warns while it still costs nothing
+        check_useful(terms.mechanism, terms.shape)
+        return terms
+
+    @property
+    def estimate_epsilon(self) -> float | None:
+        """The part of epsilon that pays for a private estimate of how much is asked."""
+        return estimate_in(self.n_queries)
+
+    @property
+    def _rounds(self) -> InRounds | None:
+        """How queries are asked in rounds; None where they are asked at once."""
+        return None
 
     @property
     def _counts(self) -> bool:
@@ -394,28 +414,6 @@ class PATEClassifier(ClassLearner, PATELearner):
         """How queries are asked in rounds; None where they are asked at once."""
         return rounds_of(self.strategy)
 
-    @property
-    def estimate_epsilon(self) -> float | None:
-        """The part of epsilon that pays for a private estimate of how much is asked."""
-        return estimate_in(self.n_queries)
-
-    def planned_terms(
-        self, target: Target, n_points: int, guarantee: Guarantee = _BY_RECORD
-    ) -> Terms:
-        """Return what `PATELearner.planned_terms` does; where an estimate is to set the queries,
-        those of one that shows nothing."""
-        more: dict[str, Any] = {"n_queries": self.n_queries, "counts": self._counts}
-        if target.labels:
-            sizes = n_points, self.n_teachers, guarantee
-            return label_terms(self.mechanism, self._budget, target.labels, *sizes, **more)
-        pool = teacher_shape(n_points, len(target.classes), self.n_teachers, guarantee)
-        if self.estimate_epsilon is not None:
-            return EstimatedSize.of_settings(self, pool).without_number()
-        terms = choose_terms(self.mechanism, self._budget, pool, rounds=self._rounds, **more)
-        # warns while it still costs nothing
-        check_useful(terms.mechanism, terms.shape)
-        return terms
-
     def _declared(self, given: Given) -> Target:
         if given.labels is not None:
             refuse_beside("labels", given, "classes", "vault")
@@ -522,63 +520,33 @@ class PATEClassifier(ClassLearner, PATELearner):
     # --- in rounds ---
 
     def _asked_in_rounds(self, task: Task, rounds: InRounds) -> ReleasedLabels:
-        self.explanation_: dict[str, Any] = {}  # a stored release comes without one
-        # what was paid for under this request is answered again, and trains nothing
-        released = self._stored_rounds(task, rounds)
-        if released is None:
-            released = self._new_rounds(task, rounds)
-        self.rounds_ = list(released.certificate["plan"]["rounds"])
-        return released
-
-    def _stored_rounds(self, task: Task, rounds: InRounds) -> ReleasedLabels | None:
-        """Return what was released under the same request before, if anything."""
-        request = task.given.request
-        stored = self.ledger is not None and request is not None
-        done = releasing.stored(task.account, str(request)) if stored else None
-        if done is None:
-            return None
-        # A stored release is handed out only if it keeps the promise that is asked for now, for the
-        # same classes and points: what was released is compared, not the settings of a fit long
-        # gone.
-        plan, asked, made = done.about.get("plan"), done.public.get(ASKED, {}), done.shape
-        strategy = json.loads(json.dumps(rounds.chosen.describe()))
-        if (
-            plan is None
-            or not isinstance(made, VoteShape)
-            or plan["strategy"] != strategy
-            or (made.guarantee, made.n_teachers) != (task.guarantee, self.n_teachers)
-            or asked.get("classes") != task.target.learnt
-            or done.budget != task.budget
-        ):
-            raise ParameterError(
-                f"The request {request!r} was answered before, with another promise, strategy,"
-                " classes or number of teachers; ask the same again, or use a new request. Nothing"
-                " was spent."
-            )
-        return certified_labels(done, AskableRows.of(task.points, task.askable).row_of, plan)
-
-    def _new_rounds(self, task: Task, rounds: InRounds) -> ReleasedLabels:
-        # A first proposal is made before anything is trained or paid: a strategy that cannot work
-        # says so for nothing.
-        task.refuse_points()
         given, seed = task.given, self.random_state or 0
         askable = AskableRows.of(task.points, task.askable)
         terms = self.planned_terms(task.target, len(askable.rows), task.guarantee)
         n_queries = terms.shape.n_queries
-        self._try_student(task, task.points, terms, n_queries)
+        # A first proposal is made before anything is trained or paid: a strategy that cannot work
+        # says so for nothing.
         begun = QueryRounds(rounds, askable, task.target.classes, n_queries, seed, given.progress)
-        # a reservation goes on with the same teachers or not at all
-        teachers = teachers_of_table(
-            task.table,
-            self.teacher,
-            task.points,
-            task.target,
-            n_teachers=self.n_teachers,
-            relation=task.guarantee.relation,
-            vault=given.vault,
-            random_state=seed,
-            **self._training(task),
-        )
+        # what was paid for under this request is answered again, and trains nothing
+        done = None if given.request is None else releasing.stored(task.account, given.request)
+        if done is None:
+            task.refuse_points()
+            self._try_student(task, task.points, terms, n_queries)
+            # a reservation goes on with the same teachers or not at all
+            teachers = teachers_of_table(
+                task.table,
+                self.teacher,
+                task.points,
+                task.target,
+                n_teachers=self.n_teachers,
+                relation=task.guarantee.relation,
+                vault=given.vault,
+                random_state=seed,
+                **self._training(task),
+            )
+            serial, vault = teachers.serial, teachers.vault if task.account.durable else None
+        else:
+            serial, vault = done.public.get(ASKED, {}).get("teachers", ""), None
         released = ask_in_rounds(
             begun,
             terms,
@@ -587,11 +555,13 @@ class PATEClassifier(ClassLearner, PATELearner):
             classes=task.target.classes,
             student=self._student,
             random_state=self.random_state,
-            teachers=teachers.serial,
-            vault=teachers.vault if task.account.durable else None,
+            teachers=serial,
+            vault=vault,
             **task.named | {"request": given.request or uuid.uuid4().hex},
         )
-        self.explanation_ = begun.selector.explain()
+        # a stored release comes without one
+        self.explanation_: dict[str, Any] = begun.selector.explain() if done is None else {}
+        self.rounds_ = list(released.certificate["plan"]["rounds"])
         return released
 
 
@@ -664,13 +634,3 @@ class PATERegressor(NumberLearner, PATELearner):
     _n_classes = 0
 
     teacher: Any = "ridge"
-
-    def planned_terms(
-        self, target: Target, n_points: int, guarantee: Guarantee = _BY_RECORD
-    ) -> Terms:
-        """Return mechanism and shape, as `PATELearner.planned_terms` does."""
-        assert target.bounds is not None
-        sizes, n_queries = (n_points, self.n_teachers, guarantee), self.n_queries
-        return number_terms(
-            self.mechanism, self._budget, target.bounds, *sizes, n_queries=n_queries
-        )

@@ -1,6 +1,7 @@
 """Select, release, learn, in rounds: a strategy asks for public points; a stream of this process,
 or a session, here or behind a service, answers."""
 
+import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ from secretballot.accounting.recipes import Terms
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import Mechanism, teachers_of
 from secretballot.core.private import Votes
+from secretballot.core.releasing import Released
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import (
     BudgetError,
@@ -166,6 +168,24 @@ class QueryRounds:
             rounds = [self._round_size] * full + [rest] * (rest > 0)
         return plan_of(self.n_queries, rounds, self._strategy.describe(), left)
 
+    def stored(self, done: Released) -> ReleasedLabels:
+        """Return a release that has come to its end.
+
+        Raises
+        ------
+        ParameterError
+            If another strategy asked for it.
+        DataError
+            If it is about other points.
+        """
+        plan = done.about.get("plan", {})
+        if plan.get("strategy") != json.loads(json.dumps(self._strategy.describe())):
+            raise ParameterError(
+                f"The request {done.request!r} was answered before, by another strategy; ask the"
+                " same again, or use a new request. Nothing was spent."
+            )
+        return certified_labels(done, self.askable.row_of, plan)
+
     def run(
         self, ask: Callable[[IntArray], SessionAnswers], *, n_teachers: int, sigma: float | None
     ) -> tuple[ReleasedLabels, list[int]]:
@@ -259,6 +279,8 @@ def ask_in_rounds(
     Source : Liu et al. 2021, Algorithm 4, with one labelling service (differences 5).
     """
     stream, askable = LabelStream(terms, votes, ledger, plan=begun.plan(), **about), begun.askable
+    if stream.closed:
+        return begun.stored(stream._stream.released())
     contradicted = None
     if terms.confidence is not None:
         learner = LogisticRegression(max_iter=1000) if student is None else student

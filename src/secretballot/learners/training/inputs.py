@@ -1,11 +1,15 @@
-"""What goes in, checked before anything is spent. Messages name places, never private values."""
+"""What goes in, checked before anything is spent, and what is learnt of it: classes, labels or a
+number. Messages name places, never private values."""
 
 import contextlib
 import math
+import numbers
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -14,7 +18,7 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
 from secretballot._naming import name_columns
-from secretballot._typing import IntArray, ObjectArray
+from secretballot._typing import FloatArray, IntArray, ObjectArray
 from secretballot._validation import name_part, shown, shown_kind
 from secretballot.data.frames import as_arrow, frame_of_arrow
 from secretballot.data.stored import StoredTable
@@ -27,6 +31,7 @@ from secretballot.learners.training.typed_cells import (
     column_as,
     table_of_rows,
 )
+from secretballot.teachers.votes import checked_labels, checked_range
 
 ROWS_NAMED = 5
 
@@ -50,95 +55,64 @@ def as_matrix(name: str, X: Any) -> Any:
         If it is missing, empty, not two-dimensional, or of a kind that holds neither numbers nor
         strings.
     """
-    if X is None:
-        raise DataError(
-            name_part(name), " is missing; give an array or a frame of shape (rows, features)."
-        )
+    table = X
+    is_frame = hasattr(X, "iloc")
     if isinstance(X, StoredTable):
-        raise DataError(
-            name_part(name),
-            " is a table on disk, which this learner does not take; give a table in memory.",
-        )
-    if not hasattr(X, "iloc") and (hasattr(X, "__dataframe__") or hasattr(X, "to_arrow")):
-        X = _pandas_frame(name, X)
-    if hasattr(X, "iloc"):
-        return _checked_frame(name, X)
-    if isinstance(X, list | tuple):
-        X = _array_of_lists(name, X)
-    if isinstance(X, np.ma.MaskedArray):
-        raise DataError(name_part(name), " is a masked array; fill or drop what is masked.")
-    # what converts it may quote values, or compare them
-    table: Any = X if sparse.issparse(X) else result_of(partial(np.asarray, X))
+        table = None
+    elif not is_frame and (hasattr(X, "__dataframe__") or hasattr(X, "to_arrow")):
+        table, is_frame = _pandas_frame(name, X), True
+    elif isinstance(X, list | tuple):
+        table = _array_of_lists(X)
+    elif sparse.issparse(X):
+        table = result_of(lambda: _with_plain_sums(X).tocsr())
+    elif not is_frame:
+        # what converts it may quote values, or compare them
+        table = result_of(partial(np.asarray, X))
     shape: tuple[int, ...] = getattr(table, "shape", ())
-    kind = getattr(table, "dtype", np.dtype("V")).kind
-    if kind == "c":
-        raise DataError(
-            name_part(name), " has complex values. Complex data not supported: give real numbers."
-        )
-    if kind in ("M", "m", "V") and shape:
-        raise DataError(
-            name_part(name),
-            f" is an array of {table.dtype.name[:40]}; give numbers or strings, or a frame.",
-        )
-    if len(shape) == 2 and 0 in shape:
+    kind = "" if is_frame or not shape else table.dtype.kind
+    problem = ""
+    if X is None:
+        problem = " is missing; give an array or a frame of shape (rows, features)."
+    elif isinstance(X, StoredTable):
+        problem = " is a table on disk, which this learner does not take; give a table in memory."
+    elif isinstance(X, np.ma.MaskedArray):
+        problem = " is a masked array; fill or drop what is masked."
+    elif kind == "c":
+        problem = " has complex values. Complex data not supported: give real numbers."
+    elif kind in ("M", "m", "V"):
+        problem = f" is an array of {table.dtype.name[:40]}; give numbers or strings, or a frame."
+    elif len(shape) != 2:
+        found = f"has shape {shape}" if shape else f"is {shown_kind(X)} that is no table"
+        problem = f" {found}; expected a 2D array or frame. Reshape your data."
+    elif 0 in shape:
         what = "feature" if shape[1] == 0 else "sample"
-        raise DataError(
-            name_part(name),
-            f" has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; give some.",
+        problem = f" has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; give some."
+    elif is_frame and not table.columns.is_unique:
+        places = _first_rows(np.flatnonzero(table.columns.duplicated()))
+        problem = (
+            f" has a column name twice (column number {places}, counted from 0); name each by"
+            " itself."
         )
-    matrix = table
-    if sparse.issparse(X):
-        matrix = result_of(lambda: _with_plain_sums(X).tocsr())
-    if len(shape) != 2 or matrix is None:
-        found = f"has shape {shape}" if shape else f"is {shown_kind(X)}"
-        raise DataError(
-            name_part(name), f" {found}; expected a 2D array or frame. Reshape your data."
-        )
-    return matrix
+    if problem:
+        raise DataError(name_part(name), problem)
+    return table
 
 
 def _pandas_frame(name: str, table: Any) -> pd.DataFrame:
-    """Return a frame of another library as one of pandas; Arrow's and polars' are read cell by
-    cell."""
+    """Return a frame of polars or an Arrow table as one of pandas, read cell by cell."""
     arrow = result_of(partial(as_arrow, table))
-    if arrow is not None:
-        return frame_of_arrow(arrow, name)
-    found = result_of(lambda: table.to_pandas())
-    if not isinstance(found, pd.DataFrame):
+    if arrow is None:
         raise DataError(
             name_part(name),
             f" is {shown_kind(table)} that cannot be read; install secretballot[parquet], or give"
             " a pandas frame.",
         )
-    return found
+    return frame_of_arrow(arrow, name)
 
 
-def _checked_frame(name: str, frame: Any) -> Any:
-    if frame.ndim != 2 or not frame.shape[0] or not frame.shape[1]:
-        raise DataError(
-            name_part(name), f" has shape {frame.shape}; give a frame with rows and columns."
-        )
-    if not frame.columns.is_unique:
-        places = ", ".join(
-            str(place) for place in np.flatnonzero(frame.columns.duplicated())[:ROWS_NAMED]
-        )
-        raise DataError(
-            name_part(name),
-            f" has a column name twice (column number {places}, counted from 0); name each by"
-            " itself.",
-        )
-    return frame
-
-
-def _array_of_lists(name: str, rows: Sequence[Any]) -> NDArray[Any]:
+def _array_of_lists(rows: Sequence[Any]) -> NDArray[Any] | None:
     table = table_of_rows(rows)
-    if table is None:
-        raise DataError(
-            name_part(name),
-            " is a list that is no table; expected a 2D array, or rows of the same number of"
-            " numbers or strings. Reshape your data.",
-        )
-    if are_numbers(table):
+    if table is not None and are_numbers(table):
         # an integer beyond the floats stays an object, and is refused where the cells get their
         # type
         with contextlib.suppress(OverflowError):
@@ -314,20 +288,20 @@ def check_same_columns(X: Any, X_public: Any, *, known: str = "X_public") -> Non
     """
     if hasattr(X, "columns") and hasattr(X_public, "columns"):
         private, public = list(X.columns), list(X_public.columns)
-        if private == public:
-            return
-        has, wanted = set(private), set(public)
-        missing = [str(name) for name in public if name not in has]
-        extra = [str(name) for name in private if name not in wanted]
-        said = f"has the columns of {known} in another order"
+        missing = [str(name) for name in public if name not in set(private)]
+        # of a table without a header the "names" are the cells of its first record: names that X
+        # alone has are not shown
+        extra = f"has {len(set(private) - set(public))} columns that {known} does not have"
         if missing:
-            # of a table without a header the "names" are the cells of its first record, so they are
-            # not shown beside names that are missing
-            more = f"{len(extra)} columns that {known} does not have"
-            said = f"misses {name_columns(missing)} and has {more}"
-        elif extra:
-            said = f"has {name_columns(extra)} that {known} does not have"
-        raise DataError(f"X {said}; give both the same columns in the same order.")
+            raise DataError(
+                f"X misses {name_columns(missing)} and {extra}; give both the same columns in the"
+                " same order."
+            )
+        if private != public:
+            raise DataError(
+                f"X {extra}, or those of {known} in another order; give both the same columns in"
+                " the same order."
+            )
     if n_columns(X) != n_columns(X_public):
         raise DataError(
             f"X has {n_columns(X)} columns and {known} {n_columns(X_public)}; they must have"
@@ -511,3 +485,140 @@ def _place_of_label(label: Any, places: dict[Any, int]) -> int:
         return places.get(label, -1)
     except TypeError:  # a list, say, which is no label
         return -1
+
+
+#: What a truth value becomes beside a text.
+_TRUTH_VALUES = {"True": True, "False": False}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A kind of target, by what is declared of it; all public.
+
+    Make it with `of_classes`, `of_labels` or `of_number`.
+
+    Attributes
+    ----------
+    classes : tuple
+        What the public points are labelled with; none where they are not.
+    labels : tuple of str
+        Names of several labels, each of which a record has or not.
+    bounds : tuple of two floats, or None
+        A number is cut to lie within.
+    """
+
+    classes: tuple[Any, ...] = ()
+    labels: tuple[str, ...] = ()
+    bounds: tuple[float, float] | None = None
+
+    @classmethod
+    def of_classes(cls, declared: Any) -> Self:
+        """Return the target of two or more declared classes.
+
+        Raises
+        ------
+        ParameterError
+            If they are not given, fewer than two, or repeated.
+        """
+        return cls(classes=tuple(declared_classes(declared)))
+
+    @classmethod
+    def of_labels(cls, declared: Any) -> Self:
+        """Return the target of several named labels.
+
+        Raises
+        ------
+        ParameterError
+            If they are no list of distinct names.
+        """
+        return cls(labels=checked_labels(declared))
+
+    @classmethod
+    def of_number(cls, bounds: Any) -> Self:
+        """Return the target of a number within bounds.
+
+        Raises
+        ------
+        ParameterError
+            If they are no two finite numbers, the smaller one first.
+        """
+        return cls(bounds=checked_range(bounds))
+
+    @property
+    def learnt(self) -> list[Any]:
+        """Classes that one learner distinguishes: those declared, or whether a label is there; none
+        of a number."""
+        return list(self.classes) or [0, 1] * bool(self.labels)
+
+    def read(self, y: Any, n_records: int) -> IntArray | FloatArray:
+        """Return private targets: of classes their places, int64 of shape (n_records,); of labels
+        0 and 1, int64 of shape (n_records, n_labels); numbers cut to the bounds, nan for what is
+        none, float64 of shape (n_records,).
+
+        Raises
+        ------
+        DataError
+            If they are not one for each record, a class is none of those declared, or labels are no
+            table of 0 and 1; no value is named.
+        """
+        if self.classes:
+            return class_indices(y, self.classes, n_records)
+        if self.labels and y is not None:
+            if hasattr(y, "iloc") and [*map(str, getattr(y, "columns", ()))] != [*self.labels]:
+                raise DataError("The columns of y are not the labels; give them in the same order.")
+            table = as_matrix("y", y)
+            if n_columns(table) != len(self.labels):
+                raise DataError(
+                    Parameter("y"),
+                    f" has {n_columns(table)} columns; give one for each of the"
+                    f" {len(self.labels)} labels.",
+                )
+            table = table.toarray() if hasattr(table, "toarray") else table
+            cells = table.iloc if hasattr(table, "iloc") else table
+            columns = [cells[:, place] for place in range(len(self.labels))]
+            return np.column_stack([class_indices(one, [0, 1], n_records) for one in columns])
+        targets, places = private_cells(y, n_records)
+        assert self.bounds is not None
+        numbers = np.array(list(map(number_of, targets)), dtype=np.float64)
+        return np.clip(numbers[places], *self.bounds)
+
+
+def number_of(cell: Any) -> float:
+    """Return a private target as floating point, from itself alone; nan for what is no number.
+
+    One odd cell makes texts of all others, in an array and where a file is read, or complex
+    numbers; so these are what they were before.
+    """
+    if isinstance(cell, complex | np.complexfloating) and cell.imag == 0:
+        cell = cell.real
+    if isinstance(cell, bytes):
+        cell = cell.decode(errors="replace")
+    if isinstance(cell, str):
+        cell = _TRUTH_VALUES.get(cell.strip(), cell)
+    # a length of time passes for an integer in numpy
+    known = isinstance(cell, numbers.Real | Decimal | np.bool_ | str)
+    if known and not isinstance(cell, np.timedelta64):
+        number = result_of(partial(float, cell))  # None of a text that is no number
+        return math.nan if number is None else number
+    return math.nan
+
+
+def labels_at(y: Any, rows: IntArray, n_records: int) -> Any:
+    """Return the labels at some rows, without a glance at the others: not their values, not even
+    their type.
+
+    Raises
+    ------
+    DataError
+        If there is not one label for each record.
+    """
+    if y is None:
+        return None  # for the sentence that every learner has for it
+    if not hasattr(y, "__len__") or len(y) != n_records:
+        found = f"has {len(y)} labels" if hasattr(y, "__len__") else f"is a {type(y).__name__}"
+        raise DataError(f"y {found}; it must have one label for each of the {n_records} rows of X.")
+    if hasattr(y, "iloc"):
+        return y.iloc[rows]
+    if isinstance(y, np.ndarray):
+        return y[rows]
+    return [y[row] for row in rows.tolist()]

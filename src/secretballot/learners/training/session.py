@@ -140,6 +140,8 @@ class LabelStream:
     ----------
     price : PrivacyBudget
         What all questions cost together.
+    sigma : float or None
+        Standard deviation of the noise on released counts, in votes; None for labels alone.
     resumable : bool
         Whether the reservation outlives this process: its vault and its ledger do.
 
@@ -186,29 +188,16 @@ class LabelStream:
             # an older copy of the ledger has lost answers, and would give them anew
             keep_in_step(vault, ledger)
         self._stream = releasing.stream(
-            terms.shape,
-            terms.mechanism,
+            replace(terms, public={**terms.public, ASKED: asked}, purpose=purpose),
             ledger,
-            terms.budget,
             request=request,
-            public={**terms.public, ASKED: asked},
             vault=None if vault is None else VaultFiles(vault),
-            purpose=purpose,
             check=lambda planned: check_readable(_certificate_of_one(planned, plan)),
         )
-        self._terms, self._votes = terms, votes
+        self._terms, self._votes, self.price = terms, votes, terms.budget
+        self.sigma = deviation_of_counts(terms.mechanism)
         self.ledger, self.request, self.classes = ledger, request, tuple(classes)
         self.resumable = vault is not None and ledger.durable
-
-    @property
-    def price(self) -> PrivacyBudget:
-        """What all questions cost together."""
-        return self._terms.budget
-
-    @property
-    def sigma(self) -> float | None:
-        """Standard deviation of the noise on released counts, in votes; None for labels alone."""
-        return deviation_of_counts(self._terms.mechanism)
 
     @property
     def closed(self) -> bool:
@@ -246,7 +235,7 @@ class LabelStream:
         asked: Any,
         questions: Sequence[bytes],
         predictions: ArrayLike | None = None,
-        admit: Callable[[BoolArray], BoolArray] | None = None,
+        admit: Callable[[BoolArray, int], BoolArray] | None = None,
     ) -> SessionAnswers:
         """Return the answers to questions, stored ones and new ones, while any are left.
 
@@ -259,7 +248,8 @@ class LabelStream:
         predictions : array of shape (n, n_classes), optional
             Class probabilities of a student of released labels, which confident labels contradict.
         admit : callable, optional
-            A mask of shape (n,) of the questions that are new to one of those that may be asked.
+            A mask of shape (n,) of the questions that are new, and how many are left, to a mask of
+            those that may be asked.
 
         Raises
         ------
@@ -271,7 +261,8 @@ class LabelStream:
             of_shape = len(questions), shape.n_classes
             against = predicted_votes(predictions, of_shape, shape.n_teachers or 0)
         found = self._stream.find(questions)
-        new = np.flatnonzero(~found.given if admit is None else admit(~found.given) & ~found.given)
+        fresh = ~found.given
+        new = np.flatnonzero(fresh if admit is None else admit(fresh, found.left) & fresh)
         if len(new) and found.left:
             votes = self._votes(take_rows(asked, new))
             if against is not None:
@@ -492,15 +483,15 @@ class LabelingSession(LabelStream):
                 f"The ledger {about['ledger']!r} does not hold the session {request!r}; restore its"
                 " newest copy. Nothing was spent."
             )
-        mechanism, shape, budget, _, purpose = terms_of(entry)
+        terms = terms_of(entry)
         return cls(
             TrainedTeachers.load(folder),
-            mechanism,
+            terms.mechanism,
             account,
-            budget,
-            n_queries=shape.n_queries,  # type: ignore[union-attr]  # a session asks teachers
+            terms.budget,
+            n_queries=terms.shape.n_queries,  # type: ignore[union-attr]  # a session asks teachers
             request=request,
-            purpose=purpose,
+            purpose=terms.purpose,
         )
 
     def __repr__(self) -> str:
@@ -573,7 +564,7 @@ class LabelingSession(LabelStream):
         return answers
 
     def ask_admitted(
-        self, X: Any, admit: Callable[[BoolArray], BoolArray] | None = None
+        self, X: Any, admit: Callable[[BoolArray, int], BoolArray] | None = None
     ) -> SessionAnswers:
         """Return the answers to the rows of `X`, as `ask_many`, after somebody else has decided
         which new ones may be asked.
@@ -585,8 +576,9 @@ class LabelingSession(LabelStream):
         X : array, sparse matrix or frame of shape (n, n_features)
             Public points.
         admit : callable, optional
-            Called once, with a mask of shape (n,) of the rows that have no answer yet; returns a
-            mask of those that may be asked. The others stay without an answer.
+            Called once, with a mask of shape (n,) of the rows that have no answer yet, and how many
+            questions are left; returns a mask of those that may be asked. The others stay without
+            an answer.
 
         Returns
         -------

@@ -2,9 +2,8 @@
 vault."""
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,13 @@ import joblib
 import numpy as np
 from scipy import sparse
 
-from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._validation import RELATIONS, check_choice, check_count
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.private import Votes
 from secretballot.core.types import Sample, VoteShape
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.training.inputs import (
+    Target,
     as_matrix,
     check_same_columns,
     example_rows,
@@ -28,17 +27,15 @@ from secretballot.learners.training.inputs import (
 )
 from secretballot.learners.training.shards import forget_records
 from secretballot.learners.training.table import Table, private_table
-from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trial_fit import columns_with_missing_taken
-from secretballot.teachers.ensemble import TeacherEnsemble
+from secretballot.teachers.ensemble import TeacherEnsemble, learner_identity
 from secretballot.teachers.executors import LOCAL, check_engine
-from secretballot.teachers.store import learner_identity
 from secretballot.teachers.votes import guarantee_of
 from secretballot.vault import keep_secret, make_vault, read_secret
 
 SAMPLE_ROWS = 60
 _TRAINED = "the teachers' data"  # in messages to those who ask later, and have no X_public
-FILE = "teachers.json"
+FILE = "teachers.pickle"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -94,22 +91,13 @@ class TrainedTeachers:
             If there are none, or they are damaged or of other library versions.
         """
         place = Path(vault)
-        content = read_secret(place / FILE, largest=LARGEST_JSON)
-        if content is None:
+        kept = _kept_in(place)
+        if kept is None:
             raise DataError(
                 f"The vault {place} holds no teachers; give the vault that they were trained into."
             )
-        serial, _ = _names_in(content, place)
         forget_records(place)  # a crash may have come between keeping the teachers and this
-        found = TeacherEnsemble.kept(place, serial)
-        if found is None:
-            raise DataError(
-                f"The teachers in the vault {place} are damaged or were kept under other versions"
-                " of Python, numpy or scikit-learn; put both back as they were, or begin in"
-                " another vault. Nothing was spent."
-            )
-        ensemble, public = found
-        return cls(ensemble, **public, serial=serial, vault=place)
+        return kept[0]
 
     def points(self, X: Any) -> Any:
         """Return public points, of shape (n, n_features), with the types that the teachers take.
@@ -349,41 +337,46 @@ def keep_teachers(
     }
     if vault is None:
         return TrainedTeachers(fit(), **public, serial=serial)
-    digest = str(joblib.hash(identity, hash_name="sha1"))
-    content, ensemble = read_secret(vault / FILE, largest=LARGEST_JSON), None
-    if content is None:
-        # The teachers are kept before the file that names them: a crash between the two leaves
-        # teachers that nobody finds, and never a name without teachers.
-        ensemble = fit()
-        ensemble.keep(vault, serial, public)
-        names = {"serial": serial, "fingerprint": digest}
-        content = keep_secret(vault / FILE, json.dumps(names).encode())
-    kept, of_identity = _names_in(content, vault)
+    digest, mine = str(joblib.hash(identity, hash_name="sha1")), None
+    kept = _kept_in(vault)
+    if kept is None:
+        mine = fit()
+        keep_secret(vault / FILE, mine.packed((serial, digest, public)))
+        kept = _kept_in(vault)  # perhaps those of another process
+    assert kept is not None
+    teachers, of_identity = kept
     if of_identity != digest:
         raise DataError(
             f"The vault {vault} belongs to other data, or to other settings of the teachers; give"
             " another vault, or the data and settings it was begun with. Nothing was spent."
         )
-    if ensemble is None or kept != serial:
-        return TrainedTeachers.load(vault)  # kept before, or just now by another process
     forget_records(vault)
-    return TrainedTeachers(ensemble, **public, serial=serial, vault=vault)
+    if mine is not None and teachers.serial == serial:
+        return replace(teachers, ensemble=mine)  # which knows its workers
+    return teachers
 
 
-def _names_in(content: bytes, vault: Path) -> tuple[str, str]:
-    """Return the serial of the teachers of a vault, and the digest of all that they depend on.
+def _kept_in(vault: Path) -> tuple[TrainedTeachers, str] | None:
+    """Return the teachers of a vault, and the digest of all that they depend on; None where there
+    are none.
 
     Raises
     ------
     DataError
-        If the file is damaged.
+        If the file is damaged, not our own, or of other library versions.
     """
-    names = json_fields(content, {"serial": str, "fingerprint": str})
-    if names is None:
+    content = read_secret(vault / FILE, own=True)
+    if content is None:
+        return None
+    found = TeacherEnsemble.unpacked(content)
+    if found is None:
         raise DataError(
-            f"{vault / FILE} is damaged; put the vault back as it was. Nothing was spent."
+            f"The teachers in the vault {vault} are damaged or were kept under other versions of"
+            " Python, numpy or scikit-learn; put both back as they were, or begin in another vault."
+            " Nothing was spent."
         )
-    return names["serial"], names["fingerprint"]
+    ensemble, (serial, digest, public) = found
+    return TrainedTeachers(ensemble, **public, serial=serial, vault=vault), digest
 
 
 def template_of(X_public: Any) -> Any:

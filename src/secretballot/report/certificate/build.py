@@ -36,7 +36,7 @@ from secretballot.report.certificate.models import (
 from secretballot.report.certificate.plan_checks import check_choices, check_plan
 
 if TYPE_CHECKING:  # it draws, and certificates are public
-    from secretballot.core.releasing import AccountFacts, Released
+    from secretballot.core.releasing import Released
 
 
 # The sentences of every certificate of a method: what was assumed, and what was not protected.
@@ -187,7 +187,7 @@ def certificate_of(
             "library": "secretballot",
             "library_version": secretballot.__version__,
         },
-        "composition": account_fields(done.account),
+        "composition": done.account,
         "noise": {name: noise[name] for name in ("exact", "description")},
         "software": noise["software"],
         "released": dict(described),
@@ -227,27 +227,13 @@ def _sealed(fields: Mapping[str, Any]) -> dict[str, Any]:
     return plain | {"digest": certificate_digest(plain)}
 
 
-def account_fields(account: "AccountFacts") -> dict[str, Any]:
-    """Return the account that paid, as a certificate states it."""
-    return {
-        "kind": account.composition,
-        "dataset": account.dataset,
-        "unit": account.guarantee.unit,
-        "relation": account.guarantee.relation,
-        "budget": account.budget.to_json(),
-        "spent_after": dict(zip(("epsilon", "delta"), account.spent_after, strict=True)),
-        "durable": account.durable,
-        "reservation": account.reservation,
-    }
-
-
 def choice_fields(done: "Released") -> dict[str, Any]:
     """Return one released number as the ``choices`` of a certificate list it."""
     return {
         "purpose": done.purpose,
         **_drawn_fields(done),
         "value": done.values.item(),
-        "reservation": done.account.reservation,
+        "reservation": done.account["reservation"],
     }
 
 

@@ -121,7 +121,6 @@ async function showDataset(name) {
   $("session").replaceChildren(...state.dataset.sessions.map((one) => make("option", { value: one }, one)));
   $("ask").hidden = state.me.role === "auditor";
   await Promise.all([showBudget(), showSession(state.dataset.sessions[0]), showReleases(), showAudit(true)]);
-  await showPlan();
 }
 
 // --- the budget ---
@@ -331,7 +330,7 @@ function rowsOf(text) {
   return records.map((record) => places.map((place) => record[place]));
 }
 
-// --- certificates, releases, plan, audit log ---
+// --- certificates, releases, audit log ---
 
 async function verify() {
   const found = await json(`${session()}/verification`);
@@ -389,20 +388,6 @@ function reportOf(name, id) {
 function fitReport({ source, data }) {
   const frame = [...document.querySelectorAll("iframe.report")].find((one) => one.contentWindow === source);
   if (frame && data?.height > 0) frame.style.height = `${Math.min(data.height, 50000)}px`;
-}
-
-async function showPlan() {
-  $("plan-section").hidden = !state.dataset.plan;
-  if (!state.dataset.plan) return;
-  const plan = await json(`${here()}/plan`), task = plan.task || {}, best = plan.recommended, one = state.session;
-  $("plan").replaceChildren(table("What was planned, and the session that is shown above", ["", "planned", "session"], [
-    ["records", task.n_records, ""],
-    ["teachers", best?.setting?.n_teachers, one.n_teachers],
-    ["questions", best?.setting?.n_queries, `${one.used} asked of ${one.planned}`],
-    ["labels right, expected", best?.expected?.vote_accuracy ? `${(100 * best.expected.vote_accuracy.value).toFixed(1)} %` : "", ""],
-    ["epsilon", task.epsilon === undefined ? "" : down(task.epsilon), up(one.price.epsilon)],
-    ["delta", task.delta === undefined ? "" : down(task.delta), up(one.price.delta)],
-  ]));
 }
 
 async function showAudit(anew) {
