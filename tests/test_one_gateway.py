@@ -48,7 +48,7 @@ CATCHES = {
     },
     "what cannot be pickled is refused, or not kept": {
         "teachers/executors.py:of",
-        "teachers/store.py:_pickled_model",
+        "teachers/store.py:pickled_model",
         "teachers/store.py:learner_identity",
     },
     "public points, or settings, alone": {
