@@ -474,7 +474,6 @@ class Labeler(PayingLearner):
             hypotheses,
             first,
             task,
-            digest=_known_again(hypotheses),
             n_cover=algorithm.n_cover,
             random_state=self.random_state,
             folder=_made_folder(task, request),
