@@ -1,6 +1,7 @@
 """A public basis for vectors that lie in groups: smooth functions on the public points' graph."""
 
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import linalg, sparse
@@ -21,6 +22,7 @@ SMALL_GRAPH = 1500
 _BLOCK_CELLS = 1 << 22  # cells of neighbours in memory at a time
 
 
+@dataclass(eq=False, repr=False)
 class GraphBasis(VectorBasis):
     """Map vectors to coordinates by the public points that are nearest to them.
 
@@ -67,20 +69,13 @@ class GraphBasis(VectorBasis):
     proportion to rows times public points.
     """
 
-    name = "graph"
+    name: ClassVar[str] = "graph"
 
-    def __init__(
-        self,
-        n_modes: int = 200,
-        *,
-        n_neighbours: int = 10,
-        n_nearest: int = 5,
-        scaled: bool = True,
-    ) -> None:
-        self.n_modes = n_modes
-        self.n_neighbours = n_neighbours
-        self.n_nearest = n_nearest
-        self.scaled = scaled
+    n_modes: int = 200
+    _: KW_ONLY
+    n_neighbours: int = 10
+    n_nearest: int = 5
+    scaled: bool = True
 
     def fit(self, X: Any, y: None = None) -> Self:
         """Learn the map from public points.
@@ -138,20 +133,14 @@ class GraphBasis(VectorBasis):
         self.n_directions_ = self._values.shape[1]
         return self
 
-    def _coordinates(self, numbers: FloatArray) -> IntArray:
-        nearest, _ = self._nearest_public(self._rounded_points(numbers), self.n_nearest)
+    def _map(self, numbers: FloatArray) -> tuple[IntArray, BoolArray]:
+        points = rounded(self._vectors(numbers), self._centre, self._spread)
+        nearest, least = self._nearest_public(points, self.n_nearest)
         # the mean of the values at the nearest public points
         sums = np.zeros((len(numbers), self.n_directions_), dtype=np.int64)
         for place in nearest.T:
             sums += self._values[place]
-        return _coordinates_of(sums - self._offset)
-
-    def _near_public(self, numbers: FloatArray) -> BoolArray:
-        points = self._rounded_points(numbers)
-        return self._nearest_public(points, self.n_nearest)[1] <= self._farthest
-
-    def _rounded_points(self, numbers: FloatArray) -> IntArray:
-        return rounded(self._vectors(numbers), self._centre, self._spread)
+        return _coordinates_of(sums - self._offset), least <= self._farthest
 
     def _learn_vectors(self, numbers: FloatArray) -> FloatArray:
         """Learn what is compared from public numbers, and return it of them."""

@@ -28,6 +28,7 @@ from secretballot.hypotheses import (
 )
 from secretballot.hypotheses.ranges import IntervalDichotomies
 from secretballot.learners.training.inputs import (
+    Target,
     class_indices,
     example_rows,
     n_columns,
@@ -37,7 +38,6 @@ from secretballot.learners.training.inputs import (
 )
 from secretballot.learners.training.learner import ClassLearner, Given, Task
 from secretballot.learners.training.point_digests import doubles_digest
-from secretballot.learners.training.targets import Target
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import (
     check_ledger,

@@ -314,9 +314,8 @@ def _check_released(certificate: Certificate) -> str:
     queries, answered = released.queries, released.answered
     drawable, rows = certificate.public.drawable(certificate), released.rows
     of_table = certificate.public.method in TABLES
-    require(
-        of_table == (rows is not None), "Tables, and nothing else, name rows of the public pool."
-    )
+    named = of_table == (rows is not None)
+    require(named, "Tables, and nothing else, name rows of the public pool.")
     if drawable is None:
         require(released.values is None, "Labels and their counts are all that was released.")
     elif of_table:
