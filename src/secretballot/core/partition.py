@@ -180,9 +180,8 @@ class PositionPartition:
         if self.n_teachers > self.n_records:
             raise ParameterError(
                 Parameter("n_teachers"),
-                f" is {self.n_teachers} with ",
-                Parameter("n_records"),
-                f" {self.n_records}; every teacher needs a record, so ask for fewer teachers.",
+                f" is {n_teachers} with n_records {n_records}; every teacher needs a record, so ask"
+                " for fewer teachers.",
             )
 
     def assign(self) -> IntArray:

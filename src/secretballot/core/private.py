@@ -473,8 +473,7 @@ def _table(values: ArrayLike) -> NDArray[Any]:
     if table.dtype.kind not in "iu" or table.ndim != 2 or not table.shape[0] or table.shape[1] < 2:
         raise DataError(
             Parameter("counts"),
-            " are no integers, one row for each query and one column for each of two or more"
-            " classes.",
+            " are no integers, a row for each query and a column for each of two or more classes.",
         )
     # before any is added up: sums of larger ones would wrap
     if not ((table >= 0) & (table <= MOST)).all():
