@@ -13,13 +13,12 @@ from adaptive_labels import best_attack, both_ways
 from exact_games.distributions import Distribution, discrete_gaussian_distribution
 from exact_games.games import adaptive_delta, hockey_stick
 from exact_games.worlds import ScriptedNoise
-from made_events import class_event, counts_event, label_event, pure_event, sums_event
+from made_events import counts_event, label_event, pure_event, sums_event
 from secretballot.accounting import (
     PrivacyBudget,
     WeakSignalWarning,
     check_useful,
     delta_upper,
-    epsilon_upper,
     noisy_means,
     noisy_votes,
     price,
@@ -70,16 +69,6 @@ def test_printed_sigma_is_the_papers() -> None:
     assert tight.scale == pytest.approx(42.247, abs=1e-3)
     shape = teacher_shape(100, 2, 250)
     assert spent(NoisyVotes(scale=printed, release="counts"), shape) < 5e-7
-
-
-def test_counts_of_more_than_two_classes_cost_sqrt_two_and_labels_alone_less() -> None:
-    two, ten = teacher_shape(30, 2, 250), teacher_shape(30, 10, 250)
-    one_count = noisy_votes(BUDGET, two, release="counts").scale
-    counts, labels = (noisy_votes(BUDGET, ten, release=kind) for kind in ("counts", "labels"))
-    assert counts.scale == pytest.approx(math.sqrt(2) * one_count, rel=1e-4)
-    assert 0.80 < labels.scale / counts.scale < 0.84
-    assert counts.event(ten) == counts_event(counts.scale, 60)
-    assert labels.event(ten) == class_event(labels.scale, 30)
 
 
 @pytest.mark.parametrize("release", ["labels", "counts"])
@@ -142,14 +131,6 @@ def test_a_delta_buys_less_laplace_noise_and_is_spent(n_classes: int) -> None:
     assert 0.99 * BUDGET.delta < spent(found, shape) <= BUDGET.delta
 
 
-def test_gaussian_noise_has_no_pure_price() -> None:
-    event = NoisyVotes(scale=20.0).event(teacher_shape(2, 2, 9))
-    with pytest.raises(ParameterError, match="delta"):
-        epsilon_upper([event], 0.0)
-    with pytest.raises(ParameterError, match="delta"):
-        noisy_votes(PURE, teacher_shape(2, 2, 9))
-
-
 # --- tables of chances ---
 
 
@@ -209,16 +190,6 @@ def test_a_label_has_the_chance_that_the_table_gives(n_teachers: int) -> None:
         # neither class is preferred, and more votes never make a label rarer
         assert chance + chances[n_teachers - votes] == 1
     assert chances == sorted(chances)
-
-
-def test_a_table_is_for_two_classes_and_better_than_noise() -> None:
-    with pytest.raises(ParameterError, match="n_classes"):
-        table_labels(BUDGET, teacher_shape(3, 3, 10))
-    shape = teacher_shape(20, 2, 100)
-    table, noise = table_labels(BUDGET, shape), noisy_votes(BUDGET, shape)
-    assert right_chance(table, 60, shape) > right_chance(noise, 60, shape)
-    rough = table_labels(BUDGET, shape, exact=False)
-    assert right_chance(rough, 60, shape) == pytest.approx(right_chance(table, 60, shape), abs=0.02)
 
 
 # --- numbers ---

@@ -241,22 +241,3 @@ def test_long_streams_at_one_threshold_keep_the_charge_and_no_smaller_one(
     weaker = math.log(_largest_moment(0.9 * scale, order, 1500, 1))
     assert weaker > charge
     assert math.log(_largest_moment(scale, order, 1500, 4)) > 1.2 * 3 * charge
-
-
-@pytest.mark.parametrize("stops", [1, 20, 300])
-def test_the_price_of_a_stream_is_never_above_that_of_its_epochs(stops: int) -> None:
-    for scale in (1.0, 30.0, 200.0):
-        event = sparse_event(scale / 2, scale, round(30 * scale), stops)
-        for order in (1.5, 6.0, 30.0):
-            earlier = stops * response_renyi(order, 2 / scale + 2 / scale)
-            assert float(event.renyi(np.array([order]))[0]) <= earlier
-            # and below it where abstentions are many
-            if stops == 300 and scale == 200.0 and order == 6.0:
-                assert float(event.renyi(np.array([order]))[0]) < 0.5 * earlier
-
-
-@pytest.mark.parametrize(("stops", "distance"), [(50, 1404), (200, 2661), (1000, 5937)])
-def test_many_abstentions_need_less_distance_than_before(stops: int, distance: int) -> None:
-    event = calibrate_sparse_vector(PrivacyBudget(1.0, 1e-6), stops)
-    assert needed_distance(event) <= distance
-    assert delta_upper([event], 1.0) <= 1e-6

@@ -3,7 +3,6 @@ something breaks."""
 
 import os
 import signal
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -201,17 +200,6 @@ def test_a_name_stands_for_the_least_noise_that_keeps_the_budget(
         sb.release(counts, "median", ledger, BUDGET)
 
 
-def test_counts_are_released_with_their_noise(counts: sb.Votes, ledger: sb.Ledger) -> None:
-    mechanism = noisy_votes(BUDGET, counts.shape, release="counts")
-    released = sb.release(counts, mechanism, ledger, BUDGET, public_rows=np.arange(100, 126))
-    assert released.sigma == mechanism.scale
-    assert released.noisy_counts is not None
-    error = released.noisy_counts - np.arange(0, 251, 10)
-    assert np.abs(error).max() < 8 * mechanism.scale
-    assert np.array_equal(released.labels, (2 * released.noisy_counts >= 250).astype(int))
-    assert released.queries[0] == 100
-
-
 def test_stable_pluralities_are_given_and_certified_by_both_programs(ledger: sb.Ledger) -> None:
     ones = np.array([250, 125, 0, 125])
     counts = sb.votes_of_counts(np.column_stack([250 - ones, ones]), classes=["no", "yes"])
@@ -270,23 +258,6 @@ class _InterruptedNoise(ExactNoise):
         return super().discrete_gaussian(sigma, size)
 
 
-def test_ctrl_c_during_the_draw_comes_after_the_answer_is_stored(
-    counts: sb.Votes,
-    ledger: sb.Ledger,
-    mechanism: NoisyVotes,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(releasing, "noise_source", _InterruptedNoise)
-    with pytest.raises(KeyboardInterrupt):
-        sb.release(counts, mechanism, ledger, BUDGET, request="one")
-    assert [entry.state for entry in ledger.history()] == ["committed"]
-    assert signal.getsignal(signal.SIGINT) is before
-    monkeypatch.undo()
-    # the stored one, for nothing
-    assert len(sb.release(counts, mechanism, ledger, BUDGET, request="one").labels) == 26
-
-
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_process_that_is_asked_to_end_during_the_draw_stores_the_answer_first(
     name: str,
@@ -307,15 +278,6 @@ def test_a_process_that_is_asked_to_end_during_the_draw_stores_the_answer_first(
         finally:
             os._exit(0)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == number
-    assert [entry.state for entry in ledger.history()] == ["committed"]
-
-
-def test_a_release_in_another_thread_leaves_signals_alone(
-    counts: sb.Votes, ledger: sb.Ledger, mechanism: NoisyVotes
-) -> None:
-    worker = threading.Thread(target=sb.release, args=(counts, mechanism, ledger, BUDGET))
-    worker.start()
-    worker.join()
     assert [entry.state for entry in ledger.history()] == ["committed"]
 
 
