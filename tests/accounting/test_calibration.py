@@ -6,12 +6,11 @@ import math
 
 import pytest
 
-from made_events import counts_event, label_event, pure_event
+from made_events import counts_event, label_event
 from secretballot.accounting import (
     PrivacyBudget,
     calibrate_gaussian,
     calibrate_label_gaussian,
-    calibrate_pure,
     calibrate_sparse_vector,
     delta_upper,
     price,
@@ -49,28 +48,6 @@ def test_calibrated_labels_keep_every_budget_of_a_wide_grid(
         for (other_epsilon, other_delta), other in found.items():
             if epsilon <= other_epsilon and delta <= other_delta:
                 assert sigma >= other * 0.995
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), list(itertools.product(EPSILONS, DELTAS)))
-def test_calibrated_counts_keep_the_budget_and_use_it(epsilon: float, delta: float) -> None:
-    budget, found = PrivacyBudget(epsilon, delta), []
-    for shifts in (1, 2, 60, 5000):
-        sigma = calibrate_gaussian(budget, shifts)
-        found.append(sigma)
-        assert delta_upper([counts_event(sigma, shifts)], epsilon) <= delta
-        if sigma > 4:
-            assert delta_upper([counts_event(0.995 * sigma, shifts)], epsilon) > delta
-    assert found == sorted(found)
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), list(itertools.product(EPSILONS, (0.0, *DELTAS))))
-@pytest.mark.parametrize("count", [1, 1000, pytest.param(10**6, marks=pytest.mark.slow)])
-def test_calibrated_parts_keep_the_budget_and_use_it(
-    epsilon: float, delta: float, count: int
-) -> None:
-    epsilon0 = calibrate_pure(PrivacyBudget(epsilon, delta), count)
-    assert delta_upper([pure_event(epsilon0, count)], epsilon) <= delta
-    assert delta_upper([pure_event(1.01 * epsilon0, count)], epsilon) > delta
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-12), (20.0, 1e-2), (4.0, 1e-10)])

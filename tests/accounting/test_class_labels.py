@@ -14,7 +14,6 @@ from made_events import class_event, json_of
 from secretballot import PrivacyBudget
 from secretballot.accounting import (
     RenyiFilter,
-    calibrate_gaussian,
     delta_upper,
     least_scale,
 )
@@ -162,31 +161,6 @@ def test_a_list_of_laws_that_lacks_the_worst_ones_is_noticed(monkeypatch):
     monkeypatch.setattr(class_games, "covering_laws", lambda *_: few)
     bound = class_games.class_renyi.__wrapped__(20.0, (3.0,))[0]
     assert math.expm1(2 * bound) < largest_moment(20.0, 3.0)
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "queries"),
-    [
-        *[(1.0, 1e-6, 1), (8.0, 1e-5, 3)],
-        # a game takes ten seconds there
-        *[
-            pytest.param(*slow, marks=pytest.mark.slow)
-            for slow in ((1.0, 1e-6, 12), (1.0, 1e-6, 60))
-        ],
-    ],
-)
-@pytest.mark.usefixtures("games_of_classes")
-def test_calibrated_labels_fit_and_are_confirmed_by_the_second_verifier(epsilon, delta, queries):
-    budget = PrivacyBudget(epsilon, delta)
-    sigma = least_scale(budget, class_event(1.0, queries))
-    event = class_event(sigma, queries)
-    assert 0.97 * delta < delta_upper([event], epsilon) <= delta
-    assert sigma <= calibrate_gaussian(budget, 2 * queries)
-    price = second.price_of(json_of(event), epsilon, delta)
-    assert price.lower <= price.upper <= delta * (1 + second.ERROR)
-    # of a few labels it may know more than the first one
-    less = json_of(class_event(0.8 * sigma, queries))
-    assert second.price_of(less, epsilon, delta).upper > delta
 
 
 def test_the_second_verifier_refuses_labels_with_far_too_little_noise():

@@ -5,14 +5,12 @@ import itertools
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 import pytest
 
 import secretballot_verify as second
 from adaptive_labels import best_attack
-from exact_games.games import adaptive_delta
 from made_events import (
     json_of,
     table_event,
@@ -20,16 +18,12 @@ from made_events import (
 from secretballot.accounting import (
     BinaryLabels,
     PrivacyBudget,
-    calibrate_label_gaussian,
     calibrate_vote_table,
     delta_upper,
-    epsilon_upper,
     event_in,
 )
 from secretballot.accounting.table_weights import table_weights
 from secretballot.core import label_games as room
-from secretballot.core.label_games import label_losses
-from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.exceptions import ParameterError
 
 ONE, HALF = 2**53, 2**52
@@ -104,22 +98,6 @@ def test_the_price_is_the_best_adaptive_attack_in_fractions(
     if queries > 1 and truth > 1e-4:
         fewer = table_event(event.chances.weights, queries - 1, n_teachers)
         assert delta_upper([fewer], epsilon) < truth
-
-
-@pytest.mark.parametrize("n_teachers", [8, 9])
-def test_longer_adaptive_runs_stay_below_the_price(n_teachers: int) -> None:
-    event = table_event(table_weights(n_teachers, 8.0, 0.1), 6, n_teachers)
-    pairs = [(float(a), float(b)) for a, b in steps_of(event)]
-    steps = [(np.array([1 - a, a]), np.array([1 - b, b])) for a, b in pairs]
-    truth, charged = adaptive_delta(steps, 6, 1.0), delta_upper([event], 1.0)
-    assert truth <= charged <= 1.02 * truth
-    # an adversary that always asks the same votes reaches less, and a table that is read one vote
-    # too far out costs more than was charged
-    assert max(adaptive_delta([step], 6, 1.0) for step in steps) < truth
-    sharper = table_event((*event.chances.weights[:1], *event.chances.weights[2:]), 6, n_teachers)
-    more = [(float(a), float(b)) for a, b in steps_of(sharper)]
-    broken = [(np.array([1 - a, a]), np.array([1 - b, b])) for a, b in more]
-    assert adaptive_delta(broken, 6, 1.0) > 1.5 * charged
 
 
 @pytest.mark.parametrize(
@@ -236,29 +214,6 @@ def test_more_teachers_than_the_table_has_margins_for_change_nothing() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("queries", "wrong"),
-    [
-        (79, 0.001),
-        *(
-            pytest.param(*one, marks=pytest.mark.slow)
-            for one in ((118, 0.01), (204, 0.05), (320, 0.1))
-        ),
-    ],
-)
-def test_labels_that_a_table_answers(queries: int, wrong: float) -> None:
-    # K = 250, votes of 200 to 50: Gaussian labels are 50, 89, 180 and 299
-    event = calibrated(BUDGET, queries, 250)
-    charged = delta_upper([event], BUDGET.epsilon)
-    assert 0.99 * BUDGET.delta < charged <= BUDGET.delta
-    assert 1 - chance_of_one(event, 200) <= wrong
-    chances = calibrate_vote_table(BUDGET, queries, 250, exact=False)
-    estimated = BinaryLabels(chances=chances, queries=queries)
-    assert float(1 - chance_of_one(estimated, 200)) == pytest.approx(
-        float(1 - chance_of_one(event, 200)), rel=0.5
-    )
-
-
 def test_divergences_are_those_of_the_worst_pair() -> None:
     event = random_table(6, 30, 5)
 
@@ -323,35 +278,6 @@ def test_no_label_loses_more_than_the_largest_loss(
         )
         found = Decimal(room.largest_loss(event.chances))
         assert worst <= found <= worst * (1 + Decimal("1e-13"))
-
-
-def test_blocks_cost_more_than_one_game_and_never_less() -> None:
-    event = calibrated(PrivacyBudget(1.0, 1e-5), 40, 120)
-    at = np.array([-0.5, 0.0, 0.5, 1.0])
-    whole = label_losses(event.chances, event.queries, event.queries).delta(at)
-    for block in (10, 16, 40):
-        found = label_losses(event.chances, event.queries, block).delta(at)
-        assert (found >= whole * (1 - 1e-3)).all()
-        assert found[-1] <= 6 * whole[-1]
-    many = table_event(event.chances.weights, 10**5, 120)
-    assert 0 < epsilon_upper([event], 1e-5) < epsilon_upper([many], 1e-5) < math.inf
-
-
-@lru_cache
-def noisy_label(sigma: float, need: int) -> float:
-    """P(noise >= need)."""
-    reach, pmf = discrete_gaussian_pmf(sigma)
-    return float(pmf[np.arange(-reach, reach + 1) >= need].sum())
-
-
-def test_a_calibrated_table_is_better_than_noise_where_labels_are_to_be_right() -> None:
-    event = calibrated(BUDGET, 60, 200)
-    sigma = calibrate_label_gaussian(BUDGET, 60, 200)
-    for votes in (150, 160, 170, 190):
-        noisy = noisy_label(sigma, 100 - votes)
-        assert float(chance_of_one(event, votes)) > noisy
-    # and gives away a little near an even vote
-    assert float(chance_of_one(event, 105)) < noisy_label(sigma, -5) + 0.01
 
 
 @pytest.mark.parametrize(

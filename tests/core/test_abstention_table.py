@@ -241,19 +241,6 @@ def test_a_failure_that_is_not_counted_is_caught():
     assert SHORT.false_answer + alone < true
 
 
-@pytest.mark.parametrize("stops", [1, 2, 7])
-def test_the_moment_of_long_runs_is_what_the_abstentions_are_charged(stops):
-    chances = chances_of(SHORT)
-    found = moment(chances, ORDER, 400, stops)
-    promised = math.exp(SHORT.charge * stops)
-    # attained nearly: the charge is no bound that a smaller one could replace
-    assert 0.97 * promised < found <= promised * (1 + 1e-12)
-
-
-def test_a_stop_that_is_not_charged_is_caught():
-    assert moment(chances_of(SHORT), ORDER, 400, 3) > math.exp(SHORT.charge * 2) * 1.5
-
-
 # -- the price
 # --------------------------------------------------------------------------------------------------
 

@@ -35,7 +35,6 @@ LABELS = NoisyVotes(scale=60.0)
 COUNTS = NoisyVotes(scale=60.0, release="counts")
 # votes for class 1: far above the sparse vector's threshold, and far below it
 SURE, EVEN = 0, K // 2
-EACH = pytest.mark.parametrize("secret", [False, True], ids=["labels", "sparse"])
 
 
 def sparse(most: int = 2) -> SparseVector:
@@ -448,19 +447,6 @@ def test_two_vaults_never_answer_with_a_secret_state_under_one_purchase(
             ask(stream, 1)
     ask(two, 1)
     assert two.used == 2
-
-
-@EACH
-def test_a_forfeited_plan_answers_nothing_new(ledger: sb.Ledger, secret: bool) -> None:
-    mechanism = sparse() if secret else LABELS
-    stream = opened(mechanism, ledger)
-    ask(stream, 0)
-    ledger.forfeit(stream.reservation, "A test.")
-    assert (stream.closed, stream.left) == (True, 0)
-    given = stream.answer(votes(SURE, SURE), names(0, 1))
-    assert given.given.tolist() == [True, False]
-    with pytest.raises(sb.LedgerError, match="forfeited"):
-        opened(mechanism, ledger)
 
 
 # --- copies ---

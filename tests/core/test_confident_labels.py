@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 
 from exact_games.worlds import neighbouring_counts
-from made_events import admits, class_event, confident_event, counts_event
+from made_events import class_event, confident_event, counts_event
 from secretballot.accounting import (
     BinaryLabels,
     PrivacyBudget,
     confident_labels,
     delta_upper,
-    epsilon_upper,
     event_in,
-    filter_for,
     teacher_shape,
 )
 from secretballot.exceptions import DataError, ParameterError
@@ -56,18 +54,6 @@ def test_the_price_lies_between_two_that_dp_accounting_gives(n_classes):
         both = delta_upper([counts_event(60.0, 120), counts_event(20.0, shifts)], epsilon)
         # but for the rounding, which costs a relative 2 / sigma^2 of sigma
         assert 0.999 * above < both < 1.2 * above
-
-
-def test_a_renyi_account_adds_up_both_kinds():
-    event = confident_event(50.0, 20.0, 30, 5, 10)
-    for order in (2.0, 11.0):
-        parts = sum(float(part.renyi(np.array([order]))[0]) for part in event.parts())
-        assert float(event.renyi(np.array([order]))[0]) == pytest.approx(parts)
-    budget = PrivacyBudget(4.0, 1e-5)
-    grant = ((event,), PrivacyBudget(epsilon_upper([event], 1e-6), 1e-6))
-    rule = filter_for("renyi", budget)
-    assert admits(rule, [], grant)
-    assert not admits(rule, [grant] * 50, grant)
 
 
 def test_the_event_goes_through_json_and_refuses_what_cannot_be():
