@@ -243,7 +243,7 @@ def canonical_id(value: object) -> bytes:
         # Beyond these digits neighbouring integers share one float, so the id that was meant is
         # lost.
         floats = not isinstance(value, Decimal)
-        digits = min(int(np.finfo(type(value)).nmant) + 1, 53) if floats else _MOST_BITS
+        digits = min(np.finfo(np.asarray(value).dtype).nmant + 1, 53) if floats else _MOST_BITS
         if not abs(value) < 2**digits or value != int(value):
             raise TypeError("an id that is a number must be an exact integer")
         return _from_integer(int(value))

@@ -242,8 +242,8 @@ def stream(
         1.
     """
     own, shape = _Request(terms, ledger, request, streams=True), terms.shape
-    by_question = isinstance(shape, VoteShape) and shape.n_teachers is not None
-    if not (isinstance(shape, ScoreShape) or (by_question and shape.moved == shape.n_queries)):
+    votes = isinstance(shape, VoteShape) and shape.n_teachers and shape.moved == shape.n_queries
+    if not (isinstance(shape, ScoreShape) or votes):
         # which rows of a table move is private, so that no part of one has a share of its price
         raise ParameterError(
             "A stream asks for scores, or for votes of teachers that may change at every question;"
@@ -551,7 +551,7 @@ class _Request:
     def reserve(self, *, space: int) -> None:
         """Spend, unless another process has just done so under the same terms."""
         stored = {**self.terms, "price": asdict(self.priced)}
-        about = {"request": self.request, "purpose": self.purpose, "terms": stored}
+        about: dict[str, Any] = {"request": self.request, "purpose": self.purpose, "terms": stored}
         try:
             self.ledger.reserve((self.event,), self.budget, **about, space=space)
         except LedgerError as error:

@@ -24,7 +24,7 @@ def signals_held_back() -> Iterator[None]:
     came: list[int] = []
     with ExitStack() as stack:
         if threading.current_thread() is threading.main_thread():
-            stack.callback(lambda: came and signal.raise_signal(came[0]))
+            stack.callback(lambda: [*map(signal.raise_signal, came[:1])])
             for number in _ENDING:
                 handler = signal.getsignal(number)
                 # None: set by a program in C
