@@ -386,21 +386,6 @@ def test_foreign_journal_mode_that_stays_is_refused(
     assert len(Ledger.open_existing(path).history()) == 3
 
 
-def test_a_file_is_opened_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, connect = list[Path | None](), sqlite.connect
-    monkeypatch.setattr(sqlite, "connect", lambda place: opened.append(place) or connect(place))
-    ledger = Ledger(path, dataset="registry")
-    for number in range(5):
-        buy(ledger, f"new {number}")
-        assert ledger.spent().epsilon > 0
-    assert opened == [path]
-    # what fails is not kept
-    with pytest.raises(LedgerError, match="new 1"):
-        buy(ledger, "new 1")
-    assert ledger.spent().epsilon > 0
-    assert opened == [path, path]
-
-
 def test_connection_is_as_durable_as_sqlite_can_be(path: Path) -> None:
     with closing(sqlite.connect(path)) as connection:
         settings = {

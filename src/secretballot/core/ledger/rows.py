@@ -263,8 +263,7 @@ def account_in(transaction: Transaction) -> Account:
     except _UNREADABLE as error:
         raise LedgerError(
             f"{transaction.where} has lost its terms, or they are of another format than version"
-            f" {VERSION}, which this program reads ({type(error).__name__}); restore it from a"
-            " copy, or use the version of secretballot that made it."
+            f" {VERSION}, which this program reads ({type(error).__name__}); restore it."
         ) from None
 
 
