@@ -230,7 +230,7 @@ def _improvements_of(
 
     def search(change: str, more: Evaluation, warm: Sequence[Setting]) -> None:
         candidate = _quick_search(more, warm, spread)
-        found[change] = candidate and candidate.student_accuracy
+        found[change] = None if candidate is None else candidate.student_accuracy
 
     for words, factor in (("twice", 2), ("four times", 4)):
         more = evaluation.changed(replace(task, n_records=factor * task.n_records))
