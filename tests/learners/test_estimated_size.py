@@ -361,10 +361,3 @@ def test_a_ledger_that_would_pay_for_the_estimate_alone_is_refused(task: dict[st
     with pytest.raises(sb.BudgetError, match="Nothing was spent"):
         _fit(task, ledger=ledger)
     assert ledger.history() == []
-
-
-def test_a_renyi_ledger_pays_for_both(task: dict[str, Any]) -> None:
-    ledger = sb.Ledger.in_memory(
-        dataset="d", budget=sb.PrivacyBudget(3.0, 1e-5), composition="renyi"
-    )
-    assert sb.verify_certificate(_fit(task, ledger=ledger).certificate_).ok
