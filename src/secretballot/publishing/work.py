@@ -138,7 +138,7 @@ def _student_of(job: ReleaseJob, say: Callable[[str], None]) -> Any:
     say("Fitting the student")
     if isinstance(released, ReleasedTable):
         return fit_table_student(_template_of(job), job.X_public, released, random_state=job.seed)
-    return _fitted_to(job, released)
+    return _fitted_to(job, job.labels)
 
 
 def _template_of(job: ReleaseJob) -> Any:

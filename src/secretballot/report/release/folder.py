@@ -184,7 +184,8 @@ def usage_of(files: Mapping[str, str], schema: Mapping[str, Any] | None) -> dict
     schema : mapping or None
         Complete.
     """
-    found = {"command_line": None, "package": (), "runtime_alone": (), "of_matrix": False}
+    found: dict[str, Any] = dict.fromkeys(("package", "runtime_alone"), ())
+    found |= {"command_line": None, "of_matrix": False}
     if ONNX_FILE not in files:
         return found
     if schema is not None:  # the command encodes the table, whatever the file reads

@@ -342,4 +342,5 @@ def _picture_of_columns(student: Any, X_public: Any, columns: Sequence[str]) -> 
     raw = [*map(str, columns or student.basis.feature_names_in_)]
     names = list(dict.fromkeys(raw))
     of_names = np.bincount([names.index(one) for one in raw], shares, minlength=len(names))
-    return {"columns": pictures.draw_columns(names, of_names)} if of_names.any() else {}
+    drawn = of_names.astype(np.float64)
+    return {"columns": pictures.draw_columns(names, drawn)} if drawn.any() else {}
