@@ -55,11 +55,12 @@ class Cells(IntegerBasis):
         self.n_directions_ = np.shape(X)[1]
         return self
 
-    def integers(self, X: Any) -> Any:
-        return np.nan_to_num(np.asarray(X, dtype=np.float64)).astype(np.int64)
+    def _parts(self, X: Any) -> Any:
+        table = np.nan_to_num(np.asarray(X, dtype=np.float64)).astype(np.int64)
+        yield table, self._covers(table), np.empty((len(table), 0), dtype=np.int64)
 
-    def covered(self, X: Any) -> Any:
-        return np.ones(len(X), dtype=np.bool_)
+    def _covers(self, table: Any) -> Any:
+        return np.ones(len(table), dtype=np.bool_)
 
     def describe(self) -> dict[str, Any]:
         return {"name": "cells"}
@@ -218,8 +219,7 @@ class Doubtful(Cells):
     __module__ = "secretballot.bases.cells"
     uncovered_share_ = 0.01
 
-    def covered(self, X: Any) -> Any:
-        table = self.integers(X)
+    def _covers(self, table: Any) -> Any:
         if (table > 4000).any():
             raise ValueError("a cell is 4711")
         return table[:, 0] != 5
