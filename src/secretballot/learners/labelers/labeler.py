@@ -250,12 +250,6 @@ class Labeler(PayingLearner):
         return dummy_rows(rows, _DUMMY_ROWS) if given.X_public is None else given.X_public
 
     @property
-    def used(self) -> int:
-        """Queries answered so far, abstentions included; of "universal" by its first part. Repeated
-        ones count once."""
-        return self._started.used
-
-    @property
     def left(self) -> float:
         """Queries still to be had, 0 once the last abstention has happened; of "universal"
         infinity, from the start."""

@@ -153,12 +153,6 @@ class UniversalSession:
             self._take_up()
 
     @property
-    def used(self) -> int:
-        """Queries that the first part has answered, abstentions included; repeated ones count
-        once."""
-        return self.first.used
-
-    @property
     def student(self) -> HypothesisStudent:
         """The hypothesis that answers from now on, as a fitted classifier, to be published.
 
