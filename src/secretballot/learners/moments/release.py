@@ -13,6 +13,7 @@ from secretballot._typing import IntArray
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases.integer_model import LARGEST_WEIGHT
 from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import Terms
 from secretballot.core.private import RecordSums
 from secretballot.core.releasing import Released, release
 from secretballot.core.types import LARGEST
@@ -102,14 +103,10 @@ def release_moments(
         check_readable(certified(widest, _widest_outcome(stages), labels).certificate)
 
     done = release(
-        stages.shape,
+        Terms(stages.mechanism, stages.shape, budget, public | {"asked": asked}, purpose),
         lambda before: sums(stages.asked_after([rows[0] for rows in before])),
-        stages.mechanism,
         ledger,
-        budget,
         request=uuid.uuid4().hex if request is None else request,
-        public=public | {"asked": asked},
-        purpose=purpose,
         check=check,
     )
     return certified(done, *stages.outcome_of(list(done.values)))

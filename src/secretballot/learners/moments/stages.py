@@ -27,7 +27,7 @@ from secretballot.core.types import Guarantee, SumShape
 from secretballot.learners.moments.class_weights import ClassWeights, weights_of_model
 from secretballot.learners.moments.start import ReleasedStart
 from secretballot.learners.moments.vectors import LARGEST_SCALE, SCALE_UNIT, Residuals
-from secretballot.learners.training.targets import Target
+from secretballot.learners.training.inputs import Target
 from secretballot.report.certificate.coverage import (
     RECORDS,
     UNCOVERED,
