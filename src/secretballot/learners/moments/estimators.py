@@ -412,5 +412,5 @@ def record_sums(
 
 def _in_few_bytes(records: Records) -> Records:
     # cut as they are before they are added up: whether records are kept must not matter
-    coordinates = cut_coordinates(records.coordinates).astype(np.int32)
+    coordinates: Any = cut_coordinates(records.coordinates).astype(np.int32)
     return records._replace(coordinates=coordinates, marks=records.marks.astype(np.int8))
