@@ -158,7 +158,7 @@ _CATEGORIES = {
         " Holand-Netherlands"
     ),
 }
-_COLUMNS = (
+_COLUMNS = [
     "age",
     "workclass",
     "fnlwgt",
@@ -173,7 +173,7 @@ _COLUMNS = (
     "capital-loss",
     "hours-per-week",
     "native-country",
-)
+]
 
 #: Names, types and categories as adult.names states them, spelling included: public knowledge,
 #: taken from no row.
