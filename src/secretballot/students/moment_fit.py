@@ -234,7 +234,7 @@ class MomentFit:
         Its moments on the pool meet the target, which is the released moment plus what the model so
         far has on the pool; but for the penalties, by which it stays where it was.
         """
-        points, predicted, model = self.points, self.predicted, self.model
+        points, predicted = self.points, self.predicted
         meant = self._meant(released)
         target, noise, counts = meant
         # from assumed figures first; then from the model that was found
@@ -248,8 +248,7 @@ class MomentFit:
             start = self._believed_start(meant, released.n_records)
         added = np.zeros_like(predicted)
         if self.before is not None:
-            logits = model.logits_of(self.before.predictions(self.pool))
-            added = logits / (UNIT * WEIGHT_UNIT)
+            added = self.before.logits(self.pool) / (UNIT * WEIGHT_UNIT)
         for _ in range(1 + REFINEMENTS):
             least = FLATTEST * link.slope * _mean_product(squares, counts)
             curvature = np.maximum(_mean_product(squares, counts * slopes), least)
