@@ -89,11 +89,3 @@ def test_help_starts_without_the_heavy_packages() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stderr.strip() == "[]"
-
-
-def test_the_module_runs_as_a_program() -> None:
-    words = [sys.executable, "-m", "secretballot", "nonsense"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "No such command" in done.stderr
-    assert "Traceback" not in done.stderr

@@ -72,19 +72,6 @@ def test_persons_relation_records_and_ledger(files: Path) -> None:
     assert learn(files, *out).exit_code == 0
     second = json.loads((files / "two/release/certificate.json").read_text())
     assert second["public"]["n_records"] == N_PRIVATE
-    wrong = learn(files, *out[2:], "--set", "n_records=899", "--out", str(files / "three"))
-    assert (wrong.exit_code, (files / "three").exists()) == (2, False)
-
-
-def test_a_method_that_was_asked_for_is_taken_or_refused(files: Path) -> None:
-    refused = learn(files, "--method", "record-moments", "--n-teachers", "20")
-    assert refused.exit_code == 2
-    assert refused.stderr == (
-        "secretballot: --n-teachers belongs to pate, and the method is record-moments; drop one.\n"
-    )
-    assert not (files / "out").exists()
-    voted = document_of(learn(files, "--n-teachers", "20", "--json", "--set", "exclude=report"))
-    assert voted["method"] == "pate"
 
 
 @pytest.mark.parametrize("stage", [0, 2])

@@ -14,11 +14,9 @@ from campaigns.postgres_server import PostgresServer
 from typer.testing import CliRunner, Result
 
 import secretballot as sb
-from noisy_plans import calibrated
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.urls import DatabasePlace
-from sessions import session_of
 
 SECRET = "hunter2"
 
@@ -75,25 +73,6 @@ def test_runs_pay_from_a_database_and_keep_no_password(
     assert list((tmp_path / "two" / "vault" / "ledgers").glob(f"{ledger.account[:32]}*"))
 
 
-def test_a_run_that_was_broken_off_goes_on_and_pays_once(
-    tmp_path: Path, place: str, with_password: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = ("--ledger", with_password, "--out", str(tmp_path / "one"))
-
-    def refuse(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as broken:
-        broken.setattr("secretballot.publishing.release.move_into_place", refuse)
-        assert label(tmp_path, *words).exit_code != 0
-    ledger = Ledger.open_existing(place)
-    assert [entry.state for entry in ledger.history()] == ["committed"]
-    done = label(tmp_path, *words)
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["resumed"] is True
-    assert ledger.releases() == 1
-
-
 @pytest.fixture
 def proxy(postgres_server: PostgresServer) -> Iterator[PostgresProxy]:
     between = PostgresProxy(postgres_server)
@@ -112,23 +91,3 @@ def test_a_run_goes_on_where_acknowledgements_are_lost(
     assert done.exit_code == 0, done.output
     assert proxy.faults == []
     assert [entry.state for entry in Ledger.open_existing(place).history()] == ["committed"]
-
-
-def test_a_question_is_answered_once_though_its_acknowledgement_is_lost(
-    tmp_path: Path, proxy: PostgresProxy
-) -> None:
-    X = np.random.default_rng(0).normal(size=(400, 2))
-    teachers = sb.train_teachers(
-        "tree", X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=20, vault=tmp_path / "v"
-    )
-    budget = sb.PrivacyBudget(2.0, 1e-6)
-    place = proxy.url(f"t{uuid4().hex[:20]}")
-    ledger = sb.Ledger(place, dataset="registry", budget=budget)
-    session = session_of(teachers, calibrated(budget, 10, n_teachers=20), ledger)
-    points = np.random.default_rng(1).normal(size=(3, 2))
-    proxy.lose(b"COPY entry", "acknowledgement")
-    first = session.ask_many(points)
-    assert proxy.faults == []
-    proxy.lose(b"FROM entry", "statement")
-    assert session.ask_many(points).labels.tolist() == first.labels.tolist()
-    assert (proxy.faults, session.used) == ([], 3)

@@ -58,21 +58,3 @@ def test_show_lists_releases_and_not_their_bytes(ledger: Path) -> None:
     (entry,) = json.loads(shown)["releases"]
     assert (entry["state"], entry["events"][0]["kind"]) == ("committed", "counts")
     assert "public answer" not in result.stdout + shown
-
-
-@pytest.mark.parametrize("verb", ["show", "check"])
-def test_reading_never_makes_a_file(tmp_path: Path, verb: str) -> None:
-    result = invoke(verb, str(tmp_path / "none"))
-    assert result.exit_code == 2
-    assert "There is no ledger" in result.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("content", [b"", b"no database at all" * 100])
-def test_files_that_are_no_ledger_are_refused(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "file").write_bytes(content)
-    for path in (tmp_path / "file", tmp_path):
-        result = invoke("show", str(path))
-        assert result.exit_code == 2
-        assert result.stderr.startswith("secretballot: ")
-        assert result.stderr.count("\n") == 1

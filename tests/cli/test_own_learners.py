@@ -70,7 +70,6 @@ def test_the_folder_is_looked_into_only_for_a_name_that_was_given(
         "auto",
         "tree:max_depth=3",  # a name of ours
         "sklearn.dummy:DummyClassifier",  # installed, whatever lies here
-        "nowhere_to_be_found:Class",
         "../another_model:Mine",
     ):
         find_in_this_folder(name)

@@ -3,7 +3,6 @@ command finds the answer."""
 
 import errno
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -124,13 +123,3 @@ def test_a_finished_run_whose_certificate_was_forged_is_not_done_again(world: Pa
         result = run("learn", world)
         assert (result.exit_code, result.stdout) == (4, ""), result.stderr
     assert len(Ledger.open_existing(world / "private.csv.ledger").history()) == 1
-
-
-def test_a_run_that_nobody_paid_for_leaves_no_folder_behind_though_its_ledger_is_shared(
-    world: Path,
-) -> None:
-    more = shared_ledger(world)
-    result = run("label", world, *more, "--epsilon", "1.4", "--n-queries", "31")
-    assert result.exit_code == 2
-    assert not (world / "out").exists()
-    assert not os.path.lexists(world / "out" / "vault")

@@ -1,6 +1,5 @@
 """The schema that `secretballot plan` writes: what each column is, to be edited and given back."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,6 @@ import pytest
 from patients import invoke
 from typer.testing import Result
 
-from secretballot.data.reading import read_table
-from secretballot.data.schema import Schema
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec
 from secretballot.runs.tables import RunInputs
@@ -55,19 +52,3 @@ def test_a_run_with_the_schema_encodes_as_one_without(folder: Path) -> None:
     assert declared.private.X.tobytes() == plain.private.X.tobytes()
     # what was asked about is settled by the schema; what is ignored is still said
     assert ["patient_id" in note.text for note in watch.notes] == [False, True]
-
-
-def test_an_edited_schema_is_followed(folder: Path) -> None:
-    document = json.loads(schema(folder, "--json").stdout)["schema"]
-    document["columns"] |= {"zip": "numeric", "patient_id": "numeric"}
-    document["columns"]["born"]["parts"] = ["day"]
-    path = folder / "schema.json"
-    path.write_text(json.dumps(document))
-    public = read_table(folder / "public.csv")
-    assert Schema.read(path, public=public).feature_names == (
-        "patient_id",
-        "born",
-        "born=day",
-        "zip",
-        "dose",
-    )

@@ -83,9 +83,3 @@ def test_settings_that_cannot_be_read_are_told(tmp_path: Path) -> None:
             read_settings(tmp_path / name)
     with pytest.raises(DataError, match=r"cannot be read|has more than"):
         read_settings(tmp_path / "missing.toml")
-
-
-def test_serving_a_vault_that_is_not_there_is_refused_in_a_sentence(config: Path) -> None:
-    done = invoke("serve", "start", "--config", str(config), "--port", "0")
-    assert done.exit_code == 2
-    assert "holds no session 'session'" in done.stderr

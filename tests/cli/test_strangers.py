@@ -107,23 +107,6 @@ def test_the_command_and_the_lines_for_this_package_work_as_they_stand(
         assert invoke("verify", ".", *options).exit_code == 0
 
 
-def test_the_model_card_says_what_each_column_means_and_claims_no_accuracy(plain: Path) -> None:
-    card = (plain / "model-card.md").read_text()
-    assert card.startswith("# Model card: a student model from the dataset “private”\n")
-    assert "one of 2 classes: `no`, `yes`" in card
-    assert "(2, 1e-5)-differentially private for each record" in card
-    assert re.search(r"\| age \| a number; .* \| [\d.]+, the public median \|", card)
-    assert '| ward | one of `3`, `north`, `south` | "other" |' in card
-    assert "no measurement was released" in card
-    assert "weak guarantee" not in card
-
-
-def test_without_a_student_there_is_no_model_card(tmp_path: Path) -> None:
-    folder = release(tmp_path, without="report,student")
-    assert not (folder / "model-card.md").exists()
-    assert invoke("verify", str(folder)).exit_code == 0
-
-
 def test_metrics_are_published_where_the_curator_says_so(tmp_path: Path) -> None:
     body = [f"{line},{'yes' if int(line[:2]) > 55 else 'no'}" for line in lines(400, 7)]
     (tmp_path / "test.csv").write_text("\n".join(["age,ward,dose,ill", *body]) + "\n")

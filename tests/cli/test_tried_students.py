@@ -53,14 +53,3 @@ def test_a_student_that_cannot_be_published_costs_nothing(
     assert "leave the student out with --set exclude=student" in words
     assert spent_in(files) == []
     assert not (files / "out/release").exists()
-
-
-@pytest.mark.parametrize("option", ["--student", "--teacher"])
-def test_a_setting_that_cannot_be_is_refused_before_the_account_is_opened(
-    files: Path, option: str
-) -> None:
-    result = learn(files, *METHODS["votes"], option, "tree:criterion=foo")
-    assert result.exit_code == 2
-    said = " ".join(result.stderr.split())
-    assert f"{option} is 'tree:criterion=foo', and does not learn so (InvalidParameterError" in said
-    assert not (files / "out").exists()

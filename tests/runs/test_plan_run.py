@@ -58,14 +58,6 @@ def test_a_plan_is_written_with_its_text_and_pictures(tmp_path: Path) -> None:
     assert {path.name for path in folder.iterdir()} == names
 
 
-def test_a_plan_is_not_overwritten(tmp_path: Path) -> None:
-    write_plan(plan_for(), tmp_path)
-    before = (tmp_path / "plan.toml").read_bytes()
-    with pytest.raises(DataError, match=r"exists; give a new folder with --out\.$"):
-        write_plan(plan_for(epsilon=2.0), tmp_path)
-    assert (tmp_path / "plan.toml").read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("there", "place", "message"),
     [

@@ -2,7 +2,6 @@
 came to nothing."""
 
 import json
-import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -178,18 +177,6 @@ def test_a_ledger_from_which_another_run_paid_is_kept(tmp_path: Path) -> None:
     assert Ledger.open_existing(tmp_path / "out" / "vault" / "ledger.sqlite").releases() == 1
 
 
-def test_a_vault_that_cannot_be_filled_is_taken_away_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise DataError("No space left on device")
-
-    monkeypatch.setattr("secretballot.runs.folder.write_secret", full)
-    with pytest.raises(DataError, match="No space"), RunFolder(tmp_path / "out", DESCRIPTION):
-        pass
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_run_killed_before_it_said_what_it_is_counts_as_none(tmp_path: Path) -> None:
     (tmp_path / "vault").mkdir()
     (tmp_path / "vault" / "run.lock").touch()
@@ -197,17 +184,6 @@ def test_a_run_killed_before_it_said_what_it_is_counts_as_none(tmp_path: Path) -
     assert not RunFolder(tmp_path, DESCRIPTION).resumed
     (tmp_path / "vault" / "teachers").mkdir()
     with pytest.raises(DataError, match="holds no run"):
-        RunFolder(tmp_path, DESCRIPTION)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are not to be had here")
-def test_a_pipe_in_the_place_of_what_a_run_left_is_no_run_and_keeps_nobody_waiting(
-    tmp_path: Path,
-) -> None:
-    interrupt(tmp_path)
-    (tmp_path / "vault" / "run.json").unlink()
-    os.mkfifo(tmp_path / "vault" / "run.json")
-    with pytest.raises(DataError, match=r"run\.json' is damaged"):
         RunFolder(tmp_path, DESCRIPTION)
 
 

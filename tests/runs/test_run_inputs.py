@@ -28,37 +28,12 @@ def read(
     return RunInputs(RunSpec.read(**files | fixed | settings), watch), watch
 
 
-def test_tables_become_matrices_of_one_width(tmp_path: Path) -> None:
-    inputs, watch = read(tmp_path)
-    assert inputs.private.X.shape == (3, 4)
-    assert inputs.X_public.shape == (2, 4)
-    assert inputs.private.targets.tolist() == [0, 1, 0]
-    assert inputs.private.X[1, 1:].tolist() == [0, 0, 1]  # TX is unseen in public, hence "other"
-    assert inputs.private.units is None
-    assert inputs.test is None
-    (note,) = watch.notes
-    assert note.private
-    assert note.text.startswith("Column 'state' of the private file: 33.3 % of its cells are none")
-
-
 def test_a_public_target_is_left_out_and_said(tmp_path: Path) -> None:
     plain = read(tmp_path)[0]
     inputs, watch = read(tmp_path, public="age,income,state\n25,low,CA\n35,high,NY\n")
     assert (inputs.X_public == plain.X_public).all()
     assert [note.private for note in watch.notes] == [False, True]
     assert "'income', which is the target" in watch.notes[0].text
-
-
-def test_units_may_be_in_the_public_file_too_and_are_no_feature(tmp_path: Path) -> None:
-    inputs, _ = read(
-        tmp_path,
-        private="id,age,state,income\n7,20,CA,low\n7,30,TX,high\n8,40,NY,low\n",
-        public="id,age,state\n1,25,CA\n2,35,NY\n",
-        unit="id",
-    )
-    assert inputs.private.units is not None
-    assert inputs.private.units.tolist() == ["7", "7", "8"]
-    assert inputs.X_public.shape == (2, 4)
 
 
 def test_unread_numbers_are_placed_for_the_curator_alone(tmp_path: Path) -> None:
@@ -128,17 +103,6 @@ def test_kinds_of_columns_are_declared_where_the_file_leaves_them_open(tmp_path:
     assert not any("seen" in note.text for note in watch.notes)
     with pytest.raises(DataError, match="has no column 'saw', of which a kind is declared"):
         read(tmp_path, private=private, public=public, columns={"saw": "text"})
-
-
-def test_the_public_file_must_fit_a_given_schema(tmp_path: Path) -> None:
-    schema = tmp_path / "schema.json"
-    schema.write_text(json.dumps({"columns": {"age": "numeric"}}))
-    with pytest.raises(DataError, match="public file has column 'state' that the schema lacks"):
-        read(tmp_path, schema=schema)
-    schema.write_text(json.dumps({"columns": {"age": "numeric", "state": "ignored"}}))
-    inputs, watch = read(tmp_path, schema=schema)
-    assert inputs.schema.names == ("age",)
-    assert "Column 'state' is no feature" in watch.notes[0].text
 
 
 @pytest.mark.parametrize("classes", [(), ("a",), ("a", "a"), (1, "1"), (1, "1.0"), ("a", "")])

@@ -101,14 +101,6 @@ def test_the_account_lies_beside_the_private_file_unless_another_is_named(
     assert place_of_account(paid(private, ledger="own"), folder) == folder.ledger
 
 
-def test_a_run_that_began_with_an_account_in_its_vault_goes_on_with_it(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / "out", {})
-    private = tmp_path / "p.csv"
-    with folder:
-        opened(folder.ledger)
-        assert place_of_account(paid(private), folder) == folder.ledger
-
-
 def test_a_run_opens_an_account_with_the_total_that_was_given(tmp_path: Path) -> None:
     run, folder = paid(tmp_path / "p", total=(4, 1e-5)), RunFolder(tmp_path / "out", {})
     assert Account(run, folder).ledger is None

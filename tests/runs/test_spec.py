@@ -312,14 +312,6 @@ def test_a_url_where_a_path_belongs_is_not_quoted(name: str) -> None:
     assert PASSWORD not in text
 
 
-def test_words_that_look_like_a_url_are_kept(tmp_path: Path) -> None:
-    words = {"purpose": "https://irb.example/p?id=4", "contact": "https://office.example/?a=b"}
-    spec = RunSpec.read(**PRICE, **words)
-    again = RunSpec.read(file(tmp_path, spec.to_toml(), "again.toml"))
-    assert again.about == spec.about
-    assert spec.identity()["purpose"] == words["purpose"]
-
-
 def test_no_password_is_in_a_message(tmp_path: Path) -> None:
     plan = file(tmp_path, f'[budget]\nledger = "{DATABASE}"\n[forecast]\nn_public = 1\n')
     text = refusal(plan, **PRICE, ledger=DATABASE.replace("host", "other"))

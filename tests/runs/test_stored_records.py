@@ -10,16 +10,14 @@ import pandas as pd
 import pytest
 
 import secretballot as sb
-from secretballot.data.columns import OddCells
 from secretballot.data.schema import Schema
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.runs import tables as run_tables
-from secretballot.runs.folder import RunFolder, place_of_account
 from secretballot.runs.questions import Watch
 from secretballot.runs.run import quote, run
 from secretballot.runs.spec import RunSpec
-from secretballot.runs.tables import RunInputs, TableCells, _UnitCount, check_tables
+from secretballot.runs.tables import RunInputs, _UnitCount, check_tables
 from secretballot.teachers.ensemble import TeacherEnsemble
 
 N, SECRET = 900, "s3cr3t"
@@ -108,9 +106,6 @@ def test_what_is_read_from_disk_is_what_is_read_in_memory(
     assert (found.n_private, found.n_units) == (N, N // 3)
     assert (known.n_private, known.n_units) == (N, N // 3)
     assert SECRET not in repr(found) + repr(found.private)
-    odd = TableCells()
-    odd.add(pd.DataFrame({"a": [SECRET]}), {"a": OddCells(np.array([0]), 0)})
-    assert SECRET not in repr(odd) + repr(odd.columns)
     assert "array" not in repr(next(found.private.blocks()))
     assert str(N) not in repr(found.private)
 
@@ -141,15 +136,6 @@ def test_a_table_that_does_not_fit_is_refused_and_nothing_is_left(
         run(spec)
     assert SECRET not in str(refused.value)
     assert sorted(os.listdir(tmp_path)) == ["private.csv", "public.csv", "test.csv"]
-
-
-def test_a_dry_run_looks_at_the_whole_table_and_keeps_nothing(tmp_path: Path) -> None:
-    quote(spec_of(tmp_path))
-    spoilt = people()
-    spoilt.loc[800:, "ill"] = "maybe"
-    with pytest.raises(DataError, match="100 rows without a label"):
-        quote(spec_of(tmp_path, spoilt))
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_check_looks_at_a_large_table_block_by_block(tmp_path: Path) -> None:
@@ -290,20 +276,6 @@ def test_a_private_file_is_no_public_one_by_whatever_name(
         with pytest.raises(DataError, match="is the private file"):
             perform(spec)
     assert not (tmp_path / "out").exists()
-
-
-def test_a_folder_without_a_name_of_its_own_has_an_account_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "all").mkdir()
-    people().to_parquet(tmp_path / "all" / "a.parquet", index=False)
-    monkeypatch.chdir(tmp_path / "all")
-    for place in (Path("."), Path("../all"), tmp_path / "all" / ".." / "all"):
-        spec = RunSpec.read(private=place, epsilon=1, delta=1e-6)
-        account = place_of_account(spec, RunFolder(tmp_path / "out", {}))
-        assert isinstance(account, Path)
-        assert account.resolve() == tmp_path / "all.ledger"
-        assert spec.dataset_name == "all"
 
 
 @pytest.mark.parametrize("unit", [None, "person"])

@@ -123,7 +123,7 @@ def test_a_second_stream_is_added_to_the_dataset_by_hand(folder: Path) -> None:
     settings = folder / "service" / "service.toml"
     done = prepare("--total", "9,1e-4", "--stream", "second")
     assert done.exit_code == 0, done.stderr
-    assert "[datasets.registry]" in done.stdout
+    assert '[datasets."registry"]' in done.stdout
     account = CliRunner().invoke(app, ["ledger", "show", "private.csv.ledger"])
     assert account.stdout.count("  0 of 40 answers  reserved") == 2
     settings.write_text(settings.read_text().replace('"first-year"]', '"first-year", "second"]'))

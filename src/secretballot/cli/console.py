@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 import typer
@@ -22,6 +22,8 @@ def watching() -> Iterator["Watch"]:
     from secretballot.runs.questions import Watch
 
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    columns = (SpinnerColumn(), *Progress.get_default_columns())
+    bar = Progress(*columns, console=console, transient=True)
 
     # A note that depends on private data says so, lest it be copied into what is published.
     def tell(note: "Note") -> None:
@@ -34,6 +36,7 @@ def watching() -> Iterator["Watch"]:
         answers: dict[Caution, str] = {}
         if not (console.is_terminal and sys.stdin is not None and sys.stdin.isatty()):
             return answers
+        bar.stop()
         s = "s" if len(questions) > 1 else ""
         console.print(f"{len(questions)} question{s} before anything is spent:")
         for number, one in enumerate(questions, start=1):
@@ -45,30 +48,19 @@ def watching() -> Iterator["Watch"]:
                 answers[one] = "yes"
             else:
                 break
+        bar.start()
         return answers
 
+    def step(text: str) -> None:
+        for task in bar.task_ids:
+            bar.remove_task(task)
+        bar.add_task(text, total=None)
+
+    def progress(done: int, total: int) -> None:
+        for task in bar.task_ids:
+            bar.update(task, completed=done, total=total)
+
+    RUNNING.watch = Watch(step=step, progress=progress, tell=tell, ask=ask)
     # a bar that is switched off still ends with an empty line in some versions of rich
-    if not console.is_terminal:
-        RUNNING.watch = Watch(tell=tell, ask=ask)
-        yield RUNNING.watch
-        return
-    columns = (SpinnerColumn(), *Progress.get_default_columns())
-    with Progress(*columns, console=console, transient=True) as bar:
-
-        def step(text: str) -> None:
-            for task in bar.task_ids:
-                bar.remove_task(task)
-            bar.add_task(text, total=None)
-
-        def progress(done: int, total: int) -> None:
-            bar.update(bar.task_ids[-1], completed=done, total=total)
-
-        def without_bar(questions: "list[Caution]") -> "dict[Caution, str]":
-            bar.stop()
-            try:
-                return ask(questions)
-            finally:
-                bar.start()
-
-        RUNNING.watch = Watch(step=step, progress=progress, tell=tell, ask=without_bar)
+    with bar if console.is_terminal else nullcontext():
         yield RUNNING.watch

@@ -3,16 +3,13 @@ or votes on public points, to a release."""
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from secretballot._places import place_of, shown_place
 from secretballot.cli.outcome import BAD_INPUT, DONE, Answer
 from secretballot.cli.settings import settings_of
 from secretballot.cli.texts import show
 from secretballot.runs.spec import DEFAULT_OUT, VOTES, RunSpec, Sources, groups
-
-if TYPE_CHECKING:
-    from secretballot.runs.run import Outcome
 
 LEARNING = ("data", "budget", "method", "output", "execution", "about")
 
@@ -141,37 +138,25 @@ def _performed(tree: dict[str, Any], watch: Any, *, dry_run: bool) -> Answer:
         quoted = quote(spec, watch)
         said = quoted.to_json() | {"forecast": spec.forecast}
         return Answer(said, lambda: show("quote", quoted, spec.forecast))
-    outcome = run(spec, watch)
-    document = _summary(outcome) | {"forecast": spec.forecast}
-    return Answer(document, lambda: show("outcome", outcome, _terms(outcome), spec.forecast))
-
-
-def _terms(outcome: "Outcome") -> dict[str, Any]:
-    """Return what a certificate states of its release, and the price of all of it: an estimate or a
-    choice that was paid for, too."""
     from secretballot.report.certificate.models import stated
     from secretballot.report.certificate.plan_checks import total_price
 
-    epsilon, delta = total_price(outcome.certificate)
-    return {**stated(outcome.certificate), "epsilon": epsilon, "delta": delta}
-
-
-def _summary(outcome: "Outcome") -> dict[str, Any]:
-    """Return the outcome for machines."""
-    certificate, terms = outcome.certificate, _terms(outcome)
-    report = outcome.release / "report.html"
-    named = {name: terms[name] for name in ("epsilon", "delta")}
-    named |= {one: getattr(outcome, one) for one in ("method", "queries", "answered", "accuracy")}
-    return {
-        **named,
+    outcome = run(spec, watch)
+    certificate, report = outcome.certificate, outcome.release / "report.html"
+    # of all that was paid for: an estimate or a choice, too
+    price = dict(zip(("epsilon", "delta"), total_price(certificate), strict=True))
+    facts = ("method", "queries", "answered", "accuracy", "chosen", "resumed")
+    places = ("release", "vault", "account")
+    document = {
+        **price,
+        **{name: getattr(outcome, name) for name in facts},
+        **{name: str(getattr(outcome, name)) for name in places},
         "metrics": None if outcome.metrics is None else outcome.metrics.to_json(),
         "plan": certificate.get("plan"),
-        "chosen": outcome.chosen,
         "candidates": certificate["public"].get("n_candidates"),
-        "resumed": outcome.resumed,
-        "release": str(outcome.release),
-        "vault": str(outcome.vault),
-        "account": str(outcome.account),
         "certificate": str(outcome.release / "certificate.json"),
         "report": str(report) if report.is_file() else None,
+        "forecast": spec.forecast,
     }
+    terms = {**stated(certificate), **price}
+    return Answer(document, lambda: show("outcome", outcome, terms, spec.forecast))

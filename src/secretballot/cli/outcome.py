@@ -59,7 +59,10 @@ _KINDS: tuple[tuple[type[SecretBallotError], str, int], ...] = (
     (SecretBallotError, "input", BAD_INPUT),
 )
 #: Of a path that is wrong the next time, too.
-_WRONG_PLACES = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
+_WRONG_PLACES = (
+    *(FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError),
+    PermissionError,
+)
 
 
 @dataclass

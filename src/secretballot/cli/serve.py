@@ -131,12 +131,10 @@ def ask(
     """
     from secretballot._validation import shown
     from secretballot.exceptions import Parameter, ParameterError
-    from secretballot.runs.folder import check_folder_of
+    from secretballot.runs.folder import write_files
     from secretballot.service.asked_files import answers_table, points_of_file
     from secretballot.service.remote import connect
 
-    if out is not None:
-        check_folder_of(out)
     with connect(url, _read_key(key_file), dataset=dataset, session=stream) as there:
         rows_to_ask = points_of_file(points, there)
         if max_new is not None and (new := there.count_new(rows_to_ask)) > max_new:
@@ -149,7 +147,7 @@ def ask(
     given, rows = int(answers.given.sum()), len(table)
     document: dict[str, Any] = {"points": rows, "given": given, "left": answers.left}
     if out is not None:
-        table.to_csv(out, index=False)
+        write_files(out.parent, {out.name: table.to_csv(index=False).encode()})
     else:
         document["answers"] = {name: table[name].tolist() for name in table}
 
@@ -221,19 +219,7 @@ def add(
     config : FILE
         Settings of the service, in TOML.
     """
-    from secretballot.exceptions import ParameterError
-    from secretballot.service.access import Access
-    from secretballot.service.settings import read_settings
-
-    settings = read_settings(config)
-    # a misspelt dataset would show only when the key is used
-    unknown = sorted({*dataset} - {"*", *settings.datasets})
-    if unknown:
-        raise ParameterError(
-            f"--dataset {unknown[0]} is not in the settings; name one of"
-            f" {', '.join(settings.datasets)}, or *."
-        )
-    with Access(settings.state) as access:
+    with _access(config) as access:
         key, token = access.add(role, dataset, owner=owner, quota=quota, expires=expires)
     said = [f"id           {key.id}", f"key          {token}"]
     said += [f"expires      {key.expires}"] if key.expires is not None else []

@@ -1,6 +1,7 @@
 """Options that follow from `RunSpec`, for every verb that has settings of a run."""
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
@@ -121,12 +122,9 @@ def find_in_this_folder(*learners: str) -> None:
     for name in learners:
         top = name.partition(":")[0].partition(".")[0]
         # `python -P` and PYTHONSAFEPATH ask that this folder be left alone
-        if not imports_a_class(name) or not top.isidentifier() or sys.flags.safe_path:
-            continue
-        here = Path.cwd()
-        is_here = (here / f"{top}.py").is_file() or (here / top).is_dir()
-        if is_here and str(here) not in sys.path and find_spec(top) is None:
-            sys.path.append(str(here))
+        wanted = imports_a_class(name) and top.isidentifier() and not sys.flags.safe_path
+        if wanted and find_spec(top) is None:
+            sys.path.append(os.getcwd())
 
 
 def _help_of(field: Any) -> str:

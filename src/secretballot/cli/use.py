@@ -132,22 +132,22 @@ def verify(
     """
     # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.report.certificate.verify import verify_certificate
+    from secretballot.runs.use import release_of
 
-    if not certificate.exists():
+    folder = release_of(certificate)
+    if certificate.is_dir():  # that of a run too, whose vault is no part of what is verified
+        certificate = folder
+    elif independent and certificate.name != "certificate.json":
         raise DataError(
-            f"There is no {str(certificate)!r}; give a certificate.json or a release folder."
+            "The second program checks release folders; give the folder of the certificate."
         )
-    # the folder of a run, whose vault is no part of what is verified
-    if (certificate / "release").is_dir():
-        certificate = certificate / "release"
     verification = verify_certificate(certificate, key=key)
     trusted = _statements(certificate) if verification.ok else []
-    folder = _folder_of(certificate) if independent else None
     if not as_json:
         _print_checks(verification, trusted)
     second = []
     check_positive("minutes", minutes)
-    for finding in () if folder is None else each_finding(str(folder), minutes):
+    for finding in each_finding(str(folder), minutes) if independent else ():
         # each as soon as it is found: a game takes minutes
         if not as_json and finding.verdict != CONFIRMED:
             say(f"{finding.verdict:<8}second: {finding.name:<13}{finding.detail}")
@@ -191,17 +191,6 @@ def _print_checks(verification: "Verification", trusted: list[str]) -> None:
     if verification.ok:
         say(f"{'signature':<11}{verification.signature}")
         say(f"{'trusted':<11}{len(trusted)} statements of the curator (--json lists them)")
-
-
-def _folder_of(certificate: Path) -> Path:
-    """Return the release folder of a certificate, for the second program."""
-    if certificate.is_dir():
-        return certificate
-    if certificate.name != "certificate.json":
-        raise DataError(
-            "The second program checks release folders; give the folder of the certificate."
-        )
-    return certificate.parent
 
 
 def sign(

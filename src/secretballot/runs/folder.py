@@ -29,7 +29,7 @@ from secretballot.core.noise import entropy_bytes
 from secretballot.core.types import Model
 from secretballot.drafts import make_folder, try_lock, write_file
 from secretballot.exceptions import DataError, LedgerError, Parameter, ParameterError
-from secretballot.learners.pate.estimated_size import EstimatedSize
+from secretballot.learners.pate.mechanisms import EstimatedSize
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.runs.questions import Caution, Watch
 from secretballot.runs.spec import OWN, RunSpec
@@ -58,20 +58,9 @@ class _StoredRun(Model):
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a file's bytes, in hexadecimal.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read.
-    """
-    problem = ""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        problem = error.strerror or "no reason given"
-    raise DataError(f"The file {os.fspath(path)!r} cannot be read ({problem}).")
+    """Return the SHA-256 of a file's bytes, in hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
@@ -89,21 +78,6 @@ def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
                 f"{os.fspath(folder)!r} lies in the vault of a run, which stays secret, or in a"
                 " release, which is complete; give another one with --out."
             )
-
-
-def check_folder_of(out: Path) -> None:
-    """Refuse a file for which there is no folder.
-
-    Raises
-    ------
-    DataError
-        If there is none.
-    """
-    if not out.parent.is_dir():
-        raise DataError(
-            f"There is no folder {str(out.parent)!r} for {out.name!r}; make it, or give another"
-            " place with --out."
-        )
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:

@@ -41,10 +41,9 @@ from secretballot.learners.pate.mechanisms import OF_CLASSES, choose_teachers, c
 from secretballot.learners.pate.rounds import AskableRows
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
 from secretballot.learners.selection import SemiPrivateClassifier
-from secretballot.learners.training.inputs import random_rows
+from secretballot.learners.training.inputs import Target, random_rows
 from secretballot.learners.training.learner import Learner
 from secretballot.learners.training.shards import check_positions
-from secretballot.learners.training.targets import Target
 from secretballot.named_learners import teacher_by_name
 from secretballot.publishing.work import ChosenHypothesis
 from secretballot.queries import InRounds, rounds_of
@@ -81,7 +80,6 @@ from secretballot.runs.tables import (
     RunInputs,
     cautions_of_targets,
     check_files,
-    refuse_swapped,
     table_digests,
 )
 from secretballot.students.names import student_by_name
@@ -196,14 +194,10 @@ class Method:
         of_numbers = self.kind == "number"
         check_engine(execution.executor, execution.n_jobs)
         if self.kind not in self.learners:
-            # a service has no other method
-            advice = f"use {MOMENTS} or {PATE}"
-            if self.settings.name == STREAM:
-                advice = "name one column of classes"
             raise ParameterError(
                 Parameter("method"),
                 f" is {self.settings.name}, which learns classes, and the target is"
-                f" {KINDS[self.kind]}; {advice}.",
+                f" {KINDS[self.kind]}; name one column of classes, or use {MOMENTS} or {PATE}.",
             )
         for name in self.of_classes:
             given = getattr(self.settings, name)
@@ -230,7 +224,6 @@ class Method:
                 Parameter("unit"), " goes with relation add-remove only; leave one of the two out."
             )
         check_files(self.spec)
-        refuse_swapped(self.spec)
 
     def read(self, watch: Watch, vault: Path | None) -> Any:
         """Return the tables, read and checked."""
@@ -239,12 +232,6 @@ class Method:
     def questions(self, inputs: Any, quoted: Quote, watch: Watch) -> Iterator[Caution]:
         """Refuse settings that do not go with the tables, and yield what is to be asked."""
         spec, stated = self.spec, self.spec.data.n_records
-        # public and exact under replace-one alone; elsewhere it refuses nothing
-        if spec.relation == "replace-one" and stated not in (None, inputs.n_private):
-            raise DataError(
-                "The private file has another number of rows than was stated, and under"
-                " replace-one that number is public and exact; state the right one."
-            )
         if "student" not in spec.output.exclude:
             self.check_converts(inputs)
         yield from cautions_of_records(self.price, stated, inputs.n_units)
@@ -814,13 +801,13 @@ def schema_beside(candidates: Sequence[Path]) -> Path | None:
         If they were released with different ones.
     """
     beside = [path.parent / "schema.json" for path in candidates]
-    found = [path for path in beside if path.is_file()]
-    if found and (len(found) < len(beside) or len({file_digest(path) for path in found}) > 1):
+    digests = {file_digest(path) if path.is_file() else None for path in beside}
+    if len(digests) > 1:
         raise DataError(
             "The candidates were released with different columns, or some without a schema.json"
             " beside them; choose among students of one schema, or name it with --schema."
         )
-    return found[0] if found else None
+    return None if digests <= {None} else beside[0]
 
 
 def chosen_words(public: Mapping[str, Any], schema: Schema, classes: Sequence[Any]) -> str:

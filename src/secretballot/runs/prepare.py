@@ -3,7 +3,6 @@ and the settings by which it is served."""
 
 import json
 import os
-import re
 from typing import Any
 
 from secretballot.learners.training.session import LabelingSession
@@ -82,14 +81,13 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> dict[str, Any]:
         purpose=spec.about.purpose or "queries online",
     )
     schema_file, settings = out / f"{method.name}-schema.json", out / _SETTINGS
-    bare = re.fullmatch(r"[A-Za-z0-9_-]+", method.name)
     dataset = {
         "title": spec.about.title or method.name,
         "vault": method.vault.name,
         "schema": schema_file.name,
         "sessions": [given.stream],
     }
-    table = toml_text({f"datasets.{method.name if bare else json.dumps(method.name)}": dataset})
+    table = toml_text({f"datasets.{json.dumps(method.name)}": dataset})
     contents = {schema_file.name: json.dumps(inputs.schema.to_json(), indent=1) + "\n"}
     is_new = not os.path.lexists(settings)  # a person's file is not edited by a program
     if is_new:

@@ -7,6 +7,7 @@ All reports here are for the curator alone: they name columns, counts and row nu
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -60,10 +61,9 @@ from secretballot.data.sources import Place, TableSource, source_of
 from secretballot.data.stored import About, StoredTable, TableWriter, forget_table
 from secretballot.data.tally import check_classes as distinct_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.learners.training.inputs import declared_classes, object_array
+from secretballot.learners.training.inputs import declared_classes, number_of, object_array
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.learners.training.shards import partition_key
-from secretballot.learners.training.targets import number_of
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.runs.questions import Caution, Watch, cautions_of_ids
 from secretballot.runs.spec import DataSpec, RunSpec
@@ -106,16 +106,6 @@ class Misfit:
 
 
 @dataclass(repr=False)
-class _OddColumn:
-    """The cells of a column that could not be read, of all rows so far; of a private table,
-    private."""
-
-    strange: int = 0
-    missing: int = 0
-    first_rows: list[int] = field(default_factory=list)
-
-
-@dataclass(repr=False)
 class TableCells:
     """Which cells of a table could not be read, added up block by block; of a private table,
     private.
@@ -123,13 +113,17 @@ class TableCells:
     Attributes
     ----------
     n_rows : int
-    columns : dict of str to _OddColumn
-        By feature column: how many cells are strange (say something that the column has no place
-        for) or missing, and the first strange rows.
+    strange, missing : Counter of str
+        By feature column, how many cells are strange (say something that the column has no place
+        for), or missing.
+    first_rows : dict of str to list of int
+        The first strange rows of each column.
     """
 
     n_rows: int = 0
-    columns: dict[str, _OddColumn] = field(default_factory=dict)
+    strange: Counter[str] = field(default_factory=Counter)
+    missing: Counter[str] = field(default_factory=Counter)
+    first_rows: dict[str, list[int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, frame: pd.DataFrame, encoding: Encoding) -> "TableCells":
@@ -141,21 +135,20 @@ class TableCells:
     def add(self, frame: pd.DataFrame, odd: Mapping[str, OddCells]) -> None:
         """Add the rows of a block, which follow on those before."""
         for name, found in odd.items():
-            column = self.columns.setdefault(name, _OddColumn())
-            column.strange += found.strange.size
-            column.missing += found.missing
-            wanted = max(0, NAMED_AT_MOST - len(column.first_rows))
-            column.first_rows += (self.n_rows + found.strange[:wanted]).tolist()
+            self.strange[name] += found.strange.size
+            self.missing[name] += found.missing
+            rows = self.first_rows.setdefault(name, [])
+            rows += (self.n_rows + found.strange[: NAMED_AT_MOST - len(rows)]).tolist()
         self.n_rows += len(frame)
 
     def strange_share(self, name: str) -> float:
         """Return the share of strange cells among those that say anything, 0 where none does."""
-        said = self.n_rows - self.columns[name].missing
-        return self.columns[name].strange / said if said else 0.0
+        said = self.n_rows - self.missing[name]
+        return self.strange[name] / said if said else 0.0
 
     def missing_share(self, name: str) -> float:
         """Return the share of cells that say nothing."""
-        return self.columns[name].missing / self.n_rows
+        return self.missing[name] / self.n_rows
 
 
 def misfits(schema: Schema, found: TableCells, expected: TableCells | None = None) -> list[Misfit]:
@@ -233,14 +226,14 @@ def note_odd_cells(
     """Tell which cells of a table count as missing; of a public one also those that count as
     "other", which a private one may have."""
     for column in schema.columns:
-        odd = found.columns.get(column.name)
-        if odd is not None and odd.strange and not (private and column.has_other):
-            rows = name_rows(odd.first_rows, total=odd.strange)
+        strange = found.strange[column.name]
+        if strange and not (private and column.has_other):
+            rows = name_rows(found.first_rows[column.name], total=strange)
             counts_as = '"other"' if column.has_other else "missing"
             watch.note(
                 f"Column {column.name!r} of the {role}: cells that"
                 f" {_misfit_words(column, schema.source)} and count as {counts_as}:"
-                f" {odd.strange:,} ({rows}).",
+                f" {strange:,} ({rows}).",
                 private=private,
             )
 
@@ -528,39 +521,30 @@ def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def check_files(spec: RunSpec) -> None:
-    """Refuse files that cannot be tables, before time goes into reading or digesting any of them.
-
-    Raises
-    ------
-    ParameterError
-        If the public table or the target is not named.
-    DataError
-        If a file is no regular one, empty, unreadable or too large.
-    """
-    for name, given in (("public", spec.data.points), ("target", spec.data.target)):
-        if not given:
-            raise ParameterError(Parameter(name), " is missing; give it.")
-    evaluate = spec.output.evaluate
-    for role, place in ((PRIVATE, spec.private), (PUBLIC, spec.data.points), (TEST, evaluate)):
-        if place is not None:
-            # the private one may be larger than memory, and goes to disk then
-            checked_source(place, role=role, whole=role != PRIVATE)
-
-
-def refuse_swapped(spec: RunSpec) -> None:
-    """Refuse the private file in the place of a public one, by name or by content.
+    """Refuse files that cannot be tables, and the private one in the place of a public one, by name
+    or by content, before time goes into reading or digesting any of them.
 
     The report of a student on the test file is computed without noise, so on private records it
     would be revealed without a price, and of records that were learnt from it says too much good.
 
     Raises
     ------
+    ParameterError
+        If the public table or the target is not named.
     DataError
-        If a file is in two places, or cannot be read.
+        If a file is no regular one, empty, unreadable or too large, or in two places.
     """
-    private, evaluate = source_of(spec.private, role=PRIVATE), spec.output.evaluate
-    for role, place in ((PUBLIC, spec.data.public), (TEST, evaluate)):
-        if place is not None and source_of(place).shares_file(private):
+    data, evaluate = spec.data, spec.output.evaluate
+    for name, given in (("public", data.points), ("target", data.target)):
+        if not given:
+            raise ParameterError(Parameter(name), " is missing; give it.")
+    # the private one may be larger than memory, and goes to disk then
+    private = checked_source(spec.private, role=PRIVATE)
+    for role, place in ((PUBLIC, data.points), (TEST, evaluate)):
+        if place is None:
+            continue
+        shared = checked_source(place, role=role, whole=True).shares_file(private)
+        if shared and not (role == PUBLIC and data.public_features):
             raise _refusal_of(role, evaluate, "is the private file, or a part of it")
 
 
@@ -1057,7 +1041,6 @@ def check_tables(spec: RunSpec, watch: Watch | None = None) -> dict[str, Any]:
     """
     watch = watch or Watch()
     check_files(spec)
-    refuse_swapped(spec)
     watch.step("Reading tables")
     inputs, stopping = RunInputs(spec, watch, settles=False), list[str]()
     for role in inputs.cells:

@@ -20,7 +20,7 @@ from secretballot._validation import shown
 from secretballot.data.frames import class_indices, unit_ids
 from secretballot.data.reading import read_table, table_blocks
 from secretballot.data.schema import Encoding, Schema
-from secretballot.drafts import draft_file, put_in_place
+from secretballot.drafts import draft_file, make_folder, put_in_place
 from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.report.certificate.fields import read_certificate
@@ -35,7 +35,7 @@ from secretballot.report.metrics import (
     paired_difference,
 )
 from secretballot.report.student.load import OnnxStudent, load_student
-from secretballot.runs.folder import SPEC_FILE, check_folder_of, check_outside_of_runs
+from secretballot.runs.folder import SPEC_FILE, check_outside_of_runs
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import DataSpec, RunSpec
 from secretballot.runs.tables import TableCells, declared_names, misfits, note_odd_cells, targets_of
@@ -200,29 +200,24 @@ def _truth(
     target: tuple[str, ...],
 ) -> AnyArray:
     """Return the targets of the rows, which all releases must be about."""
-    first = certificates[0]
-    if not first["released"]["classes"]:
-        if len(releases) > 1:
-            raise ParameterError(
-                "Of numbers, or of several labels, one release is evaluated at a time; leave the"
-                " others out."
+    released, bounds = certificates[0]["released"], certificates[0]["public"].get("bounds")
+    classes = released["classes"]
+    for path, other in zip(releases[1:], certificates[1:], strict=True):
+        others = other["released"]["classes"]
+        if not classes or set(map(str, others)) != set(map(str, classes)):
+            raise DataError(
+                f"The release {str(path)!r} cannot be compared with {str(releases[0])!r}; compare"
+                " students of the same classes, and of numbers or several labels give one alone."
             )
-        bounds = first["public"].get("bounds")
-        data = DataSpec(target=target[:1] if bounds else target, bounds=bounds)
-        return targets_of(data, frame, declared_names(data, schema), role=ROLE)
-    if len(target) > 1:
+    if classes and len(target) > 1:
         raise ParameterError(
             Parameter("target"),
             f" is {shown(','.join(target))}, and the releases are of one class; name its column.",
         )
-    names = [set(map(str, one["released"]["classes"])) for one in certificates]
-    for path, others in zip(releases, names, strict=True):
-        if others != names[0]:
-            raise DataError(
-                f"The release {str(path)!r} has other classes than {str(releases[0])!r}; compare"
-                " students of the same classes."
-            )
-    return class_indices(frame, target[0], first["released"]["classes"], role=ROLE)
+    if classes:
+        return class_indices(frame, target[0], classes, role=ROLE)
+    data = DataSpec(target=target[:1] if bounds else target, bounds=bounds)
+    return targets_of(data, frame, declared_names(data, schema), role=ROLE)
 
 
 def _cautions_of_private_rows(
@@ -351,9 +346,8 @@ def run_predict(
 
 
 def _check_place(out: Path, overwrite: bool) -> None:
-    """Refuse a place without a folder, that is taken, or in a run; a device or a link would be
-    replaced by the file."""
-    check_folder_of(out)
+    """Refuse a place that is taken, or in a run; a device or a link would be replaced by the
+    file."""
     check_outside_of_runs(out.parent)
     if out.is_symlink() or (out.exists() and not (overwrite and out.is_file())):
         raise DataError(f"{str(out)!r} exists; give another name, or add --overwrite to a file.")
@@ -402,6 +396,7 @@ def _block_writer(out: Path | None) -> Iterator[Callable[[pd.DataFrame], None]]:
     if out is None:
         yield partial(_write_csv, sys.stdout)
     else:
+        make_folder(out.parent)
         with draft_file(out) as (file, draft):
             yield partial(_write_csv, file)
             put_in_place(file, draft, out)
