@@ -37,6 +37,7 @@ from secretballot.bases.integer_model import (
     PROBABILITY_UNIT,
     SHARE_SHIFT,
     STEP_SHIFT,
+    STRETCH_UNIT,
     IntegerLabels,
     IntegerLine,
     LinearModel,
@@ -147,19 +148,19 @@ def _logits(model: LinearModel, rows: _Rows) -> Value:
     logits = rows.coordinates @ model.weights[:-1] + constant
     if model.before is None:
         return logits
-    before = _smoothed(model.before, rows)
-    added = _logarithms(before)
-    if model.weights.shape[1] == 1 or isinstance(model, IntegerLabels):
-        added -= _logarithms(PROBABILITY_UNIT - before)
-    return logits + added
+    return logits + _smoothed(model.before, rows)
 
 
 def _smoothed(smoothed: Smoothed, rows: _Rows) -> Value:
-    """Add the mean of a model and its trees, in units of probability."""
+    """Add the logits of the mean of a model and its trees, stretched."""
     assert rows.cells is not None
-    trees = forest_trees(smoothed.forest)
+    model, trees = smoothed.model, forest_trees(smoothed.forest)
     sums = add_trees(rows.cells, trees, single=False).sums(keep=False)
-    return (_predictions(smoothed.model, rows) + sums // len(trees)) // 2
+    mean = (_predictions(model, rows) + sums // len(trees)) // 2
+    logits = _logarithms(mean)
+    if model.weights.shape[1] == 1 or isinstance(model, IntegerLabels):
+        logits -= _logarithms(PROBABILITY_UNIT - mean)
+    return logits * smoothed.stretch // STRETCH_UNIT
 
 
 def _predictions(model: LinearModel, rows: _Rows) -> Value:
