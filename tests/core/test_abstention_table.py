@@ -30,7 +30,6 @@ from secretballot.accounting.abstention_table import abstention_chances, answer_
 from secretballot.accounting.stream_recipes import (
     answer_chance,
     check_answerable,
-    scale_of_stream,
     stream_mechanism,
 )
 from secretballot.core import streams
@@ -139,7 +138,6 @@ def test_a_sum_must_keep_clear_of_one_whatever_the_callers_decimals_are():
 def test_a_distance_that_no_table_reaches_is_infinite_at_once():
     event = abstention_event(8192.0, 2.0**-44, 2.0**-56, 1)
     assert needed_distance(event) == math.inf
-    assert scale_of_stream(stream_mechanism(event, 9)) == math.inf
 
 
 def test_plans_see_the_table_that_is_drawn():
