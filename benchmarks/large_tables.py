@@ -1,6 +1,6 @@
 """Private tables of any size: time, memory and disk of `secretballot learn`.
 
-    python benchmarks/large_tables.py [n_rows ...] [--methods record-moments ...] [--where disk ...]
+    python benchmarks/large_tables.py [n_rows ...]
 
 20 columns of Parquet, written here in files of a million rows: ten of normal numbers, six of
 categories, two of dates, a truth value and the class; 5,000 public points, 20,000 rows to score on,
@@ -8,10 +8,9 @@ epsilon 1, delta 1e-9. Each line is a process of its own. Columns of the table:
 
 - method: record moments, or votes of 250 logistic teachers.
 - where: "memory" reads the table at once, from one file, as far as that goes; "disk" block by
-  block, from a folder of files; "dask-2" the same, with teachers trained, or records added up, by
-  two workers of a local cluster, which is started before the clock.
-- time, the time of all processors together (not of clusters, whose processes live on), the most
-  memory that the process held (its resident size, without the cache of files and without workers),
+  block, from a folder of files.
+- time, the time of all processors together, the most memory that the process held (its resident
+  size, without the cache of files),
   the most space that its folder took, and the accuracy of the student.
 """
 
@@ -21,7 +20,6 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import argparse
 import json
 import resource
 import shutil
@@ -142,32 +140,19 @@ def measured(method: str, where: str, private: Path) -> dict[str, float]:
     return {**json.loads(said.splitlines()[-1]), "processors": processors, "disk": disk}
 
 
-def places(n_rows: int) -> tuple[str, ...]:
-    """Return where a table of this size can lie, or be learned from."""
-    return ("memory", "disk") if n_rows <= MOST_IN_MEMORY else ("disk",)
-
-
-def main() -> None:
+def main(sizes: list[int]) -> None:
     """Print the table."""
-    reader = argparse.ArgumentParser(description="Time, memory and disk of large tables.")
-    reader.add_argument("sizes", nargs="*", type=float, default=SIZES)
-    reader.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
-    reader.add_argument("--where", nargs="+", choices=("memory", "disk"))
-    asked = reader.parse_args()
     print("| rows | method | where | time | processors | memory, GB | disk, GB | accuracy |")
     print("|---|---|---|---|---|---|---|---|")
-    for n_rows in map(int, asked.sizes):
+    for n_rows in sizes:
         private = write_tables(n_rows)
-        for method in asked.methods:
-            for where in places(n_rows):
-                if asked.where and where not in asked.where:
-                    continue
+        for method in METHODS:
+            for where in ("memory", "disk")[n_rows > MOST_IN_MEMORY :]:
                 found = measured(method, where, private)
-                processors = f"{found['processors']:.0f} s"
                 print(
-                    f"| {n_rows:,} | {method} | {where} | {found['seconds']:.0f} s | {processors}"
-                    f" | {found['peak'] / 1e9:.2f} | {found['disk'] / 1e9:.2f}"
-                    f" | {100 * found['accuracy']:.1f} |",
+                    f"| {n_rows:,} | {method} | {where} | {found['seconds']:.0f} s"
+                    f" | {found['processors']:.0f} s | {found['peak'] / 1e9:.2f}"
+                    f" | {found['disk'] / 1e9:.2f} | {100 * found['accuracy']:.1f} |",
                     flush=True,
                 )
 
@@ -176,4 +161,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["learn"]:
         learn(*sys.argv[2:])
     else:
-        main()
+        main([int(float(size)) for size in sys.argv[1:]] or list(SIZES))

@@ -11,12 +11,6 @@ Beside it, on the same features: a softmax model by DP gradient descent, best of
 *in hindsight*, which no private run could know; and, without privacy, the same model.
 """
 
-import os
-
-# one BLAS thread, so that figures do not depend on the machine
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import math
 import sys
 import time

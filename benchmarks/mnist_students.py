@@ -15,12 +15,6 @@ Beside it, from the reference figures: Gaussian process on the same kind of feat
 spreading from 200 to 400 cluster medoids.
 """
 
-import os
-
-# BLAS threads would compete with the sampler's own
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import sys
 from typing import Any
 

@@ -20,12 +20,6 @@ The excess error of an answer is that beyond the best hypothesis: (1 - 2 noise) 
 half of that where there is no answer, as a random guess would have.
 """
 
-import os
-
-# one BLAS thread, as in every benchmark here
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -12,12 +12,6 @@ plan: 250 teachers, all public points asked, labels or noisy counts released. de
 Results go to build/plan_accuracy.jsonl; a run that is interrupted goes on.
 """
 
-import os
-
-# one BLAS thread: teachers are small and many
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import functools
 import sys
 import warnings
@@ -121,7 +115,7 @@ def planned(job: Job, budget: sb.PrivacyBudget) -> dict[str, Any]:
     votes, moments = plan.recommended, plan.moments
     expected = {
         "moments": moments and moments.student_accuracy,
-        "votes": votes and votes.expected.student_accuracy,
+        "votes": votes and votes.student_accuracy,
     }
     found: dict[str, Any] = {
         name: one and [one.value, one.low, one.high] for name, one in expected.items()

@@ -11,15 +11,10 @@ teachers, whose labels of 200 points are asked by margin (`--teacher
 logistic:class_weight=balanced --strategy margin`).
 """
 
-import os
-
-# one BLAS thread, so that figures do not depend on the machine
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,11 +22,14 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 from public_data import ADULT_TARGET, adult
-from secretballot import PATEClassifier, PrivacyBudget, RecordMomentsClassifier
+from secretballot import PATEClassifier, RecordMomentsClassifier
 from secretballot.named_learners import teacher_by_name
-from secretballot.queries import MarginSampling
 
 DELTA, EPSILONS, RATE = 1e-5, (0.5, 1.0, 2.0), 0.01
+
+
+#: Classes that are said of the scored rows, and the probability of class 1.
+Shares = tuple[np.ndarray, np.ndarray]
 
 
 class Parts(NamedTuple):
@@ -61,67 +59,39 @@ def adult_parts(run: int) -> Parts:
     return Parts(X.iloc[private], y[private], X.iloc[pool], X.iloc[test], y[test])
 
 
-def moments(parts: Parts, epsilon: float, **settings: Any) -> Any:
-    """Return fitted record moments."""
-    budget = PrivacyBudget(epsilon, DELTA)
-    model = RecordMomentsClassifier(epsilon=budget.epsilon, delta=budget.delta, **settings)
-    return model.fit(parts.X, parts.y, X_public=parts.pool, classes=[0, 1])
+def moments(parts: Parts, epsilon: float, _: int, **settings: Any) -> Shares:
+    """Return what record moments say of the scored rows."""
+    model = RecordMomentsClassifier(epsilon=epsilon, delta=DELTA, **settings)
+    model.fit(parts.X, parts.y, X_public=parts.pool, classes=[0, 1])
+    return model.predict(parts.X_test), model.predict_proba(parts.X_test)[:, 1]
 
 
-def balanced_votes(parts: Parts, epsilon: float, run: int) -> Any:
-    """Return the student of balanced teachers, whose labels are asked by margin."""
-    teacher = teacher_by_name("logistic:class_weight=balanced", 2)
+def balanced_votes(parts: Parts, epsilon: float, run: int) -> Shares:
+    """Return what the student of balanced teachers says, whose labels are asked by margin."""
     encoded = pd.get_dummies(pd.concat([parts.pool, parts.X, parts.X_test])).to_numpy(float)
     start, stop = len(parts.pool), len(parts.pool) + len(parts.X)
     scale = encoded[:start].std(axis=0)
     encoded = (encoded - encoded[:start].mean(axis=0)) / np.where(scale > 0, scale, 1.0)
-    model = PATEClassifier(
-        teacher,
-        teacher_by_name("logistic:class_weight=balanced", 2),
-        n_teachers=200,
-        n_queries=200,
-        strategy=MarginSampling(),
-        mechanism="labels",
-        epsilon=epsilon,
-        delta=DELTA,
-        random_state=run,
-    )
-    pool, X = encoded[:start], encoded[start:stop]
+    pool, X, X_test = np.split(encoded, [start, stop])
+    balanced = [teacher_by_name("logistic:class_weight=balanced", 2) for _ in range(2)]
+    asked = {"n_teachers": 200, "n_queries": 200, "mechanism": "labels", "strategy": "margin"}
+    model = PATEClassifier(*balanced, **asked, epsilon=epsilon, delta=DELTA, random_state=run)
     model.fit(X, parts.y, X_public=pool, classes=[0, 1])
-    return _OnEncoded(model, encoded[stop:])
+    return model.predict(X_test), model.predict_proba(X_test)[:, 1]
 
 
-class _OnEncoded:
-    """A model of encoded rows, asked about the scored ones."""
-
-    def __init__(self, model: Any, rows: np.ndarray) -> None:
-        self.model, self.rows = model, rows
-
-    def predict(self, _: Any) -> np.ndarray:
-        return np.asarray(self.model.predict(self.rows))
-
-    def predict_proba(self, _: Any) -> np.ndarray:
-        return np.asarray(self.model.predict_proba(self.rows))
-
-
-LEARNERS: dict[str, Callable[[Parts, float, int], Any]] = {
-    "moments": lambda parts, epsilon, run: moments(parts, epsilon),
-    "moments, balanced": lambda parts, epsilon, run: moments(
-        parts, epsilon, class_weight="balanced"
-    ),
+LEARNERS: dict[str, Callable[[Parts, float, int], Shares]] = {
+    "moments": moments,
+    "moments, balanced": partial(moments, class_weight="balanced"),
     "balanced teachers, margin": balanced_votes,
 }
 
 
-def scores(model: Any, parts: Parts) -> tuple[float, float, float]:
+def scores(said: Shares, truth: np.ndarray) -> tuple[float, float, float]:
     """Return recall and specificity in per cent, and the area under the curve."""
-    found, truth = np.asarray(model.predict(parts.X_test)), parts.y_test
-    area = roc_auc_score(truth, np.asarray(model.predict_proba(parts.X_test))[:, 1])
-    return (
-        100 * float(found[truth == 1].mean()),
-        100 * float(1 - found[truth == 0].mean()),
-        100 * float(area),
-    )
+    found, shares = said
+    recall, specificity = found[truth == 1].mean(), 1 - found[truth == 0].mean()
+    return 100 * recall, 100 * specificity, 100 * roc_auc_score(truth, shares)
 
 
 def main(n_runs: int) -> None:
@@ -129,9 +99,9 @@ def main(n_runs: int) -> None:
     print(f"{n_runs} runs each\n\n| learner | epsilon | recall: least | mean | specificity | AUC |")
     print("|---|---|---|---|---|---|")
     for epsilon in EPSILONS:
-        for learner, fitted in LEARNERS.items():
+        for learner, said in LEARNERS.items():
             parts = (adult_parts(run) for run in range(n_runs))
-            found = [scores(fitted(one, epsilon, run), one) for run, one in enumerate(parts)]
+            found = [scores(said(one, epsilon, run), one.y_test) for run, one in enumerate(parts)]
             recall, specificity, area = np.array(found).T
             print(
                 f"| {learner} | {epsilon:g} | {recall.min():.0f} | {recall.mean():.0f} |"

@@ -32,7 +32,8 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from label_private import Task, on_log_scale, response_accuracy
+from adult_students import on_log_scale
+from label_private import Task, response_accuracy
 from public_data import ADULT_CLASSES, ADULT_SCHEMA, ADULT_TARGET, adult
 from record_moments import half
 from secretballot import (
@@ -182,7 +183,7 @@ def private_labels(n_runs: int) -> None:
     for words, task in (("linear encoding", linear), ("same basis", in_basis)):
 
         def response(epsilon: float, run: int, task: Task = task) -> float:
-            return response_accuracy(task, "forward", epsilon, run)
+            return response_accuracy(task, epsilon, run)
 
         print(row(f"randomised response, {words}", response, n_runs), flush=True)
 

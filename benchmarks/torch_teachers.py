@@ -8,15 +8,10 @@ on the machine hardly change.
 
 Run it with one thread (``make bench`` sets that)::
 
-    nice -n 10 python benchmarks/torch_teachers.py --teachers 1000 --steps 90
+    python benchmarks/torch_teachers.py [n_teachers]
 """
 
-import os
-
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
-
-import argparse
+import sys
 import time
 
 import numpy as np
@@ -29,8 +24,10 @@ from public_data import mnist
 from secretballot.teachers import torch_classifier
 from secretballot.teachers.ensemble import TeacherEnsemble
 
-SHARD = 60
-QUERIES = 9000
+SHARD, QUERIES = 60, 9000
+STEPS = 90  # of 20 images: 30 passes
+ALONE = 50  # teachers that are timed one by one
+RUNS, EPSILON = 3, 1.0  # releases, each with noise of its own
 
 
 def small_network() -> nn.Module:
@@ -48,81 +45,67 @@ def small_network() -> nn.Module:
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    parser.add_argument("--teachers", type=int, default=1000)
-    parser.add_argument("--steps", type=int, default=90, help="of 20 images: 90 are 30 passes")
-    parser.add_argument("--alone", type=int, default=50, help="teachers timed one by one")
-    parser.add_argument("--together", type=int, default=None, help="teachers in a stack")
-    parser.add_argument("--queries", type=int, default=QUERIES)
-    parser.add_argument("--runs", type=int, default=3, help="releases, each with noise of its own")
-    parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--device", default="auto")
-    chosen = parser.parse_args()
+def main(n_teachers: int) -> None:
+    """Time the teachers, and teach a student by their votes."""
     data = mnist()
-    rows = np.random.default_rng(0).permutation(len(data.X_train))[: chosen.teachers * SHARD]
+    rows = np.random.default_rng(0).permutation(len(data.X_train))[: n_teachers * SHARD]
     X, y = data.X_train[rows] / np.float32(255), data.y_train[rows]
     shards = np.arange(len(X)) // SHARD
     public = data.X_test / np.float32(255)
-    learner = sb.TorchClassifier(
-        small_network,
-        n_steps=chosen.steps,
-        optimizer="adam:lr=0.003",
-        device=chosen.device,
-    )
-    kind, usual = learner._checked_recipe().device, dict(torch_classifier._MOST_SLOTS)
-    together = chosen.together or usual[kind]
+    learner = sb.TorchClassifier(small_network, n_steps=STEPS, optimizer="adam:lr=0.003")
+    kind = learner._checked_recipe().device
+    together = torch_classifier._MOST_SLOTS[kind]
     print(
-        f"torch {torch.__version__}, {chosen.teachers} teachers of {SHARD} images,"
-        f" {chosen.steps} steps of {learner.batch_size}, at most {together} in a stack"
+        f"torch {torch.__version__}, {n_teachers} teachers of {SHARD} images,"
+        f" {STEPS} steps of {learner.batch_size}, at most {together} in a stack"
     )
 
-    def trained(n_slots: int, n_teachers: int) -> tuple[TeacherEnsemble, float]:
+    def trained(n_slots: int, n_first: int) -> tuple[TeacherEnsemble, float]:
         torch_classifier._MOST_SLOTS[kind] = n_slots
-        first = shards < n_teachers
+        first = shards < n_first
         start = time.process_time()
         ensemble = TeacherEnsemble.fit(
-            learner, X[first], y[first], shards[first], n_teachers=n_teachers, n_classes=10
+            learner, X[first], y[first], shards[first], n_teachers=n_first, n_classes=10
         )
         return ensemble, time.process_time() - start
 
     trained(together, 2)  # what torch loads when it first computes is nobody's
-    few, alone = trained(1, chosen.alone)
-    alone *= chosen.teachers / chosen.alone
-    ensemble, at_once = trained(together, chosen.teachers)
+    few, alone = trained(1, ALONE)
+    alone *= n_teachers / ALONE
+    ensemble, at_once = trained(together, n_teachers)
     print(f"trained: together {at_once:.1f} s, one by one {alone:.1f} s")
     print(f"ratio {alone / at_once:.1f}")
     torch_classifier._MOST_SLOTS[kind] = 1
     start = time.process_time()
     few.vote_counts(public[:1000])
-    alone = (time.process_time() - start) * chosen.teachers / chosen.alone * chosen.queries / 1000
+    alone = (time.process_time() - start) * n_teachers / ALONE * QUERIES / 1000
     torch_classifier._MOST_SLOTS[kind] = together
     start = time.process_time()
-    votes = ensemble.vote_counts(public[: chosen.queries], classes=list(range(10)))
+    votes = ensemble.vote_counts(public[:QUERIES], classes=list(range(10)))
     at_once = time.process_time() - start
-    print(f"voted on {chosen.queries}: together {at_once:.1f} s, one by one {alone:.1f} s")
-    right = votes._unseal()[0].argmax(axis=1) == data.y_test[: chosen.queries]
+    print(f"voted on {QUERIES}: together {at_once:.1f} s, one by one {alone:.1f} s")
+    right = votes._unseal()[0].argmax(axis=1) == data.y_test[:QUERIES]
     print(f"plurality of all teachers, without noise: {right.mean():.4f}")
 
     # All public images are asked, and the counts released, as in mnist_students.py. The ledger is
     # one in memory: MNIST is public.
-    budget = sb.PrivacyBudget(chosen.epsilon, 1e-5)
+    budget = sb.PrivacyBudget(EPSILON, 1e-5)
     mechanism = sb.accounting.noisy_votes(budget, votes.shape, release="counts")
     features = orientation_histograms(data.X_test.reshape(-1, 28, 28) / 255.0)
     scores = []
-    for _ in range(chosen.runs):
+    for _ in range(RUNS):
         ledger = sb.Ledger.in_memory(dataset="MNIST", budget=budget)
         labels = sb.release(votes, mechanism, ledger, budget)
         student = sb.fit_student(
-            sb.GraphCountsClassifier(), features[: chosen.queries], labels, random_state=0
+            sb.GraphCountsClassifier(), features[:QUERIES], labels, random_state=0
         )
-        held_out = features[chosen.queries :], data.y_test[chosen.queries :]
+        held_out = features[QUERIES:], data.y_test[QUERIES:]
         scores.append(np.mean(student.predict(held_out[0]) == held_out[1]))
     print(
-        f"student at epsilon {chosen.epsilon:g}, delta 1e-05: {np.mean(scores):.4f}, from"
-        f" {min(scores):.4f} to {max(scores):.4f} in {chosen.runs} releases"
+        f"student at epsilon {EPSILON:g}, delta 1e-05: {np.mean(scores):.4f}, from"
+        f" {min(scores):.4f} to {max(scores):.4f} in {RUNS} releases"
     )
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)

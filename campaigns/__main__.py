@@ -65,8 +65,7 @@ def do_block(campaign: str, name: str, amount: int, number: int, out: Path) -> N
     """Do a block in this process, and keep what it found."""
     kept, case = _kept(name, amount, number, out), cases_of(campaign)[name]
     folder = kept.with_suffix("")
-    if not case.goes_on:
-        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     warnings.simplefilter("ignore")
     counts, faults = case.work(amount, number, folder)

@@ -21,11 +21,8 @@ class Case:
         Inputs, kills or runs, in all.
     block : int
         How many of them are done in one process.
-    goes_on : bool
-        Whether a block that was stopped goes on with what is in its folder.
     """
 
     work: Callable[[int, int, Path], Found]
     amount: int
     block: int
-    goes_on: bool = False

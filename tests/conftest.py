@@ -72,8 +72,7 @@ move = publishing.move_into_place
 @pytest.fixture
 def records_may_be_public(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let public points be the private records, as in a world so small that there are no others."""
-    monkeypatch.setattr(private_rows, "_are_records", lambda *_, **__: False)
-    monkeypatch.setattr(private_rows.PrivateRows, "hold", lambda *_: False)  # of files
+    monkeypatch.setattr(private_rows.PrivateRows, "hold", lambda *_: False)
 
 
 class GivenServer:

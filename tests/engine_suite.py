@@ -39,7 +39,7 @@ from secretballot.learners.training.shards import assign_stored_shards
 from secretballot.runs.tables import store_table
 from secretballot.teachers import TeacherEnsemble, training
 from secretballot.teachers.executors import workers_of
-from secretballot.teachers.training import Shards, held_part
+from secretballot.teachers.training import Shards
 
 K, C = 12, 3
 RNG = np.random.default_rng(7)
@@ -386,7 +386,9 @@ class ToSum:
             if hidden:
                 shutil.move(vault, elsewhere)
             try:
-                sums = estimators._Sums(task, self.mapping, lambda: iter(held), workers_of(engine))
+                sums = estimators.record_sums(
+                    task, self.mapping, lambda: iter(held), workers_of(engine)
+                )
                 return sums(self.stage)._unseal()[0]
             finally:
                 if hidden:
@@ -460,7 +462,7 @@ class Files:
             return file["X"], file["y"]
 
     def loader(self, number, *, send):
-        return partial(held_part, *self.part(number)) if send else partial(self.part, number)
+        return partial(tuple, self.part(number)) if send else partial(self.part, number)
 
 
 __all__ = ["CASES", "MARKER", "EngineSuite", "counts_of", "fitted"]

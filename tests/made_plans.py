@@ -5,8 +5,6 @@ from typing import Any
 from secretballot.planning.plan.model import (
     Candidate,
     Estimate,
-    Expected,
-    FrontierPoint,
     Plan,
     Setting,
     Task,
@@ -18,8 +16,7 @@ COUNTS = Setting(20, "gaussian", "counts", 50)
 
 def plan_for(setting: Setting = COUNTS, share: Estimate = HALF, **task: Any) -> Plan:
     """Return a plan that recommends a setting, of which so much is expected."""
-    best = Candidate(setting, 10.0, Expected(Estimate(40, 30, 50), share, share, share))
+    best = Candidate(setting, 10.0, Estimate(40, 30, 50), share)
     usual = {"n_records": 600, "n_public": 50, "n_classes": 2, "epsilon": 4.0, "delta": 1e-5}
-    frontier = (FrontierPoint(4.0, best),)
-    assumed = ("All is alike.",)
-    return Plan(Task(**usual | task), assumed, best, (best,), 0.5, frontier, (), 0)
+    frontier = ((4.0, share),)
+    return Plan(Task(**usual | task), best, (best,), 0.5, frontier, (), 0)

@@ -38,7 +38,7 @@ CATCHES = {
         "data/sources.py:attempt",
     },
     "a file of what can be had again, or of public points": {
-        "teachers/store.py:_read_models",
+        "teachers/ensemble.py:_read_models",
     },
     "what an engine fails at ends the run": {
         "teachers/executors.py:_connecting",
@@ -48,8 +48,8 @@ CATCHES = {
     },
     "what cannot be pickled is refused, or not kept": {
         "teachers/executors.py:of",
-        "teachers/store.py:_pickled_model",
-        "teachers/store.py:learner_identity",
+        "teachers/ensemble.py:pickled_model",
+        "teachers/ensemble.py:learner_identity",
     },
     "public points, or settings, alone": {
         "learners/selection.py:_refuse_unfit_candidate",
@@ -59,8 +59,6 @@ CATCHES = {
 # Functions that call such a method outside of a callable that a route gets, by the reason.
 CALLS = {
     "a basis or a hypothesis of this package, which is exact row by row": {
-        "bases/integer_basis.py:mapped",
-        "bases/integer_basis.py:rows",
         "bases/integer_basis.py:transform",
         "hypotheses/base.py:_labellings",
         "hypotheses/base.py:errors",
@@ -69,9 +67,9 @@ CALLS = {
         "learners/selection.py:private_scores",
     },
     "called by what a route gets": {
-        "teachers/linear.py:predicted",
-        "teachers/tables.py:_named_points",
-        "teachers/tables.py:_predicted_numbers",
+        "teachers/counting.py:predicted",
+        "teachers/training.py:_named_points",
+        "teachers/training.py:_predicted_numbers",
         "teachers/torch_classifier.py:predict",
     },
     "public points alone": {

@@ -6,7 +6,6 @@ shards of 146 rows, voting on other training rows. Others may be given after the
 """
 
 import importlib
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -88,8 +87,8 @@ def teacher_by_name(name: str, n_classes: int = 2) -> Any:
     Raises
     ------
     ParameterError
-        If the name is unknown, a setting is none of that learner or is not one that it takes, or
-        the class cannot be imported, made or used as a classifier.
+        If the name is unknown, a setting is none of that learner, or the class cannot be imported,
+        made or used as a classifier.
     """
     return learner_by_name(name, CLASSIFIERS if n_classes else REGRESSORS, "teacher", n_classes)
 
@@ -117,8 +116,6 @@ def learner_by_name(
         _, settings = named(parameter, name, {head: known})
         for key, value in settings.items():
             inner.set_params(**{key: _CONSTANTS.get(str(value).lower(), value)})
-        if settings:
-            _refuse_unfit_settings(parameter, name, inner, n_classes)
         return learner
     if colon and imports_a_class(name):
         return _imported_learner(name, parameter)
@@ -139,29 +136,6 @@ def imports_a_class(name: str) -> bool:
 _NOT_FOR_NAMES = frozenset({"base", "n_jobs", "random_state", "verbose", "warm_start"})
 #: Words that are no words.
 _CONSTANTS: dict[str, Any] = {"true": True, "false": False, "none": None}
-
-
-def _refuse_unfit_settings(parameter: str, name: str, learner: Any, n_classes: int) -> None:
-    """Refuse a learner that does not learn from made-up points: before a run opens its account."""
-    # Imported here, so that help and usage errors of all verbs come at once.
-    import numpy as np
-    from sklearn.base import clone
-
-    from secretballot._seeded import own_global_states
-    from secretballot.foreign_code import one_thread
-
-    labels = np.arange(max(60, 4 * n_classes)) % max(2, n_classes)
-    points = np.random.default_rng(0).normal(size=(len(labels), 12)) + labels[:, None]
-    try:
-        with own_global_states(0), one_thread():
-            warnings.simplefilter("ignore")
-            clone(learner).fit(points, labels)
-    except Exception as error:  # any learner may refuse in any way; points and labels are public
-        raise ParameterError(
-            Parameter(parameter),
-            f" is {shown(name)}, and does not learn so ({type(error).__name__}: {error}); see what"
-            " scikit-learn says of its settings.",
-        ) from None
 
 
 def _imported_learner(path: str, parameter: str) -> Any:

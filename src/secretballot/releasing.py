@@ -24,7 +24,7 @@ from secretballot._validation import (
 )
 from secretballot.accounting import PrivacyBudget, calibrate_pure, check_useful
 from secretballot.accounting.recipes import NAMED, Terms, deviation_of_counts
-from secretballot.core import releasing
+from secretballot.core import mechanisms, releasing
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import (
     ABSTAINED,
@@ -358,14 +358,10 @@ def _certified(
         )
     about = {**asked, "declaration": declaration, "choices": list(choices)}
     done = releasing.release(
-        terms.shape,
+        replace(terms, public={**terms.public, ASKED: about}, purpose=purpose),
         private if isinstance(private, Votes) else lambda _: private(),
-        terms.mechanism,
         ledger,
-        terms.budget,
         request=uuid.uuid4().hex if request is None else request,
-        public={**terms.public, ASKED: about},
-        purpose=purpose,
         check=lambda planned: check_readable(certified(_widest(planned)).certificate),
     )
     return certified(done)
@@ -459,15 +455,13 @@ def estimate_stability(
     check_instance("counts", counts, Votes, hint="give Votes, as votes_of_counts makes them")
     mechanism = StabilityQuantile(epsilon=_loss_of(epsilon), fraction=fraction)
     check_ledger(ledger)
+    budget, public = PrivacyBudget(epsilon, 0.0), {"method": mechanism.kind}
+    purpose = purpose or "how stable the votes are"
     return releasing.release(
-        counts.shape,
+        Terms(mechanism, counts.shape, budget, public, purpose),
         counts,
-        mechanism,
         ledger,
-        PrivacyBudget(epsilon, 0.0),
         request=uuid.uuid4().hex if request is None else request,
-        public={"method": mechanism.kind},
-        purpose=purpose or "how stable the votes are",
         check=_check_named,
     )
 
@@ -553,15 +547,13 @@ def choose_by_scores(
         return found
 
     check_ledger(ledger)
+    made = guarantee_of(declared["unit"], declared["relation"])
+    purpose = purpose or "which candidate is right most often"
     return releasing.release(
-        ScoreShape(guarantee=guarantee_of(declared["unit"], declared["relation"])),
+        _terms_of_choice(ledger, epsilon, made, {**(about or {}), **stated}, purpose),
         counted,
-        _choice(epsilon, ledger.composition),
         ledger,
-        PrivacyBudget(epsilon, 0.0),
         request=uuid.uuid4().hex if request is None else request,
-        public={**(about or {}), **stated},
-        purpose=purpose or "which candidate is right most often",
         check=lambda planned: _check_named(planned, declaration, classes, beside),
     )
 
@@ -602,13 +594,9 @@ def reserve_choice(
     """
     check_ledger(ledger)
     return releasing.stream(
-        ScoreShape(guarantee=guarantee),
-        _choice(epsilon, ledger.composition),
+        _terms_of_choice(ledger, epsilon, guarantee, {"method": EXPONENTIAL}, purpose),
         ledger,
-        PrivacyBudget(epsilon, 0.0),
         request=request,
-        public={"method": EXPONENTIAL},
-        purpose=purpose,
         check=lambda planned: _check_named(planned, None, classes),
     )
 
@@ -619,6 +607,13 @@ def _loss_of(epsilon: float) -> float:
     Less by a hair, so that its rounded-up delta is 0.
     """
     return calibrate_pure(PrivacyBudget(epsilon, 0.0), 1)
+
+
+def _terms_of_choice(
+    ledger: Ledger, epsilon: float, made: Guarantee, public: Mapping[str, Any], purpose: str
+) -> mechanisms.Terms:
+    choice, budget = _choice(epsilon, ledger.composition), PrivacyBudget(epsilon, 0.0)
+    return mechanisms.Terms(choice, ScoreShape(guarantee=made), budget, public, purpose)
 
 
 def _choice(epsilon: float, composition: str) -> ExponentialChoice:

@@ -99,7 +99,7 @@ lines = [f"{i},{count}" for i, count in enumerate(counts)]
 """
 
 
-def test_a_whole_audit_runs_the_program_and_goes_on(tmp_path):
+def test_a_whole_audit_runs_the_program():
     program = (sys.executable, "-S", "-c", PROGRAM)
     settings = {
         "epsilon": 0.5,
@@ -108,7 +108,6 @@ def test_a_whole_audit_runs_the_program_and_goes_on(tmp_path):
         "n_queries": 26,
         "n_teachers": 2,
         "program": program,
-        "work": tmp_path / "work",
     }
     found = audit_canaries(**settings)
     # 25 counts of noise .1 are a mean of noise .02, and .5 parts the two worlds: one of 16 is
@@ -120,8 +119,3 @@ def test_a_whole_audit_runs_the_program_and_goes_on(tmp_path):
     assert "FAILED" in found.text()
     assert "cannot fail" not in found.text()
     assert json.loads(json.dumps(found.to_json()))["task"]["canaries"] == 1
-    # what is kept is what was seen, of the same coins
-    (tmp_path / "work" / "run-000003.json").unlink()
-    assert audit_canaries(**settings) == found
-    with pytest.raises(DataError, match="holds another audit"):
-        audit_canaries(**{**settings, "canaries": 2})

@@ -142,45 +142,6 @@ def test_every_run_is_in_one_private_folder_and_sees_its_own_world_alone(folder,
     assert not list(scratch.iterdir())
 
 
-def test_an_interrupted_audit_goes_on_with_its_own_coins(folder, monkeypatch):
-    def stop(done, total):
-        if done == 3:
-            raise KeyboardInterrupt
-
-    work = folder / "deep" / "work"
-    settings = {"runs": 8, "random_state": None, "work": work}
-    with pytest.raises(KeyboardInterrupt):
-        attacked("none", "more.json", progress=stop, **settings)
-    assert stat.S_IMODE(work.stat().st_mode) == 0o700
-    kept = {path: path.stat() for path in work.iterdir()}
-    assert {stat.S_IMODE(one.st_mode) for one in kept.values()} == {0o600}
-    assert len(kept) == 1 + 3
-    # another command, another file or setting, another seed
-    others = [("none", "missing.json", {}), ("coin", "more.json", {})]
-    others += [("none", "more.json", change) for change in ({"random_state": 7}, {"runs": 9})]
-    for fault, neighbour, changed in others:
-        with pytest.raises(DataError, match="holds another audit"):
-            attacked(fault, neighbour, **{**settings, **changed})
-    # a killed audit leaves drafts
-    (work / ".run-000004.json-abcdefgh").write_text("{")
-    seen = []
-    first = attacked("none", "more.json", progress=lambda *done: seen.append(done), **settings)
-    assert seen[-1] == (8, 8)
-    assert {path: path.stat().st_mtime_ns for path in kept} == {
-        path: one.st_mtime_ns for path, one in kept.items()
-    }
-    # a run that is kept is what was seen, and the coins are the same
-    monkeypatch.setattr(runs, "_run_once", None)
-    assert attacked("none", "more.json", **settings) == first
-
-
-def test_a_folder_of_something_else_is_left_as_it_is(folder):
-    folder.chmod(0o755)
-    with pytest.raises(DataError, match="holds another audit or something else"):
-        attacked("none", "more.json", work=folder)
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
-
-
 def test_a_command_that_always_fails_is_refused_in_one_sentence(folder):
     with pytest.raises(DataError, match="exit code 1 in its first 4 runs"):
         audit_release(
@@ -247,7 +208,7 @@ def test_more_runs_choose_where_the_coins_begin_with_one_world():
 
 def test_coins_are_fair_and_a_new_audit_tosses_them_anew(monkeypatch):
     monkeypatch.setattr(runs, "_run_once", lambda *run: Trial(0, {}))
-    settings = {"identity": None, "program": None, "work": None, "jobs": 1, "progress": None}
+    settings = {"program": None, "jobs": 1, "progress": None}
     coins = [
         run_trials([], lambda _: {}, "out", (1, 400), random_state=None, **settings)[0]
         for _ in range(2)

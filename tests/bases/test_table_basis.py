@@ -144,8 +144,10 @@ def test_public_points_are_centred_uncorrelated_and_of_length_one() -> None:
 
 
 def test_levels_bins_spike_and_missing_values_have_features_of_their_own() -> None:
-    names = [name for column in BASIS._columns for name in column.names]
-    assert {"=north", "=south", "=west", " missing", "=0", " rank"} <= set(names)
+    age, gain, city, _, score = BASIS._columns
+    assert city.levels == ("north", "south", "west")
+    assert (gain.spike, gain.missing, score.missing) == (0.0, False, True)
+    assert (age.width, gain.width) == (len(age.edges) + 2, len(gain.edges) + 3)
     low, high = POOL.iloc[[0]].copy(), POOL.iloc[[0]].copy()
     low["age"], high["age"] = -1e9, 1e9
     far = BASIS.integers(pd.concat([low, high]))

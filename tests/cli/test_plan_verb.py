@@ -68,7 +68,7 @@ def test_a_person_gets_words(asked: list[dict[str, Any]], tmp_path: Path) -> Non
     assert result.exit_code == 0, result.stderr
     for part in (
         "recommended  pate: accuracy 0.800 (0.750 to 0.850)",
-        "assumed      All is alike.",
+        "assumed      The stand-in is public",
     ):
         assert part in result.stdout
     config = tmp_path / "p" / "plan.toml"

@@ -24,7 +24,7 @@ from secretballot import vault as vault_room
 from secretballot.core import releasing
 from secretballot.core.ledger import rows, sqlite
 from secretballot.core.ledger.account import AnswerPage
-from secretballot.core.mechanisms import Mechanism, NoisyVotes, SparseVector
+from secretballot.core.mechanisms import Mechanism, NoisyVotes, SparseVector, Terms
 from secretballot.core.noise import ExactNoise
 from secretballot.core.releasing import AnswerStream
 from secretballot.core.types import Guarantee
@@ -68,12 +68,9 @@ def opened(
         event = mechanism.event(shape)
         budget = sb.PrivacyBudget(sb.accounting.epsilon_upper([event], 1e-4), 1e-4)
     return releasing.stream(
-        shape,
-        mechanism,
+        Terms(mechanism, shape, budget, {"teachers": "a"}),
         ledger,
-        budget,
         request=request,
-        public={"teachers": "a"},
         vault=None if vault is None else VaultFiles(vault),
     )
 

@@ -12,7 +12,7 @@ from secretballot.core.errors import BudgetError, LedgerError, ParameterError, S
 from secretballot.core.events import Counts
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
-from secretballot.core.mechanisms import NoisySums, NoisyVotes, SparseVector, State
+from secretballot.core.mechanisms import NoisySums, NoisyVotes, SparseVector, State, Terms
 from secretballot.core.price import PrivacyBudget
 from secretballot.core.private import RecordSums, Votes
 from secretballot.core.types import Guarantee
@@ -50,14 +50,14 @@ def votes(*margins: int, k: int = 12_000) -> Votes:
 
 
 def released(private: Any, mechanism: Any, ledger: Ledger, **more: Any) -> releasing.Released:
-    given = {"request": "r", "public": {"classes": [0, 1]}, "shape": private.shape, **more}
-    return releasing.release(given.pop("shape"), private, mechanism, ledger, BUDGET, **given)
+    public, shape = more.pop("public", {"classes": [0, 1]}), more.pop("shape", private.shape)
+    terms = Terms(mechanism, shape, BUDGET, public)
+    return releasing.release(terms, private, ledger, **{"request": "r", **more})
 
 
 def opened(shape: Any, ledger: Ledger, vault: Vault | None = None) -> releasing.AnswerStream:
-    return releasing.stream(
-        shape, STREAM, ledger, BUDGET, request="s", public={"teachers": "t"}, vault=vault
-    )
+    terms = Terms(STREAM, shape, BUDGET, {"teachers": "t"})
+    return releasing.stream(terms, ledger, request="s", vault=vault)
 
 
 # --- a release as a whole ---
@@ -103,18 +103,16 @@ def test_nothing_is_made_where_the_account_or_the_price_refuses() -> None:
     def never(_: object) -> Votes:
         raise AssertionError
 
-    shape = votes(8000).shape
+    terms = Terms(LABELS, votes(8000).shape, BUDGET, {})
     poor, ledger = account(PrivacyBudget(1.0, 1e-5)), account(PrivacyBudget(4.0, 2e-5))
     with pytest.raises(BudgetError):
-        releasing.release(shape, never, LABELS, poor, BUDGET, request="r", public={})
+        releasing.release(terms, never, poor, request="r")
     # a stored answer needs no votes
-    made = releasing.release(
-        shape, lambda _: votes(8000), LABELS, ledger, BUDGET, request="r", public={}
-    )
-    found = releasing.release(shape, never, LABELS, ledger, BUDGET, request="r", public={})
+    made = releasing.release(terms, lambda _: votes(8000), ledger, request="r")
+    found = releasing.release(terms, never, ledger, request="r")
     assert found.values.tolist() == made.values.tolist() == [[1]]
     with pytest.raises(AssertionError):
-        releasing.release(shape, never, LABELS, ledger, BUDGET, request="other", public={})
+        releasing.release(terms, never, ledger, request="other")
     assert ledger.releases() == 1
 
 
@@ -204,7 +202,7 @@ def test_what_was_drawn_and_not_stored_stands_in_no_frame(monkeypatch: Any) -> N
 
 def test_a_request_that_was_reserved_for_less_is_not_drawn() -> None:
     private, ledger = votes(8000), account()
-    asked = releasing.Terms(NoisyVotes(scale=1e-3), private.shape, BUDGET, {}, "")
+    asked = Terms(NoisyVotes(scale=1e-3), private.shape, BUDGET, {})
     own = releasing._Request(asked, ledger, "r")
     ledger.reserve([Counts(sigma=1e6, shifts=1)], BUDGET, request="r", purpose="", terms=own.terms)
     for mechanism in (NoisyVotes(scale=1e-3), LABELS):
@@ -284,8 +282,8 @@ def test_interrupted_stages_go_on_and_are_charged_once(
         return sums_of(len(stages))
 
     def run() -> releasing.Released:
-        shape = sums_of(0).shape
-        return releasing.release(shape, made, mechanism, ledger, BUDGET, request="r", public={})
+        terms = Terms(mechanism, sums_of(0).shape, BUDGET, {})
+        return releasing.release(terms, made, ledger, request="r")
 
     for _ in ends:
         with pytest.raises(Stop):
@@ -301,12 +299,11 @@ def test_interrupted_stages_go_on_and_are_charged_once(
 
 
 def test_a_stage_of_another_shape_is_refused_and_two_that_draw_stages_have_one_answer() -> None:
-    ledger, shape, mechanism = account(), sums_of(0).shape, NoisySums(sigmas=(50.0, 50.0))
+    ledger, terms = account(), Terms(NoisySums(sigmas=(50.0, 50.0)), sums_of(0).shape, BUDGET, {})
     longer = RecordSums.of_products([], iter, 6, RECORD, coordinates=2)
 
     def run(made: Callable[[Sequence[Any]], RecordSums]) -> list[Any]:
-        found = releasing.release(shape, made, mechanism, ledger, BUDGET, request="r", public={})
-        return found.values.tolist()
+        return releasing.release(terms, made, ledger, request="r").values.tolist()
 
     with pytest.raises(ParameterError, match="not of the shape"):
         run(lambda stages: longer if stages else sums_of(0))
@@ -333,7 +330,7 @@ def test_what_would_be_released_is_looked_at_before_anything_is_spent() -> None:
         released(private, LABELS, ledger, check=refuse)
     with pytest.raises(ParameterError, match="unreadable"):
         releasing.stream(
-            private.shape, LABELS, ledger, BUDGET, request="r", public={}, check=refuse
+            Terms(LABELS, private.shape, BUDGET, {}), ledger, request="r", check=refuse
         )
     assert ledger.releases() == 0
     released(private, LABELS, ledger)
@@ -380,14 +377,13 @@ def test_a_stream_is_paid_for_votes_that_move_in_every_row() -> None:
     records = Votes.of_records([cells], RECORD, n_queries=2, n_classes=2, votes_per_record=2)
     sums = sums_of(0)
     for private, mechanism in ((few, LABELS), (records, COUNTS), (sums, NoisySums(sigmas=(90.0,)))):
-        ledger, shape = account(), private.shape
+        ledger = account()
         with pytest.raises(ParameterError, match="may change at every question"):
-            releasing.stream(shape, mechanism, ledger, BUDGET, request="s", public={})  # type: ignore[arg-type]
+            releasing.stream(Terms(mechanism, private.shape, BUDGET, {}), ledger, request="s")
         assert ledger.releases() == 0
     # what moves in fewer rows than there are is within what was paid for all
-    stream = releasing.stream(
-        votes(*[0] * 10, k=100).shape, LABELS, account(), BUDGET, request="s", public={}
-    )
+    terms = Terms(LABELS, votes(*[0] * 10, k=100).shape, BUDGET, {})
+    stream = releasing.stream(terms, account(), request="s")
     assert stream.answer(few, [b"%d" % i for i in range(10)]).given.all()
 
 
@@ -399,8 +395,7 @@ def test_a_request_is_whole_or_question_by_question(first: str, monkeypatch: Any
         return released(private, LABELS, ledger, public={})
 
     def by_question() -> object:
-        given = {"request": "r", "public": {}}
-        stream = releasing.stream(private.shape, LABELS, ledger, BUDGET, **given)  # type: ignore[arg-type]
+        stream = releasing.stream(Terms(LABELS, private.shape, BUDGET, {}), ledger, request="r")
         return stream.answer(private, [b"a", b"b"])
 
     one, other = (whole, by_question) if first == "release" else (by_question, whole)
@@ -420,10 +415,8 @@ def test_closing_gives_back_what_was_not_used_where_that_is_a_release_of_its_own
     budget = PrivacyBudget(4.0, 1e-5)
     for mechanism, returns in ((COUNTS, True), (LABELS, True), (STREAM, False)):
         ledger = account(budget, composition="renyi")
-        shape = votes(*[8000] * 50).shape
-        stream = releasing.stream(
-            shape, mechanism, ledger, PrivacyBudget(3.5, 1e-5), request="s", public={}
-        )
+        terms = Terms(mechanism, votes(*[8000] * 50).shape, PrivacyBudget(3.5, 1e-5), {})
+        stream = releasing.stream(terms, ledger, request="s")
         before = ledger.spent()
         stream.answer(votes(8000), [b"a"])
         stream.close()
@@ -438,14 +431,8 @@ def test_closing_gives_back_what_was_not_used_where_that_is_a_release_of_its_own
     alone = account(budget, composition="renyi")
     alone.reserve([Counts(sigma=20.0, shifts=1)], PrivacyBudget(3.5, 1e-5), request="1", purpose="")
     returned = account(budget, composition="renyi")
-    stream = releasing.stream(
-        votes(*[8000] * 50).shape,
-        COUNTS,
-        returned,
-        PrivacyBudget(3.5, 1e-5),
-        request="s",
-        public={},
-    )
+    terms = Terms(COUNTS, votes(*[8000] * 50).shape, PrivacyBudget(3.5, 1e-5), {})
+    stream = releasing.stream(terms, returned, request="s")
     stream.answer(votes(8000), [b"a"])
     stream.close()
     assert returned.spent() == alone.spent()

@@ -99,7 +99,7 @@ def test_a_strategy_that_proposes_nonsense_is_refused_before_anything_is_spent(
     tmp_path: Path,
 ) -> None:
     place = durable(tmp_path)
-    with pytest.raises(sb.SecretBallotError, match="each row of the pool once"):
+    with pytest.raises(sb.SecretBallotError, match="each row from 0 to 399 once"):
         fitted(learner(strategy=Listed([np.array([3, 3])]), round_size=2), **place)
     assert place["ledger"].history() == []
 

@@ -19,7 +19,7 @@ from secretballot.core import mechanisms, releasing
 from secretballot.core.exponential import least_quotient
 from secretballot.core.noise import ExactNoise
 from secretballot.learners import selection as room
-from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID, choice_fields
+from secretballot.report.certificate.build import choice_fields
 from secretballot.students import fit_student
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -274,21 +274,20 @@ def _chosen(task: dict[str, Any], ledger: sb.Ledger, **settings: Any) -> Any:
     return sb.choose_candidate(fits, task["X"][held], task["y"][held], **about)
 
 
-def test_the_certificate_counts_the_choice_and_what_was_not_chosen(
+def test_the_certificate_counts_the_choice_and_what_candidates_cost(
     task: dict[str, Any], tmp_path: Path
 ) -> None:
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
-    found = _chosen(task, ledger)
-    released = found.released
-    certificate, before = released.certificate, found.candidate.certificate_
+    found = _chosen(task, ledger, X_public=task["P"])
+    certificate, before = found.released.certificate, found.candidate.certificate_
     assert sb.verify_certificate(certificate).ok
-    assert [choice["epsilon"] for choice in certificate["choices"]] == [0.2, 0.4]
+    assert [choice["epsilon"] for choice in certificate["choices"]] == [0.4, 0.4]
+    assert (certificate["epsilon"], certificate["delta"]) == (0.2, 0.0)
     assert certificate["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 8e-7}
-    assert certificate["released"] == before["released"]
-    assert FIXED_OR_PAID in certificate["assumptions"]
-    assert FIXED_BLINDLY not in certificate["assumptions"]
+    assert found.released.labels.tolist() == found.candidate.predict(task["P"]).tolist()
+    assert room.INDEPENDENT in certificate["assumptions"]
     assert "choices" not in before  # the candidate's own certificate stays as it was
-    assert certificate["choices"][0]["public"]["candidates"] == ["K=50", "K=20"]
+    assert certificate["public"]["candidates"] == ["K=50", "K=20"]
 
 
 def test_students_of_one_release_pay_for_it_once(task: dict[str, Any]) -> None:
@@ -301,7 +300,7 @@ def test_students_of_one_release_pay_for_it_once(task: dict[str, Any]) -> None:
         [first, other], task["X"][held], task["y"][held], classes=[0, 1], epsilon=0.1, ledger=ledger
     )
     certificate = found.released.certificate
-    assert [choice["epsilon"] for choice in certificate["choices"]] == [0.1]
+    assert [choice["epsilon"] for choice in certificate["choices"]] == [0.9]
     assert certificate["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 1e-6}
     assert sb.verify_certificate(certificate).ok
 

@@ -27,9 +27,8 @@ from secretballot.core import releasing
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import NoisyVotes, stability
 from secretballot.core.streams import laplace_above
-from secretballot.learners.pate import estimated_size as estimates
-from secretballot.learners.pate.estimated_size import BETA, EstimatedSize
-from secretballot.learners.pate.mechanisms import choose_label_queries
+from secretballot.learners.pate import mechanisms as estimates
+from secretballot.learners.pate.mechanisms import BETA, EstimatedSize, choose_label_queries
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.models import stated
 from secretballot.report.certificate.plan_checks import total_price

@@ -59,7 +59,7 @@ def sums_of(
     )
     mapping = estimators._Mapping(basis.fit(points), CLASSES, False, {})
     with table.parts() as parts:
-        return estimators._Sums(task, mapping, parts)
+        return estimators.record_sums(task, mapping, parts)
 
 
 @pytest.mark.parametrize("by_person", [False, True])

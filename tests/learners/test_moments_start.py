@@ -20,7 +20,6 @@ from secretballot.exceptions import ParameterError
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.training.point_digests import points_digest
-from secretballot.students.moment_fit import _Meant
 from secretballot.students.moment_links import classes_link
 from sessions import in_rounds, of_fit, sparse
 from tiny_sums import records_of, sum_of
@@ -293,24 +292,6 @@ def test_records_that_are_left_out_from_now_on_begin_anew_at_the_start() -> None
     assert (asked.model.weights == weights).all()
     kept = sums_of(stages, 50_000, 0.31, 1)
     assert not (stages.asked_after([kept]).model.weights == weights).all()
-
-
-def test_a_start_is_believed_unless_the_first_sums_clearly_speak_against_it() -> None:
-    stages, _ = started_stages(0.05)
-    fit = stages.after([]).fit
-    points, kept = fit.points, []
-    for part in (1.0, 0.0, -1.0):
-        said = replace(fit, weights=part * fit.weights).predicted
-        target, each = points.T @ said / len(points), np.ones(points.shape[1])
-        whole = np.ones((1, 1))
-        told = fit._believed_start(_Meant(target, 1e-8 * each, whole), n_records=1e6)
-        kept.append(float(told.sum() / fit.weights.sum()))
-        # where noise drowns the sums they speak against nothing
-        drowned = _Meant(target, 1e2 * each, whole)
-        assert (fit._believed_start(drowned, n_records=1e6) == fit.weights).all()
-    assert kept[0] == pytest.approx(1.0)
-    assert kept[1] <= 0.5
-    assert kept[2] == 0.0
 
 
 # --- the files ---

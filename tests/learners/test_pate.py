@@ -23,8 +23,7 @@ import secretballot as sb
 from secretballot.accounting import WeakSignalWarning
 from secretballot.accounting.recipes import right_chance
 from secretballot.learners.training import trial_fit
-from secretballot.learners.training.inputs import with_public_types
-from secretballot.learners.training.targets import Target
+from secretballot.learners.training.inputs import Target, with_public_types
 from secretballot.teachers.ensemble import TeacherEnsemble
 from sessions import of_fit
 
@@ -252,8 +251,8 @@ class _NeverFits(LogisticRegression):
         ({"X_public": np.zeros((5, 3))}, {}, "columns"),
         ({"y": np.zeros(3)}, {}, "must have one for each"),
         ({"units": np.arange(4000)}, {"relation": "replace-one"}, "replace-one"),
-        ({}, {"epsilon": None}, "epsilon is missing"),
-        ({}, {"delta": None}, "delta is missing"),
+        ({}, {"epsilon": None}, "epsilon is None"),
+        ({}, {"delta": None}, "delta is None"),
         ({}, {"mechanism": "sparse-vector:release=counts"}, "no setting 'release'"),
         ({}, {"mechanism": "sparse-vector:max_abstentions=500"}, "teachers"),
         ({}, {"student": sb.NoisyCountsClassifier(), "mechanism": "labels"}, "cannot be trained"),

@@ -11,8 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import secretballot as sb
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.teachers.tables import label_ballots, number_ballots
-from secretballot.teachers.training import Shards
+from secretballot.teachers.training import Shards, label_ballots, number_ballots
 
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 NAMES = ["ill", "old", "tall"]

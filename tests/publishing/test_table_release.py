@@ -29,16 +29,6 @@ def several(**settings: Any) -> sb.PATEClassifier:
     return model.fit(X, (X > [0.0, 0.5, 1.0]).astype(int), X_public=POINTS, labels=NAMES)
 
 
-@pytest.fixture(scope="module")
-def means() -> sb.PATERegressor:
-    return number()
-
-
-@pytest.fixture(scope="module")
-def counts() -> sb.PATEClassifier:
-    return several()
-
-
 def confirmed(folder: Path) -> bool:
     """Return whether both verifiers find the folder in order."""
     outcome = sb.verify_certificate(folder)
@@ -92,19 +82,14 @@ def test_several_labels_are_released_with_their_students(
     assert [*answers.columns[:4]] == ["query", *NAMES]
     drawn = model.released_.answers
     counted = [name for name in answers.columns if name.startswith("noisy_count[")]
-    if counted:
-        assert (answers[counted].to_numpy() == drawn).all()
-    else:
-        assert (answers[NAMES].to_numpy() == drawn).all()
+    assert (answers[counted or NAMES].to_numpy() == drawn).all()
     student = sb.load_student(made.path / "student.onnx")
     assert (student.predict(X) == model.predict(X)).all()
     assert np.allclose(student.predict_proba(X), model.predict_proba(X), atol=1e-9)
     if not settings:
         assert "names the labels that it finds at" in (made.path / "report.html").read_text()
-        assert (
-            "A classifier that predicts which of 3 labels"
-            in (made.path / "model-card.md").read_text()
-        )
+        card = (made.path / "model-card.md").read_text()
+        assert "A classifier that predicts which of 3 labels" in card
 
 
 Forgery = Callable[[Path, dict[str, Any]], object]
@@ -135,13 +120,13 @@ FORGERIES: dict[str, Callable[[Path, dict[str, Any]], object]] = {
 
 @pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES)
 def test_both_verifiers_refuse_other_answers(
-    refused_by_both: Callable[..., None], means: sb.PATERegressor, forge: Forgery
+    refused_by_both: Callable[..., None], forge: Forgery
 ) -> None:
-    refused_by_both(means.released_, forge)
+    refused_by_both(number().released_, forge)
 
 
 def test_labels_that_are_too_many_for_sets_are_refused_before_sets_are_listed(
-    refused_by_both: Callable[..., None], counts: sb.PATEClassifier
+    refused_by_both: Callable[..., None],
 ) -> None:
     many = {"ballot": "sets", "labels": [f"l{k}" for k in range(5000)]}
-    refused_by_both(counts.released_, lambda _, document: document["public"].update(many))
+    refused_by_both(several().released_, lambda _, document: document["public"].update(many))

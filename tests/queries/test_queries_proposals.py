@@ -33,25 +33,25 @@ class Scripted(QueryStrategy, QuerySelector):
 
 
 @pytest.mark.parametrize(
-    ("rows", "asked", "mend"),
+    ("rows", "asked"),
     [
-        ([1, 1], [], "row 1; .* each row of the pool once"),
-        ([2, 3], [3], "row 3; .* each row of the pool once"),
-        ([10], [], "row 10; it must propose rows from 0 to 9"),
-        ([-1], [], "row -1; "),
-        ([1.0], [], "integers"),
-        ([True, False], [], "integers"),
-        ([None], [], "integers"),
-        ([[1, 2]], [], "a list"),
-        (3, [], "a list"),
-        ([1, 2, 3, 4], [], "a list of at most 3 rows"),
-        (np.array([2**63], dtype=np.uint64), [], "row 9223372036854775808"),
+        ([1, 1], []),
+        ([2, 3], [3]),
+        ([10], []),
+        ([-1], []),
+        ([1.0], []),
+        ([True, False], []),
+        ([None], []),
+        ([[1, 2]], []),
+        (3, []),
+        ([1, 2, 3, 4], []),
+        (np.array([2**63], dtype=np.uint64), []),
     ],
 )
-def test_proposals_that_cannot_be_asked_are_refused(rows, asked, mend):
+def test_proposals_that_cannot_be_asked_are_refused(rows, asked):
     selector = CheckedSelector(Scripted(asked, rows), POOL)
     selector.propose(3)
-    with pytest.raises(DataError, match=mend):
+    with pytest.raises(DataError, match="at most 3 integers, each row from 0 to 9 once"):
         selector.propose(3)
 
 

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -22,7 +21,6 @@ from secretballot.queries import (
     DisagreementSampling,
     EntropySampling,
     MarginSampling,
-    PassiveSampling,
     PublicPool,
     strategy_by_name,
 )
@@ -37,8 +35,8 @@ ALL = {name: strategy_by_name(name) for name in STRATEGIES} | {
     "disagreement of a learner": DisagreementSampling(
         learner=RandomForestClassifier(2, max_depth=2), noise_rate=0.0
     ),
-    "margin of a learner": MarginSampling(DecisionTreeClassifier(), PassiveSampling(), spread=1),
-    "unweighted": CommitteeSampling(KNeighborsClassifier(1), PassiveSampling(), members=3),
+    "margin of a learner": MarginSampling(DecisionTreeClassifier(), spread=1),
+    "unweighted": CommitteeSampling(KNeighborsClassifier(1), spread=1),
 }
 UNCERTAIN = (MarginSampling, EntropySampling, CommitteeSampling)
 
@@ -155,10 +153,7 @@ def test_frames_and_sparse_pools_are_walked_like_arrays(name):
 def test_three_classes_are_told_apart(strategy):
     X = np.random.default_rng(1).normal(size=(300, 2))
     truth = np.digitize(X[:, 0], [-0.5, 0.5]).astype(np.int64)
-    asked, selector = walk(strategy, X, truth, most=60, batch=10, classes=("a", "b", "c"))
-    rounds = selector.explain()["rounds"]
-    assert rounds[0]["cold_start"]
-    assert not rounds[-1]["cold_start"]
+    asked, _ = walk(strategy, X, truth, most=60, batch=10, classes=("a", "b", "c"))
     late = X[asked[20:], 0]
     gaps, others = (np.minimum(np.abs(x - 0.5), np.abs(x + 0.5)) for x in (late, X[:, 0]))
     assert np.median(gaps) < 0.6 * np.median(others)  # near the two edges
@@ -184,30 +179,10 @@ def test_a_learner_that_fails_on_the_pool_is_refused_before_anything_is_asked():
     frame = pd.DataFrame({"colour": ["red", "green", "blue", "red"] * 10})
     pool = PublicPool(X=frame, classes=(0, 1), n_queries=5, random_state=0)
     with pytest.raises(DataError, match="LogisticRegression fails on the public points"):
-        MarginSampling(LogisticRegression(), PassiveSampling(), spread=1).start(pool)
+        MarginSampling(LogisticRegression(), spread=1).start(pool)
     rare = pd.concat([frame, pd.DataFrame({"colour": ["grey"]}), frame, frame], ignore_index=True)
     pool = PublicPool(X=rare, classes=(0, 1), n_queries=5, random_state=0)
-    strategy = MarginSampling(
-        make_pipeline(OneHotEncoder(), LogisticRegression()), PassiveSampling(), spread=1
-    )
+    strategy = MarginSampling(make_pipeline(OneHotEncoder(), LogisticRegression()), spread=1)
     # a colour that the first answers may not hold
     with pytest.raises(DataError, match="unknown categories"):
         strategy.start(pool)
-
-
-def test_a_frozen_learner_chooses_from_the_first_round_on_and_learns_nothing():
-    X = np.linspace(-1, 1, 60)[:, None]
-    student = LogisticRegression().fit(X, X[:, 0] > 0.4)
-    pool = PublicPool(X, ("no", "yes"), 12, 0)
-    selector = MarginSampling(FrozenEstimator(student), spread=1).start(pool)
-    weights = student.coef_.copy(), student.intercept_.copy()
-    doubts = np.abs(student.decision_function(X))
-    for _ in range(3):
-        before = selector._free.copy()
-        rows = selector.propose(4)
-        assert set(rows) == set(np.flatnonzero(before)[np.argsort(doubts[before])[:4]])
-        # whatever the teachers say, the same model chooses
-        selector.receive(released(rows, np.arange(60) % 2))
-    assert [one["cold_start"] for one in selector.explain()["rounds"]] == [False] * 3
-    assert (student.coef_ == weights[0]).all()
-    assert (student.intercept_ == weights[1]).all()

@@ -101,7 +101,7 @@ def test_a_stream_has_no_votes_of_records() -> None:
     ledger = account()
     with pytest.raises(sb.ParameterError, match="Votes of records"):
         releasing.stream(
-            votes().shape, NoisyVotes(scale=20.0), ledger, BUDGET, request="one", public={}
+            Terms(NoisyVotes(scale=20.0), votes().shape, BUDGET), ledger, request="one"
         )
     with pytest.raises(sb.ParameterError):
         sb.estimate_stability(votes(), ledger, fraction=0.5, epsilon=0.1)

@@ -80,17 +80,6 @@ COMPARED = {key: value for key, value in CHOSEN.items() if key != "value"} | {
 }
 
 
-def votes_shape(n_classes: int, guarantee: Guarantee, n_teachers: int, **more: Any) -> VoteShape:
-    return VoteShape(
-        guarantee=guarantee,
-        n_queries=N,
-        n_classes=n_classes,
-        n_teachers=n_teachers,
-        moved=N,
-        **more,
-    )
-
-
 def issue(
     terms: Terms,
     labels: np.ndarray,
@@ -209,7 +198,8 @@ def pure(release: str) -> ReleasedLabels:
 def relabelled(relation: str, stream: Stream | None = None) -> ReleasedLabels:
     stream = stream or sparse_event(*STREAM.values())
     sample = Sample(sampled=10, out_of=1000, relabel_epsilon=1.0, request="request", serial="a")
-    shape = votes_shape(2, guarantee_of("record", relation), 250, sample=sample)
+    rows = {"n_queries": N, "moved": N, "guarantee": guarantee_of("record", relation)}
+    shape = POOL.changed(**rows, sample=sample)
     mechanism = RelabelledSample(stream=stream_mechanism(stream, 250))
     labels = np.where((np.arange(N) < 8) & (np.arange(N) != 3), 1, -1)
     terms = Terms(mechanism, shape, BUDGET, {"method": "votes"})
@@ -397,17 +387,8 @@ def others(value: Any) -> list[Any]:
     elif isinstance(value, float):
         found = [value * 2, value * 0.99, 0]
     else:
-        found = [
-            "replace-one",
-            "add-remove",
-            "record",
-            "label",
-            "labels",
-            "counts",
-            "renyi",
-            "exact votes",
-            None,
-        ]
+        words = "replace-one add-remove record label labels counts renyi"
+        found = [*words.split(), "exact votes", None]
     return [other for other in found if other != value]
 
 
@@ -710,80 +691,60 @@ NO_STARTS: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", NO_STARTS)
-def test_both_verifiers_refuse_what_is_no_start(name: str) -> None:
-    certificate = issued("sums, started from labels").certificate
-    second.certificate.check_mechanism(certificate)
-    forged = renewed(
-        changed(certificate, ("public", "start"), NO_STARTS[name](certificate["public"]["start"]))
-    )
-    assert not verify_certificate(forged).ok
-    with pytest.raises(second.WrongError):
-        second.certificate.check_mechanism(forged)
+def test_both_verifiers_refuse_what_is_no_start_and_a_start_where_no_stage_has_one() -> None:
+    started, place = issued("sums, started from labels").certificate, ("public", "start")
+    start = started["public"]["start"]
+    second.certificate.check_mechanism(started)
+    forged = {name: changed(started, place, forge(start)) for name, forge in NO_STARTS.items()}
+    # the mechanism of a choice may say what it likes of its candidates
+    kinds = [kind for kind in KINDS if not kind.startswith("sums") and kind != "choice"]
+    for kind in (*kinds, "sums, of labels"):
+        forged[kind] = changed(issued(kind).certificate, place, start)
+    for name, document in forged.items():
+        assert not verify_certificate(renewed(document)).ok, name
+        with pytest.raises(second.WrongError):
+            second.certificate.check_mechanism(renewed(document))
 
 
-def test_both_verifiers_refuse_a_start_where_no_stage_has_one() -> None:
-    start = issued("sums, started from labels").certificate["public"]["start"]
-    for kind in KINDS:
-        if kind.startswith("sums") and kind != "sums, of labels":
-            continue
-        certificate = issued(kind).certificate
-        forged = renewed(changed(certificate, ("public", "start"), start))
-        if kind != "choice":  # whose mechanism may say what it likes of its candidates
-            assert not verify_certificate(forged).ok, kind
-            with pytest.raises(second.WrongError):
-                second.certificate.check_mechanism(forged)
+def first_row(lines: list[str], row: str) -> list[str]:
+    """Return lines with another first row."""
+    return [lines[0], row, *lines[2:]]
 
 
 CELLS: dict[str, Callable[[list[str]], list[str]]] = {
     "one more row": lambda lines: [*lines, "99,a,false" + ",130" * (lines[0].count(",") - 2)],
     "a row twice": lambda lines: [*lines, lines[1]],
     "a row less": lambda lines: lines[:-1],
-    "a column of votes": lambda lines: [
-        f"{lines[0]},votes",
-        *(f"{line},201" for line in lines[1:]),
-    ],
+    "a column of votes": lambda lines: [f"{lines[0]},votes", *(f"{one},201" for one in lines[1:])],
     "a column that is named": lambda lines: [
         f"{lines[0]},noisy_count[b]",
         *(f"{line},201" for line in lines[1:]),
     ],
-    "free text": lambda lines: [
-        lines[0],
-        re.sub(",[abc],", ",the patient is ill,", lines[1]),
-        *lines[2:],
-    ],
-    "text in a number": lambda lines: [lines[0], f"0{lines[1]}", *lines[2:]],
-    "an answer that abstains": lambda lines: [
-        lines[0],
-        lines[1].replace("false", "true"),
-        *lines[2:],
-    ],
+    "free text": lambda lines: first_row(
+        lines, re.sub(",[abc],", ",the patient is ill,", lines[1])
+    ),
+    "text in a number": lambda lines: first_row(lines, f"0{lines[1]}"),
+    "an answer that abstains": lambda lines: first_row(lines, lines[1].replace("false", "true")),
     "an answer after the end": lambda lines: [
         *lines[:-1],
         re.sub(",,true$", ",b,false", lines[-1]),
     ],
     "a comment": lambda lines: [lines[0], "# 201 of 250", *lines[1:]],
     **{
-        f"query {query}": lambda lines, query=query: [
-            lines[0],
-            re.sub(r"^\d+", query, lines[1]),
-            *lines[2:],
-        ]
+        f"query {query}": lambda lines, query=query: first_row(
+            lines, re.sub(r"^\d+", query, lines[1])
+        )
         for query in ("-1", str(25_000 * 2**16))
     },
     **{
-        f"a count of {count}": lambda lines, count=count: [
-            lines[0],
-            re.sub(r"-?\d+$", count, lines[1]),
-            *lines[2:],
-        ]
+        f"a count of {count}": lambda lines, count=count: first_row(
+            lines, re.sub(r"-?\d+$", count, lines[1])
+        )
         for count in ("-10000", "10000", str(2**62))
     },
-    "a label that its counts do not give": lambda lines: [
-        lines[0],
-        lines[1].replace(",a,", ",b,") if "noisy_count" in lines[0] else lines[1],
-        *lines[2:],
-    ],
+    "a label that its counts do not give": lambda lines: first_row(
+        lines, lines[1].replace(",a,", ",b,") if "noisy_count" in lines[0] else lines[1]
+    ),
 }
 
 

@@ -52,6 +52,7 @@ def drawn_choice(mechanism: Mechanism, shape: Shape, **more: Any) -> dict[str, A
 
 
 USERS = Guarantee(unit="user", relation="add-remove")
+RECORDS = Guarantee(unit="record", relation="add-remove")
 
 
 def votes_of(n: int, guarantee: Guarantee = USERS, sample: Sample | None = None) -> VoteShape:
@@ -104,26 +105,66 @@ def test_an_honest_plan_and_honest_choices_verify(planned: Callable[..., dict[st
     assert document["version"] == 3
 
 
+DRAWN = drawn_choice(
+    ExponentialChoice(epsilon=0.1),
+    ScoreShape(guarantee=USERS),
+    purpose="which candidate is right most often",
+    public={"method": "exponential-choice", "n_candidates": 2},
+    epsilon=0.1,
+    delta=0.0,
+    value=1,
+    reservation=3,
+)
+LOUDER = drawn_choice(ExponentialChoice(epsilon=5.0), ScoreShape(guarantee=USERS))
+# a choice by record says nothing of all records of a user
+BY_RECORD = drawn_choice(
+    ExponentialChoice(epsilon=0.1),
+    ScoreShape(guarantee=RECORDS),
+)
+
+
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("true", "change", "words"),
     [
-        ({"planned": 90}, "set up for another number"),
-        ({"used": 59}, "59 queries were used; its rounds hold 60, and 60"),
-        ({"rounds": [20, 20]}, "rounds hold 40"),
-        ({"left": "none"}, "40 queries were left"),
-        ({"left": "returned"}, "only a Renyi ledger"),
-        ({"strategy": {}}, "field plan.strategy.name is missing"),
-        ({"saved_epsilon": 0.4}, "field plan.saved_epsilon is unknown"),
+        (PLAN, {"planned": 90}, "set up for another number"),
+        (PLAN, {"used": 59}, "59 queries were used; its rounds hold 60, and 60"),
+        (PLAN, {"rounds": [20, 20]}, "rounds hold 40"),
+        (PLAN, {"left": "none"}, "40 queries were left"),
+        (PLAN, {"left": "returned"}, "only a Renyi ledger"),
+        (PLAN, {"strategy": {}}, "field plan.strategy.name is missing"),
+        (PLAN, {"saved_epsilon": 0.4}, "field plan.saved_epsilon is unknown"),
+        (STUDENT, {"epsilon": 0.2}, "Choice 1 cost delta"),
+        (STUDENT, {"reservation": 7}, "same reservation"),
+        (STUDENT, {"events": STUDENT["events"] * 2}, "field choices.0.events is"),
+        (STUDENT, {"labels_sha256": "votes 201 49"}, "field choices.0.labels_sha256 is"),
+        (STUDENT, {"value": 3}, "nothing else"),
+        (STUDENT, {"mechanism": ERROR["mechanism"]}, "not those of the mechanism"),
+        (STUDENT, {"shape": STUDENT["shape"] | {"moved": 2}}, "at every query"),
+        (STUDENT, {"free": True}, "field choices.0.free is unknown"),
+        (DRAWN, {"value": [201, 49, 198]}, "field choices.0.value is"),
+        (DRAWN, {"value": "201 49"}, "field choices.0.value is"),
+        (DRAWN, {"value": 2}, "could have drawn"),
+        (DRAWN, {"public": {"method": "votes"}}, "no known mechanism"),
+        (DRAWN, {"mechanism": {"kind": "exact-count", "epsilon": 0.1}}, "kind"),
+        (DRAWN, LOUDER, "Choice 1 cost delta"),
+        (DRAWN, BY_RECORD, "another unit"),
     ],
 )
-def test_every_lie_in_a_plan_is_caught(
-    planned: Callable[..., dict[str, Any]], change: dict[str, Any], words: str
+def test_every_lie_in_a_plan_or_a_choice_is_caught(
+    planned: Callable[..., dict[str, Any]],
+    true: dict[str, Any],
+    change: dict[str, Any],
+    words: str,
 ) -> None:
+    name = "plan" if true is PLAN else "choices"
+    told, lie = ((one if true is PLAN else [one]) for one in (true, true | change))
     with pytest.raises(CertificateError, match=words):
-        planned(plan=PLAN | change)
-    verification = verify_certificate(renewed(planned(), plan=PLAN | change))
-    assert [check.name for check in verification.failures] in (["plan"], ["fields"])
-    assert words in verification.failures[0].detail
+        planned(**{name: lie})
+    honest = planned(**{name: told})
+    assert verify_certificate(honest).ok
+    (failure,) = verify_certificate(renewed(honest, **{name: lie})).failures
+    assert failure.name in (name, "fields")
+    assert words in failure.detail
 
 
 def test_the_price_must_be_that_of_the_whole_plan(planned: Callable[..., dict[str, Any]]) -> None:
@@ -142,31 +183,6 @@ def test_the_price_must_be_that_of_the_whole_plan(planned: Callable[..., dict[st
 
 def test_a_renyi_ledger_takes_queries_back(planned: Callable[..., dict[str, Any]]) -> None:
     assert verify_certificate(planned(kind="renyi", plan=PLAN | {"left": "returned"})).ok
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"epsilon": 0.2}, "Choice 1 cost delta"),
-        ({"reservation": 7}, "same reservation"),
-        ({"events": STUDENT["events"] * 2}, "field choices.0.events is"),
-        ({"labels_sha256": "votes 201 49"}, "field choices.0.labels_sha256 is"),
-        ({"value": 3}, "nothing else"),
-        ({"mechanism": ERROR["mechanism"]}, "not those of the mechanism"),
-        ({"shape": STUDENT["shape"] | {"moved": 2}}, "at every query"),
-        ({"free": True}, "field choices.0.free is unknown"),
-    ],
-)
-def test_every_lie_in_a_choice_is_caught(
-    planned: Callable[..., dict[str, Any]], change: dict[str, Any], words: str
-) -> None:
-    with pytest.raises(CertificateError, match=words):
-        planned(choices=[STUDENT | change])
-    verification = verify_certificate(
-        renewed(planned(choices=[STUDENT]), choices=[STUDENT | change])
-    )
-    assert [check.name for check in verification.failures] in (["choices"], ["fields"])
-    assert words in verification.failures[0].detail
 
 
 def test_choices_that_take_long_to_price_are_bounded(
@@ -202,47 +218,6 @@ def test_the_assumptions_follow_the_choices(planned: Callable[..., dict[str, Any
     assert failed(renewed(without)) == {"mechanism"}
 
 
-SCORES = ScoreShape(guarantee=Guarantee(unit="record", relation="add-remove"))
-DRAWN = drawn_choice(
-    ExponentialChoice(epsilon=0.1),
-    ScoreShape(guarantee=USERS),
-    purpose="which candidate is right most often",
-    public={"method": "exponential-choice", "n_candidates": 2},
-    epsilon=0.1,
-    delta=0.0,
-    value=1,
-    reservation=3,
-)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"value": [201, 49, 198]}, "field choices.0.value is"),
-        ({"value": "201 49"}, "field choices.0.value is"),
-        ({"value": 2}, "could have drawn"),
-        ({"public": {"method": "votes"}}, "no known mechanism"),
-        ({"mechanism": {"kind": "exact-count", "epsilon": 0.1}}, "kind"),
-    ],
-)
-def test_a_choice_lets_out_one_number_and_nothing_else(
-    planned: Callable[..., dict[str, Any]], change: dict[str, Any], words: str
-) -> None:
-    verification = verify_certificate(renewed(planned(choices=[DRAWN]), choices=[DRAWN | change]))
-    assert [check.name for check in verification.failures] in (["choices"], ["fields"])
-    assert words in verification.failures[0].detail
-
-
-def test_a_choice_is_priced_as_it_was_drawn(planned: Callable[..., dict[str, Any]]) -> None:
-    assert verify_certificate(planned(choices=[DRAWN])).ok
-    louder = DRAWN | drawn_choice(ExponentialChoice(epsilon=5.0), ScoreShape(guarantee=USERS))
-    with pytest.raises(CertificateError, match="Choice 1 cost delta"):
-        planned(choices=[louder])
-    # a choice by record says nothing of all records of a user
-    with pytest.raises(CertificateError, match="another unit"):
-        planned(choices=[DRAWN | drawn_choice(ExponentialChoice(epsilon=0.1), SCORES)])
-
-
 def test_a_rejected_sample_is_priced_under_the_relation_of_the_release(
     planned: Callable[..., dict[str, Any]],
 ) -> None:
@@ -258,7 +233,7 @@ def test_a_rejected_sample_is_priced_under_the_relation_of_the_release(
         )
     )
     sample = Sample(sampled=10, out_of=1000, relabel_epsilon=1.0, request="one", serial="one")
-    choice = STUDENT | drawn_choice(mechanism, votes_of(9, SCORES.guarantee, sample))
+    choice = STUDENT | drawn_choice(mechanism, votes_of(9, RECORDS, sample))
     with pytest.raises(CertificateError, match="another unit"):
         planned(choices=[choice])
     of_users = choice | {"shape": votes_of(9, USERS, sample).model_dump(mode="json")}

@@ -56,20 +56,13 @@ def test_without_the_certificate_nobody_says_that_records_voted(
         replace(released, certificate={})
 
 
+PLAN = {"planned": 80, "used": 80, "rounds": [80], "strategy": {"name": "margin"}, "left": "none"}
 CHANGES: dict[str, Any] = {
     "fewer points than votes": lambda d: d["shape"].update(n_queries=5),
     "by user": lambda d: d.update(unit="user", unit_column="patient"),
     "labels": lambda d: d.update(unit="label"),
     "not all answered": lambda d: d["released"].update(answered=79),
-    "rounds": lambda d: d.update(
-        plan={
-            "planned": 80,
-            "used": 80,
-            "rounds": [80],
-            "strategy": {"name": "margin"},
-            "left": "none",
-        }
-    ),
+    "rounds": lambda d: d.update(plan=PLAN),
     "one of two terms": lambda d: d["public"].pop("expected_uncovered"),
     "no votes of uncovered records": lambda d: d["released"].pop("values"),
     "votes that noise does not reach": lambda d: d["released"].update(values=[[-(10**6)]]),

@@ -11,10 +11,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from test_forgeries import chosen, summed
 
-from made_certificates import renewed
+from made_certificates import ACCOUNT, renewed
 from secretballot.released import ReleasedLabels
-from secretballot.report.release.page import render_page
-from secretballot.report.release.words import Facts, sentences
+from secretballot.report.release.page import Facts, render_page, sentences
 
 Make = Callable[..., ReleasedLabels]
 HOSTILE = [
@@ -108,16 +107,8 @@ def test_the_page_says_what_matters(make_binary: Make) -> None:
 
 def test_hostile_names_stay_text(make_binary: Make, make_multi: Make, make_withheld: Make) -> None:
     hostile = HOSTILE[0]
-    composition = {
-        "kind": "basic",
-        "dataset": hostile,
-        "unit": "user",
-        "relation": "add-remove",
-        "budget": {"epsilon": 4.0, "delta": 4e-5},
-        "spent_after": {"epsilon": 1.0, "delta": 1e-5},
-        "durable": False,
-        "reservation": 0,
-    }
+    account = {"dataset": hostile, "unit": "user", "relation": "add-remove", "durable": False}
+    composition = ACCOUNT | account
     declaration = {"unit": "user", "unit_column": HOSTILE[1], "assumptions": [HOSTILE[0]]}
     changes = {"composition": composition, "declaration": declaration, "purpose": HOSTILE[1]}
     for released in (
@@ -136,13 +127,8 @@ def test_hostile_names_stay_text(make_binary: Make, make_multi: Make, make_withh
 
 def test_the_page_shows_what_each_round_changed(make_binary: Make) -> None:
     released = make_binary()
-    plan = {
-        "planned": 60,
-        "used": 60,
-        "rounds": [25, 25, 10],
-        "strategy": {"name": HOSTILE[0]},
-        "left": "none",
-    }
+    plan = {"planned": 60, "used": 60, "rounds": [25, 25, 10], "left": "none"}
+    plan |= {"strategy": {"name": HOSTILE[0]}}
     certificate = renewed(released.certificate | {"plan": plan})
     page = Page(render_page(replace(released, certificate=certificate), curve=[None, 0.5, 1.0]))
     assert "script" not in {tag for tag, _ in page.tags}

@@ -10,8 +10,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from secretballot import vault
 from secretballot.exceptions import DataError
-from secretballot.teachers import TeacherEnsemble, store
-from secretballot.teachers.store import TeacherStore
+from secretballot.teachers import TeacherEnsemble, ensemble
+from secretballot.teachers.ensemble import TeacherStore
 
 K = 6
 RNG = np.random.default_rng(0)
@@ -214,6 +214,6 @@ def test_disk_trouble_is_one_sentence(tmp_path, monkeypatch):
 
 
 def test_slow_teachers_reach_the_disk_one_by_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "_FLUSH_SECONDS", -1)
+    monkeypatch.setattr(ensemble, "_FLUSH_SECONDS", -1)
     run(tmp_path / "vault", teacher=DecisionTreeClassifier())
     assert len(files(tmp_path / "vault")) == K

@@ -18,9 +18,8 @@ from sklearn.base import clone
 import secretballot as sb
 from secretballot.exceptions import ParameterError
 from secretballot.teachers import torch_classifier as classifier
-from secretballot.teachers import torch_stacks as stacks
 from secretballot.teachers.ensemble import TeacherEnsemble
-from secretballot.teachers.torch_stacks import Recipe, Stack, keeps_apart, slot_bytes
+from secretballot.teachers.torch_classifier import Recipe, Stack, keeps_apart, slot_bytes
 
 pytestmark = [
     pytest.mark.xdist_group("torch"),
@@ -326,7 +325,7 @@ def test_memory_that_runs_out_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> N
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")
 
     monkeypatch.setattr(Stack, "step", no_room)
-    stacks.slot_bytes.cache_clear()
+    classifier.slot_bytes.cache_clear()
     with pytest.raises(sb.ResourceError, match="memory"):
         fitted(*records())
 

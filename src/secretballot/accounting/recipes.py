@@ -19,6 +19,7 @@ from secretballot.accounting.calibration import (
     least_scale,
 )
 from secretballot.accounting.stream_recipes import check_answerable, stable_value
+from secretballot.core import mechanisms
 from secretballot.core.exponential import least_quotient
 from secretballot.core.label_games import CHANCE_BITS
 from secretballot.core.mechanisms import (
@@ -57,7 +58,7 @@ class WeakSignalWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class Terms:
+class Terms(mechanisms.Terms):
     """What is drawn, from which votes, and what it is paid with; public.
 
     Attributes
@@ -67,11 +68,11 @@ class Terms:
     budget : PrivacyBudget
     public : mapping
         ``method`` and its settings, as JSON values, as a certificate has them.
+    purpose : str
+        Why, in a few words.
     """
 
-    mechanism: Mechanism
     shape: VoteShape
-    budget: PrivacyBudget
     public: Mapping[str, Any] = field(default_factory=lambda: {"method": "votes"})
 
     @property

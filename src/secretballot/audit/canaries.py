@@ -10,7 +10,6 @@ Jagielski 2023, arXiv:2305.08846). The number of right guesses bounds epsilon fr
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -240,7 +239,6 @@ def audit_canaries(
     share: float = 1.0,
     confidence: float = 0.99,
     program: Sequence[str] | None = None,
-    work: str | Path | None = None,
     n_jobs: int = 1,
     random_state: int | None = None,
     progress: Progress | None = None,
@@ -266,7 +264,7 @@ def audit_canaries(
         Share of the canaries that are guessed, the surest first.
     confidence : float
         Chance that the bound is not above the truth.
-    program, work, n_jobs, random_state, progress
+    program, n_jobs, random_state, progress
         As in `audit_release`.
 
     Returns
@@ -302,9 +300,7 @@ def audit_canaries(
         lambda present: {"private.csv": task.private_table(present), "public.csv": public},
         "out/release",
         (n_runs, canaries),
-        identity=(task, share, confidence),
         program=program,
-        work=work,
         jobs=check_count("n_jobs", n_jobs),
         random_state=random_state,
         progress=progress,

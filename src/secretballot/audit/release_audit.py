@@ -163,7 +163,6 @@ def audit_release(
     delta: float | None = None,
     released: str | None = None,
     program: Sequence[str] | None = None,
-    work: str | Path | None = None,
     n_jobs: int = 1,
     random_state: int | None = None,
     progress: Progress | None = None,
@@ -203,9 +202,6 @@ def audit_release(
         ``--out``.
     program : sequence of str, optional
         Words that start the program; this one by default.
-    work : path, optional
-        Private folder that keeps what was seen of each finished run. The same audit with this
-        folder goes on, with the same coins; by default nothing is kept.
     n_jobs : int
         Runs at the same time.
     random_state : int, optional
@@ -226,9 +222,9 @@ def audit_release(
 
     Privacy
     -------
-    A temporary folder holds copies of the private files until the end. The result, and what a work
-    folder keeps, describe released values, exit codes, messages and times only; messages may be
-    private, and names of fields may hold text of a release.
+    A temporary folder holds copies of the private files until the end. The result describes
+    released values, exit codes, messages and times only; messages may be private, and names of
+    fields may hold text of a release.
     """
     # 1. refuse what cannot be, before anything runs
     words = shlex.split(command) if isinstance(command, str) else list(command)
@@ -260,9 +256,7 @@ def audit_release(
         lambda coin: {**files, name: worlds[coin[0]]},
         observed,
         (n_runs, 1),
-        identity=(files, worlds, confidence),
         program=program,
-        work=work,
         jobs=check_count("n_jobs", n_jobs),
         random_state=random_state,
         progress=progress,

@@ -3,11 +3,9 @@ be seen of each run.
 
 Which of the two worlds a run is in is decided by a fair coin each, tossed before the first run. All
 runs see the same names of files and folders, in a private temporary folder; one that a killed audit
-left goes with the next audit. A work folder keeps what was seen, so that an audit that was
-interrupted goes on with its own coins.
+left goes with the next audit.
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -18,16 +16,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from secretballot._json_files import json_fields
 from secretballot._typing import BoolArray
 from secretballot.audit.observation import Fields, observed_files, observed_text
-from secretballot.drafts import draft_folder, sweep_drafts, write_file
+from secretballot.drafts import draft_folder, sweep_drafts
 from secretballot.exceptions import DataError, ParameterError
 
 #: What is observed apart: what everybody sees, what the curator sees, and how long it took.
@@ -62,9 +59,7 @@ def run_trials(
     released: str,
     shape: tuple[int, int],
     *,
-    identity: Any,
     program: Sequence[str] | None,
-    work: str | Path | None,
     jobs: int,
     random_state: int | None,
     progress: Progress | None,
@@ -82,12 +77,8 @@ def run_trials(
         Folder that is observed, relative to the one that the command runs in.
     shape : (int, int)
         Runs, and coins of each.
-    identity : object
-        What else makes it the same audit, of plain values: files and settings.
     program : sequence of str, optional
         Words that start the program; this one by default.
-    work : path, optional
-        Private folder that keeps what was seen of finished runs, and goes on with it.
     jobs : int
         Runs at the same time, each in the folder of its thread.
     random_state : int, optional
@@ -98,27 +89,20 @@ def run_trials(
     Raises
     ------
     DataError
-        If the first runs all fail in the same way, a run takes too long, or the work folder holds
-        something else.
+        If the first runs all fail, or one takes too long.
     ParameterError
         If the program cannot be started.
     """
     n, tell = shape[0], progress or (lambda done, total: None)
     command = [*(program or (sys.executable, "-m", "secretballot")), *words]
-    same = (command, released, shape, identity, random_state)
+    coins = np.random.default_rng(random_state).integers(2, size=shape).astype(bool)
     place = Path(tempfile.gettempdir()), "secretballot-audit"
     sweep_drafts(*place)  # the private files of an audit that was killed
     with draft_folder(*place) as folder:
-        kept = folder / "work" if work is None else Path(work)
-        seed = _taken_up(kept, hashlib.sha256(repr(same).encode()).hexdigest(), random_state)
-        coins = np.random.default_rng(seed).integers(2, size=shape).astype(bool)
-        places = [kept / f"run-{number:06d}.json" for number in range(n)]
         trials: dict[int, Trial] = {}
         tell(0, n)
 
         def run(number: int) -> Trial:
-            if places[number].is_file():
-                return Trial(**json.loads(places[number].read_bytes()))
             slot = folder / threading.current_thread().name
             return _run_once(command, slot, files_of(coins[number].tolist()), slot / released)
 
@@ -126,37 +110,12 @@ def run_trials(
             waiting = {pool.submit(run, number): number for number in range(n)}
             try:
                 for future in as_completed(waiting):
-                    number = waiting[future]
-                    trials[number] = future.result()
+                    trials[waiting[future]] = future.result()
                     _refuse_failures(trials)
-                    if not places[number].is_file():
-                        content = json.dumps(asdict(trials[number])).encode()
-                        write_file(places[number], content, mode=0o600)
                     tell(len(trials), n)
             finally:  # after an interruption only the runs that are under way end
                 pool.shutdown(wait=True, cancel_futures=True)
     return coins, [trials[number] for number in range(n)]
-
-
-def _taken_up(work: Path, digest: str, random_state: int | None) -> int:
-    """Return the seed with which the audit in a work folder began, or begin one there.
-
-    New coins would be chosen after seeing results. Names with a dot are drafts that a killed audit
-    left.
-    """
-    work.mkdir(mode=0o700, parents=True, exist_ok=True)
-    stated = work / "audit.json"
-    if not any(work.glob("[!.]*")):
-        seed: Any = np.random.SeedSequence(random_state).entropy  # a fresh one of None
-        write_file(stated, json.dumps({"audit": digest, "seed": int(seed)}).encode(), mode=0o600)
-    content = stated.read_bytes() if stated.is_file() else b""
-    found = json_fields(content, {"audit": str, "seed": int})
-    if found is None or found["audit"] != digest:
-        raise DataError(
-            f"{str(work)!r} holds another audit or something else; give a new folder with --work."
-        )
-    work.chmod(0o700)  # one that was there may be open to others
-    return int(found["seed"])
 
 
 def _refuse_failures(trials: Mapping[int, Trial]) -> None:

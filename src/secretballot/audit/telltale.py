@@ -18,9 +18,7 @@ from secretballot.audit.bounds import canary_bound, epsilon_from_guesses
 from secretballot.audit.observation import Field, Fields
 
 _MODULI = (4096, 64, 16)
-# least and most groups that a number with many values is cut into, by its quantiles
-_LEVELS = (3, 8)
-_RUNS_FOR_A_LEVEL = 6
+_MANY_VALUES = 3  # of a number that is cut in two
 _SHARES = (1.0, 0.75, 0.5, 0.25, 0.1, 0.05)  # of the runs that are guessed, the surest first
 _FOLDS = 3
 
@@ -34,10 +32,9 @@ class Telltale:
     field : str
         Place, as in `observed_files`.
     reading : str
-        "value", "level" (which of several ranges), "cut" (below or above one number), or "mod
-        4096", "mod 64", "mod 16".
+        "value", "cut" (below or above one number), or "mod 4096", "mod 64", "mod 16".
     cuts : tuple of float
-        Limits of the ranges.
+        The number of a cut.
     weights : dict
         Log ratio of the two worlds for each value; of others 0.
     guesses : float
@@ -185,17 +182,14 @@ def _readings_of(
         for modulus in _MODULI:
             if max(map(abs, numbers)) >= modulus:
                 yield f"mod {modulus}", ()
-    levels = min(_LEVELS[1], max(_LEVELS[0], len(values) // _RUNS_FOR_A_LEVEL))
-    if len(set(numbers)) > levels:
-        parts = np.arange(1, levels) / levels
-        yield "level", tuple(np.unique(np.quantile(np.array(numbers, dtype=float), parts)).tolist())
+    if len(set(numbers)) > _MANY_VALUES:
         yield "cut", _best_cut(values, worlds)
 
 
 def _field_read(value: Field | None, reading: str, cuts: tuple[float, ...]) -> Field | None:
     if reading == "value" or not isinstance(value, int | float):
         return value
-    if reading in ("level", "cut"):
+    if reading == "cut":
         return int(np.searchsorted(cuts, value))
     return int(value) % int(reading.removeprefix("mod "))
 

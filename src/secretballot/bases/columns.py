@@ -5,7 +5,8 @@ Everything is learned from public cells; a private cell meets comparisons and ta
 
 import math
 import numbers
-from collections.abc import Callable, Hashable
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,8 +24,6 @@ ONE = 2**10
 LEAST_SEEN = 8
 #: A number that more than this share of the rows have is a spike.
 SPIKE = 0.5
-#: The level of every kind of missing value; no text, so that no text can be it.
-MISSING = ("missing",)
 #: Columns of numbers with at most so many distinct values are levels.
 FEW_VALUES = 12
 
@@ -58,6 +57,8 @@ class Cells(NamedTuple):
             self.ranks[which] = 0
 
 
+#: What a cell is as a level: None is any missing value.
+Level = str | float | None
 #: Reads many cells; look-ups are made once.
 Reader = Callable[["pd.Series[Any]"], Cells]
 
@@ -74,13 +75,13 @@ class LevelColumn:
         Share of further cells like the pool's whose level has no feature, about.
     """
 
-    levels: tuple[str | float | None, ...]
+    levels: tuple[Level, ...]
     uncovered_share: float
 
     @property
-    def names(self) -> list[str]:
-        """Return a suffix for each feature."""
-        return [" missing" if level is None else f"={level}" for level in self.levels]
+    def width(self) -> int:
+        """How many features there are."""
+        return len(self.levels)
 
     @property
     def usual(self) -> int | None:
@@ -90,38 +91,22 @@ class LevelColumn:
     def reader(self) -> "Reader":
         """Return what reads cells; of a column without levels, with no content, every cell is
         covered."""
+        known: dict[Level, int] = {level: place for place, level in enumerate(self.levels)}
+        floats = [(level, place) for level, place in known.items() if isinstance(level, float)]
 
         def read(cells: "pd.Series[Any]") -> Cells:
-            places = self._level_places(cells)
+            if _is_of_plain_numbers(cells):
+                # all at once; every cell is compared with public levels alone
+                values = cells.to_numpy().astype(np.float64)
+                places = np.where(np.isnan(values), known.get(None, -1), -1)
+                for level, place in floats:
+                    places[values == level] = place
+            else:
+                places = np.array([known.get(level, -1) for level in _levels_in(cells)], np.int64)
             covered = places >= 0 if self.levels else np.ones(len(cells), dtype=np.bool_)
             return Cells(places, None, covered, places)
 
         return read
-
-    def _level_places(self, cells: "pd.Series[Any]") -> IntArray:
-        """Return the place of each cell's level, -1 for one that the pool does not show."""
-        if _is_of_plain_numbers(cells):
-            return self._places_of_numbers(cells.to_numpy().astype(np.float64))
-        known: dict[Hashable, int] = {
-            MISSING if level is None else level: place for place, level in enumerate(self.levels)
-        }
-        return np.array(
-            [known.get(_level_of(cell), -1) for cell in _cell_values(cells)], dtype=np.int64
-        )
-
-    def _places_of_numbers(self, values: FloatArray) -> IntArray:
-        """Return the same of numbers, all at once; every cell is compared with public levels
-        alone."""
-        shown = [(level, place) for place, level in enumerate(self.levels) if type(level) is float]
-        shown.sort()
-        if len(shown) <= 2:  # faster than a search, and what encoded categories have
-            places = np.full(len(values), -1)
-            for level, place in shown:
-                places[values == level] = place
-        else:
-            places = _places_in(shown, values)
-        places[np.isnan(values)] = self.levels.index(None) if None in self.levels else -1
-        return places
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,11 +130,9 @@ class NumberColumn:
     missing: bool
 
     @property
-    def names(self) -> list[str]:
-        """Return a suffix for each feature."""
-        bins = [f" bin {number}" for number in range(len(self.edges) + 1)]
-        extra = [f"={self.spike:g}"] if self.spike is not None else []
-        return [*bins, " rank", *extra, *([" missing"] if self.missing else [])]
+    def width(self) -> int:
+        """How many features there are: bins, rank, spike and missing values."""
+        return self.rank_place + 1 + (self.spike is not None) + self.missing
 
     @property
     def usual(self) -> int | None:
@@ -203,14 +186,6 @@ class NumberColumn:
         return read
 
 
-def _places_in(shown: list[tuple[float, int]], values: FloatArray) -> IntArray:
-    """Return the place of each value among ascending levels, -1 for one that is none of them."""
-    levels = np.array([level for level, _ in shown])
-    own = np.array([place for _, place in shown], dtype=np.int64)
-    at = np.minimum(np.searchsorted(levels, values), len(levels) - 1)
-    return np.where(levels[at] == values, own[at], -1)
-
-
 def fitted_column(cells: "pd.Series[Any]", n_bins: int) -> LevelColumn | NumberColumn:
     """Return how a column is read, from its public cells."""
     if not _holds_numbers(cells):
@@ -229,40 +204,19 @@ def fitted_column(cells: "pd.Series[Any]", n_bins: int) -> LevelColumn | NumberC
 
 def _holds_numbers(cells: "pd.Series[Any]") -> bool:
     """Return whether all public cells of a column are numbers, or missing."""
-    if pd.api.types.is_bool_dtype(cells.dtype):
-        return False
     if pd.api.types.is_numeric_dtype(cells.dtype):
-        return True
-    kinds = {type(_level_of(cell)) for cell in _cell_values(cells) if _level_of(cell) != MISSING}
-    return kinds == {float}
+        return not pd.api.types.is_bool_dtype(cells.dtype)
+    return {type(level) for level in _levels_in(cells) if level is not None} == {float}
 
 
 def _level_column(cells: "pd.Series[Any]") -> LevelColumn:
-    seen = _seen_levels(cells)
-    often = sorted((level for level, count in seen.items() if count >= LEAST_SEEN), key=repr)
+    seen = Counter(_levels_in(cells))
+    often = [level for level, count in seen.items() if count >= LEAST_SEEN]
+    # missing values behind texts, before numbers
+    often.sort(key=lambda level: "(" if level is None else repr(level))
     # without one of its rows a level that is just frequent enough would not be
-    rare = seen[seen <= LEAST_SEEN].sum() / max(1, len(cells))
-    share = float(rare) if often else 0.0
-    return LevelColumn(tuple(_plain_level(level) for level in often), share)
-
-
-def _seen_levels(cells: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Return how often each level occurs."""
-    if not _is_of_plain_numbers(cells):
-        return pd.Series(
-            [_level_of(cell) for cell in _cell_values(cells)], dtype=object
-        ).value_counts()
-    values = cells.to_numpy().astype(np.float64) + 0.0  # -0 is 0
-    levels, counts = np.unique(values, return_counts=True)
-    known = [MISSING if math.isnan(level) else level for level in levels.tolist()]
-    return pd.Series(counts, index=pd.Index(known, dtype=object, tupleize_cols=False))
-
-
-def _plain_level(level: Hashable) -> str | float | None:
-    """Return a public level as a text or number that can be written plainly, None if missing."""
-    if level == MISSING:
-        return None
-    return level if isinstance(level, float) else str(level)
+    rare = sum(count for count in seen.values() if count <= LEAST_SEEN) / max(1, len(cells))
+    return LevelColumn(tuple(often), rare if often else 0.0)
 
 
 def _is_of_plain_numbers(cells: "pd.Series[Any]") -> bool:
@@ -271,45 +225,40 @@ def _is_of_plain_numbers(cells: "pd.Series[Any]") -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind in "biuf" and dtype.itemsize <= 8
 
 
-def _cell_values(cells: "pd.Series[Any]") -> list[Any]:
-    """Return the cells one by one, each of which reads the same whatever is beside it."""
-    if not isinstance(cells.dtype, pd.CategoricalDtype):
-        return list(cells.tolist())
-    # pandas would make other values of all categories where one cell is missing
-    known = [*cells.dtype.categories.tolist(), None]
-    return [known[code] for code in cells.cat.codes.tolist()]
+def _levels_in(cells: "pd.Series[Any]") -> list[Level]:
+    """Return the cells one by one as levels, each of which is the same whatever is beside it."""
+    if _is_of_plain_numbers(cells):
+        values = cells.to_numpy().astype(np.float64) + 0.0  # -0 is 0
+        return [None if math.isnan(value) else value for value in values.tolist()]
+    known = cells.tolist()
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        # pandas would make other values of all categories where one cell is missing
+        categories = [*cells.dtype.categories.tolist(), None]
+        known = [categories[code] for code in cells.cat.codes.tolist()]
+    # a private cell may be any object: what cannot be compared counts as missing, for its row alone
+    return [cell if type(cell) is str else result_of(partial(_level_of, cell)) for cell in known]
 
 
-def _level_of(cell: Any) -> Hashable:
+def _level_of(cell: Any) -> Level:
     """Return what a cell is as a level; all kinds of missing are one, and 1 and 1.0 are."""
     if isinstance(cell, str):
-        return cell
-    # a private cell may be any object: what cannot be compared counts as missing, for its row alone
-    level = result_of(partial(_level_of_object, cell))
-    return MISSING if level is None else level
-
-
-def _level_of_object(cell: Any) -> Hashable:
+        return str(cell)
     if isinstance(cell, numbers.Real | np.bool_):
-        return MISSING if math.isnan(cell) else float(cell)
+        return None if math.isnan(cell) else float(cell)
     if isinstance(cell, pd.Interval):
         return str(plain_interval(cell))
-    return MISSING if pd.isna(cell) else str(cell)
+    return None if pd.isna(cell) else str(cell)
 
 
 def _float_values(cells: "pd.Series[Any]") -> FloatArray:
-    """Return cells as floating point, missing ones as nan and infinite ones as the largest."""
+    """Return cells as floating point, missing ones and texts as nan and infinite ones as the
+    largest."""
     if pd.api.types.is_numeric_dtype(cells.dtype):
         values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         # cell by cell: one text among numbers is a missing value and changes no other row
-        values = np.array([_float_value(cell) for cell in _cell_values(cells)], dtype=np.float64)
+        found = (level if isinstance(level, float) else np.nan for level in _levels_in(cells))
+        values = np.fromiter(found, np.float64, len(cells))
     largest = np.finfo(np.float64).max
     clipped: FloatArray = np.clip(values, -largest, largest)
     return clipped
-
-
-def _float_value(cell: Any) -> float:
-    """Return a cell as floating point, nan for what is no number."""
-    number = result_of(partial(float, cell)) if isinstance(cell, numbers.Real | np.bool_) else None
-    return np.nan if number is None else number

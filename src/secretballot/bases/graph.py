@@ -1,6 +1,7 @@
 """A public basis for vectors that lie in groups: smooth functions on the public points' graph."""
 
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import linalg, sparse
@@ -21,6 +22,7 @@ SMALL_GRAPH = 1500
 _BLOCK_CELLS = 1 << 22  # cells of neighbours in memory at a time
 
 
+@dataclass(eq=False, repr=False)
 class GraphBasis(VectorBasis):
     """Map vectors to coordinates by the public points that are nearest to them.
 
@@ -67,20 +69,13 @@ class GraphBasis(VectorBasis):
     proportion to rows times public points.
     """
 
-    name = "graph"
+    name: ClassVar[str] = "graph"
 
-    def __init__(
-        self,
-        n_modes: int = 200,
-        *,
-        n_neighbours: int = 10,
-        n_nearest: int = 5,
-        scaled: bool = True,
-    ) -> None:
-        self.n_modes = n_modes
-        self.n_neighbours = n_neighbours
-        self.n_nearest = n_nearest
-        self.scaled = scaled
+    n_modes: int = 200
+    _: KW_ONLY
+    n_neighbours: int = 10
+    n_nearest: int = 5
+    scaled: bool = True
 
     def fit(self, X: Any, y: None = None) -> Self:
         """Learn the map from public points.
@@ -138,20 +133,14 @@ class GraphBasis(VectorBasis):
         self.n_directions_ = self._values.shape[1]
         return self
 
-    def _coordinates(self, numbers: FloatArray) -> IntArray:
-        nearest, _ = self._nearest_public(self._rounded_points(numbers), self.n_nearest)
+    def _map(self, numbers: FloatArray) -> tuple[IntArray, BoolArray]:
+        points = rounded(self._vectors(numbers), self._centre, self._spread)
+        nearest, least = self._nearest_public(points, self.n_nearest)
         # the mean of the values at the nearest public points
         sums = np.zeros((len(numbers), self.n_directions_), dtype=np.int64)
         for place in nearest.T:
             sums += self._values[place]
-        return _coordinates_of(sums - self._offset)
-
-    def _near_public(self, numbers: FloatArray) -> BoolArray:
-        points = self._rounded_points(numbers)
-        return self._nearest_public(points, self.n_nearest)[1] <= self._farthest
-
-    def _rounded_points(self, numbers: FloatArray) -> IntArray:
-        return rounded(self._vectors(numbers), self._centre, self._spread)
+        return _coordinates_of(sums - self._offset), least <= self._farthest
 
     def _learn_vectors(self, numbers: FloatArray) -> FloatArray:
         """Learn what is compared from public numbers, and return it of them."""
@@ -207,14 +196,22 @@ def _smooth_modes(neighbours: IntArray, n_modes: int) -> FloatArray:
     roots = np.sqrt(np.asarray(joined.sum(axis=1)).ravel())
     smoothing: Any = sparse.diags_array(1 / roots) @ joined @ sparse.diags_array(1 / roots)
     # the first function is constant
-    wanted: int = min(n_modes + 1, n - 1)
-    if n <= SMALL_GRAPH:
-        kept, modes = linalg.eigh(smoothing.toarray(), subset_by_index=(n - wanted, n - 1))
+    kept, modes = largest_eigenpairs(smoothing, min(n_modes + 1, n - 1))
+    above = kept[1:] > 0
+    kept, modes = kept[1:][above], modes[:, 1:][:, above]
+    found: FloatArray = with_fixed_signs(modes) / roots[:, None] * kept
+    return found
+
+
+def largest_eigenpairs(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArray]:
+    """Return the largest eigenvalues of a symmetric sparse matrix, descending, and eigenvectors of
+    shape (n, n_values); the same on every call."""
+    n = matrix.shape[0]
+    if n <= SMALL_GRAPH or n_values > n // 4:
+        values, vectors = linalg.eigh(matrix.toarray(), subset_by_index=(n - n_values, n - 1))
     else:
         # a start of its own: the library's would be random
         start: FloatArray = np.random.default_rng(0).normal(size=(n,))
-        kept, modes = sparse_linalg.eigsh(smoothing, k=wanted, which="LA", v0=start)
-    order = np.argsort(kept)[::-1][1:]
-    order = order[kept[order] > 0]
-    found: FloatArray = with_fixed_signs(modes[:, order]) / roots[:, None] * kept[order]
-    return found
+        values, vectors = sparse_linalg.eigsh(matrix, k=n_values, which="LA", v0=start)
+    order = np.argsort(values)[::-1]
+    return values[order], vectors[:, order]

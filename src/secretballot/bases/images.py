@@ -1,7 +1,8 @@
 """A public basis for grey images: their edges, compared by the graph of the public ones."""
 
 import math
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +30,7 @@ _LOOKED_AT = 2000  # public points, to see whether they are images
 _NEEDED = 12  # public points, for a graph of ten neighbours
 
 
+@dataclass(eq=False, repr=False)
 class ImageBasis(GraphBasis):
     """Map square grey images to coordinates by the public images whose edges are most like theirs.
 
@@ -63,14 +65,9 @@ class ImageBasis(GraphBasis):
     of the public points, and mapping in proportion to rows times public points.
     """
 
-    name = "images"
+    name: ClassVar[str] = "images"
     # not a parameter: shares of maps are on one scale
-    scaled = False
-
-    def __init__(self, n_modes: int = 200, *, n_neighbours: int = 10, n_nearest: int = 5) -> None:
-        self.n_modes = n_modes
-        self.n_neighbours = n_neighbours
-        self.n_nearest = n_nearest
+    scaled: bool = field(default=False, init=False)
 
     def _learn_vectors(self, numbers: FloatArray) -> FloatArray:
         self.side_ = _side_of(numbers.shape[1])

@@ -12,12 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.bases.integer_model import with_constant
 from secretballot.bases.rotation import UNIT
-from secretballot.bases.vectors import number_blocks
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.bases.vectors import numbers_of
+from secretballot.exceptions import DataError, Parameter, ParameterError
 
 #: The cells of a basis without any.
 NO_CELLS: BoolArray = np.zeros(0, dtype=np.bool_)
 BLOCK = 4096  # rows of vectors that are mapped at a time
+#: Coordinates of rows, which of them are covered, and the cells that trees compare.
+Mapped = tuple[IntArray, BoolArray, IntArray]
 
 
 # scikit-learn ships no types
@@ -26,6 +28,8 @@ class IntegerBasis(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     Attributes
     ----------
+    n_features_in_ : int
+        Columns of the public points.
     n_directions_ : int
         Coordinates of a row.
     uncovered_share_ : float
@@ -36,27 +40,48 @@ class IntegerBasis(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     #: On certificates.
     name: ClassVar[str]
+    n_features_in_: int
     n_directions_: int
     uncovered_share_: float
     levels_: BoolArray = NO_CELLS
 
     @abstractmethod
+    def _parts(self, X: Any) -> Iterator[Mapped]:
+        """Yield what rows are mapped to, block by block; each row is a function of itself and of
+        public values, to the last bit."""
+
+    def _mapped(self, X: Any) -> Mapped:
+        check_is_fitted(self, "n_directions_")
+        shape = 0, self.n_directions_
+        nothing = np.empty(shape, np.int64), NO_CELLS, np.empty((0, len(self.levels_)), np.int64)
+        coordinates, covered, cells = zip(nothing, *self._parts(X), strict=True)
+        return np.concatenate(coordinates), np.concatenate(covered), np.concatenate(cells)
+
     def integers(self, X: Any) -> IntArray:
         """Return coordinates in units of 1 / 2^14, an array of int64 of shape (n_rows,
-        n_directions); each row a function of itself and of public values, to the last bit."""
+        n_directions); each row a function of itself and of public values, to the last bit.
 
-    @abstractmethod
+        Raises
+        ------
+        DataError
+            If the columns are not as many as those of the public points.
+        """
+        return self._mapped(X)[0]
+
     def covered(self, X: Any) -> BoolArray:
-        """Return which rows the public points cover, shape (n_rows,); each row by itself."""
+        """Return which rows the public points cover, shape (n_rows,); each row by itself. What is
+        not covered cannot be distinguished in this basis."""
+        return self._mapped(X)[1]
 
     def rows(self, X: Any) -> IntArray:
         """Return rows as a `LinearModel` takes them: coordinates, that of the intercept, and the
         cells that trees compare, int64 of shape (n_rows, n_directions + 1 + n_cells)."""
-        return with_constant(self.integers(X))
+        return self.mapped(X)[0]
 
     def mapped(self, X: Any) -> tuple[IntArray, BoolArray]:
-        """Return what `rows` and `covered` do, in one pass where that is faster."""
-        return self.rows(X), self.covered(X)
+        """Return what `rows` and `covered` do, in one pass."""
+        coordinates, covered, cells = self._mapped(X)
+        return np.hstack([with_constant(coordinates), cells]), covered
 
     def describe(self) -> dict[str, Any]:
         """Return name and settings as JSON values, for a certificate."""
@@ -71,6 +96,15 @@ class IntegerBasis(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Return a name for each direction."""
         check_is_fitted(self, "n_directions_")
         return np.array([f"direction{i}" for i in range(self.n_directions_)], dtype=object)
+
+    def _check_width(self, n_columns: int) -> None:
+        """Refuse rows of another width than the public points'."""
+        if n_columns != self.n_features_in_:
+            raise DataError(
+                Parameter("X"),
+                f" has {n_columns} columns and the public points had {self.n_features_in_};"
+                " give the same columns.",
+            )
 
 
 def check_whitening(whitening: float) -> None:
@@ -89,41 +123,16 @@ def check_whitening(whitening: float) -> None:
 
 
 class VectorBasis(IntegerBasis):
-    """A feature map of vectors of numbers, which maps them block by block.
-
-    Attributes
-    ----------
-    n_features_in_ : int
-        Columns of the public points.
-    """
-
-    n_features_in_: int
+    """A feature map of vectors of numbers, which maps them block by block."""
 
     @abstractmethod
-    def _coordinates(self, numbers: FloatArray) -> IntArray:
-        """Return coordinates of numbers, of shape (n_rows, n_features)."""
+    def _map(self, numbers: FloatArray) -> tuple[IntArray, BoolArray]:
+        """Return coordinates of numbers, of shape (n_rows, n_features), and which rows are about as
+        near to public points as these are to each other."""
 
-    @abstractmethod
-    def _near_public(self, numbers: FloatArray) -> BoolArray:
-        """Return which rows are about as near to public points as these are to each other."""
-
-    def integers(self, X: Any) -> IntArray:
-        """Return coordinates in units of 1 / 2^14, an array of int64 of shape (n_rows,
-        n_directions).
-
-        Raises
-        ------
-        DataError
-            If the columns are not as many as those of the public points.
-        """
-        nothing = np.empty((0, self.n_directions_), dtype=np.int64)
-        return np.concatenate([nothing, *map(self._coordinates, self._blocks(X))])
-
-    def covered(self, X: Any) -> BoolArray:
-        """Return which rows are about as near to public points as these are to each other, shape
-        (n_rows,). Each row is looked at by itself."""
-        return np.concatenate([NO_CELLS, *map(self._near_public, self._blocks(X))])
-
-    def _blocks(self, X: Any) -> Iterator[FloatArray]:
-        check_is_fitted(self, "n_directions_")
-        return number_blocks(X, self.n_features_in_, BLOCK)
+    def _parts(self, X: Any) -> Iterator[Mapped]:
+        numbers = numbers_of(X)
+        self._check_width(numbers.shape[1])
+        for start in range(0, len(numbers), BLOCK):
+            found, covered = self._map(numbers[start : start + BLOCK])
+            yield found, covered, np.empty((len(found), 0), dtype=np.int64)

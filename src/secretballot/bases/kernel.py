@@ -1,6 +1,7 @@
 """A public basis for vectors of numbers, such as images: likeness to public points."""
 
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from secretballot.exceptions import DataError, Parameter, ParameterError
 EXPONENT_STEPS = 2**10
 
 
+@dataclass(eq=False, repr=False)
 class KernelBasis(VectorBasis):
     """Map vectors to coordinates by how near they are to public landmarks.
 
@@ -59,26 +61,16 @@ class KernelBasis(VectorBasis):
     True
     """
 
-    name = "kernel"
+    name: ClassVar[str] = "kernel"
 
-    def __init__(
-        self,
-        n_landmarks: int = 500,
-        width: float = 1.0,
-        *,
-        scaled: bool = True,
-        ranked: bool = False,
-        whitening: float = 0.5,
-        n_directions: int = 500,
-        random_state: int = 0,
-    ) -> None:
-        self.n_landmarks = n_landmarks
-        self.width = width
-        self.scaled = scaled
-        self.ranked = ranked
-        self.whitening = whitening
-        self.n_directions = n_directions
-        self.random_state = random_state
+    n_landmarks: int = 500
+    width: float = 1.0
+    _: KW_ONLY
+    scaled: bool = True
+    ranked: bool = False
+    whitening: float = 0.5
+    n_directions: int = 500
+    random_state: int = 0
 
     def fit(self, X: Any, y: None = None) -> Self:
         """Learn the map from public points.
@@ -97,7 +89,14 @@ class KernelBasis(VectorBasis):
         ParameterError
             If a setting is out of range.
         """
-        self._check_settings()
+        check_count("n_landmarks", self.n_landmarks)
+        check_count("n_directions", self.n_directions)
+        check_count("random_state", self.random_state, minimum=0)
+        check_whitening(self.whitening)
+        if not 0.01 <= self.width <= 100:
+            raise ParameterError(
+                Parameter("width"), f" is {self.width}; it must lie between 0.01 and 100."
+            )
         numbers = public_numbers(X)
         self.n_features_in_ = numbers.shape[1]
         # of every column whose numbers are ranked
@@ -128,30 +127,12 @@ class KernelBasis(VectorBasis):
             raise DataError("The public points are too few or all alike; no direction is left.")
         return self
 
-    def _coordinates(self, numbers: FloatArray) -> IntArray:
-        squares = self._squared_distances(self._rounded_points(numbers))
-        return self._rotation.coordinates(self._kernel_values(squares))
-
-    def _near_public(self, numbers: FloatArray) -> BoolArray:
-        # ranks end where the public points do, so a number beyond all of them is not covered either
-        least = self._squared_distances(self._rounded_points(numbers)).min(axis=1)
-        covered: BoolArray = self._within_ranges(numbers) & (least <= self._farthest)
-        return covered
-
-    def _check_settings(self) -> None:
-        check_count("n_landmarks", self.n_landmarks)
-        check_count("n_directions", self.n_directions)
-        check_count("random_state", self.random_state, minimum=0)
-        check_whitening(self.whitening)
-        if not 0.01 <= self.width <= 100:
-            raise ParameterError(
-                Parameter("width"), f" is {self.width}; it must lie between 0.01 and 100."
-            )
-
-    def _rounded_points(self, numbers: FloatArray) -> IntArray:
-        """Return the rounded points of numbers."""
+    def _map(self, numbers: FloatArray) -> tuple[IntArray, BoolArray]:
         ranked = self._public_ranks(numbers) if self.ranked else numbers
-        return rounded(ranked, self._centre, self._spread)
+        squares = self._squared_distances(rounded(ranked, self._centre, self._spread))
+        # ranks end where the public points do, so a number beyond all of them is not covered either
+        covered = self._within_ranges(numbers) & (squares.min(axis=1) <= self._farthest)
+        return self._rotation.coordinates(self._kernel_values(squares)), covered
 
     def _public_ranks(self, numbers: FloatArray) -> FloatArray:
         """Return ranks among the public numbers of each column, from -`ONE` to `ONE`; nan where

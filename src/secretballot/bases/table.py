@@ -1,19 +1,20 @@
 """A public basis for tables: levels, quantile bins and ranks, rotated by the pool."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.bases.columns import ONE, LevelColumn, NumberColumn, fitted_column
 from secretballot.bases.exact_products import exact_products
-from secretballot.bases.integer_basis import IntegerBasis, check_whitening
-from secretballot.bases.integer_model import with_constant
+from secretballot.bases.integer_basis import IntegerBasis, Mapped, check_whitening
 from secretballot.bases.rotation import Rotation, fitted_rotation
 from secretballot.exceptions import DataError, Parameter
 
@@ -22,6 +23,7 @@ BLOCK = 2**14  # rows that are mapped at a time
 MOST_BINS = 96
 
 
+@dataclass(eq=False, repr=False)
 class TableBasis(IntegerBasis):
     """Map rows of a table to coordinates that public points alone have fixed.
 
@@ -58,12 +60,11 @@ class TableBasis(IntegerBasis):
     True
     """
 
-    name = "table"
+    name: ClassVar[str] = "table"
 
-    def __init__(self, n_bins: int = 16, whitening: float = 0.6, n_directions: int = 500) -> None:
-        self.n_bins = n_bins
-        self.whitening = whitening
-        self.n_directions = n_directions
+    n_bins: int = 16
+    whitening: float = 0.6
+    n_directions: int = 500
 
     @classmethod
     def suited_to(cls, X: Any) -> Self:
@@ -110,7 +111,7 @@ class TableBasis(IntegerBasis):
         self.levels_ = np.array([isinstance(one, LevelColumn) for one in self._columns])
         self.n_features_in_ = frame.shape[1]
         self.feature_names_in_ = np.array([str(name) for name in frame.columns], dtype=object)
-        self.n_inputs_ = sum(len(column.names) for column in self._columns)
+        self.n_inputs_ = sum(column.width for column in self._columns)
         if not self.n_inputs_:
             raise DataError(
                 "The public points are too few or all alike; no feature is left of them."
@@ -130,75 +131,39 @@ class TableBasis(IntegerBasis):
             )
         return self
 
-    def integers(self, X: Any) -> IntArray:
-        """Return coordinates in units of 1 / 2^14, an array of int64 of shape (n_rows,
-        n_directions).
+    def _parts(self, X: Any) -> Iterator[Mapped]:
+        # a level is covered if it occurs eight times, a number if it lies within the public range
+        frame, made = self._checked_frame(X), _table_map(self._columns, self._rotation)
+        return (made.of(frame.iloc[at : at + BLOCK]) for at in range(0, len(frame), BLOCK))
 
-        Raises
-        ------
-        DataError
-            If the columns are not as many as those of the public points.
-        """
-        return self.rows(X)[:, : self.n_directions_]
+    def column_shares(self, X: Any, weights: FloatArray) -> FloatArray:
+        """Return how much of linear functions comes from each column of rows, shape (n_features,).
 
-    def rows(self, X: Any) -> IntArray:
-        return self.mapped(X)[0]
-
-    def covered(self, X: Any) -> BoolArray:
-        """Return which rows have cells alone that the public points show, shape (n_rows,).
-
-        A level is covered if it occurs eight times, a number if it lies within their range.
-        What is not covered cannot be distinguished in this basis. Each row is looked at by itself.
-        """
-        check_is_fitted(self, "n_directions_")
-        frame = _frame_of(X)
-        covered = np.ones(len(frame), dtype=np.bool_)
-        for column, (_, cells) in zip(self._columns, frame.items(), strict=True):
-            covered &= column.reader()(cells).covered
-        return covered
-
-    def mapped(self, X: Any) -> tuple[IntArray, BoolArray]:
-        frame = self._checked_frame(X)
-        width = self.n_directions_ + 1 + len(self._columns)
-        integers = np.empty((len(frame), width), dtype=np.int64)
-        covered = np.empty(len(frame), dtype=np.bool_)
-        made = _table_map(self._columns, self._rotation)
-        for start in range(0, len(frame), BLOCK):
-            part = slice(start, start + BLOCK)
-            coordinates, covered[part], codes = made.of(frame.iloc[part])
-            integers[part] = np.hstack([with_constant(coordinates), codes])
-        return integers, covered
-
-    def features(self, X: Any) -> tuple[Any, IntArray]:
-        """Return features before the rotation, in whole numbers, and which column each is of.
+        Parameters
+        ----------
+        X : array, sparse matrix, list of rows or frame of shape (n_rows, n_features)
+        weights : ndarray of float64, shape (n_directions, n_functions)
 
         Returns
         -------
-        features : sparse array of int64, shape (n_rows, n_inputs)
-        columns : ndarray of int64, shape (n_inputs,)
-            Number of the column that a feature is made of.
+        ndarray of shape (n_features,)
+            The covariance of a column's part with the whole, over the variance: together 1, or all
+            0 where the functions are the same at all rows.
         """
-        frame = self._checked_frame(X)
-        widths = [len(column.names) for column in self._columns]
-        return self._integer_inputs(frame), np.repeat(np.arange(len(widths)), widths)
-
-    def effects(self, weights: Any) -> FloatArray:
-        """Return what weights of directions mean for features, an array of shape (n_inputs,
-        n_columns), up to one factor."""
-        check_is_fitted(self, "n_directions_")
-        meant: FloatArray = self._rotation.weights.astype(np.float64) @ np.asarray(weights, float)
-        return meant
+        inputs = self._integer_inputs(self._checked_frame(X))
+        effects = self._rotation.weights.astype(np.float64) @ weights
+        values = inputs @ effects
+        values -= values.mean(axis=0)
+        parts = (effects * (inputs.T @ values)).sum(axis=1)
+        of_column = np.repeat(np.arange(len(self._columns)), [one.width for one in self._columns])
+        shares = np.bincount(of_column, parts, minlength=len(self._columns))
+        return np.asarray(shares / shares.sum() if shares.sum() > 0 else 0 * shares)
 
     def _checked_frame(self, X: Any) -> pd.DataFrame:
         """Return rows as a frame of the columns that the public points had."""
         check_is_fitted(self, "n_directions_")
         frame = _frame_of(X)
-        if frame.shape[1] != self.n_features_in_:
-            raise DataError(
-                Parameter("X"),
-                f" has {frame.shape[1]} columns and the public points had {self.n_features_in_};"
-                " give the same columns.",
-            )
+        self._check_width(frame.shape[1])
         if isinstance(X, pd.DataFrame) and [str(name) for name in X] != [*self.feature_names_in_]:
             raise DataError(
                 Parameter("X"), " has other columns than the public points had; give the same ones."
@@ -207,21 +172,18 @@ class TableBasis(IntegerBasis):
 
     def _integer_inputs(self, frame: pd.DataFrame) -> Any:
         """Return the integer features before the rotation, (n_rows, n_inputs)."""
-        rows, places, integers, width = [], [], [], 0
+        entries, first = list[tuple[IntArray, IntArray, IntArray]](), 0
         for column, (_, cells) in zip(self._columns, frame.items(), strict=True):
             found = column.reader()(cells)
             shown = np.flatnonzero(found.places >= 0)
-            rows.append(shown)
-            places.append(found.places[shown] + width)
-            integers.append(np.full(len(shown), ONE, dtype=np.int64))
+            entries.append((shown, first + found.places[shown], np.full(len(shown), ONE)))
             if found.ranks is not None and isinstance(column, NumberColumn):
                 ranked = np.flatnonzero(found.ranks)
-                rows.append(ranked)
-                places.append(np.full(len(ranked), column.rank_place + width))
-                integers.append(found.ranks[ranked])
-            width += len(column.names)
-        entries = np.concatenate(integers), (np.concatenate(rows), np.concatenate(places))
-        table: Any = sparse.coo_array(entries, shape=(len(frame), width))
+                place = np.full(len(ranked), first + column.rank_place)
+                entries.append((ranked, place, found.ranks[ranked]))
+            first += column.width
+        rows, places, integers = map(np.concatenate, zip(*entries, strict=True))
+        table: Any = sparse.coo_array((integers, (rows, places)), shape=(len(frame), first))
         return table.tocsr()
 
 
@@ -240,17 +202,17 @@ class _TableMap:
         self._usual = np.zeros(rotation.weights.shape[1], dtype=np.int64)
         tables, ranks, width = [], [], 0
         for column in columns:
-            own = rotation.weights[width : width + len(column.names)]
+            own = rotation.weights[width : width + column.width]
             usual = 0 if column.usual is None else own[column.usual]
             self._usual += ONE * usual
             # the last row is that of a cell without features
             tables.append(np.vstack([own, np.zeros((1, own.shape[1]), dtype=np.int64)]) - usual)
             if isinstance(column, NumberColumn):
                 ranks.append(own[column.rank_place])
-            width += len(column.names)
+            width += column.width
         self._table, self._ranks = np.concatenate(tables), np.array(ranks, dtype=np.int64)
 
-    def of(self, frame: pd.DataFrame) -> tuple[IntArray, BoolArray, IntArray]:
+    def of(self, frame: pd.DataFrame) -> Mapped:
         """Return coordinates of rows, which are covered, and the codes of their cells."""
         covered = np.ones(len(frame), dtype=np.bool_)
         # by columns, as they are read; and as floats, in which the product is exact
@@ -260,7 +222,7 @@ class _TableMap:
         unusual = np.zeros(places.shape, dtype=np.bool_)
         begun = n_ranks = 0
         for k, (column, (_, cells)) in enumerate(zip(self._columns, frame.items(), strict=True)):
-            found, n_features = self._readers[k](cells), len(column.names)
+            found, n_features = self._readers[k](cells), column.width
             covered &= found.covered
             codes[:, k] = found.codes
             differs = found.places != (-1 if column.usual is None else column.usual)

@@ -1,6 +1,5 @@
 """Vectors of numbers as integers: each row by itself, on a scale that public points fix."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -57,25 +56,6 @@ def public_numbers(X: Any) -> FloatArray:
             f" has shape {numbers.shape}; give public points with at most {MOST_COLUMNS} columns.",
         )
     return numbers
-
-
-def number_blocks(X: Any, n_columns: int, size: int) -> Iterator[FloatArray]:
-    """Yield the numbers of a table, block by block, each of shape (`size` or fewer, n_columns).
-
-    Raises
-    ------
-    DataError
-        If the columns are not as many as those of the public points.
-    """
-    numbers = numbers_of(X)
-    if numbers.shape[1] != n_columns:
-        raise DataError(
-            Parameter("X"),
-            f" has {numbers.shape[1]} columns and the public points had {n_columns}; give the same"
-            " columns.",
-        )
-    for start in range(0, len(numbers), size):
-        yield numbers[start : start + size]
 
 
 def fitted_scale(numbers: FloatArray, scaled: bool) -> tuple[FloatArray, FloatArray | float]:

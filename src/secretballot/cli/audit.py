@@ -33,7 +33,6 @@ def release(
     delta: float | None = None,
     released: str | None = None,
     program: str | None = None,
-    work: Path | None = None,
     n_jobs: int = 1,
     random_state: int | None = None,
 ) -> Answer:
@@ -72,8 +71,6 @@ def release(
         Probability that a bound is not above the truth.
     program : COMMAND
         What to start in place of this program.
-    work : DIR
-        Keep finished runs in this private folder; the same command goes on there.
     n_jobs : N
         Runs at the same time.
     random_state : N
@@ -102,7 +99,6 @@ def canaries(
     share: float = 1.0,
     confidence: float = 0.99,
     program: str | None = None,
-    work: Path | None = None,
     n_jobs: int = 1,
     random_state: int | None = None,
 ) -> Answer:
@@ -140,8 +136,6 @@ def canaries(
         Probability that a bound is not above the truth.
     program : COMMAND
         What to start in place of this program.
-    work : DIR
-        Keep finished runs in this private folder; the same command goes on there.
     n_jobs : N
         Runs at the same time.
     random_state : N

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Sized
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeVar, get_args
+from typing import Literal, Self, TypeVar, get_args
 
 Word = TypeVar("Word", bound=str)
 
@@ -248,32 +248,22 @@ def _value_description(value: object) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
     kind = type(value).__name__
-    item = getattr(value, "item", None)
-    if getattr(value, "shape", None) == () and callable(item):  # a number of numpy's
+    item, shape = getattr(value, "item", None), getattr(value, "shape", None)
+    if shape == () and callable(item):  # a number of numpy's
         value = item()
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if value is None or isinstance(value, str | bytes | bool | numbers.Number):
-        return _short_repr(value)
-    shape = getattr(value, "shape", None)
-    if isinstance(shape, tuple):
+        with suppress(ValueError):  # Python does not write numbers of thousands of digits
+            if len(text := repr(value)) <= LONGEST_SHOWN + 2:
+                return text
+    if isinstance(value, str | bytes):
+        return f"{'a string' if kind == 'str' else 'bytes'} of {len(value)} characters"
+    if isinstance(shape, tuple) and shape:
         return f"{with_article(kind)} of shape {shape}"
     if isinstance(value, Sized):
         return f"{with_article(kind)} of length {len(value)}"
     return with_article(kind)
-
-
-def _short_repr(value: Any) -> str:
-    if isinstance(value, str | bytes) and len(value) > LONGEST_SHOWN:
-        size = len(value)
-        return f"a string of {size} characters" if isinstance(value, str) else f"{size} bytes"
-    if isinstance(value, int) and value.bit_length() > 256:
-        # Python does not even write the longest ones
-        return f"an integer of {value.bit_length()} bits"
-    try:
-        return repr(value)
-    except ValueError:  # Python does not write a fraction of thousands of digits either
-        return with_article(type(value).__name__)
 
 
 def with_article(kind: str) -> str:

@@ -5,6 +5,7 @@ Every bound is proved in whole-number arithmetic, so that a choice made with the
 exact weights and all digits of the uniform real would make. Bits come from the caller, `noise`.
 """
 
+import functools
 import math
 from bisect import bisect_left
 from collections.abc import Callable
@@ -128,6 +129,7 @@ def range_bounds(
     return lower, [below + (k + 3) ** 3 for k, below in enumerate(lower)]
 
 
+@functools.lru_cache(maxsize=4096)  # many candidates have the same few scores
 def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
     """Return integers, at most 2 apart, with low <= 2^bits exp(-exponent) <= high; exponent >=
     0.
@@ -179,20 +181,14 @@ def drawn_index(gaps: IntArray, scale: Fraction, random_bits: Bits) -> int:
 
 def drawn_flip(gaps: IntArray, scale: Fraction, random_bits: Bits) -> int:
     """Draw an index by permute-and-flip, as `ExactNoise.flipped_index` says."""
-    distinct, places = np.unique(gaps, return_inverse=True)
-    exponents = [gap / scale for gap in distinct.tolist()]
-    bounds = [exp_bounds(exponent, _FLIP_BITS) for exponent in exponents]
-    heads = []
-    for i, place in enumerate(places.tolist()):
-        uniform, (low, high) = random_bits(_FLIP_BITS), bounds[place]
-        if uniform < low or (uniform < high and _is_below(uniform, exponents[place], random_bits)):
-            heads.append(i)
+    exponents = functools.cache(lambda gap: gap / scale)
+    heads = [i for i, gap in enumerate(gaps.tolist()) if _is_head(exponents(gap), random_bits)]
     return heads[_uniform_below(len(heads), random_bits)]
 
 
-def _is_below(uniform: int, exponent: Fraction, random_bits: Bits) -> bool:
-    """Return whether a uniform real with these first digits is below exp(-exponent)."""
-    bits = _FLIP_BITS
+def _is_head(exponent: Fraction, random_bits: Bits) -> bool:
+    """Flip a coin of chance exp(-exponent): whether a uniform real is below that."""
+    uniform, bits = random_bits(_FLIP_BITS), _FLIP_BITS
     while True:
         low, high = exp_bounds(exponent, bits)
         if not low <= uniform < high:

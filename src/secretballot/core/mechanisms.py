@@ -15,7 +15,8 @@ comparisons are exact; prices round upward, in `core.events`.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -26,6 +27,7 @@ from secretballot.core import events
 from secretballot.core.errors import ParameterError
 from secretballot.core.exponential import least_quotient
 from secretballot.core.label_games import CHANCE_BITS, MAX_WEIGHTS, GaussianChances, TableChances
+from secretballot.core.price import PrivacyBudget
 from secretballot.core.streams import BITS, MAX_DISTANCE, keeps_inequalities
 from secretballot.core.types import (
     LARGEST,
@@ -78,8 +80,6 @@ class Mechanism(Model, ABC):
         Whether votes are those of teachers of a secret sample; whether records may vote.
     stops_at : int or None
         Answers, abstentions or stages after which nothing more is drawn.
-    secret : bool
-        Whether the state holds a secret integer.
     """
 
     takes: ClassVar[type[Model]] = VoteShape
@@ -89,10 +89,6 @@ class Mechanism(Model, ABC):
     @property
     def stops_at(self) -> int | None:
         return None
-
-    @property
-    def secret(self) -> bool:
-        return False
 
     def event(self, shape: Shape) -> events.Event:
         """Return what the whole release is to an accountant.
@@ -317,10 +313,6 @@ class SparseVector(_Stream):
     query_scale: Scale
     threshold: Threshold
 
-    @property
-    def secret(self) -> bool:
-        return True
-
     def stream_event(self) -> events.SparseStream:
         noise = self.model_dump(include={"threshold_scale", "query_scale", "threshold"})
         return events.SparseStream(**noise, abstentions=self.max_abstentions)
@@ -395,10 +387,6 @@ class RelabelledSample(Mechanism):
     @property
     def stops_at(self) -> int:
         return self.stream.stops_at
-
-    @property
-    def secret(self) -> bool:
-        return self.stream.secret
 
     def _event(self, shape: VoteShape) -> events.Event:
         sample = shape.sample
@@ -602,6 +590,30 @@ class ExponentialChoice(_OneAnswer):
             first, last = (0, -1) if found is None else found
             chosen = 1 + first * len(opened[0]) - first * (first - 1) // 2 + last - first
         return np.array([[chosen]], dtype=np.int64), State(1)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is drawn, from what, and what it is paid with; public, and written at the reservation.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+        Fixed without looking at private data.
+    shape : VoteShape, SumShape or ScoreShape
+    budget : PrivacyBudget
+        What is promised, and spent.
+    public : mapping
+        Settings, as JSON values; the same request has the same ones.
+    purpose : str
+        Why, in a few words.
+    """
+
+    mechanism: Mechanism
+    shape: Shape
+    budget: PrivacyBudget
+    public: Mapping[str, Any]
+    purpose: str = ""
 
 
 AnyMechanism = Annotated[

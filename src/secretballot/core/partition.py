@@ -13,14 +13,13 @@ to another shard. So an integer is one id however it is written. Merging two spe
 safe (two units in one shard still reach one teacher); splitting one unit is not.
 """
 
-import math
 import numbers
 import re
 import unicodedata
 from collections.abc import Iterable
 from decimal import Decimal
 from hashlib import blake2b
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -115,30 +114,27 @@ class KeyedHashPartition:
         DataError
             As `assign` does.
         """
-        column = _as_column(unit_ids)
-        # as they are: how many digits of a float are exact depends on its type
-        values: Iterable[object] = column if column.dtype.kind == "f" else column.tolist()
         known: dict[object, bytes] = {}
-        hashes = []
-        try:
-            for value in values:
-                # Equal values of different types may differ in being exact, so only plain ones
-                # share an entry.
-                key = value if value.__class__ in (int, str) else (value.__class__, value)
+        hashes, unfit = [], []
+        for row, value in enumerate(_values_of(unit_ids)):
+            try:
+                # equal values of different types may differ in being exact
+                key = (value.__class__, value)
                 if key not in known:
-                    known[key] = self._hash_of(value)
+                    keyed = self._hash.copy()
+                    keyed.update(canonical_id(value))
+                    known[key] = keyed.digest()
                 hashes.append(known[key])
-        except TypeError:  # missing, unfit, or unhashable, such as a list
-            _refuse_ids(column)
+            except (TypeError, ValueError, ArithmeticError):  # of a list, as it has no hash
+                unfit.append(row)
+        if unfit:
+            named = ", ".join(map(str, unfit[:_ROWS_NAMED])) + ", ..." * (len(unfit) > _ROWS_NAMED)
+            raise DataError(
+                f"unit ids in {len(unfit)} rows (rows {named}, counted from 0) are missing, or"
+                " neither integers nor text; give every record its unit's id, as text or as an"
+                " exact integer."
+            )
         return np.frombuffer(b"".join(hashes), dtype=">u8").astype(np.uint64).reshape(-1, 2)
-
-    def _hash_of(self, value: object) -> bytes:
-        canonical = canonical_id(value)
-        if canonical is None:
-            raise TypeError("an id is missing")
-        keyed = self._hash.copy()
-        keyed.update(canonical)
-        return keyed.digest()
 
 
 def shards_of_digests(digests: UnsignedArray, n_shards: int) -> IntArray:
@@ -194,44 +190,26 @@ class PositionPartition:
         return np.arange(self.n_records, dtype=np.int64) % self.n_teachers
 
 
-def _as_column(unit_ids: Any) -> npt.NDArray[Any]:
+def _values_of(unit_ids: Any) -> Iterable[object]:
+    """Give the ids of a column, each as it is: how many digits of a float are exact depends on its
+    type."""
     column: npt.NDArray[Any]
     if isinstance(unit_ids, np.ma.MaskedArray):
         column = np.array(unit_ids.tolist(), dtype=object)  # masked entries become None
     elif hasattr(unit_ids, "to_numpy"):
         column = np.asarray(unit_ids.to_numpy())
-    elif isinstance(unit_ids, np.ndarray):
-        column = unit_ids
-    elif isinstance(unit_ids, Iterable) and not isinstance(unit_ids, str | bytes):
+    elif isinstance(unit_ids, np.ndarray) or not isinstance(unit_ids, Iterable):
+        column = np.asarray(unit_ids)
+    else:
         # As objects: numpy would turn [1, "a"] into text and [1, None] into floats, each id by its
         # neighbours.
         column = np.array(list(unit_ids), dtype=object)
-    else:
-        column = np.array(unit_ids)
-    if column.ndim != 1:
+    if column.ndim != 1 or column.dtype.kind not in "biufOSUT" or isinstance(unit_ids, str | bytes):
         raise DataError(
-            f"unit ids have {column.ndim} dimensions; give one id per record, a single column."
+            f"unit ids have {column.ndim} dimensions and the type {column.dtype}; give one id per"
+            " record, a single column of integers or text."
         )
-    if column.dtype.kind not in "biufOSUT":
-        raise DataError(f"unit ids have the type {column.dtype}; they must be integers or text.")
-    return column
-
-
-def _refuse_ids(column: npt.NDArray[Any]) -> NoReturn:
-    unfit = []
-    for row, value in enumerate(column if column.dtype.kind == "f" else column.tolist()):
-        try:
-            fits = canonical_id(value) is not None
-        except TypeError:
-            fits = False
-        if not fits:
-            unfit.append(row)
-    named = ", ".join(map(str, unfit[:_ROWS_NAMED]))
-    raise DataError(
-        f"unit ids in {len(unfit)} rows (rows {named}{', ...' if len(unfit) > _ROWS_NAMED else ''},"
-        " counted from 0) are missing, or neither integers nor text; give every record its unit's"
-        " id, as text or as an exact integer."
-    )
+    return column if column.dtype.kind == "f" else column.tolist()
 
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
@@ -239,14 +217,13 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 # What a table's missing cell looks like after a careless conversion to text; no unit may hide
 # behind it.
 _MISSING_TEXT = frozenset({"", "nan", "NaN", "-nan", "<NA>", "None", "NaT"})
-_MISSING_TYPES = frozenset({"NAType", "NaTType", "MaskedConstant"})
 _EXACT_FLOAT = 2**53
 _LONGEST_INTEGER = 10**40  # what `_WHOLE` takes for a number
 _MOST_BITS = 4096
 
 
-def canonical_id(value: object) -> bytes | None:
-    """Return the canonical bytes of one unit id, or None where it is missing.
+def canonical_id(value: object) -> bytes:
+    """Return the canonical bytes of one unit id.
 
     Parameters
     ----------
@@ -254,30 +231,27 @@ def canonical_id(value: object) -> bytes | None:
         An integer in any of these types, or text. Text that spells an integer is that
         number; other text is stripped and normalised (NFC).
 
-    Returns
-    -------
-    bytes or None
-        None for None, nan, pandas' missing values, empty text and the words a conversion makes of
-        them.
-
     Raises
     ------
-    TypeError
-        If `value` is a truth value, a fractional number, a float too large to be exact, or of
-        another type.
+    TypeError, ValueError, ArithmeticError
+        If it is missing (None, nan, pandas' missing values, empty text and the words that a
+        conversion makes of them), a truth value, a fractional number, a float too large to be
+        exact, or of another type.
     """
-    if value is None or type(value).__name__ in _MISSING_TYPES:
-        return None
-    if isinstance(value, (bool, np.bool_)):
-        raise TypeError("a truth value is no unit id")
-    if isinstance(value, numbers.Integral):
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         return _from_integer(int(value))
     if isinstance(value, (float, np.floating, Decimal)):
-        return _from_number(value)
+        # Beyond these digits neighbouring integers share one float, so the id that was meant is
+        # lost.
+        floats = not isinstance(value, Decimal)
+        digits = min(int(np.finfo(type(value)).nmant) + 1, 53) if floats else _MOST_BITS
+        if not abs(value) < 2**digits or value != int(value):
+            raise TypeError("an id that is a number must be an exact integer")
+        return _from_integer(int(value))
     if isinstance(value, bytes):
         value = value.decode("utf-8", "surrogateescape")
     if isinstance(value, str):
-        return _from_text(value)
+        return _from_text(value.strip())
     raise TypeError("a unit id is an integer or text")
 
 
@@ -289,21 +263,9 @@ def _from_integer(number: int) -> bytes:
     return b"s%d" % number  # as text that spells it
 
 
-def _from_number(value: "float | np.floating | Decimal") -> bytes | None:
-    if value.is_nan() if isinstance(value, Decimal) else math.isnan(value):
-        return None
-    # Beyond these digits neighbouring integers share one float, so the id that was meant is lost.
-    of_float = not isinstance(value, Decimal)
-    digits = min(int(np.finfo(np.asarray(value).dtype).nmant) + 1, 53) if of_float else _MOST_BITS
-    if not -(2**digits) < value < 2**digits or value != int(value):
-        raise TypeError("an id that is a number must be an exact integer")
-    return _from_integer(int(value))
-
-
-def _from_text(text: str) -> bytes | None:
-    text = text.strip()
+def _from_text(text: str) -> bytes:
     if text in _MISSING_TEXT:
-        return None
+        raise TypeError("an id is missing")
     if _WHOLE.fullmatch(text):
         return b"i%d" % int(text)
     if _NUMBER.fullmatch(text):

@@ -36,6 +36,7 @@ from secretballot.core.mechanisms import (
     Shape,
     State,
     TableLabels,
+    Terms,
     mechanism_in,
     shape_in,
 )
@@ -119,16 +120,6 @@ class Released:
     about: dict[str, Any] = field(default_factory=dict)
 
 
-class Terms(NamedTuple):
-    """What a request was reserved for, as the ledger has it."""
-
-    mechanism: Mechanism
-    shape: Shape
-    budget: PrivacyBudget
-    public: dict[str, Any]
-    purpose: str
-
-
 class Answers(NamedTuple):
     """Answers to some questions, public as soon as they are returned.
 
@@ -160,38 +151,26 @@ def noise_source() -> ExactNoise:
 
 
 def release(
-    shape: Shape,
+    terms: Terms,
     private: Source,
-    mechanism: Mechanism,
     ledger: Ledger,
-    budget: PrivacyBudget,
     *,
     request: str,
-    public: Mapping[str, Any],
-    purpose: str = "",
     check: Callable[[Released], object] | None = None,
 ) -> Released:
     """Release what a mechanism draws from private integers, under differential privacy.
 
     Parameters
     ----------
-    shape : VoteShape, SumShape or ScoreShape
-        Of `private`.
+    terms : Terms
+        What is drawn, of which shape `private` is, and what it is paid with.
     private : Sealed, or callable
         A callable makes it, after the price, the account and a stored answer were looked at. Of
         sums, it is called for each stage, with the sums that the stages before have released.
-    mechanism : Mechanism
-        Fixed without looking at private data.
     ledger : Ledger
-    budget : PrivacyBudget
-        What is promised, and spent.
     request : str
         Key in the ledger. A request that was answered gets the stored answer, and one that was
         interrupted goes on; both cost nothing more.
-    public : mapping
-        Public settings, as JSON values; the same request has the same ones.
-    purpose : str
-        Why, in a few words; public, written at the reservation.
     check : callable, optional
         Called before a new reservation with the release as it would be, with zeros for values; what
         it raises refuses the release.
@@ -219,7 +198,7 @@ def release(
         it is attached.
     Rounding : upward.
     """
-    own = _Request(Terms(mechanism, shape, budget, dict(public), purpose), ledger, request)
+    own = _Request(terms, ledger, request)
     entry, made = own.entry(), None
     if entry is None:
         own.check_admitted(check)
@@ -236,26 +215,22 @@ def release(
 
 
 def stream(
-    shape: VoteShape | ScoreShape,
-    mechanism: Mechanism,
+    terms: Terms,
     ledger: Ledger,
-    budget: PrivacyBudget,
     *,
     request: str,
-    public: Mapping[str, Any],
     vault: SecretFiles | None = None,
-    purpose: str = "",
     check: Callable[[Released], object] | None = None,
 ) -> "AnswerStream":
-    """Reserve the right to ask `shape.n_queries` questions, one of scores, or go on with a
+    """Reserve the right to ask `terms.shape.n_queries` questions, one of scores, or go on with a
     reservation.
 
     Parameters and errors are those of `release`.
 
     Parameters
     ----------
-    shape : VoteShape or ScoreShape
-        Of votes of teachers, each of which may vote otherwise at every question.
+    terms : Terms
+        Of scores, or of votes of teachers, each of which may vote otherwise at every question.
     vault : SecretFiles, optional
         Keeps what the next answer depends on where that is secret, as in `SparseVector`; without
         it, such a reservation ends with this object.
@@ -268,8 +243,7 @@ def stream(
     Source : Liu et al. 2021, Algorithm 4 and its "labeling service"; Nandi, Bassily 2020, Algorithm
         1.
     """
-    asked = Terms(mechanism, shape, budget, dict(public), purpose)
-    own = _Request(asked, ledger, request, streams=True)
+    own, shape = _Request(terms, ledger, request, streams=True), terms.shape
     by_question = isinstance(shape, VoteShape) and shape.n_teachers is not None
     if not (isinstance(shape, ScoreShape) or (by_question and shape.moved == shape.n_queries)):
         # which rows of a table move is private, so that no part of one has a share of its price
@@ -370,13 +344,15 @@ class AnswerStream:
             where this one ended. If a draw failed by itself; the stream has then ended.
         """
         self._check(private.shape, len(questions))
-        rows = {question: row for row, question in reversed(list(enumerate(questions)))}
+        # the first row of each
+        rows = dict(zip(reversed(questions), reversed(range(len(questions))), strict=True))
+        stored, left = self._found(rows)
+        new = [key for key in dict.fromkeys(questions) if key not in stored] if left else []
         # a mechanism that may stop stores as many answers as it drew: were there several at once, a
         # full disk would tell, before anything is stored, that it had not stopped
         size = BLOCK if self._own.mechanism.stops_at is None else 1
-        asked = list(dict.fromkeys(questions))
-        for start in range(0, len(asked), size):
-            block = {key: rows[key] for key in asked[start : start + size]}
+        for start in range(0, len(new), size):
+            block = {key: rows[key] for key in new[start : start + size]}
             if not self._answer_block(private, block):
                 break
         return self.find(questions)
@@ -447,24 +423,18 @@ class AnswerStream:
 
     @repeated  # what was drawn and not stored was seen by nobody
     def _answer_block(self, private: Votes | Scores, rows: Mapping[bytes, int]) -> bool:
-        """Return whether all of some questions have an answer now."""
-        stored, left = self._found(rows)
-        if len(stored) == len(rows) or not left:
-            return len(stored) == len(rows)
+        """Answer some questions, and return whether others may follow."""
         noise = noise_source()  # loaded outside of the transaction
-        work = functools.partial(self._add_answers, private, rows, noise)
-        return self._own.drawing(self.reservation, work)
 
-    def _add_answers(
-        self, private: Votes | Scores, rows: Mapping[bytes, int], noise: Noise
-    ) -> bool:
-        """Draw inside of the transaction that stores it."""
-        with self._own.ledger.answering(self.reservation) as page:
-            known = page.find(rows)
-            new = [key for key in rows if key not in known][: self._left_on(page)]
-            drawn = self._drawn(page, private, [rows[key] for key in new], noise) if new else []
-            page.add(list(zip(new, drawn, strict=False)))
-        return len(known) + len(drawn) == len(rows)
+        def draw_and_store() -> bool:
+            with self._own.ledger.answering(self.reservation) as page:
+                known = page.find(rows)
+                new = [key for key in rows if key not in known][: self._left_on(page)]
+                drawn = self._drawn(page, private, [rows[key] for key in new], noise) if new else []
+                page.add(list(zip(new, drawn, strict=False)))
+                return bool(self._left_on(page))
+
+        return self._own.drawing(self.reservation, draw_and_store)
 
     def _drawn(
         self, page: AnswerPage, private: Votes | Scores, places: list[int], noise: Noise
@@ -475,9 +445,7 @@ class AnswerStream:
         state = State(before.used, self._states.load(before.mark))
         asked = private.take(places) if isinstance(private, Votes) else private
         bodies, secret = own.drawn(asked, state, noise)
-        mark = _NO_MARK
-        if own.mechanism.secret:
-            mark = self._states.save(before.mark, secret)
+        mark = _NO_MARK if secret is None else self._states.save(before.mark, secret)
         return [mark + body for body in bodies]
 
     def _used_event(self, used: int) -> tuple[Event, ...] | None:
@@ -571,7 +539,8 @@ class _Request:
         own = self.shape.guarantee
         self.ledger.check_promise(own.unit, own.relation, by_teachers=by_teachers)
         self.priced = price((self.event,), epsilon=self.budget.epsilon)
-        _facts(noise_source())
+        noise_source()
+        _software()
         self.ledger.check_admits((self.event,), self.budget)
         if check is not None:
             check(self.released(None))
@@ -588,15 +557,9 @@ class _Request:
     def reserve(self, *, space: int) -> None:
         """Spend, unless another process has just done so under the same terms."""
         stored = {**self.terms, "price": asdict(self.priced)}
+        about = {"request": self.request, "purpose": self.purpose, "terms": stored}
         try:
-            self.ledger.reserve(
-                (self.event,),
-                self.budget,
-                request=self.request,
-                purpose=self.purpose,
-                terms=stored,
-                space=space,
-            )
+            self.ledger.reserve((self.event,), self.budget, **about, space=space)
         except LedgerError as error:
             if isinstance(error, UnknownEndError) or self.entry() is None:
                 raise
@@ -746,9 +709,8 @@ class _SecretStates:
             )
         return found
 
-    def save(self, mark: bytes, secret: int | None) -> bytes:
+    def save(self, mark: bytes, secret: int) -> bytes:
         """Keep the state that a draw left, beside the one that it began with; return its mark."""
-        assert secret is not None
         new, states = entropy_bytes(MARK_BYTES), self._states()
         kept = {name: value for name, value in states.items() if name == mark.hex()}
         # its size must not depend on what was drawn
@@ -782,22 +744,19 @@ def _json_terms(asked: Terms, *, streams: bool) -> dict[str, Any]:
     terms = {
         "mechanism": asked.mechanism.model_dump(mode="json"),
         "shape": asked.shape.model_dump(mode="json"),
-        "public": asked.public,
+        "public": dict(asked.public),
         # whole and question by question, it would be drawn twice
         "streams": streams,
     }
-    try:
-        text = json.dumps(terms, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        text = ""
-    if not 0 < len(text) <= MOST_TERMS:
-        raise ParameterError(
-            "A public setting is no text, finite number, list or mapping, or all together have more"
-            f" than {MOST_TERMS:,} bytes; give such values alone, a smaller basis or fewer"
-            " candidates. Nothing was spent."
-        )
-    read: dict[str, Any] = json.loads(text)
-    return read
+    with suppress(TypeError, ValueError, RecursionError):
+        if len(text := json.dumps(terms, allow_nan=False)) <= MOST_TERMS:
+            read: dict[str, Any] = json.loads(text)
+            return read
+    raise ParameterError(
+        "A public setting is no text, finite number, list or mapping, or all together have more"
+        f" than {MOST_TERMS:,} bytes; give such values alone, a smaller basis or fewer candidates."
+        " Nothing was spent."
+    )
 
 
 def _facts(noise: ExactNoise) -> dict[str, Any]:

@@ -4,7 +4,7 @@ points make finite, or of a list, by all records, with its certificate."""
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
 from secretballot.data.stored import StoredTable
-from secretballot.exceptions import CertificateError, Parameter, ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import each_alone, isolated, one_thread
 from secretballot.hypotheses import (
     Dichotomies,
@@ -28,6 +28,7 @@ from secretballot.hypotheses import (
 )
 from secretballot.hypotheses.ranges import IntervalDichotomies
 from secretballot.learners.training.inputs import (
+    Target,
     class_indices,
     example_rows,
     n_columns,
@@ -37,21 +38,13 @@ from secretballot.learners.training.inputs import (
 )
 from secretballot.learners.training.learner import ClassLearner, Given, Task
 from secretballot.learners.training.point_digests import doubles_digest
-from secretballot.learners.training.targets import Target
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import (
     check_ledger,
     check_one_account,
     choose_by_scores,
 )
-from secretballot.report.certificate.build import (
-    certificate_digest,
-    certificate_of,
-    choice_fields,
-    describe_released,
-    with_choices_named,
-)
-from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.certificate.build import certificate_of, describe_released
 from secretballot.students import HypothesisStudent
 from secretballot.teachers.records import right_units
 from secretballot.teachers.rows import n_rows, take_rows
@@ -78,8 +71,8 @@ class ChosenCandidate:
     choice : Released
         What was drawn, and its price.
     released : ReleasedLabels
-        What the candidate was learnt from, if it says so (``released_``), with the choice, and the
-        releases behind the others, on its certificate; else what the choice itself releases.
+        What it says of the public points. The certificate lists the releases that the candidates
+        were learnt from, as far as they say so (``released_``).
     """
 
     candidate: Any
@@ -87,106 +80,6 @@ class ChosenCandidate:
     name: str
     choice: Released
     released: ReleasedLabels
-
-
-def draw_candidate(names: Sequence[str], models: Sequence[Any], task: Task) -> Released:
-    """Choose among candidates by private records, once each is tried on public rows.
-
-    Parameters
-    ----------
-    names, models : sequence
-        As `names_and_models` returns them.
-    task : Task
-
-    Raises
-    ------
-    ParameterError, BudgetError, LedgerError
-        As for `choose_candidate`.
-    """
-    few, classes = min(SAMPLE_ROWS, n_rows(task.points)), task.target.learnt
-    example = take_rows(task.points, np.arange(few))
-    for name, model in zip(names, models, strict=True):
-        _refuse_unfit_candidate(name, model, example, classes)
-
-    def scores() -> Scores:
-        right = np.zeros(len(models), dtype=np.int64)
-        with task.table.parts() as parts:
-            for block in (load() for load in parts()):  # all records of a unit are in one of them
-                truth = object_array(classes)[block.targets]
-                right += _candidate_scores(models, block.rows, truth, block.units)
-        return Scores.of_candidates(right, task.guarantee)
-
-    why = f"which of {len(models)} candidates is right most often"
-    return choose_by_scores(
-        scores,
-        len(models),
-        task.account,
-        epsilon=task.budget.epsilon,
-        names=names,
-        classes=classes,
-        beside=_listed_beside(models),
-        request=task.given.request,
-        purpose=task.given.purpose or why,
-        declaration={**task.declaration, "assumptions": [INDEPENDENT]},
-    )
-
-
-def certified(
-    own: ReleasedLabels, choice: Released, models: Sequence[Any], index: int
-) -> ReleasedLabels:
-    """Return what a choice releases, with all that its candidates cost on the certificate.
-
-    A release that was looked at for the choice costs as much as the one that was chosen: which one
-    is published depends on all of them. If the chosen candidate was learnt from a release
-    (``released_``), that one's labels are returned as they are, and the choice is among the choices
-    of its certificate, whose digest is a new one.
-
-    Parameters
-    ----------
-    own : ReleasedLabels
-        The choice itself, as `chosen_release` makes it.
-    choice : Released
-    models : sequence
-        The candidates.
-    index : int
-        Place of the chosen one.
-
-    Raises
-    ------
-    CertificateError
-        If the certificate would not verify.
-    """
-    others = _releases_behind(models)
-    released, choices = others.pop(index, own), [choice]
-    if released is own:
-        if not others:
-            return own
-        choices = []
-    # the lines of the certificate that say how settings came about are put right, and the digest
-    # comes last
-    document, rejected = released.certificate, list(others.values())
-    entries = _choice_entries(document, choices, rejected)
-    accounts = [document["composition"], *(one.account for one in choices)]
-    accounts += [one.certificate["composition"] for one in rejected]
-    spents = [account["spent_after"] for account in accounts]
-    spent = {key: max(one[key] for one in spents) for key in ("epsilon", "delta")}
-    lines = list(document["assumptions"])
-    if entries:
-        lines = with_choices_named(lines)
-    if choices and INDEPENDENT not in lines:
-        lines.append(INDEPENDENT)
-    changed = document | {
-        "composition": document["composition"] | {"spent_after": spent},
-        "assumptions": lines,
-    }
-    changed |= {"choices": entries} if entries else {}
-    changed["digest"] = certificate_digest(changed)
-    verification = verify_certificate(changed)
-    if not verification.ok:
-        raise CertificateError(
-            f"No certificate can be written for this: {verification.failures[0].detail}"
-        )
-    return replace(released, certificate=changed)
 
 
 def chosen_release(
@@ -197,6 +90,8 @@ def chosen_release(
     *,
     about: Mapping[str, Any],
     unit_column: str | None,
+    assumptions: Sequence[str] = (),
+    choices: Sequence[Mapping[str, Any]] = (),
 ) -> ReleasedLabels:
     """Return the choice as a release; the chosen model's labels of public points cost nothing more.
 
@@ -212,6 +107,8 @@ def chosen_release(
     about : mapping
         What the candidates are, as JSON values; for the certificate.
     unit_column : str or None
+    assumptions, choices : sequence
+        More for the certificate.
 
     Privacy
     -------
@@ -227,71 +124,47 @@ def chosen_release(
             "unit": made.unit,
             "unit_column": unit_column,
             "relation": made.relation,
+            **({"assumptions": list(assumptions)} if assumptions else {}),
         },
+        choices=choices,
     )
     return ReleasedLabels(rows, labels, tuple(classes), 0, certificate=document)
 
 
-def refuse_other_accounts(models: Sequence[Any], task: Task) -> None:
-    """Refuse candidates that say they were learnt from releases of another account, or of another
-    unit or relation: one certificate could not name them all.
+def _releases_behind(models: Sequence[Any], task: Task) -> list[dict[str, Any]]:
+    """Return the releases that candidates say they were learnt from, as a certificate lists them,
+    each reservation once: which one is published depends on all of them.
 
     Raises
     ------
     ParameterError
-        Nothing was spent.
+        If one is of another account, or of another unit or relation; nothing was spent.
     """
-    terms, behind = task.account.account_terms(), _releases_behind(models).values()
-    parts = [("The choice", terms, task.guarantee)]
-    for document in (one.certificate for one in behind):
-        made = guarantee_of(document["unit"], document["relation"])
-        parts.append(("A candidate's release", document["composition"], made))
-    # whichever is chosen, the others and the choice add to what its certificate says
-    for _, _, made in parts[len(behind) == len(models) :]:
-        check_one_account(parts, terms, made)
-
-
-def _releases_behind(models: Sequence[Any]) -> dict[int, ReleasedLabels]:
-    """Return what the candidates say they were learnt from, by their places."""
-    found = enumerate(getattr(model, "released_", None) for model in models)
-    return {place: one for place, one in found if isinstance(one, ReleasedLabels)}
-
-
-def _choice_entries(
-    document: dict[str, Any], choices: Sequence[Released], rejected: Sequence[ReleasedLabels]
-) -> list[dict[str, Any]]:
-    """Return everything that the release was chosen by, each reservation once."""
-    found = [*document.get("choices", ()), *map(choice_fields, choices)]
-    for other in rejected:
-        found += [_as_choice(other), *other.certificate.get("choices", ())]
     entries: dict[int, dict[str, Any]] = {}
-    for entry in found:
-        entries.setdefault(entry["reservation"], entry)
-    # the release's own reservation is on its certificate already
-    entries.pop(document["composition"]["reservation"], None)
+    terms = task.account.account_terms()
+    for released in (getattr(model, "released_", None) for model in models):
+        if not isinstance(released, ReleasedLabels):
+            continue
+        document = released.certificate
+        made = guarantee_of(document["unit"], document["relation"])
+        parts = [
+            ("The choice", terms, task.guarantee),
+            ("A candidate's release", document["composition"], made),
+        ]
+        for each in (task.guarantee, made):  # they are about the same unit
+            check_one_account(parts, terms, each)
+        own = {
+            "purpose": "a release that a candidate was learnt from",
+            **{name: document[name] for name in ("mechanism", "shape", "events")},
+            "public": {"method": document["public"]["method"]},
+            "epsilon": document["epsilon"],
+            "delta": document["delta"],
+            "labels_sha256": document["released"]["labels_sha256"],
+            "reservation": document["composition"]["reservation"],
+        }
+        for entry in (own, *document.get("choices", ())):
+            entries.setdefault(entry["reservation"], entry)
     return list(entries.values())
-
-
-def _listed_beside(models: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return what the certificate of a choice lists besides: the releases behind the candidates
-    that are not chosen."""
-    behind = list(_releases_behind(models).values())
-    if len(behind) == len(models):  # one of them is chosen
-        behind.remove(min(behind, key=lambda one: len(one.queries)))
-    return _choice_entries({"composition": {"reservation": 0}}, (), behind)
-
-
-def _as_choice(other: ReleasedLabels) -> dict[str, Any]:
-    certificate = other.certificate
-    return {
-        "purpose": "a release that was compared and not chosen",
-        **{name: certificate[name] for name in ("mechanism", "shape", "events")},
-        "public": {"method": certificate["public"]["method"]},
-        "epsilon": certificate["epsilon"],
-        "delta": certificate["delta"],
-        "labels_sha256": certificate["released"]["labels_sha256"],
-        "reservation": certificate["composition"]["reservation"],
-    }
 
 
 def names_and_models(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
@@ -327,21 +200,20 @@ def _refuse_unfit_candidate(name: str, model: Any, points: Any, values: Sequence
     try:
         with own_global_states(0):
             warnings.simplefilter("ignore")
-            together, alone = (
-                [np.asarray(model.predict(take_rows(points, rows))).ravel() for rows in parts]
-                for parts in ([every], every[:, None])
+            together, *each = (
+                np.asarray(model.predict(take_rows(points, rows))).ravel().tolist()
+                for rows in (every, *every[:, None])
             )
     except (Exception, SystemExit) as error:
         raise ParameterError(
             f"The candidate {name!r} cannot predict the public points ({type(error).__name__}:"
             f" {error}); fix it, or give X_public like its training data."
         ) from None
-    known = [any(one == value for value in values) for one in together[0].tolist()]
-    if len(known) != len(every) or not all(known):
+    if len(together) != len(every) or not all(one in values for one in together):
         raise ParameterError(
             f"The candidate {name!r} does not predict one of the classes for every public point."
         )
-    if together[0].tolist() != np.concatenate(alone).tolist():
+    if together != [one for alone in each for one in alone]:
         raise ParameterError(
             f"The candidate {name!r} predicts a public point otherwise alone than among others; one"
             " private record could change its answers to all, so give a classifier that predicts"
@@ -349,19 +221,13 @@ def _refuse_unfit_candidate(name: str, model: Any, points: Any, values: Sequence
         )
 
 
-def _candidate_scores(models: Sequence[Any], X: Any, truth: NDArray[Any], units: Any) -> IntArray:
-    """Return on how many units each candidate is right."""
-    groups = _rows_of_units(units, n_rows(X))
+def _right_units(models: Sequence[Any], X: Any, truth: NDArray[Any], units: Any) -> IntArray:
+    """Return on how many units, whose rows are one after the other, each candidate is right."""
+    groups = list(np.arange(len(truth))[:, None])
+    if units is not None:
+        groups = np.split(np.arange(len(truth)), np.flatnonzero(np.diff(units)) + 1)
     right = np.column_stack([_right_records(model, X, truth, groups) for model in models])
     return right_units(right, units)
-
-
-def _rows_of_units(units: Any, n_records: int) -> list[IntArray]:
-    """Return the rows of every unit, which are one after the other."""
-    every = np.arange(n_records)
-    if units is None:
-        return list(every[:, None])
-    return np.split(every, np.flatnonzero(np.diff(units)) + 1)
 
 
 def _right_records(
@@ -481,17 +347,8 @@ class SemiPrivateClassifier(ClassLearner):
 
     def _declared(self, given: Given) -> Target:
         target = super()._declared(given)
-        if not self._listed:
-            self._refuse_unfit_class(given, target)
-        return target
-
-    def _public_points(self, given: Given) -> Any:
-        if self._listed and given.X_public is None:
-            return example_rows(given.X, None, SAMPLE_ROWS)
-        return given.X_public
-
-    def _refuse_unfit_class(self, given: Given, target: Target) -> None:
-        """Refuse what a class of hypotheses does not take."""
+        if self._listed:
+            return target
         if isinstance(given.X, StoredTable):
             raise ParameterError(
                 Parameter("X"),
@@ -503,6 +360,12 @@ class SemiPrivateClassifier(ClassLearner):
                 Parameter("hypotheses"), " is a FiniteClass; give the list of its estimators."
             )
         refuse_more_classes(target.classes)
+        return target
+
+    def _public_points(self, given: Given) -> Any:
+        if self._listed and given.X_public is None:
+            return example_rows(given.X, None, SAMPLE_ROWS)
+        return given.X_public
 
     def _release(self, task: Task) -> ReleasedLabels:
         if task.given.X_public is not None:
@@ -560,21 +423,49 @@ class SemiPrivateClassifier(ClassLearner):
         """Draw one fitted classifier."""
         assert isinstance(self.hypotheses, list | tuple)
         names, models = names_and_models(self.hypotheses)
-        refuse_other_accounts(models, task)
-        choice, classes = draw_candidate(names, models, task), task.target.learnt
+        classes, beside = task.target.learnt, _releases_behind(models, task)
+        example = take_rows(task.points, np.arange(min(SAMPLE_ROWS, n_rows(task.points))))
+        for name, model in zip(names, models, strict=True):
+            _refuse_unfit_candidate(name, model, example, classes)
+
+        def scores() -> Scores:
+            right = np.zeros(len(models), dtype=np.int64)
+            with task.table.parts() as parts:
+                for block in (load() for load in parts()):  # all records of a unit are in one
+                    truth = object_array(classes)[block.targets]
+                    right += _right_units(models, block.rows, truth, block.units)
+            return Scores.of_candidates(right, task.guarantee)
+
+        choice = choose_by_scores(
+            scores,
+            len(models),
+            task.account,
+            epsilon=task.budget.epsilon,
+            names=names,
+            classes=classes,
+            beside=beside,
+            request=task.given.request,
+            purpose=task.given.purpose or f"which of {len(models)} candidates is right most often",
+            declaration={**task.declaration, "assumptions": [INDEPENDENT]},
+        )
         index = choice.values.item()
         chosen = models[index]
         rows = labels = np.empty(0, dtype=np.int64)
         if task.given.X_public is not None:
             rows = random_rows(n_rows(task.points), self.n_cover, self.random_state)
             labels = class_indices(chosen.predict(take_rows(task.points, rows)), classes, len(rows))
-        about = {"chosen": names[index], "model": type(chosen).__name__}
-        own = chosen_release(
-            choice, labels, rows, classes, about=about, unit_column=task.table.unit_name
-        )
         self.student_ = getattr(chosen, "student_", chosen)
         self.choice_, self.n_candidates_ = choice, len(models)
-        return certified(own, choice, models, index)
+        return chosen_release(
+            choice,
+            labels,
+            rows,
+            classes,
+            about={"chosen": names[index], "model": type(chosen).__name__},
+            unit_column=task.table.unit_name,
+            assumptions=[INDEPENDENT],
+            choices=beside,
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -587,15 +478,10 @@ def choose_candidate(
     X: Any,
     y: Any,
     *,
-    classes: Sequence[Any] | None,
     epsilon: float,
     ledger: Ledger,
-    X_public: Any = None,
-    units: Any = None,
-    unit_name: str | None = None,
     relation: str = "add-remove",
-    request: str | None = None,
-    purpose: str = "",
+    **given: Any,
 ) -> ChosenCandidate:
     """Choose the candidate that is right most often on private records, or nearly so.
 
@@ -612,26 +498,18 @@ def choose_candidate(
         Private, held out.
     y : array of shape (n_records,)
         Private labels, each one of `classes`.
-    classes : sequence of two or more values
-        Public; never inferred from the private labels.
     epsilon : float
         Price; pure, delta is 0.
     ledger : Ledger
         Account of the private dataset, the one that the candidates were paid from.
-    X_public : like X, of shape (n, n_features), optional
-        Public points, which the chosen one labels. On a few of them the candidates are tried before
-        they meet private records; they fix the types of the columns. Needed for frames; numeric
-        arrays are tried on dummy rows without.
-    units : array of shape (n_records,), optional
-        Ids: a unit counts once for a candidate that is right on more than half of its records.
-    unit_name : str, optional
-        What the ids are, for the certificate.
     relation : {"add-remove", "replace-one"}
         Relation that the promise is about.
-    request : str, optional
-        Key in the ledger: the same choice under the same key is the stored one and costs nothing.
-    purpose : str
-        Why, in a few words; public.
+    **given
+        As for `SemiPrivateClassifier.fit`: `classes`, which are needed; `X_public`, which the
+        chosen one labels, and on a few of which the candidates are tried before they meet private
+        records (numeric arrays are tried on dummy rows without); `units`, of which one counts once
+        for a candidate that is right on more than half of its records; `unit_name`, `request`, by
+        which the same choice is the stored one and costs nothing, and `purpose`.
 
     Returns
     -------
@@ -669,12 +547,11 @@ def choose_candidate(
     >>> chosen.index in (0, 1), ledger.spent().epsilon
     (True, 0.5)
     """
-    given = list(candidates)
-    names, models = names_and_models(given)
+    listed = list(candidates)
+    names, models = names_and_models(listed)
     check_ledger(ledger)
-    chooser = SemiPrivateClassifier(given, epsilon=epsilon, relation=relation, ledger=ledger)
-    more = {"units": units, "unit_name": unit_name, "request": request, "purpose": purpose}
-    chooser.fit_labels(X, y, X_public=X_public, classes=classes, **more)
+    chooser = SemiPrivateClassifier(listed, epsilon=epsilon, relation=relation, ledger=ledger)
+    chooser.fit_labels(X, y, **given)
     index = chooser.choice_.values.item()
     return ChosenCandidate(models[index], index, names[index], chooser.choice_, chooser.released_)
 

@@ -7,9 +7,6 @@ labelled stand-in.
 from secretballot.planning.plan.model import (
     Candidate,
     Estimate,
-    Expected,
-    FrontierPoint,
-    Improvement,
     MomentsForecast,
     Plan,
     Setting,
@@ -20,9 +17,6 @@ from secretballot.planning.plan.text import plan_text
 __all__ = [
     "Candidate",
     "Estimate",
-    "Expected",
-    "FrontierPoint",
-    "Improvement",
     "MomentsForecast",
     "Plan",
     "Setting",

@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 from secretballot.exceptions import DataError
-from secretballot.publishing.serving import CAN_FORK
 
 # What the process may see of the environment: where programs, libraries and caches lie, and nothing
 # else.
@@ -109,15 +108,19 @@ class PublishingProcess:
             If the process ended.
         """
         outcome: Any = None
-        with self._stopped_on_failure():
+        try:
             with suppress(BrokenPipeError):  # the answer, or its end, gives the reason
                 self._input.write(b"+" + pickle.dumps((_places_of_modules(), folder, job), 5))
                 self._input.flush()
-            while (message := self._next_message(done=outcome is not None))[0] != "ended":
+            while (message := self._next_message())[0] != "ended":
                 if message[0] == "step":
                     say(message[1])
                 else:
                     outcome = message[1]
+        except BaseException:
+            # such as Ctrl-C: the rest of this exchange would be taken for the next one's answer
+            self.stop()
+            raise
         # the end comes after the outcome; alone, it says that the job's process was killed
         if outcome is None:
             raise DataError(_ENDED.format(message[1]))
@@ -139,20 +142,7 @@ class PublishingProcess:
             with suppress(OSError):
                 pipe.close()
 
-    @contextmanager
-    def _stopped_on_failure(self) -> Iterator[None]:
-        """End the process where an exchange was cut short, such as by Ctrl-C."""
-        # the rest of that exchange would be taken for the answer to the next one
-        try:
-            yield
-        except BaseException:
-            self.stop()
-            raise
-
-    def _next_message(self, *, done: bool = False) -> tuple[Any, ...]:
-        """Return the next message; where each job has a process of its own, its end is the last."""
-        if done and not CAN_FORK:
-            return "ended", self._process.wait()
+    def _next_message(self) -> tuple[Any, ...]:
         try:
             message: tuple[Any, ...] = pickle.load(self._output)
             return message

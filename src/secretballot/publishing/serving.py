@@ -22,7 +22,7 @@ from secretballot.exceptions import Parameter, ParameterError, ResourceError, Se
 
 # Elsewhere a fork after imports is not safe, or there is none: there every job has a process of its
 # own.
-CAN_FORK = sys.platform == "linux"
+_CAN_FORK = sys.platform == "linux"
 _NO_MEMORY = (
     "There was not enough memory to make the release. Nothing paid for is lost; repeat to write it."
 )
@@ -46,8 +46,9 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _get_ready()
     while os.read(0, 1):
-        if not CAN_FORK:
+        if not _CAN_FORK:
             _do_one_job(channel)
+            _send_message(channel, ("ended", 0))
             return
         child = os.fork()
         if child == 0:
@@ -62,7 +63,7 @@ def _get_ready() -> None:
     import secretballot.publishing.work  # noqa: F401
     from secretballot.report.extras import MissingExtraError, require_extra
     from secretballot.report.pictures import Picture
-    from secretballot.report.release.words import template
+    from secretballot.report.release.page import template
 
     importlib.import_module("skl2onnx")
     for name in ("page.html.j2", "words.txt.j2"):

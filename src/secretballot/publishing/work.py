@@ -135,17 +135,10 @@ def _student_of(job: ReleaseJob, say: Callable[[str], None]) -> Any:
         return model_of_certificate(released, job.X_public)
     if not isinstance(given, str) and is_fitted(given):
         return table_student_of(given, released) if isinstance(released, ReleasedSums) else given
-    template = _template_of(job)
     say("Fitting the student")
     if isinstance(released, ReleasedTable):
-        return fit_table_student(template, job.X_public, released, random_state=job.seed)
-    return fit_student(
-        default_student(job.labels) if template is None else template,
-        job.X_public,
-        job.labels,
-        abstentions=job.abstentions,
-        random_state=job.seed,
-    )
+        return fit_table_student(_template_of(job), job.X_public, released, random_state=job.seed)
+    return _fitted_to(job, job.labels)
 
 
 def _template_of(job: ReleaseJob) -> Any:
@@ -153,6 +146,18 @@ def _template_of(job: ReleaseJob) -> Any:
     if not isinstance(job.student, str):
         return job.student
     return student_by_name(job.student, of_numbers=learns_a_number(job.released))
+
+
+def _fitted_to(job: ReleaseJob, released: ReleasedLabels) -> Any:
+    """Return the student, fitted to labels."""
+    template = _template_of(job)
+    return fit_student(
+        default_student(job.labels) if template is None else template,
+        job.X_public,
+        released,
+        abstentions=job.abstentions,
+        random_state=job.seed,
+    )
 
 
 def learns_a_number(released: ReleasedLabels | ReleasedSums) -> bool:
@@ -186,9 +191,7 @@ def learning_curve(job: ReleaseJob, student: Any) -> list[float | None]:
     by_fit = isinstance(given, str) or (student is not None and not is_fitted(given))
     if not rounds or not by_fit:
         return []
-    released, template = job.labels, _template_of(job)
-    if template is None:
-        template = default_student(released)
+    released = job.labels
     edges = np.cumsum(rounds)
     final = np.asarray(student.predict(job.X_public))
     curve: list[float | None] = [None] * len(edges)
@@ -205,10 +208,8 @@ def learning_curve(job: ReleaseJob, student: Any) -> list[float | None]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                fitted = fit_student(
-                    template, job.X_public, part, abstentions=job.abstentions, random_state=job.seed
-                )
-                curve[number] = float(np.mean(np.asarray(fitted.predict(job.X_public)) == final))
+                answers = np.asarray(_fitted_to(job, part).predict(job.X_public))
+            curve[number] = float(np.mean(answers == final))
         except MemoryError:  # what memory there is, is no property of the student
             raise
         # any learner may raise anything where there are few answers, or all of one class
@@ -276,11 +277,6 @@ _BASES: dict[object, type[TableBasis] | type[KernelBasis] | type[GraphBasis]] = 
 def _basis_by_settings(described: Any) -> Basis:
     """Return the unfitted basis that a certificate describes; the file may be a stranger's."""
     settings = dict(described) if isinstance(described, dict) else {}
-    if "embedding" in settings:
-        raise DataError(
-            "The basis embeds rows by a transformer that the certificate does not hold, so the"
-            " model cannot be made anew; publish a student that learns from the released labels."
-        )
     name = settings.pop("name", None)
     kind = _BASES.get(name) if isinstance(name, str) else None
     plain = all(isinstance(value, numbers.Real) for value in settings.values())

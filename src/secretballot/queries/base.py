@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erf
 
 from secretballot._seeded import own_global_states, seed_of
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_count, check_instance
+from secretballot._validation import check_count
 from secretballot.exceptions import DataError
 from secretballot.released import ReleasedLabels
 
@@ -136,11 +135,6 @@ class CheckedSelector(QuerySelector):
     strategy : QueryStrategy
     pool : PublicPool
 
-    Raises
-    ------
-    ParameterError
-        If `strategy` is no strategy, or starts something else than a selector.
-
     Examples
     --------
     >>> pool = sb.queries.PublicPool(np.arange(20.0)[:, None], (0, 1), n_queries=6, random_state=0)
@@ -150,12 +144,9 @@ class CheckedSelector(QuerySelector):
     """
 
     def __init__(self, strategy: QueryStrategy, pool: PublicPool) -> None:
-        hint = "give a QueryStrategy, such as MarginSampling()"
-        check_instance("strategy", strategy, QueryStrategy, hint=hint)
         self._pool, self._asked = pool, set[int]()
         with self._own_states():
             self._selector = strategy.start(pool)
-        check_instance("what start returned", self._selector, QuerySelector)
 
     def propose(self, n: int) -> IntArray:
         """Return at most `n` rows that were checked.
@@ -163,30 +154,26 @@ class CheckedSelector(QuerySelector):
         Raises
         ------
         DataError
-            If what was proposed is no list of integers, lies outside of the pool, repeats a row, or
-            is more than `n`.
+            If what was proposed is no list of at most `n` integers, lies outside of the pool, or
+            repeats a row.
         """
         n = check_count("n", n)
         with self._own_states():
-            proposed = self._selector.propose(n)
-        array: NDArray[Any] = np.asarray(proposed)
-        if array.ndim == 1 and not array.size:
+            proposed = np.asarray(self._selector.propose(n))
+        if proposed.ndim == 1 and not proposed.size:
             return np.empty(0, dtype=np.int64)
         # types first: a number of float type might round to a row that nobody meant
-        if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) > n:
+        fits = proposed.ndim == 1 and proposed.dtype.kind in "iu" and len(proposed) <= n
+        rows = set(proposed.tolist()) if fits else set()
+        known = set(range(self._pool.n_points)) - self._asked
+        if not (fits and len(rows) == len(proposed) and rows <= known):
             raise DataError(
-                f"the strategy proposed an array of {array.dtype} of shape {array.shape}; it must"
-                f" propose a list of at most {n} rows, as integers."
+                f"the strategy proposed an array of {proposed.dtype} of shape {proposed.shape}; it"
+                f" must propose a list of at most {n} integers, each row from 0 to"
+                f" {self._pool.n_points - 1} once."
             )
-        last = self._pool.n_points - 1
-        for row in array.tolist():
-            if not 0 <= row <= last or row in self._asked:
-                raise DataError(
-                    f"the strategy proposed row {row}; it must propose rows from 0 to {last}, each"
-                    " row of the pool once."
-                )
-            self._asked.add(row)
-        return array.astype(np.int64)
+        self._asked |= rows
+        return proposed.astype(np.int64)
 
     def receive(self, released: ReleasedLabels) -> None:
         """Hand everything released so far to the strategy."""

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from secretballot._rows import take_rows
 from secretballot._typing import BoolArray, IntArray
-from secretballot._validation import check_count, check_finite, check_probability, name_part
+from secretballot._validation import check_finite, name_part
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses.base import HypothesisClass, check_hypotheses
 from secretballot.queries.base import (
@@ -26,12 +26,18 @@ from secretballot.queries.oracle import OracleRegion
 from secretballot.queries.uncertainty import PoolLearner, describe_learner
 from secretballot.released import ReleasedLabels
 
-# Points whose place is found out together where that is costly.
+# Points whose place is found out together.
 _BLOCK = 256
 # What a run yields in place of points.
 _UPDATE, _END = (np.empty(0, dtype=np.int64) for _ in range(2))
 # Measured; see the docstring.
 _EXACT_CONSTANT, _ORACLE_CONSTANT = 0.3, 0.1
+_RANGES = {
+    "slack_constant": (0.0, math.inf),
+    "noise_rate": (0.0, 0.5),
+    "disagreement_coefficient": (1.0, math.inf),
+}
+_FAILURE = 0.05
 # Of the default learner: little penalty, so that it comes close to the fewest mistakes.
 _C = 10.0
 
@@ -44,8 +50,6 @@ class ExactRegion:
     hypotheses : HypothesisClass
     pool : PublicPool
     """
-
-    looks_ahead = True
 
     def __init__(self, hypotheses: HypothesisClass, pool: PublicPool) -> None:
         self._X = pool.X
@@ -76,8 +80,7 @@ class StreamSelector(QuerySelector):
     Points are numbered j = 1, ..., m. After point j = 2^i the version space is updated on all
     answers so far; between updates the region of disagreement is fixed, so the points of (2^i,
     2^(i+1)] that lie in it are asked together, and the run asks exactly what the printed algorithm
-    asks one by one. Abstentions teach nothing. The run ends when the stream does, or when no point
-    of the rest lies in the region.
+    asks one by one. Abstentions teach nothing. The run ends when the stream does.
 
     Parameters
     ----------
@@ -98,7 +101,6 @@ class StreamSelector(QuerySelector):
     ) -> None:
         self._pool, self._region, self._slack, self._order = pool, region, slack, order
         self._known = LabelledRows.none()
-        self._passed = 0
         self._waiting = np.empty(0, dtype=np.int64)  # requested, not yet proposed
         self._requests = self._walk()
 
@@ -125,33 +127,23 @@ class StreamSelector(QuerySelector):
         self._known = replace(known, rows=places[known.rows], asked=places[known.asked])
 
     def explain(self) -> dict[str, Any]:
-        """Return the version space, and how much of the stream has passed."""
-        passed = {"points": self._pool.n_points, "points_passed": self._passed}
-        return self._region.describe() | passed
+        """Return the version space, where it is kept."""
+        return self._region.describe()
 
     def _walk(self) -> Iterator[IntArray]:
         """Yield places in the stream that are to be asked, some at a time; and before an update
         `_UPDATE`, after which the answers to all of them are known."""
-        m, learnt, fresh = self._pool.n_points, 0, True
-        requested, inside = np.empty(0, dtype=np.int64), np.zeros(m, dtype=np.bool_)
-        # the update at j = 1 is left out
+        m, learnt, requested = self._pool.n_points, 0, np.empty(0, dtype=np.int64)
+        # the update at j = 1 is left out, and one after the last point would change nothing
         start, stop = 0, min(2, m)
-        while True:
-            if fresh and self._region.looks_ahead:
-                self._look(inside, start, m)
-            # on this pool the version space is a point, or nothing of it is left
-            if start == m or (self._region.looks_ahead and not inside[start:].any()):
-                self._passed = m
-                return
+        while start < m:
             for begin in range(start, stop, _BLOCK):
-                end = min(begin + _BLOCK, stop)
-                if not self._region.looks_ahead:
-                    self._look(inside, begin, end)
-                found = begin + np.flatnonzero(inside[begin:end])
-                self._passed, requested = end, np.concatenate([requested, found])
+                block = np.arange(begin, min(begin + _BLOCK, stop))
+                found = block[self._region.contains(block)]
+                requested = np.concatenate([requested, found])
                 # what was answered already, as in a run that is taken again, is not asked again
                 yield found[~np.isin(found, self._known.asked)]
-            if stop == m and (m == 1 or m & (m - 1)):  # it need not end at a power of two
+            if stop == m:
                 return
             yield _UPDATE
             if not np.isin(requested, self._known.asked).all():
@@ -161,28 +153,23 @@ class StreamSelector(QuerySelector):
                 )
             # without a new answer, a slack that grew with j would remove nothing
             known = self._known.among(requested)
-            fresh = len(known.rows) > learnt
-            if fresh:
+            if len(known.rows) > learnt:
                 learnt = len(known.rows)
                 self._region.update(known, self._slack(stop))
             start, stop = stop, min(2 * stop, m)
-
-    def _look(self, inside: BoolArray, start: int, stop: int) -> None:
-        """Find out which points of a part of the stream lie in the region."""
-        if start < stop:  # the last update may come after the last point of the stream
-            inside[start:stop] = self._region.contains(np.arange(start, stop))
 
 
 class DisagreementSampling(QueryStrategy):
     """Ask where hypotheses disagree that are still in the running.
 
-    Liu et al. 2021, supplement, Algorithm 7; after Hanneke 2014. The pool is a stream, in its
-    order. A point is asked if two hypotheses that are still in the running label it differently;
+    Liu et al. 2021, supplement, Algorithm 7; after Hanneke 2014. The pool is a stream, in random
+    order by its public seed: points of a sorted file would teach nothing about the rest. A point is
+    asked if two hypotheses that are still in the running label it differently;
     after points 2, 4, 8, ... the hypotheses go that make more mistakes on the answers than the
     fewest plus a slack (see `slack_at`). Between updates all points of the region are asked
     together, which changes nothing. Two classes only; abstentions teach nothing; where noisy counts
     were released, a mistake weighs as much as the label is trusted, at most 1. The run ends with
-    the stream, or when no point of its rest is disputed, whatever is left of the reservation.
+    the stream, whatever is left of the reservation.
 
     With `hypotheses` the version space is kept exactly, and the run is the printed one. Otherwise
     hypotheses are what a learner reaches: a point is disputed if a fit forced to label it the other
@@ -210,15 +197,6 @@ class DisagreementSampling(QueryStrategy):
         1/2; 0 says that some hypothesis agrees with every released label.
     disagreement_coefficient : float, default 2.0
         Public guess of theta, at least 1; 2 is right for thresholds.
-    vc_dimension : int, optional
-        By default that of the class; for a learner, that of halfspaces, the number of columns plus
-        1.
-    failure_probability : float, default 0.05
-        gamma: chance that the best hypothesis is lost, were the constant the theorem's.
-    shuffle : bool, default True
-        Whether to take the points in random order, by the pool's public seed. The theorem is about
-        points that come in random order; those of a sorted file teach nothing about the rest. False
-        takes them as they come.
 
     Raises
     ------
@@ -234,9 +212,9 @@ class DisagreementSampling(QueryStrategy):
     Examples
     --------
     >>> pool = sb.queries.PublicPool(np.arange(20.0)[:, None], (0, 1), n_queries=6, random_state=0)
-    >>> strategy = sb.queries.DisagreementSampling(sb.hypotheses.Thresholds(), shuffle=False)
-    >>> strategy.start(pool).propose(2).tolist()  # nothing is known yet, so the first points
-    [0, 1]
+    >>> strategy = sb.queries.DisagreementSampling(sb.hypotheses.Thresholds())
+    >>> len(strategy.start(pool).propose(5))  # nothing is known yet, so the first two of the stream
+    2
     """
 
     def __init__(
@@ -247,31 +225,18 @@ class DisagreementSampling(QueryStrategy):
         slack_constant: float | None = None,
         noise_rate: float = 0.05,
         disagreement_coefficient: float = 2.0,
-        vc_dimension: int | None = None,
-        failure_probability: float = 0.05,
-        shuffle: bool = True,
     ) -> None:
-        self.hypotheses = hypotheses
-        self.learner = learner
-        self.shuffle = shuffle
+        self.hypotheses, self.learner = hypotheses, learner
         # each way to search has its own measured constant
         by_default = _EXACT_CONSTANT if hypotheses is not None else _ORACLE_CONSTANT
         self.slack_constant = by_default if slack_constant is None else slack_constant
         self.noise_rate, self.disagreement_coefficient = noise_rate, disagreement_coefficient
-        ranges = {
-            "slack_constant": (0.0, math.inf),
-            "noise_rate": (0.0, 0.5),
-            "disagreement_coefficient": (1.0, math.inf),
-        }
-        for name, (low, high) in ranges.items():
+        for name, (low, high) in _RANGES.items():
             value = check_finite(name, getattr(self, name))
             if not low <= value <= high:
-                words = f"at least {low:g}" if math.isinf(high) else f"from {low:g} to {high:g}"
-                raise ParameterError(name_part(name), f" is {value!r}; it must be {words}.")
-        self.vc_dimension = (
-            None if vc_dimension is None else check_count("vc_dimension", vc_dimension)
-        )
-        self.failure_probability = check_probability("failure_probability", failure_probability)
+                raise ParameterError(
+                    name_part(name), f" is {value!r}; it must be from {low:g} to {high:g}."
+                )
         if hypotheses is not None:
             check_hypotheses(hypotheses)
             if learner is not None:
@@ -292,31 +257,29 @@ class DisagreementSampling(QueryStrategy):
                 f"disagreement sampling is about two classes, and there are {len(pool.classes)};"
                 " use margin sampling for more."
             )
-        order = np.arange(pool.n_points)
-        if self.shuffle:
-            order = np.random.default_rng(pool.random_state).permutation(pool.n_points)
-            pool = replace(pool, X=take_rows(pool.X, order))
+        order = np.random.default_rng(pool.random_state).permutation(pool.n_points)
+        pool = replace(pool, X=take_rows(pool.X, order))
         region: ExactRegion | OracleRegion
         if self.hypotheses is not None:
             region = ExactRegion(self.hypotheses, pool)
             dimension = self.hypotheses.vc_dimension
         else:
-            dimension = int(pool.X.shape[1]) + 1
+            dimension = int(pool.X.shape[1]) + 1  # of halfspaces
             region = OracleRegion(self._fits(pool))
         return StreamSelector(pool, region, partial(self.slack_at, dimension=dimension), order)
 
     def slack_at(self, j: int, dimension: int) -> float:
         """Return how many more mistakes than the fewest a hypothesis may make after `j` points of
-        the stream and stay in the running; `dimension` serves where none is set.
+        the stream and stay in the running, in a class of that Vapnik-Chervonenkis dimension d.
 
         The bound j U(j, gamma_j) = c (D + sqrt(j e D)) with D = d log(theta) + log(1 / gamma_j),
         gamma_j = gamma / log2(2j)^2: c is `slack_constant`, e `noise_rate`, theta
-        `disagreement_coefficient`, d `vc_dimension` and gamma `failure_probability`. Summed over
-        the updates j = 2, 4, 8, ..., the gamma_j stay below 0.645 gamma.
+        `disagreement_coefficient`, and gamma = 0.05 the chance that the best hypothesis is lost,
+        were the constant the theorem's. Summed over the updates j = 2, 4, 8, ..., the gamma_j stay
+        below 0.645 gamma.
         """
-        d = dimension if self.vc_dimension is None else self.vc_dimension
-        gamma_j = self.failure_probability / math.log2(2 * j) ** 2
-        complexity = d * math.log(self.disagreement_coefficient) + math.log(1 / gamma_j)
+        gamma_j = _FAILURE / math.log2(2 * j) ** 2
+        complexity = dimension * math.log(self.disagreement_coefficient) + math.log(1 / gamma_j)
         return self.slack_constant * (complexity + math.sqrt(j * self.noise_rate * complexity))
 
     def _fits(self, pool: PublicPool) -> PoolLearner:
@@ -332,10 +295,9 @@ class DisagreementSampling(QueryStrategy):
 
     def describe(self) -> dict[str, Any]:
         """Return name and settings."""
-        names = ("noise_rate", "disagreement_coefficient", "vc_dimension", "failure_probability")
         return {
             "name": "disagreement",
             "hypotheses": None if self.hypotheses is None else self.hypotheses.name,
             "learner": describe_learner(self.learner) if self.hypotheses is None else None,
-            **{name: getattr(self, name) for name in ("slack_constant", *names, "shuffle")},
+            **{name: getattr(self, name) for name in _RANGES},
         }

@@ -1,7 +1,6 @@
 """The region of disagreement of any learner, by fits that are forced to label a point otherwise."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,14 +22,6 @@ _KEPT = 40
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True)
-class _Member:
-    """A fitted model, and how many weighted mistakes it makes on the answers."""
-
-    model: Any
-    mistakes: float
-
-
 class OracleRegion:
     """Region of the hypotheses that a learner can reach, by constrained fits.
 
@@ -46,80 +37,69 @@ class OracleRegion:
     fits : PoolLearner
     """
 
-    looks_ahead = False
-
     def __init__(self, fits: PoolLearner) -> None:
         self._fits = fits
         self._known = LabelledRows.none()
-        self._best: _Member | None = None
-        self._slack = 0.0
-        self._others: list[_Member] = []  # within the slack of the best
+        self._models: list[Any] = []  # the best one, then others within its slack
+        self._most = 0.0  # mistakes, as far as they are weighed
 
     def contains(self, rows: IntArray) -> BoolArray:
         """Decide by the models that are known, and fit for the points that they leave open; shape
         (n_rows,)."""
-        if self._best is None:
+        if not self._models:
             return np.ones(len(rows), dtype=np.bool_)
-        labels = self._fits.predict(self._best.model, rows)
+        labels, *others = (self._fits.predict(model, rows) for model in self._models)
         inside = np.zeros(len(rows), dtype=np.bool_)
-        for member in self._others:
-            inside |= self._fits.predict(member.model, rows) != labels
+        for said in others:
+            inside |= said != labels
         for place, row in enumerate(rows.tolist()):
-            found = None if inside[place] else self._member_saying(row, 1 - int(labels[place]))
+            found = None if inside[place] else self._model_saying(row, 1 - int(labels[place]))
             if found is not None:
-                self._others.append(found)
-                inside |= self._fits.predict(found.model, rows) != labels
+                self._models.append(found)
+                inside |= self._fits.predict(found, rows) != labels
         return inside
 
     def update(self, known: LabelledRows, slack: float) -> None:
         """Fit the best model to the answers, and keep of the others those within its slack."""
         if known.n_classes < 2:
             return
-        self._known, self._slack = known, slack
-        earlier = self._others if self._best is None else [self._best, *self._others]
-        members = [
-            *self._unforced_members(known),
-            *(self._evaluated_member(member.model) for member in earlier),
-        ]
-        best = min(members, key=lambda member: member.mistakes)  # among equals the newest fit
-        self._best = best
-        within = [m for m in members if m is not best and m.mistakes <= self._most_mistakes]
-        self._others = within[:_KEPT]
+        self._known = known
+        models = [*self._unforced_models(known), *self._models]
+        mistakes = [self._mistakes(model) for model in models]
+        best = int(np.argmin(mistakes))  # among equals the newest fit
+        self._most = mistakes[best] + slack + _ROUNDING
+        self._models = [models[best]]
+        for place, model in enumerate(models):
+            if place != best and mistakes[place] <= self._most and len(self._models) <= _KEPT:
+                self._models.append(model)
 
     def describe(self) -> dict[str, Any]:
-        """Return the mistakes of the best model, in answers."""
-        mistakes = None if self._best is None else self._best.mistakes
-        return {"learner": self._fits.name, "mistakes": mistakes}
+        """Return nothing: which hypotheses a learner reaches is not known."""
+        return {}
 
-    def _unforced_members(self, known: LabelledRows) -> list[_Member]:
+    def _unforced_models(self, known: LabelledRows) -> list[Any]:
         """Return a fit to the answers, and refits without its mistakes."""
         # The learner minimises another loss, in which points it gets wrong pull it off others.
-        members: list[_Member] = []
+        models: list[Any] = []
         kept = known
-        while len(members) <= _REFITS and kept.n_classes == 2:
-            members.append(self._evaluated_member(self._fits.fit_known(kept)))
-            right = self._fits.predict(members[-1].model, known.rows) == known.labels
+        while len(models) <= _REFITS and kept.n_classes == 2:
+            models.append(self._fits.fit_known(kept))
+            right = self._fits.predict(models[-1], known.rows) == known.labels
             if right.all():
                 break
             kept = known.among(known.rows[right])
-        return members
+        return models
 
-    @property
-    def _most_mistakes(self) -> float:
-        assert self._best is not None
-        return self._best.mistakes + self._slack + _ROUNDING
+    def _mistakes(self, model: Any) -> float:
+        wrong = self._fits.predict(model, self._known.rows) != self._known.labels
+        return float(self._known.weights[wrong].sum())
 
-    def _evaluated_member(self, model: Any) -> _Member:
-        known = self._known
-        wrong = self._fits.predict(model, known.rows) != known.labels
-        return _Member(model, float(known.weights[wrong].sum()))
-
-    def _member_saying(self, row: int, label: int) -> _Member | None:
+    def _model_saying(self, row: int, label: int) -> Any:
         """Return a model within the slack that gives a row a label, None where none was found."""
         disobeyed = 0.0
         for obeyed in _FORCES:
-            member = self._forced_member(row, label, obeyed)
-            if member is not None:
+            model = self._forced_model(row, label, obeyed)
+            if model is not None:
                 break
             disobeyed = obeyed
         else:
@@ -127,21 +107,24 @@ class OracleRegion:
         # obeyed, but at too many mistakes: as little force as will do may still bring a model
         # within the slack
         for _ in range(_HALVINGS if disobeyed else 0):
-            if member.mistakes <= self._most_mistakes:
+            if self._mistakes(model) <= self._most:
                 break
             force = math.sqrt(disobeyed * obeyed)
-            weaker = self._forced_member(row, label, force)
+            weaker = self._forced_model(row, label, force)
             if weaker is None:
                 disobeyed = force
             else:
-                member, obeyed = weaker, force
-        return member if member.mistakes <= self._most_mistakes else None
+                model, obeyed = weaker, force
+        return model if self._mistakes(model) <= self._most else None
 
-    def _forced_member(self, row: int, label: int, force: float) -> _Member | None:
+    def _forced_model(self, row: int, label: int, force: float) -> Any:
         """Return the model of the answers and of that label of a row at that force, None where it
         does not obey."""
         # The force is in units of all answers together, so that it means the same early and late.
-        weight = force * max(1.0, float(self._known.weights.sum()))
-        model = self._fits.force(self._known, row, label, weight)
-        obeys = int(self._fits.predict(model, np.array([row]))[0]) == label
-        return self._evaluated_member(model) if obeys else None
+        known = self._known
+        model = self._fits.fit(
+            np.append(known.rows, row),
+            np.append(known.labels, label),
+            np.append(known.weights, force * max(1.0, float(known.weights.sum()))),
+        )
+        return model if int(self._fits.predict(model, np.array([row]))[0]) == label else None

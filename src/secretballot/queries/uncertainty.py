@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
@@ -18,8 +17,8 @@ from sklearn.utils.validation import has_fit_parameter
 from secretballot._rows import take_rows
 from secretballot._seeded import with_own_seeds
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_count, check_instance
-from secretballot.exceptions import DataError, ParameterError
+from secretballot._validation import check_count
+from secretballot.exceptions import DataError
 from secretballot.queries.base import (
     LabelledRows,
     PublicPool,
@@ -28,7 +27,12 @@ from secretballot.queries.base import (
     default_round_size,
     labelled_rows,
 )
-from secretballot.queries.coverage import ClusterSampling, scaled_points, spread_over
+from secretballot.queries.coverage import (
+    ClusterSampling,
+    PassiveSampling,
+    scaled_points,
+    spread_over,
+)
 from secretballot.released import ReleasedLabels
 
 # Points of the pool, with dummy labels, on which a learner is tried before anything is asked.
@@ -38,6 +42,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 # The cold start plans for at least so many points, even if they are asked one by one.
 _COLD_POINTS = 10
+_MEMBERS = 10
 # Far below the smallest difference between two entropies of votes.
 _TIE = 1e-9
 
@@ -72,8 +77,6 @@ class PoolLearner:
         self.name = type(self._template).__name__
         # what a fit weighs its points by, if it can
         self.weight_name = _weight_name(self._template)
-        # whether the learner was fitted beforehand, and learns nothing further
-        self.is_frozen = isinstance(self._template, FrozenEstimator)
         self.n_points, self.n_classes = pool.n_points, len(pool.classes)
 
     def fit(self, rows: IntArray, labels: IntArray, weights: FloatArray) -> Any:
@@ -88,14 +91,6 @@ class PoolLearner:
     def fit_known(self, known: LabelledRows) -> Any:
         """Return a model fitted to what is known, with the weights of the answers."""
         return self.fit(known.rows, known.labels, known.weights)
-
-    def force(self, known: LabelledRows, row: int, label: int, weight: float) -> Any:
-        """Return a model of what is known, and of one more row with that label at that weight."""
-        return self.fit(
-            np.append(known.rows, row),
-            np.append(known.labels, label),
-            np.append(known.weights, weight),
-        )
 
     def predict(self, model: Any, rows: IntArray) -> IntArray:
         """Return the labels of rows of the pool, as positions among the classes, shape (n,)."""
@@ -144,43 +139,38 @@ def _weight_name(learner: Any) -> str | None:
 class UncertaintySampling(QueryStrategy):
     """What strategies share that ask where a learner is unsure: a cold start, and spread rounds.
 
-    Until labels of two classes are known, `cold_start` chooses. Then every round fits the learner
-    to all answers so far, weighed by the confidence in each where noisy counts were released, takes
-    the ``spread * n`` most uncertain points that were not asked, groups them by a k-means weighted
-    by uncertainty, and asks one point of each group, so that a round is not n copies of one point
-    (Zhdanov 2019, arXiv:1901.05954).
+    Until labels of two classes are known, it asks as `ClusterSampling` does, which measured best or
+    within a hundredth of the best on digits, breast cancer and normal classes. Then every round
+    fits the learner to all answers so far, weighed by the confidence in each where noisy counts
+    were released, takes the ``spread * n`` most uncertain points that were not asked, groups them
+    by a k-means weighted by uncertainty, and asks one point of each group, so that a round is not n
+    copies of one point (Zhdanov 2019, arXiv:1901.05954).
 
     Parameters
     ----------
     learner : scikit-learn classifier, optional
         By default a logistic regression on scaled columns. Open random states are set by the public
         seed. A `sklearn.frozen.FrozenEstimator` around a released student, such as that of
-        `RecordMomentsClassifier`, chooses from the first round on, without a cold start, and learns
-        nothing further.
-    cold_start : QueryStrategy, optional
-        By default `ClusterSampling`: on digits, breast cancer and normal classes with 30 and 100
-        labels it measured best or within a hundredth of the best of cluster and passive.
+        `RecordMomentsClassifier`, learns nothing further.
     spread : int, default 5
-        Candidates per point asked. 1 asks the most uncertain ones wherever they lie, and measures
-        no distances, which with a learner and a cold start of its own serves pools that do not hold
-        numbers.
+        Candidates per point asked. 1 asks the most uncertain ones wherever they lie, begins with
+        random rows, and measures no distances, which with a learner of its own serves pools that do
+        not hold numbers.
 
     Raises
     ------
     ParameterError
-        If `spread` is not an integer of at least 1, or `cold_start` is no strategy.
+        If `spread` is not an integer of at least 1.
     """
 
     name: str
 
-    def __init__(
-        self, learner: Any = None, cold_start: QueryStrategy | None = None, *, spread: int = 5
-    ) -> None:
-        self.learner = learner
-        self.cold_start = ClusterSampling() if cold_start is None else cold_start
-        self.spread = check_count("spread", spread)
-        hint = "give a strategy, such as PassiveSampling()"
-        check_instance("cold_start", self.cold_start, QueryStrategy, hint=hint)
+    def __init__(self, learner: Any = None, *, spread: int = 5) -> None:
+        self.learner, self.spread = learner, check_count("spread", spread)
+
+    @property
+    def _cold_start(self) -> QueryStrategy:
+        return ClusterSampling() if self.spread > 1 else PassiveSampling()
 
     def start(self, pool: PublicPool) -> "QuerySelector":
         """Try the learner on points of the pool with dummy labels, and return a run.
@@ -188,17 +178,16 @@ class UncertaintySampling(QueryStrategy):
         Raises
         ------
         DataError
-            If learner, cold start or spread cannot work on such points, or the learner cannot say
-            how sure it is.
+            If learner or spread cannot work on such points, or the learner cannot say how sure it
+            is.
         """
         learner = PoolLearner(self.learner, pool)
         learner.try_fits(self._doubt_of_model)
-        points, cold = None, None
+        points = None
         if self.spread > 1:
             points = learner.X if self.learner is None else scaled_points(pool.X)
-        if not learner.is_frozen:  # which needs no cold start
-            planned = max(default_round_size(pool.n_queries), _COLD_POINTS)
-            cold = self.cold_start.start(replace(pool, n_queries=planned))
+        planned = max(default_round_size(pool.n_queries), _COLD_POINTS)
+        cold = self._cold_start.start(replace(pool, n_queries=planned))
         return _UncertaintySelector(self, pool, learner, points, cold)
 
     def describe(self) -> dict[str, Any]:
@@ -206,7 +195,7 @@ class UncertaintySampling(QueryStrategy):
         return {
             "name": self.name,
             "learner": describe_learner(self.learner),
-            "cold_start": self.cold_start.describe(),
+            "cold_start": self._cold_start.describe(),
             "spread": self.spread,
         }
 
@@ -268,52 +257,17 @@ class EntropySampling(UncertaintySampling):
 class CommitteeSampling(UncertaintySampling):
     """Ask where a committee is most divided.
 
-    Query by committee: Seung, Opper and Sompolinsky 1992. The members are fitted to bootstrap
+    Query by committee: Seung, Opper and Sompolinsky 1992. Ten members are fitted to bootstrap
     samples of the released labels; what counts is the entropy of their votes, ties broken by the
-    public seed. The settings of `UncertaintySampling`, and:
-
-    Parameters
-    ----------
-    members : int, default 10
-        At least 2.
+    public seed.
 
     Examples
     --------
-    >>> sb.queries.CommitteeSampling(members=5).describe()["members"]
-    5
+    >>> sb.queries.CommitteeSampling(spread=1).describe()["name"]
+    'committee'
     """
 
     name = "committee"
-
-    def __init__(
-        self,
-        learner: Any = None,
-        cold_start: QueryStrategy | None = None,
-        *,
-        members: int = 10,
-        spread: int = 5,
-    ) -> None:
-        super().__init__(learner, cold_start, spread=spread)
-        self.members = check_count("members", members, minimum=2)
-
-    def describe(self) -> dict[str, Any]:
-        """Return name and settings."""
-        return super().describe() | {"members": self.members}
-
-    def start(self, pool: PublicPool) -> QuerySelector:
-        """As for all of them; a frozen learner is refused.
-
-        Raises
-        ------
-        ParameterError
-            If it is frozen.
-        """
-        if isinstance(self.learner, FrozenEstimator):
-            raise ParameterError(
-                "A frozen learner says the same in every member, so a committee of it is never"
-                " divided; use margin sampling."
-            )
-        return super().start(pool)
 
     def _doubt_of_model(self, model: Any, X: Any) -> FloatArray:
         return np.zeros(len(model.predict(X)))  # a lone member is never divided
@@ -324,7 +278,7 @@ class CommitteeSampling(UncertaintySampling):
         rng = np.random.default_rng(seeds)
         n = len(known.rows)
         votes = np.zeros((len(rows), learner.n_classes))
-        for _ in range(self.members):
+        for _ in range(_MEMBERS):
             drawn = rng.integers(n, size=n)
             labels = known.labels[drawn]
             if len(np.unique(labels)) < 2:  # a member that saw one class votes for it
@@ -332,7 +286,7 @@ class CommitteeSampling(UncertaintySampling):
                 continue
             model = learner.fit(known.rows[drawn], labels, known.weights[drawn])
             votes[np.arange(len(rows)), learner.predict(model, rows)] += 1
-        return _entropies_of_rows(votes / self.members) + _TIE * rng.random(len(rows))
+        return _entropies_of_rows(votes / _MEMBERS) + _TIE * rng.random(len(rows))
 
 
 class _UncertaintySelector(QuerySelector):
@@ -344,34 +298,27 @@ class _UncertaintySelector(QuerySelector):
         pool: PublicPool,
         learner: PoolLearner,
         points: Any,
-        cold: QuerySelector | None,
+        cold: QuerySelector,
     ) -> None:
         self._strategy, self._pool, self._learner, self._points = strategy, pool, learner, points
         self._cold = cold
         self._known = LabelledRows.none()
         self._free = np.ones(pool.n_points, dtype=np.bool_)
-        self._rounds: list[dict[str, Any]] = []
 
     def propose(self, n: int) -> IntArray:
         """Return `n` rows, or what is left of the pool."""
         if not self._free.any():
             return np.empty(0, dtype=np.int64)
-        cold = self._cold if self._known.n_classes < 2 else None
-        rows = self._doubtful_rows(n) if cold is None else cold.propose(n)
+        is_cold = self._known.n_classes < 2
+        rows = self._cold.propose(n) if is_cold else self._doubtful_rows(n)
         self._free[rows] = False
-        self._rounds.append({"asked": len(rows), "cold_start": cold is not None})
         return rows
 
     def receive(self, released: ReleasedLabels) -> None:
         """Take in everything released so far."""
         self._known = labelled_rows(released)
         self._free[self._known.asked] = False
-        if self._cold is not None:
-            self._cold.receive(released)
-
-    def explain(self) -> dict[str, Any]:
-        """Return the size of every round, and whether it was a cold start."""
-        return {"rounds": [dict(entry) for entry in self._rounds]}
+        self._cold.receive(released)
 
     def _doubtful_rows(self, n: int) -> IntArray:
         # Seeds depend on how many points were asked, so that a run that is taken up again draws the

@@ -231,7 +231,10 @@ def metrics_of(
         ClassMetrics(name, n, said, _share_or_none(hits, n), _share_or_none(hits, said))
         for name, n, said, hits in zip(classes, rows, answered, right, strict=True)
     )
-    has_shares = probabilities is not None
+    area, calibration = None, None
+    if probabilities is not None:
+        area = _area_under_curve(truth, probabilities)
+        calibration = _calibration_of(truth, answers, probabilities)
     return Metrics(
         rows=len(truth),
         accuracy=sum(right) / len(truth),
@@ -244,8 +247,8 @@ def metrics_of(
         balanced_accuracy=float(np.mean([one.recall for one in each if one.recall is not None])),
         classes=each,
         confusion=tuple(map(tuple, table.tolist())),
-        auc=_area_under_curve(truth, probabilities) if has_shares else None,
-        calibration=_calibration_of(truth, answers, probabilities) if has_shares else None,
+        auc=area,
+        calibration=calibration,
     )
 
 

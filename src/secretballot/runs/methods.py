@@ -33,10 +33,9 @@ from secretballot.learners.pate.mechanisms import OF_CLASSES, choose_teachers, c
 from secretballot.learners.pate.rounds import AskableRows
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
 from secretballot.learners.selection import SemiPrivateClassifier
-from secretballot.learners.training.inputs import random_rows
+from secretballot.learners.training.inputs import Target, random_rows
 from secretballot.learners.training.learner import Learner
 from secretballot.learners.training.shards import check_positions
-from secretballot.learners.training.targets import Target
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.search.settings import stated_noise
 from secretballot.publishing.work import ChosenHypothesis

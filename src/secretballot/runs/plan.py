@@ -333,14 +333,9 @@ def _plan_without_votes(task: Task, index: IntArray, seed: int) -> Plan:
     """Return a plan of record moments alone, whose forecast is still to come; `index` are the
     classes of a stand-in, of shape (n_rows,)."""
     student_by_name(task.student)
-    assumptions = (
-        "One record is one unit, under add-remove.",
-        "Private records and public points are distributed like the rows of the stand-in of each"
-        " class.",
-    )
     # what always answering one class reaches
     constant = float(np.bincount(index).max() / len(index))
-    return Plan(task, assumptions, None, (), constant, (), (), seed)
+    return Plan(task, None, (), constant, (), (), seed)
 
 
 def read_stand_in(

@@ -61,10 +61,9 @@ from secretballot.data.sources import Place, TableSource, source_of
 from secretballot.data.stored import About, StoredTable, TableWriter, forget_table
 from secretballot.data.tally import check_classes as distinct_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.learners.training.inputs import declared_classes, object_array
+from secretballot.learners.training.inputs import declared_classes, number_of, object_array
 from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.learners.training.shards import partition_key
-from secretballot.learners.training.targets import number_of
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.runs.questions import Caution, Watch, cautions_of_ids
 from secretballot.runs.spec import DataSpec, RunSpec

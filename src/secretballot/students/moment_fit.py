@@ -7,7 +7,6 @@ from the known noise: there is no step size, and nothing to tune.
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -33,11 +32,6 @@ REFINEMENTS = 2
 FLATTEST = 1e-3
 #: How often shares of a stage's length are divided anew, and the least share of a coordinate.
 SHARED_AGAIN, LEAST_SHARE = 2, 1e-7
-#: How much of a start may be believed: all of it, or what makes the first released moments clearly
-#: more likely.
-BELIEVED = (1.0, 0.75, 0.5, 0.25, 0.0)
-#: Log-likelihood by which less must be better than all of it: twenty to one.
-CLEARLY = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,24 +61,6 @@ class ReleasedMoments:
     n_records: float
     scales: FloatArray
     bound: float | None = None
-
-
-class _Meant(NamedTuple):
-    """What released moments mean for the pool.
-
-    Attributes
-    ----------
-    target : ndarray of shape (n_coordinates, n_columns)
-        What the moments of the pool are to meet.
-    noise : ndarray of shape (n_coordinates,)
-        Variance of what noise adds to it.
-    counts : ndarray of shape (n_public, n_columns or 1)
-        By how much the moments at each point answer to a prediction.
-    """
-
-    target: FloatArray
-    noise: FloatArray
-    counts: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,17 +211,23 @@ class MomentFit:
         far has on the pool; but for the penalties, by which it stays where it was.
         """
         points, predicted, model = self.points, self.predicted, self.model
-        meant = self._meant(released)
-        target, noise, counts = meant
+        link, squares, counts = self.link, points**2, self.counts[:, None]
+        # by how much the moments at each point answer to a prediction
+        known = counts * predicted
+        if released.bound is not None:
+            lengths = np.linalg.norm(points * released.scales, axis=1)
+            counts, known = link.answers(predicted, lengths, released.bound)
+        scale = UNIT * released.unit * released.n_records * released.scales
+        moments, noise = released.sums / scale[:, None], (released.sigma / scale) ** 2
+        if link.competes:
+            # the exact sums over all classes are 0, so the mean over classes is noise alone
+            moments = moments - moments.mean(axis=1, keepdims=True)
+            noise *= 1 - 1 / link.n_columns
+        target = moments + points.T @ known / len(points)
         # from assumed figures first; then from the model that was found
-        link, squares = self.link, points**2
         slopes = np.full(predicted.shape, link.slope)
         variances = np.full(predicted.shape, link.variance)
         changes = CHANGED * variances
-        start = self.weights
-        # a level alone is that of released counts
-        if self.is_start and start[:-1].any():
-            start = self._believed_start(meant, released.n_records)
         added = np.zeros_like(predicted)
         if self.before is not None:
             logits = model.logits_of(self.before.predictions(self.pool))
@@ -258,53 +240,13 @@ class MomentFit:
             )
             penalty = uncertain * self.precision / curvature
             weights = link.weights_of(
-                MomentEquations(points, counts, target, penalty, start, added)
+                MomentEquations(points, counts, target, penalty, self.weights, added)
             )
             now = replace(self, weights=weights).predicted
             slopes, variances = link.slopes(now), link.variances(now)
             changes = (now - predicted) ** 2
         precision = self.precision + curvature**2 / uncertain
         return replace(self, weights=weights, precision=precision, is_start=False)
-
-    def _meant(self, released: ReleasedMoments) -> _Meant:
-        """Return what moments mean that were released of what this model misses."""
-        points, predicted = self.points, self.predicted
-        counts = self.counts[:, None]
-        known = counts * predicted
-        if released.bound is not None:
-            lengths = np.linalg.norm(points * released.scales, axis=1)
-            counts, known = self.link.answers(predicted, lengths, released.bound)
-        scale = UNIT * released.unit * released.n_records * released.scales
-        moments = released.sums / scale[:, None]
-        noise = (released.sigma / scale) ** 2
-        if self.link.competes:
-            # the exact sums over all classes are 0, so the mean over classes is noise alone
-            moments = moments - moments.mean(axis=1, keepdims=True)
-            noise *= 1 - 1 / self.link.n_columns
-        return _Meant(moments + points.T @ known / len(points), noise, counts)
-
-    def _believed_start(self, meant: _Meant, n_records: float) -> FloatArray:
-        """Return the weights of the start, or the part of them that the first target bears out.
-
-        A start may be right, too sharp or wrong, and the released moments tell: by the start they
-        are what it has on the pool, but for noise, sampling and what the weights may still move.
-        Only released values are looked at.
-        """
-        points, squares = self.points, self.points**2
-        target, noise, counts = meant
-        likely = []
-        for part in BELIEVED:
-            said = replace(self, weights=part * self.weights).predicted
-            variances = self.link.variances(said)
-            moved = _mean_product(squares, counts * self.link.slopes(said)) ** 2 / self.precision
-            sampled = counts**2 * variances
-            uncertain = self._sampling_variance(squares, sampled, CHANGED * sampled, n_records)
-            spread = (noise + uncertain + moved)[:, None]
-            missed = (target - points.T @ (counts * said) / len(said)) ** 2
-            likely.append(-float(np.sum(missed / spread + np.log(spread))) / 2)
-        most = int(np.argmax(likely))
-        # the whole start is kept unless a part of it is clearly likelier
-        return self.weights * (BELIEVED[most] if likely[most] > likely[0] + CLEARLY else 1.0)
 
     def _sampling_variance(
         self, squares: FloatArray, variances: FloatArray, changes: FloatArray, n_records: float

@@ -169,18 +169,10 @@ class MomentsStudent(ReleasedStudent):
             rows = self._rows(X)
             logits = self.before.model.logits_of(self.before.predictions(rows))
             weights += np.linalg.lstsq(rows[:, : len(weights)].astype(np.float64), logits)[0]
-        effects = self.basis.effects(weights[:-1])
         # of more than two classes only differences between logits mean something
         if self.labels is None and self.weights.shape[1] > 1:
-            effects -= effects.mean(axis=1, keepdims=True)
-        inputs, columns = self.basis.features(X)
-        logits = inputs @ effects
-        logits -= logits.mean(axis=0)
-        covariances = inputs.T @ logits / len(logits)
-        parts = (effects * covariances).sum(axis=1)
-        shares = np.bincount(columns, parts, minlength=self.n_features_in_)
-        total = shares.sum()
-        return np.asarray(shares / total if total > 0 else np.zeros(self.n_features_in_))
+            weights -= weights.mean(axis=1, keepdims=True)
+        return self.basis.column_shares(X, weights[:-1])
 
     def _rows(self, X: Any) -> IntArray:
         check_is_fitted(self.basis)

@@ -133,7 +133,7 @@ def unit_numbers(units: Any, n_records: int) -> IntArray:
             f" has {found} ids for {n_records} records; give one id for each record.",
         )
     column = units.to_numpy() if hasattr(units, "to_numpy") else units
-    known: dict[bytes | None, int] = {}
+    known: dict[bytes, int] = {}
     ids = (
         canonical_id(value) for value in (column.tolist() if hasattr(column, "tolist") else column)
     )

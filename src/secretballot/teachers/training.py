@@ -16,7 +16,7 @@ empty, until the shard that made it fail is alone.
 """
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -26,15 +26,16 @@ import numpy as np
 import sklearn
 
 from secretballot._seeded import seed_of
-from secretballot._typing import IntArray, Matrix
+from secretballot._typing import BoolArray, FloatArray, IntArray, Matrix
 from secretballot._validation import shown
 from secretballot.exceptions import ParameterError
-from secretballot.foreign_code import isolated, result_once_seeded
+from secretballot.foreign_code import isolated, one_thread, result_once_seeded
 from secretballot.named_learners import check_learner
 from secretballot.teachers.executors import Workers
-from secretballot.teachers.rows import take_rows
+from secretballot.teachers.rows import n_rows, take_rows
 
 T = TypeVar("T")
+Progress = Callable[[int, int], None]
 
 #: Rows of one shard, of shape (n_records, n_features), and the indices of their classes.
 Part = tuple[Any, IntArray]
@@ -95,30 +96,6 @@ class Recipe:
         return model.set_params(**seeds) if seeds else model
 
 
-class ShardSource(Protocol):
-    """Where the teachers' shards come from, one at a time."""
-
-    @property
-    def n_teachers(self) -> int:
-        """Number of shards; public."""
-        ...
-
-    def part(self, number: int) -> Part:
-        """Return one shard.
-
-        Raises
-        ------
-        DataError, ResourceError, OSError
-            If it cannot be read; that is no fault of the shard and becomes no vote.
-        """
-        ...
-
-    def loader(self, number: int, *, send: bool) -> Callable[[], Part]:
-        """Return what a worker needs to have this shard: it can be pickled, and holds the rows
-        where `send` is true or there is nothing to read them from."""
-        ...
-
-
 class Shards:
     """Rows of the private table by shard, cut out one shard at a time."""
 
@@ -143,12 +120,22 @@ class Shards:
 
     def loader(self, number: int, *, send: bool) -> Callable[[], Part]:
         """Return what holds one shard."""
-        return partial(held_part, *self.part(number))
+        return partial(tuple, self.part(number))
 
 
-def held_part(X: Any, y: IntArray) -> Part:
-    """Return a shard that was sent: rows of shape (n_records, n_features) and their classes."""
-    return X, y
+class ShardSource(Protocol):
+    """Where the teachers' shards come from, one at a time: `part`, or a `loader` that can be
+    pickled, and holds the rows where they are sent or there is nothing to read them from.
+
+    A shard that cannot be read is no fault of its content and becomes no vote.
+    """
+
+    @property
+    def n_teachers(self) -> int: ...
+
+    def part(self, number: int) -> Part: ...
+
+    def loader(self, number: int, *, send: bool) -> Callable[[], Part]: ...
 
 
 def can_be_learned(y: IntArray) -> bool:
@@ -352,3 +339,133 @@ def each_slot(
             middle = len(places) // 2
             waiting += [places[:middle], places[middle:]]
     return results
+
+
+def label_ballots(
+    teacher: Any, source: ShardSource, X_public: Any, **more: Any
+) -> Iterator[tuple[BoolArray, FloatArray]]:
+    """Yield what each teacher names at the public points, and how sure it is, shapes (n_public,
+    n_labels).
+
+    One copy of `teacher` learns each label on each shard. A label that a shard has throughout, or
+    nowhere, is named throughout, or nowhere; one that cannot be learnt there is not named.
+
+    Parameters
+    ----------
+    teacher : classifier of 0 and 1
+    source : ShardSource
+        Of parts with targets of 0 and 1, shape (n_records, n_labels).
+    X_public : table of shape (n_public, n_features)
+    **more
+        random_state (0 by default), and progress, called with (teachers done, teachers in all).
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed, and not a learner at its shard.
+
+    Privacy
+    -------
+    Sensitivity : a ballot follows from the teacher's own shard, its number and public values.
+    """
+    return _ballots(_labels_of_shard, teacher, source, X_public, **more)
+
+
+def number_ballots(
+    teacher: Any, source: ShardSource, X_public: Any, **more: Any
+) -> Iterator[FloatArray]:
+    """Yield the numbers that each teacher predicts at the public points, shape (n_public,).
+
+    A teacher that cannot be trained, or asked, predicts no number anywhere. A target that is nan
+    leaves its record out.
+
+    Parameters
+    ----------
+    teacher : regressor
+    source : ShardSource
+        Of parts with targets that are numbers, shape (n_records,).
+    X_public, **more
+        As for `label_ballots`, whose errors these are.
+
+    Privacy
+    -------
+    Sensitivity : as for `label_ballots`.
+    """
+    return _ballots(_numbers_of_shard, teacher, source, X_public, **more)
+
+
+def _ballots(
+    ask: Callable[[Recipe, int, Any, Any, Any], T],
+    teacher: Any,
+    source: ShardSource,
+    X_public: Any,
+    *,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> Iterator[T]:
+    """Yield what a teacher of every shard answers: by its number, its part and the points."""
+    recipe = Recipe.of(teacher, random_state)
+    with one_thread():
+        for number in range(source.n_teachers):
+            ballot = ask(recipe, number, *source.part(number), X_public)
+            if progress is not None:
+                progress(number + 1, source.n_teachers)
+            yield ballot
+
+
+def _labels_of_shard(
+    recipe: Recipe, number: int, X: Any, Y: IntArray, points: Any
+) -> tuple[BoolArray, FloatArray]:
+    named = np.zeros((n_rows(points), Y.shape[1]), dtype=bool)
+    sure = np.zeros(named.shape)
+    for label, has in enumerate(Y.T if len(Y) else ()):
+        if (has == has[0]).all():
+            named[:, label], sure[:, label] = bool(has[0]), float(has[0])
+            continue
+        # of the teacher and the label alone: a ballot depends on no other shard
+        seed = seed_of(recipe.random_state, number, 3, label)
+        work = partial(_named_points, recipe, number, X, has, points)
+        found = alone(work, seed, recipe.settings)
+        if found is not None:
+            named[:, label], sure[:, label] = found
+    return named, sure
+
+
+def _numbers_of_shard(
+    recipe: Recipe, number: int, X: Any, y: FloatArray, points: Any
+) -> FloatArray:
+    known, found = np.flatnonzero(~np.isnan(y)), None
+    if len(known):
+        work = partial(_predicted_numbers, recipe, number, take_rows(X, known), y[known], points)
+        # the seed is the teacher's own: a ballot depends on no other shard
+        seed = seed_of(recipe.random_state, number, 3)
+        found = alone(work, seed, recipe.settings)
+    return np.full(n_rows(points), np.nan) if found is None else np.asarray(found)
+
+
+def _named_points(
+    recipe: Recipe, number: int, X: Any, has: IntArray, points: Any
+) -> tuple[BoolArray, FloatArray]:
+    """Return which points a learner of this shard gives the label, and how sure it is of that."""
+    model = recipe.fresh(number).fit(X, has)
+    labels = np.asarray(model.predict(points), dtype=np.float64)
+    if labels.shape != (n_rows(points),) or not np.isin(labels, (0.0, 1.0)).all():
+        raise ValueError("a prediction must be 0 or 1 per row")
+    sure = labels
+    if hasattr(model, "predict_proba"):
+        shares = np.asarray(model.predict_proba(points), dtype=np.float64)
+        sure = shares[:, list(model.classes_).index(1)]
+    return labels == 1, sure
+
+
+def _predicted_numbers(
+    recipe: Recipe, number: int, X: Any, y: FloatArray, points: Any
+) -> FloatArray:
+    """Return what a learner of this shard predicts at the points, shape (n_points,)."""
+    model = recipe.fresh(number).fit(X, y)
+    numbers = np.asarray(model.predict(points), dtype=np.float64)
+    if numbers.shape == (n_rows(points), 1):
+        numbers = numbers[:, 0]
+    if numbers.shape != (n_rows(points),):
+        raise ValueError("a prediction must be one number per row")
+    return numbers

@@ -123,8 +123,8 @@ class LedgerEntry:
         last = found.last(first.reservation) or first
         purchase = found.read(rows.purchase_in, first.terms)
         intention = found.read(rows.Intention.model_validate_json, first.body)
-        ended = None
-        if last.kind == "close":
+        closed, ended = last.kind == "close", rows.Closing()
+        if closed:
             ended = found.read(rows.Closing.model_validate_json, last.terms)
         return cls(
             id=first.reservation,
@@ -133,13 +133,13 @@ class LedgerEntry:
             events=purchase.events,
             epsilon=purchase.price.epsilon,
             delta=purchase.price.delta,
-            state="reserved" if not ended else "forfeited" if ended.reason else "committed",
+            state="forfeited" if ended.reason else "committed" if closed else "reserved",
             reserved_at=first.at,
-            closed_at=last.at if ended else None,
-            reason=ended.reason if ended else None,
-            parts=last.number - (ended is not None),
+            closed_at=last.at if closed else None,
+            reason=ended.reason,
+            parts=last.number - closed,
             terms=intention.terms,
-            facts=ended.facts if ended else None,
+            facts=ended.facts,
             spent_after=found.rule.spent(found.sums_of(first)),
         )
 

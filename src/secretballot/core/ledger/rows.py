@@ -45,6 +45,7 @@ Result = TypeVar("Result")
 APPLICATION_ID = 0x53424C54  # "SBLT", in the header of a file
 VERSION: Literal[8] = 8  # of the tables and of what rows say
 NEWEST = 1000  # rows that a new reader follows
+_SPARE = 1 + Fraction(1, 10**9)  # times what rows say was spent
 AT_ONCE = 200  # rows that are read in one statement, of which each may hold a large answer
 
 #: The tables and their keys, but for the names of two types.
@@ -71,7 +72,6 @@ TABLES = (
     chain {bytes} NOT NULL CHECK (length(chain) = 32)
 )""",
 )
-#: As PostgreSQL writes them, too.
 KEYS = (
     "CREATE UNIQUE INDEX entry_place ON entry (reservation, number)",
     "CREATE UNIQUE INDEX entry_request ON entry (key) WHERE kind = 'reserve'",
@@ -139,14 +139,6 @@ def in_brief(detail: object) -> str:
     """Return what a message may say of something that was read from an account: one line, bounded,
     without control characters, as whoever can write there chose the words."""
     return plain_line(str(detail), longest=160)
-
-
-def changed_tables(where: str) -> LedgerError:
-    """Return the refusal of an account without the tables or guards that it was made with."""
-    return LedgerError(
-        f"{where} has tables or triggers that were changed by hand, or others beside them; restore"
-        " it from a copy, or name an empty place."
-    )
 
 
 class Transaction:
@@ -519,8 +511,13 @@ class Rows:
             if used is not None:
                 least = self.after_closing(least, row.reservation, used)
         totals = self.sums_of(row)
-        # another version, or another machine's arithmetic, may have found it to cost more
-        covered = totals == least or _cover(totals, least)
+        # another version, or another machine's arithmetic, may have found it to cost more, or less
+        # by rounding
+        covered = totals == least or (
+            totals.grants == least.grants
+            and totals.loss * _SPARE >= least.loss
+            and totals.failure * _SPARE >= least.failure
+        )
         if row.position != seen.position + 1 or not known or not covered:
             raise self._forged(row.position)
         return Progress(row.position, row.chain, totals)
@@ -596,12 +593,3 @@ class Rows:
         found, seen = self.transaction.execute(select).fetchone(), self.seen
         if found != (seen.position, seen.chain, seen.position or None):
             raise LedgerError(f"{self.where} did not take what was written. Nothing was changed.")
-
-
-_SPARE = 1 + Fraction(1, 10**9)
-
-
-def _cover(sums: Totals, least: Totals) -> bool:
-    """Return whether recorded sums are those that this version finds, or more, but for rounding."""
-    enough = least.loss <= sums.loss * _SPARE and least.failure <= sums.failure * _SPARE
-    return enough and sums.grants == least.grants

@@ -229,7 +229,10 @@ class SqliteStore:
                 )
         found = transaction.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
         if {sql for (sql,) in found} != set(SCHEMA):
-            raise rows.changed_tables(self.where)
+            raise LedgerError(
+                f"{self.where} has tables or triggers that were changed by hand, or others beside"
+                " them; restore it from a copy, or name an empty place."
+            )
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:

@@ -48,6 +48,8 @@ from secretballot.teachers.rows import n_rows
 
 MOST_STAGES = 10
 _BLOCK_ENTRIES = 2**21  # coordinates that are mapped at a time
+#: From what a stage asks of every record to the sum of it.
+Sums = Callable[[Residuals], RecordSums]
 
 
 @dataclass(eq=False, repr=False)
@@ -90,9 +92,7 @@ class MomentsLearner(Learner):
             terms = pool, target, task.budget
             if guarantee.unit == "label":
                 stages = MomentStages.of_labels(*terms, levels=basis.levels_, class_weights=weights)
-                sums: Callable[[Residuals], RecordSums] = partial(
-                    label_sums, pool, task.table.targets
-                )
+                sums: Sums = partial(label_sums, pool, task.table.targets)
             else:
                 # under add-remove their number is private, and the sums count them
                 counted = guarantee.relation == "add-remove"
@@ -102,14 +102,12 @@ class MomentsLearner(Learner):
                     n_stages=self.n_stages,
                     n_records=None if counted else task.table.n_records,
                     expected_uncovered=basis.uncovered_share_,
-                    start=released_start(
-                        task.given.start, pool, target.link, n_cells=len(basis.levels_)
-                    ),
+                    start=released_start(task.given.start, pool, target.link, len(basis.levels_)),
                     class_weights=weights,
                     levels=basis.levels_,
                 )
                 mapping = _Mapping(basis, target, counted, sklearn.get_config())
-                sums = _Sums(task, mapping, parts, workers)
+                sums = record_sums(task, mapping, parts, workers)
             released = release_moments(
                 sums,
                 stages,
@@ -388,43 +386,32 @@ class _Mapping:
         return Records(rows, self.target.in_units(block.targets), marks, block.units)
 
 
-class _Sums:
-    """The sums of the records of a table, stage by stage.
+def record_sums(
+    task: Task, mapping: _Mapping, parts: Parts, workers: Workers | None = None
+) -> Sums:
+    """Return what adds up the records of a table, stage by stage.
 
     The rows are mapped at the first stage, before anything is spent. Here up to `Table.most_kept`
     coordinates are kept; those of a larger table are mapped at every stage, as they are by workers.
     """
+    few = task.table.n_records * mapping.width <= task.table.most_kept
+    run = run_here if workers is None else workers.results
+    kept: list[list[Records]] | None = None
 
-    def __init__(
-        self,
-        task: Task,
-        mapping: _Mapping,
-        parts: Parts,
-        workers: Workers | None = None,
-    ) -> None:
-        self._task, self._mapping, self._parts = task, mapping, parts
-        self._run = run_here if workers is None else workers.results
-        few = task.table.n_records * mapping.width <= task.table.most_kept
-        self._keeps = few and workers is None
-        self._begun, self._kept = False, list[list[Records]]()
+    def sums(asked: Residuals) -> RecordSums:
+        nonlocal kept
+        if kept is None:
+            task.refuse_points()
+            loads = parts() if few and workers is None else ()
+            kept = [[*map(_in_few_bytes, mapping.records_of(load))] for load in loads]
+        if kept:
+            return vector_sums(kept, asked, task.guarantee)
+        return vector_sums(parts(), asked, task.guarantee, mapping.records_of, run)
 
-    def __call__(self, asked: Residuals) -> RecordSums:
-        if not self._begun:
-            self._task.refuse_points()
-            if self._keeps:
-                self._kept = [self._in_few_bytes(load) for load in self._parts()]
-            self._begun = True
-        about = asked, self._task.guarantee
-        if self._kept:
-            return vector_sums(self._kept, *about)
-        return vector_sums(self._parts(), *about, self._mapping.records_of, self._run)
+    return sums
 
-    def _in_few_bytes(self, load: Loader) -> list[Records]:
-        # cut as they are before they are added up: whether records are kept must not matter
-        return [
-            one._replace(
-                coordinates=cut_coordinates(one.coordinates).astype(np.int32),
-                marks=one.marks.astype(np.int8),
-            )
-            for one in self._mapping.records_of(load)
-        ]
+
+def _in_few_bytes(records: Records) -> Records:
+    # cut as they are before they are added up: whether records are kept must not matter
+    coordinates = cut_coordinates(records.coordinates).astype(np.int32)
+    return records._replace(coordinates=coordinates, marks=records.marks.astype(np.int8))

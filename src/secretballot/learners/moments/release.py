@@ -13,6 +13,7 @@ from secretballot._typing import IntArray
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases.integer_model import LARGEST_WEIGHT
 from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import Terms
 from secretballot.core.private import RecordSums
 from secretballot.core.releasing import Released, release
 from secretballot.core.types import LARGEST
@@ -102,14 +103,10 @@ def release_moments(
         check_readable(certified(widest, _widest_outcome(stages), labels).certificate)
 
     done = release(
-        stages.shape,
+        Terms(stages.mechanism, stages.shape, budget, public | {"asked": asked}, purpose),
         lambda before: sums(stages.asked_after([rows[0] for rows in before])),
-        stages.mechanism,
         ledger,
-        budget,
         request=uuid.uuid4().hex if request is None else request,
-        public=public | {"asked": asked},
-        purpose=purpose,
         check=check,
     )
     return certified(done, *stages.outcome_of(list(done.values)))
@@ -131,7 +128,7 @@ def _public_of(stages: MomentStages, basis: Mapping[str, Any]) -> dict[str, Any]
         "basis_sha256": hashlib.sha256(stages.pool.astype("<i8").tobytes()).hexdigest(),
         **({} if stages.start is None else {"start": stages.start.to_json()}),
         # what they come to follows from the sums
-        **({} if weights is None else {CLASS_WEIGHTS: weights.to_json()}),
+        **({} if weights is None else {CLASS_WEIGHTS: weights}),
     }
 
 

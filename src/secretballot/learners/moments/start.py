@@ -80,35 +80,31 @@ def check_start(start: object, classes: tuple[Any, ...], X_public: Any) -> None:
     # labels are rows of the pool, and in another pool they would belong to wrong points
     inside = rows.min(initial=0) >= 0 and rows.max(initial=0) < n_rows(X_public)
     known = points_digest(take_rows(X_public, rows)) if inside else None
-    if stated["labels_sha256"] != own:
-        problem = "has other labels than its certificate; take both from one release."
-    elif found != wanted:
-        problem = (
-            f"is about the classes {shown_classes(start.classes)}; these are"
-            f" {shown_classes(classes)}, so give a release of the same ones in the same order."
-        )
-    elif known is None or stated.get("points_sha256") != known:
-        problem = (
-            "is about other public points, or its certificate has no points_sha256; give the"
-            " X_public of that release, rows in the same order."
-        )
-    elif not start.answered.any():
-        problem = "answers no query; fit without it."
-    else:
-        return
-    raise ParameterError(Parameter("start"), " ", problem)
+    problems = {
+        "has other labels than its certificate; take both from one release": (
+            stated["labels_sha256"] != own
+        ),
+        f"is about the classes {shown_classes(start.classes)}; these are {shown_classes(classes)},"
+        " so give a release of the same ones in the same order": found != wanted,
+        "is about other public points, or its certificate has no points_sha256; give the X_public"
+        " of that release, rows in the same order": known is None
+        or stated.get("points_sha256") != known,
+        "answers no query; fit without it": not start.answered.any(),
+    }
+    for problem, is_so in problems.items():
+        if is_so:
+            raise ParameterError(Parameter("start"), f" {problem}.")
 
 
 def released_start(
-    start: ReleasedLabels | None, pool: IntArray, link: Link, *, n_cells: int = 0
+    start: ReleasedLabels | None, pool: IntArray, link: Link, n_cells: int = 0
 ) -> ReleasedStart | None:
     """Return the model that a release comes to in a public basis; None where there is no release.
 
     It is the logistic or softmax one of largest posterior density, with the prior of a fit that
     starts from nothing. Released labels say where weights lie, and not how surely: they follow from
     votes or from another model, and are no draws from what holds of records. So the start replaces
-    the mean of the prior, and the prior stays as wide, however many labels there are; and where the
-    first released sums clearly speak against it, less of it is believed (`MomentFit.after`).
+    the mean of the prior, and the prior stays as wide, however many labels there are.
 
     Parameters
     ----------
@@ -122,15 +118,15 @@ def released_start(
     if start is None:
         return None
     nothing = MomentFit.start(pool, link, n_cells=n_cells)
-    summary = _told_by(start)
+    weights, shares, noise = _shares_of(start)
     points = nothing.points[start.queries[start.answered]]
-    targets = summary.shares[:, 1:] if link.n_columns == 1 else summary.shares
+    targets = shares[:, -link.n_columns :]
     equations = MomentEquations(
         points,
-        summary.weights[:, None],
+        weights[:, None],
         points.T @ targets / len(points),
         # noise of votes is added to the variance of a label
-        nothing.precision * (1 + summary.noise / link.variance) / len(points),
+        nothing.precision * (1 + noise / link.variance) / len(points),
         nothing.weights,
         np.zeros_like(targets),
     )
@@ -138,31 +134,14 @@ def released_start(
     return ReleasedStart(replace(nothing, weights=whole / WEIGHT_UNIT), start.certificate["digest"])
 
 
-@dataclass(frozen=True, eq=False)
-class _Told:
-    """What a release reveals at its answered queries.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_answered,)
-        Of the queries, by their votes; 1 in the mean.
-    shares : ndarray of shape (n_answered, n_classes)
-        Of the classes, times the weights; each row adds up to its weight.
-    noise : float
-        Variance of what noise adds to a share.
-    """
-
-    weights: FloatArray
-    shares: FloatArray
-    noise: float
-
-
-def _told_by(released: ReleasedLabels) -> _Told:
-    """Return what a release reveals: of noisy counts shares without bias, which may lie below 0 or
-    above 1; of labels alone all or nothing."""
+def _shares_of(released: ReleasedLabels) -> tuple[FloatArray, FloatArray, float]:
+    """Return what a release reveals at its answered queries: their weights by the number of votes,
+    1 in the mean; the shares of the classes times these, of shape (n_answered, n_classes); and the
+    variance of what noise adds to a share. Of noisy counts shares are without bias, and may lie
+    below 0 or above 1; of labels alone they are all or nothing."""
     n_classes, labels = released.n_classes, released.labels[released.answered]
     if released.noisy_counts is None:
-        return _Told(np.ones(len(labels)), np.eye(n_classes)[labels], 0.0)
+        return np.ones(len(labels)), np.eye(n_classes)[labels], 0.0
     assert released.sigma is not None
     counts, left = released.noisy_counts[released.answered].astype(np.float64), 1.0
     if counts.ndim == 1:
@@ -174,4 +153,4 @@ def _told_by(released: ReleasedLabels) -> _Told:
     votes = np.maximum(total, 0) if released.by_record else np.full(len(total), released.n_teachers)
     counts += (votes - total)[:, None] / n_classes
     mean = max(float(votes.mean()), 1.0)
-    return _Told(votes / mean, counts / mean, left * (released.sigma / mean) ** 2)
+    return votes / mean, counts / mean, left * (released.sigma / mean) ** 2

@@ -225,9 +225,8 @@ def _products(part: Records, asked: Residuals, squared_bound: int) -> tuple[IntA
     its rows, hardly longer than the bound."""
     if not asked.count_weight:
         residuals = _residuals(part, asked)
-        return _shortened_products(
-            asked.scaled(part.coordinates), residuals, squared_bound
-        ), residuals
+        lengths = np.einsum("ij,ij->i", residuals, residuals)
+        return _shortened_rows(asked.scaled(part.coordinates), lengths, squared_bound), residuals
     n_records = len(part.targets)
     counts = np.zeros((n_records, asked.model.weights.size), dtype=np.int64)
     if part.targets.ndim == 1:
@@ -259,12 +258,6 @@ def _residuals(part: Records, asked: Residuals) -> IntArray:
         residuals = (missed * asked.unit + PROBABILITY_UNIT // 2) // PROBABILITY_UNIT
         residuals[targets < 0] = 0
     return _without_marked(residuals, part, asked)
-
-
-def _shortened_products(coordinates: IntArray, residuals: IntArray, squared_bound: int) -> IntArray:
-    """Return coordinates whose product with the residuals is hardly longer than the bound."""
-    of_residuals = np.einsum("ij,ij->i", residuals, residuals)
-    return _shortened_rows(coordinates, of_residuals, squared_bound)
 
 
 def _shortened_rows(coordinates: IntArray, of_residuals: IntArray, squared_bound: int) -> IntArray:

@@ -25,8 +25,8 @@ from secretballot.core.mechanisms import Mechanism
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.pate.mechanisms import (
+    EstimatedSize,
     choose_terms,
     label_terms,
     number_terms,
@@ -36,7 +36,7 @@ from secretballot.learners.pate.rounds import (
     QueryRounds,
     ask_in_rounds,
 )
-from secretballot.learners.training.inputs import random_rows
+from secretballot.learners.training.inputs import Target, random_rows
 from secretballot.learners.training.learner import (
     ClassLearner,
     Given,
@@ -47,7 +47,6 @@ from secretballot.learners.training.learner import (
 )
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.shards import forget_records
-from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trained import teachers_of_table
 from secretballot.learners.training.trial_fit import named_teacher, problem_of_fit
 from secretballot.queries import InRounds, QueryStrategy, rounds_of
@@ -64,7 +63,7 @@ from secretballot.students.table_students import default_regressor
 from secretballot.students.trial import Teaching, try_student
 from secretballot.teachers.executors import LOCAL, check_engine
 from secretballot.teachers.rows import take_rows
-from secretballot.teachers.tables import label_ballots, number_ballots
+from secretballot.teachers.training import label_ballots, number_ballots
 from secretballot.teachers.votes import counted_labels, number_votes
 from secretballot.vault import make_vault
 

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from secretballot._rows import class_shares
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import (
     RELATIONS,
@@ -28,10 +29,9 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.types import Guarantee
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import Argument, Parameter, ParameterError, UnpricedFitWarning
-from secretballot.learners.training.inputs import as_matrix, with_public_types
+from secretballot.learners.training.inputs import Target, as_matrix, labels_at, with_public_types
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.table import Table, private_table
-from secretballot.learners.training.targets import Target, labels_at
 from secretballot.named_learners import check_learner
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import check_ledger
@@ -240,13 +240,8 @@ class PayingLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _budget(self) -> PrivacyBudget:
-        if self.epsilon is None:
-            raise ParameterError(Parameter("epsilon"), " is missing; give one, such as 1.0.")
-        if self.delta is None:
-            raise ParameterError(
-                Parameter("delta"), " is missing; give one far below 1 / number of records."
-            )
-        return PrivacyBudget(self.epsilon, self.delta)
+        # which refuses None
+        return PrivacyBudget(self.epsilon, self.delta)  # type: ignore[arg-type]
 
     def _account(self, budget: PrivacyBudget, guarantee: Guarantee) -> Ledger:
         """Return the account that pays: the ledger, if it takes a fit with this guarantee; without
@@ -477,13 +472,9 @@ class ClassLearner(ClassifierMixin, Learner):  # type: ignore[misc]
         Classes that the student never saw get probability 0.
         """
         matrix = self._checked_points(X)
-        shares = np.asarray(self.student_.predict_proba(matrix), dtype=np.float64)
         if isinstance(self.classes_, list):
-            return shares
-        known = [int(np.flatnonzero(self.classes_ == value)[0]) for value in self.student_.classes_]
-        whole = np.zeros((len(shares), len(self.classes_)))
-        whole[:, known] = shares
-        return whole
+            return np.asarray(self.student_.predict_proba(matrix), dtype=np.float64)
+        return class_shares(self.student_, matrix, self.classes_.tolist())
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> FloatArray:

@@ -140,6 +140,8 @@ class LabelStream:
     ----------
     price : PrivacyBudget
         What all questions cost together.
+    sigma : float or None
+        Standard deviation of the noise on released counts, in votes; None for labels alone.
     resumable : bool
         Whether the reservation outlives this process: its vault and its ledger do.
 
@@ -186,29 +188,16 @@ class LabelStream:
             # an older copy of the ledger has lost answers, and would give them anew
             keep_in_step(vault, ledger)
         self._stream = releasing.stream(
-            terms.shape,
-            terms.mechanism,
+            replace(terms, public={**terms.public, ASKED: asked}, purpose=purpose),
             ledger,
-            terms.budget,
             request=request,
-            public={**terms.public, ASKED: asked},
             vault=None if vault is None else VaultFiles(vault),
-            purpose=purpose,
             check=lambda planned: check_readable(_certificate_of_one(planned, plan)),
         )
-        self._terms, self._votes = terms, votes
+        self._terms, self._votes, self.price = terms, votes, terms.budget
+        self.sigma = deviation_of_counts(terms.mechanism)
         self.ledger, self.request, self.classes = ledger, request, tuple(classes)
         self.resumable = vault is not None and ledger.durable
-
-    @property
-    def price(self) -> PrivacyBudget:
-        """What all questions cost together."""
-        return self._terms.budget
-
-    @property
-    def sigma(self) -> float | None:
-        """Standard deviation of the noise on released counts, in votes; None for labels alone."""
-        return deviation_of_counts(self._terms.mechanism)
 
     @property
     def closed(self) -> bool:
@@ -494,15 +483,15 @@ class LabelingSession(LabelStream):
                 f"The ledger {about['ledger']!r} does not hold the session {request!r}; restore its"
                 " newest copy. Nothing was spent."
             )
-        mechanism, shape, budget, _, purpose = terms_of(entry)
+        terms = terms_of(entry)
         return cls(
             TrainedTeachers.load(folder),
-            mechanism,
+            terms.mechanism,
             account,
-            budget,
-            n_queries=shape.n_queries,  # type: ignore[union-attr]  # a session asks teachers
+            terms.budget,
+            n_queries=terms.shape.n_queries,  # type: ignore[union-attr]  # a session asks teachers
             request=request,
-            purpose=purpose,
+            purpose=terms.purpose,
         )
 
     def __repr__(self) -> str:

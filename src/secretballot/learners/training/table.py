@@ -18,12 +18,16 @@ from secretballot.core.private import Private
 from secretballot.data.stored import PERSONS, SHARDS, RowBlock, StoredShards, StoredTable
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import (
+    Target,
     as_matrix,
     check_same_columns,
     n_columns,
     with_public_types,
 )
-from secretballot.learners.training.private_rows import refuse_private_points, refuse_unlike_cells
+from secretballot.learners.training.private_rows import (
+    PrivateRows,
+    refuse_unlike_cells,
+)
 from secretballot.learners.training.shards import (
     assign_shards,
     assign_stored_shards,
@@ -31,7 +35,6 @@ from secretballot.learners.training.shards import (
     one_record_each,
     persons_together,
 )
-from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trial_fit import check_teacher
 from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.records import unit_numbers
@@ -120,9 +123,8 @@ class Table(Private):
             All records of a unit are in one part, one after the other; units have numbers, which
             ascend.
         """
-        persons, order, starts = None, None, np.arange(self.n_records)
-        if self._units is not None:
-            persons = unit_numbers(self._units, self.n_records)
+        persons, order, starts = self._persons, None, np.arange(self.n_records)
+        if persons is not None:
             order = np.argsort(persons, kind="stable")
             starts = np.flatnonzero(np.diff(persons[order], prepend=-1))
         size = max(1, _PART_CELLS // max(1, n_columns(self._records)))
@@ -136,6 +138,11 @@ class Table(Private):
                 yield partial(Block, *whole.taken(start, stop, order))
 
         return nullcontext(loaders)
+
+    @property
+    def _persons(self) -> IntArray | None:
+        """The number of each record's unit, None where every record is one."""
+        return None if self._units is None else unit_numbers(self._units, self.n_records)
 
     def one_of_each_unit(self, most: int) -> Iterator[Block]:
         """Yield one record of every unit, at most so many at once."""
@@ -153,7 +160,18 @@ class Table(Private):
 
     def refuse_points(self, X_public: Any) -> None:
         """Refuse public points, of shape (n_public, n_features), that are the records."""
-        refuse_private_points(self._records, X_public, units=self._units)
+        rows = PrivateRows([X_public])
+        if isinstance(self._records, StoredTable):
+            rows.add_stored(self._records)
+        else:
+            rows.add(self._records, self._persons)
+        if rows.hold(0):
+            raise DataError(
+                "X_public holds private records, more of them than chance explains, and public"
+                " points are published; give points that are known to everybody, and X with all its"
+                " equal rows, or, if the features are public and the labels alone private, give"
+                " public_features=True and no X_public. Nothing was spent."
+            )
 
     def note_columns(self, learner: Any) -> None:
         """Note at a learner how many columns there are, and their names if they have any."""
@@ -291,8 +309,6 @@ def private_table(
         _check_stored_table(X, y, units, points, target.classes)
         table: Table = TableOnDisk(X, points)
     else:
-        if X_public is X:
-            refuse_private_points(X, X_public, same=True)
         rows = as_matrix("X", X)
         check_same_columns(rows, points)
         given, rows = rows, with_public_types(rows, points)

@@ -17,6 +17,7 @@ from secretballot.core.private import Votes
 from secretballot.core.types import Sample, VoteShape
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.training.inputs import (
+    Target,
     as_matrix,
     check_same_columns,
     example_rows,
@@ -26,11 +27,9 @@ from secretballot.learners.training.inputs import (
 )
 from secretballot.learners.training.shards import forget_records
 from secretballot.learners.training.table import Table, private_table
-from secretballot.learners.training.targets import Target
 from secretballot.learners.training.trial_fit import columns_with_missing_taken
-from secretballot.teachers.ensemble import TeacherEnsemble
+from secretballot.teachers.ensemble import TeacherEnsemble, learner_identity
 from secretballot.teachers.executors import LOCAL, check_engine
-from secretballot.teachers.store import learner_identity
 from secretballot.teachers.votes import guarantee_of
 from secretballot.vault import keep_secret, make_vault, read_secret
 
@@ -266,6 +265,7 @@ def teachers_of_table(
     relation: str,
     vault: str | Path | None,
     random_state: int,
+    declaration: Mapping[str, object] | None = None,
     **training: Any,
 ) -> TrainedTeachers:
     """Return teachers of a private table, kept in a vault or trained now, to be asked later.
@@ -280,6 +280,8 @@ def teachers_of_table(
         Of classes.
     n_teachers, relation, vault, random_state
         As for `train_teachers`, whose errors these are.
+    declaration : mapping, optional
+        More than unit and relation, for the certificate.
     **training
         As for `TeacherEnsemble.fit`.
     """
@@ -294,7 +296,12 @@ def teachers_of_table(
         lambda: table.teachers(learner, *sizes, n_classes=len(names), **training),
         (known, *table.identity, n_teachers, names, relation, random_state),
         target.classes,
-        {"unit": table.unit, "unit_column": table.unit_name, "relation": relation},
+        {
+            "unit": table.unit,
+            "unit_column": table.unit_name,
+            "relation": relation,
+            **(declaration or {}),
+        },
         template_of(example),
         columns_with_missing_taken(learner, example, len(names)),
     )

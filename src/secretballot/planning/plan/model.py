@@ -186,39 +186,8 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Expected:
-    """What a setting should lead to.
-
-    Attributes
-    ----------
-    answered : Estimate
-        Queries that get an answer.
-    vote_accuracy : Estimate
-        Share of public points whose exact plurality is the true class; nobody will see it.
-    label_accuracy : Estimate
-        Share of released labels that are the true class; of noisy counts, of the labels read off
-        them.
-    student_accuracy : Estimate
-        Share of new points that the student gets right.
-
-    Examples
-    --------
-    >>> share = sb.planning.Estimate(0.82, 0.79, 0.85)
-    >>> answered = sb.planning.Estimate(500, 500, 500)
-    >>> expected = sb.planning.Expected(answered, share, share, share)
-    >>> expected.student_accuracy.value
-    0.82
-    """
-
-    answered: Estimate
-    vote_accuracy: Estimate
-    label_accuracy: Estimate
-    student_accuracy: Estimate
-
-
-@dataclass(frozen=True)
 class Candidate:
-    """A setting that was evaluated, its noise, and what to expect of it.
+    """A setting that was evaluated, its noise, and what it should lead to.
 
     Attributes
     ----------
@@ -226,62 +195,23 @@ class Candidate:
     noise : float
         In votes: the standard deviation of the noise on counts that labels are read off; of a
         sparse vector, the margin that is answered nine times in ten.
-    expected : Expected
+    answered : Estimate
+        Queries that get an answer.
+    student_accuracy : Estimate
+        Share of new points that the student gets right.
 
     Examples
     --------
     >>> share = sb.planning.Estimate(0.82, 0.79, 0.85)
     >>> answered = sb.planning.Estimate(500, 500, 500)
-    >>> expected = sb.planning.Expected(answered, share, share, share)
     >>> setting = sb.planning.Setting(250, "gaussian", "labels", n_queries=500)
-    >>> sb.planning.Candidate(setting, noise=40.0, expected=expected).setting.n_teachers
-    250
+    >>> sb.planning.Candidate(setting, 40.0, answered, share).student_accuracy.value
+    0.82
     """
 
     setting: Setting
     noise: float
-    expected: Expected
-
-
-@dataclass(frozen=True)
-class FrontierPoint:
-    """The best candidate at another epsilon, all else as in the task.
-
-    Attributes
-    ----------
-    epsilon : float
-    candidate : Candidate or None
-        None where nothing useful can be had.
-
-    Examples
-    --------
-    >>> sb.planning.FrontierPoint(epsilon=0.1, candidate=None).candidate is None
-    True
-    """
-
-    epsilon: float
-    candidate: Candidate | None
-
-
-@dataclass(frozen=True)
-class Improvement:
-    """What one change of the task would bring.
-
-    Attributes
-    ----------
-    change : str
-        In words, such as "twice the private records".
-    student_accuracy : Estimate
-        Under the best setting for the changed task.
-
-    Examples
-    --------
-    >>> better = sb.planning.Estimate(0.86, 0.84, 0.88)
-    >>> sb.planning.Improvement("twice the private records", better).change
-    'twice the private records'
-    """
-
-    change: str
+    answered: Estimate
     student_accuracy: Estimate
 
 
@@ -294,8 +224,6 @@ class Plan:
     Attributes
     ----------
     task : Task
-    assumptions : tuple of str
-        What was taken to be so, in sentences.
     recommended : Candidate or None
         The best setting of votes; None where there is none that beats a constant, and where the
         task is about rare classes, which record moments alone are planned for.
@@ -303,10 +231,11 @@ class Plan:
         All that were evaluated, best first; the recommended one among them.
     constant_accuracy : float
         Accuracy of a student that always says the most frequent class: what has to be beaten.
-    frontier : tuple of FrontierPoint
-        By rising epsilon.
-    improvements : tuple of Improvement
-        Most helpful first.
+    frontier : tuple of (float, Estimate or None)
+        What the student of the best votes should reach at other epsilons, in rising order; None
+        where nothing useful can be had.
+    improvements : tuple of (str, Estimate)
+        What one change of the task, in words, would bring; most helpful first.
     seed : int
         Of the simulation.
     moments : MomentsForecast or None
@@ -319,22 +248,20 @@ class Plan:
     `secretballot.plan` makes plans; here is one by hand.
 
     >>> share = sb.planning.Estimate(0.82, 0.79, 0.85)
-    >>> expected = sb.planning.Expected(sb.planning.Estimate(500, 500, 500), share, share, share)
     >>> setting = sb.planning.Setting(250, "gaussian", "labels", n_queries=500)
-    >>> best = sb.planning.Candidate(setting, noise=40.0, expected=expected)
+    >>> best = sb.planning.Candidate(setting, 40.0, sb.planning.Estimate(500, 500, 500), share)
     >>> task = sb.planning.Task(20_000, 1000, n_classes=2, epsilon=1.0, delta=1e-6)
-    >>> plan = sb.Plan(task, (), best, (best,), 0.5, (), (), seed=0)
+    >>> plan = sb.Plan(task, best, (best,), 0.5, (), (), seed=0)
     >>> plan.settings()["n_teachers"]
     250
     """
 
     task: Task
-    assumptions: tuple[str, ...]
     recommended: Candidate | None
     evaluated: tuple[Candidate, ...]
     constant_accuracy: float
-    frontier: tuple[FrontierPoint, ...]
-    improvements: tuple[Improvement, ...]
+    frontier: tuple[tuple[float, Estimate | None], ...]
+    improvements: tuple[tuple[str, Estimate], ...]
     seed: int
     moments: MomentsForecast | None = None
     classes: tuple[str | int, ...] | None = None
@@ -365,7 +292,7 @@ class Plan:
         """
         if self.recommended is None or self.moments is None:
             return "record-moments" if self.recommended is None else "pate"
-        theirs = self.recommended.expected.student_accuracy
+        theirs = self.recommended.student_accuracy
         return "pate" if theirs.low > self.moments.student_accuracy.high else "record-moments"
 
     @property
@@ -373,7 +300,7 @@ class Plan:
         """What the student of the recommended method should reach."""
         if self.moments is not None and self.method == "record-moments":
             return self.moments.student_accuracy
-        return self.votes.expected.student_accuracy
+        return self.votes.student_accuracy
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
@@ -417,7 +344,7 @@ class Plan:
             "student_accuracy": self.student_accuracy,
         }
         if self.method == "pate":
-            found["answered"] = self.votes.expected.answered
+            found["answered"] = self.votes.answered
         return {
             name: [one.value, one.low, one.high] if isinstance(one, Estimate) else one
             for name, one in found.items()

@@ -20,16 +20,12 @@ def draw_plan_pictures(plan: Plan) -> dict[str, Picture]:
     ----------
     plan : Plan
     """
-    useful = [
-        (point.epsilon, point.candidate.expected.student_accuracy)
-        for point in plan.frontier
-        if point.candidate is not None
-    ]
+    useful = [(epsilon, one) for epsilon, one in plan.frontier if one is not None]
     series: list[tuple[str, str, Line]] = [("student of votes", BLUE, useful)] if useful else []
     if plan.moments is not None:
         series.append(("student of moments", GREY, plan.moments.frontier))
     drawn = [point for _, _, line in series for point in line]
-    epsilons = [plan.task.epsilon, *(point.epsilon for point in plan.frontier)]
+    epsilons = [plan.task.epsilon, *(epsilon for epsilon, _ in plan.frontier)]
     epsilons += [epsilon for epsilon, _ in drawn]
     ends = [end for _, one in drawn for end in (one.low, one.high)]
     constant, here = plan.constant_accuracy, plan.student_accuracy.value

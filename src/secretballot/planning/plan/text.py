@@ -12,7 +12,6 @@ from secretballot.planning.plan.model import (
     TABLE,
     Candidate,
     Estimate,
-    Improvement,
     Plan,
     Setting,
     Task,
@@ -39,7 +38,7 @@ def recipe_name(setting: Setting) -> str:
 
 
 def student_accuracy(candidate: Candidate) -> float:
-    return candidate.expected.student_accuracy.value
+    return candidate.student_accuracy.value
 
 
 def _others(plan: Plan) -> list[Candidate]:
@@ -87,8 +86,8 @@ def _noise_text(candidate: Candidate) -> str:
     return f"noise of standard deviation {noise} votes{like}"
 
 
-def _gain_text(plan: Plan, improvement: Improvement) -> str:
-    gain = improvement.student_accuracy.value - student_accuracy(plan.votes)
+def _gain_text(plan: Plan, changed: Estimate) -> str:
+    gain = changed.value - student_accuracy(plan.votes)
     return f"{100 * gain:.1f} points more" if gain >= WORTH_SAYING else "hardly more"
 
 

@@ -12,8 +12,7 @@ from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import (
     TABLE,
     Candidate,
-    FrontierPoint,
-    Improvement,
+    Estimate,
     Plan,
     Setting,
     Task,
@@ -25,7 +24,7 @@ from secretballot.students.names import student_by_name
 Progress = Callable[[int, int], None]
 
 FOLDS = 4  # of a stand-in, which score on disjoint parts
-FRONTIER = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # times the task's epsilon
+FRONTIER: tuple[float, ...] = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # times the task's epsilon
 FINALISTS = 8
 HALF_OF_FOLDS = 2
 WINNERS = 3
@@ -111,9 +110,8 @@ def plan_votes(
     improvements = _improvements_of(evaluation, recommended, spread, frontier, step)
     return Plan(
         task=task,
-        assumptions=model.assumptions,
         recommended=recommended,
-        evaluated=tuple(sorted(evaluated, key=lambda one: -one.expected.student_accuracy.value)),
+        evaluated=tuple(sorted(evaluated, key=lambda one: -one.student_accuracy.value)),
         constant_accuracy=float(model.constant_accuracy),
         frontier=frontier,
         improvements=improvements,
@@ -190,30 +188,28 @@ def _quick_search(
     return evaluation.candidate(best_of(tried), spread)
 
 
-def _beats_constant(candidate: Candidate | None, constant: float) -> bool:
-    """Return whether there is a student that beats the constant beyond noise."""
-    if candidate is None:
-        return False
-    student = candidate.expected.student_accuracy
+def _beats_constant(candidate: Candidate, constant: float) -> bool:
+    """Return whether its student beats the constant beyond noise."""
+    student = candidate.student_accuracy
     return student.value - constant > max(BEYOND_NOISE, SURELY * (student.value - student.low))
 
 
 def _frontier_points(
     evaluation: Evaluation, recommended: Candidate, spread: Spread, step: Callable[[], None]
-) -> tuple[FrontierPoint, ...]:
+) -> tuple[tuple[float, Estimate | None], ...]:
     """Return the best candidates at other epsilons, in rising order.
 
     Each search begins with the settings found so far, so that a larger epsilon hardly does worse
     for want of searching.
     """
-    points: list[FrontierPoint] = []
+    points = list[tuple[float, Estimate | None]]()
     warm = [recommended.setting]
     for factor in FRONTIER:
         epsilon = evaluation.task.epsilon * factor
         other = evaluation.changed(replace(evaluation.task, epsilon=epsilon))
         best = recommended if factor == 1 else _quick_search(other, warm, spread)
-        useful = _beats_constant(best, evaluation.model.constant_accuracy)
-        points.append(FrontierPoint(epsilon, best if useful else None))
+        useful = best and _beats_constant(best, evaluation.model.constant_accuracy)
+        points.append((epsilon, best.student_accuracy if best and useful else None))
         # where the next search starts: the best settings of neighbouring budgets are close
         warm = [recommended.setting] + ([] if best is None else [best.setting])
         step()
@@ -224,25 +220,27 @@ def _improvements_of(
     evaluation: Evaluation,
     recommended: Candidate,
     spread: Spread,
-    frontier: Sequence[FrontierPoint],
+    frontier: Sequence[tuple[float, Estimate | None]],
     step: Callable[[], None],
-) -> tuple[Improvement, ...]:
+) -> tuple[tuple[str, Estimate], ...]:
     """Return what larger numbers would bring, the most helpful first."""
     task, best = evaluation.task, recommended.setting
-    found: dict[str, Candidate | None] = {}
+    # that is on the frontier already, and needs no search
+    found = {"twice the epsilon": frontier[FRONTIER.index(2.0)][1]}
+
+    def search(change: str, more: Evaluation, warm: Sequence[Setting]) -> None:
+        candidate = _quick_search(more, warm, spread)
+        found[change] = None if candidate is None else candidate.student_accuracy
+
     for words, factor in (("twice", 2), ("four times", 4)):
         more = evaluation.changed(replace(task, n_records=factor * task.n_records))
         warm = [best, replace(best, n_teachers=factor * best.n_teachers)]
-        found[f"{words} the private records"] = _quick_search(more, warm, spread)
+        search(f"{words} the private records", more, warm)
         step()
     wider = evaluation.model.with_public(2 * task.n_public)
     if wider is not None:
         more = evaluation.changed(replace(task, n_public=2 * task.n_public), wider)
-        found["twice the public points"] = _quick_search(more, [best], spread)
+        search("twice the public points", more, [best])
     step()
-    # that is on the frontier already, and needs no search
-    found["twice the epsilon"] = frontier[FRONTIER.index(2.0)].candidate
-    judged = [
-        Improvement(words, one.expected.student_accuracy) for words, one in found.items() if one
-    ]
-    return tuple(sorted(judged, key=lambda one: -one.student_accuracy.value))
+    judged = [(change, accuracy) for change, accuracy in found.items() if accuracy is not None]
+    return tuple(sorted(judged, key=lambda one: -one[1].value))

@@ -9,7 +9,7 @@ import numpy as np
 
 from secretballot._typing import FloatArray
 from secretballot.accounting.recipes import Terms
-from secretballot.planning.plan.model import TABLE, Candidate, Estimate, Expected, Setting, Task
+from secretballot.planning.plan.model import TABLE, Candidate, Estimate, Setting, Task
 from secretballot.planning.search.settings import (
     ACTIVE,
     settings_of,
@@ -182,13 +182,8 @@ class Evaluation:
         width = DEVIATIONS * math.sqrt(max(alone, _variance(counts)) * (1 + 1 / n))
         most = max(value, float(setting.max_answers or setting.n_queries))
         answered = Estimate(value, max(0.0, value - width), min(most, value + width))
-        expected = Expected(
-            answered=answered,
-            vote_accuracy=_share_estimate(tried.each("vote"), self.task.n_public),
-            label_accuracy=_share_estimate(tried.each("labels"), value),
-            student_accuracy=spread.estimate(tried.each("student")),
-        )
-        return Candidate(setting, stated_noise(self.terms(setting)), expected)
+        accuracy = spread.estimate(tried.each("student"))
+        return Candidate(setting, stated_noise(self.terms(setting)), answered, accuracy)
 
 
 def best_of(tried: Sequence[Tried]) -> Tried:
@@ -243,24 +238,11 @@ class Spread:
         n, fold = len(accuracies), _variance(self.folds)
         # a further run has the spread of a run and that of the mean it is compared with; folds
         # that average out are a spread of the mean alone
-        return _clipped_estimate(
-            accuracies - self.folds[:n],
-            self.run * (1 + 1 / n) + fold / len(self.folds),
-        )
+        variance = self.run * (1 + 1 / n) + fold / len(self.folds)
+        value = float(np.clip((accuracies - self.folds[:n]).mean(), 0.0, 1.0))
+        width = max(LEAST_WIDTH, DEVIATIONS * math.sqrt(variance))
+        return Estimate(value, max(0.0, value - width), min(1.0, value + width))
 
 
 def _variance(values: FloatArray) -> float:
     return float(values.var(ddof=1)) if len(values) > 1 else 0.0
-
-
-def _share_estimate(values: FloatArray, drawn: float) -> Estimate:
-    """Return a share's mean over folds, and its range among `drawn` points."""
-    value = float(np.clip(values.mean(), 0.0, 1.0))
-    between = _variance(values) * (1 + 1 / len(values))
-    return _clipped_estimate(values, between + value * (1 - value) / max(drawn, 1.0))
-
-
-def _clipped_estimate(values: FloatArray, variance: float) -> Estimate:
-    value = float(np.clip(values.mean(), 0.0, 1.0))
-    width = max(LEAST_WIDTH, DEVIATIONS * math.sqrt(variance))
-    return Estimate(value, max(0.0, value - width), min(1.0, value + width))

@@ -73,8 +73,6 @@ class StandInModel:
     ----------
     constant_accuracy : float
         Accuracy of always saying the most frequent class.
-    assumptions : tuple of str
-        What is taken to be so, in sentences.
     """
 
     def __init__(
@@ -102,7 +100,6 @@ class StandInModel:
             int(LARGEST_PART * self._n_stock),
             int((1 + LARGEST_PART) / 3 * self._n_stock),
         )
-        self.assumptions = _assumption_sentences(len(y), self._n_points, n_public)
         kept = max(LEAST_KEPT, CACHE_BYTES // (8 * self._n_points * n_classes))
         self._fold = lru_cache(n_folds)(self._stock_and_test)
         self._counted = lru_cache(kept)(self._trained_votes)
@@ -184,22 +181,6 @@ class StandInModel:
         """The most points of a fold that are like another one."""
         stocks = (self._fold(fold)[0][: self._n_points] for fold in range(self.n_folds))
         return max(len(rows) - len(distinct_rows(take_rows(self._X, rows))) for rows in stocks)
-
-
-def _assumption_sentences(n_rows: int, n_points: int, n_public: int) -> tuple[str, ...]:
-    taken = (
-        f"The {n_rows} stand-in rows are like the private records and like the public points.",
-        "The stand-in's labels are public or synthetic.",
-    )
-    # Measured where 900 to 1,900 points stand for 2,000 to 8,000: on isotropic normal classes of 30
-    # and 104 features, students of labels are forecast half a point of accuracy low, of counts one
-    # to two; on Adult neither.
-    few = (
-        f"{n_points} stand-in points stand for {n_public} public ones and are asked again where"
-        " more are to be asked, so students that see more points may do a point or two of accuracy"
-        " better, and a strategy that has more points to choose from asks harder ones."
-    )
-    return taken if n_public <= n_points else (*taken, few)
 
 
 def _on_grid(size: float) -> int:

@@ -85,14 +85,9 @@ def coverage_on(terms: Mapping[str, Any]) -> tuple[Coverage, float, float] | Non
         terms["marks"],
         terms["mark_weight"],
         terms["sigma"],
-        public_records(terms),
+        terms["n_records"],
         terms["expected_uncovered"],
     )
-
-
-def public_records(terms: Mapping[str, Any]) -> float | None:
-    """Return how many records there are, where that is public; else None."""
-    return None if terms["n_records"] is None else float(terms["n_records"])
 
 
 def counted_by_marks(

@@ -87,20 +87,19 @@ def read_regular(path: Path, limit: int) -> bytes:
     return b"".join(_blocks_of(path, limit))
 
 
-def regular_digest(path: Path, limit: int) -> tuple[str, int, bytes]:
-    """Return the SHA-256 of a regular file of at most `limit` bytes, its size and its first bytes.
+def regular_digest(path: Path, limit: int) -> tuple[str, int]:
+    """Return the SHA-256 of a regular file of at most `limit` bytes, and its size.
 
     Raises
     ------
     DataError
         As `read_regular`.
     """
-    digest, size, start = hashlib.sha256(), 0, b""
+    digest, size = hashlib.sha256(), 0
     for block in _blocks_of(path, limit):
         digest.update(block)
         size += len(block)
-        start = start or block[:64]
-    return digest.hexdigest(), size, start
+    return digest.hexdigest(), size
 
 
 def read_certificate(path: str | Path) -> dict[str, Any]:

@@ -781,17 +781,6 @@ def _is_beyond(event: Event) -> bool:
     return False
 
 
-def event_delta(event: Event, epsilon: float) -> float:
-    """Return the delta that an event costs at `epsilon`; exactly 0 where it is a pure one.
-
-    `delta_upper` rounds upward and never returns 0, so a pure promise would fail in its seventeenth
-    digit.
-    """
-    if isinstance(event, accounting.Pure) and event.epsilon * event.count <= epsilon * SLACK:
-        return 0.0
-    return accounting.delta_upper([event], epsilon)
-
-
 def check_integers(values: Sequence[Sequence[int]] | None, n_rows: int, drawn: Drawable) -> None:
     """Refuse released values that are not so many rows of so many integers within bounds.
 

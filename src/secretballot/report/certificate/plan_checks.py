@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from secretballot.accounting import delta_upper
 from secretballot.report.certificate.models import (
     SLACK,
     VOTES,
@@ -12,7 +13,6 @@ from secretballot.report.certificate.models import (
     Drawable,
     MethodAlone,
     check_integers,
-    event_delta,
     require,
 )
 from secretballot.report.wording import count_text, number_text
@@ -90,7 +90,7 @@ def check_choices(certificate: Certificate) -> str:
         return "Nothing was chosen with private data."
     _refuse_slow_choices(choices)
     for number, choice in enumerate(choices, 1):
-        cost = event_delta(choice.event, choice.epsilon)
+        cost = delta_upper([choice.event], choice.epsilon)
         require(
             cost <= choice.delta * SLACK,
             f"Choice {number} cost delta {cost:.6g} at epsilon {choice.epsilon:.6g}; it states"

@@ -203,19 +203,17 @@ def verify_certificate(
         checks.append(_made("fields", lambda: _check_fields(document, read)))
     if not checks[-1].ok:
         return Verification(tuple(checks))
-    (certificate,) = read
+    (whole,) = read
     checks += [
         _made("digest", lambda: check_digest(document)),
-        _made("events", lambda: f"One event, of the kind {certificate.event.kind!r}."),
-        _made("mechanism", lambda: _check_mechanism(certificate)),
+        _made("events", lambda: f"One event, of the kind {whole.event.kind!r}."),
+        _made("mechanism", lambda: _check_mechanism(whole)),
     ]
     if agree := checks[-1].ok:
-        checks += [_made(name, partial(look, certificate)) for name, look in _CONTENTS.items()]
+        checks += [_made(name, partial(look, whole)) for name, look in _CONTENTS.items()]
         more = {"plan": check_plan, "choices": check_choices}
         checks += [
-            _made(name, partial(look, certificate))
-            for name, look in more.items()
-            if name in document
+            _made(name, partial(look, whole)) for name, look in more.items() if name in document
         ]
     if key is not None:
         checks.append(_made("signature", lambda: check_signature(document, beside, public)))
@@ -223,12 +221,12 @@ def verify_certificate(
     unasked = (_NO_KEY,) if signed and key is None else ()
     if place is None:
         return Verification(tuple(checks), (_NO_FOLDER, *unasked))
-    values = values_file(certificate.public.method)
-    checks.append(_made("files", lambda: check_files(certificate, place)))
+    values = values_file(whole.public.method)
+    checks.append(_made("files", lambda: check_files(whole, place)))
     if agree and values is not None:
         holds = check_answers if values == ANSWERS_FILE else check_rows
         name = values.removesuffix(".csv")
-        checks.append(_made(name, lambda: holds(certificate, place / values)))
+        checks.append(_made(name, lambda: holds(whole, place / values)))
     return Verification(tuple(checks), unasked)
 
 
@@ -314,9 +312,8 @@ def _check_released(certificate: Certificate) -> str:
     queries, answered = released.queries, released.answered
     drawable, rows = certificate.public.drawable(certificate), released.rows
     of_table = certificate.public.method in TABLES
-    require(
-        of_table == (rows is not None), "Tables, and nothing else, name rows of the public pool."
-    )
+    named = of_table == (rows is not None)
+    require(named, "Tables, and nothing else, name rows of the public pool.")
     if drawable is None:
         require(released.values is None, "Labels and their counts are all that was released.")
     elif of_table:

@@ -32,10 +32,9 @@ from secretballot.report.certificate.release_files import (
 )
 from secretballot.report.extras import MissingExtraError, require_extra
 from secretballot.report.metrics import Metrics, TableMetrics
-from secretballot.report.release.page import render_page
-from secretballot.report.release.words import Facts, template, text_of
+from secretballot.report.release.page import Facts, render_page, template, text_of
 from secretballot.report.student.export import student_bytes
-from secretballot.report.student.raw_columns import RawRows
+from secretballot.report.student.raw_columns import RawRows, can_encode
 
 # of an object, in somebody's error message: it depends on the memory
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
@@ -185,7 +184,8 @@ def usage_of(files: Mapping[str, str], schema: Mapping[str, Any] | None) -> dict
     schema : mapping or None
         Complete.
     """
-    found = {"command_line": None, "package": (), "runtime_alone": (), "of_matrix": False}
+    found: dict[str, Any] = dict.fromkeys(("package", "runtime_alone"), ())
+    found |= {"command_line": None, "of_matrix": False}
     if ONNX_FILE not in files:
         return found
     if schema is not None:  # the command encodes the table, whatever the file reads
@@ -193,8 +193,6 @@ def usage_of(files: Mapping[str, str], schema: Mapping[str, Any] | None) -> dict
     if schema is None or files[ONNX_FILE] != ONNX_OF_RAW_COLUMNS:
         return found | {"package": _PACKAGE[1:3], "of_matrix": True}
     columns = schema["columns"]
-    if any(one.get("encoding") == "hashed" for one in columns.values()):
-        return found
     # lines for vectors, lengths of time and decimal commas only where there are any
     code = template("reader.py.j2").render(
         lengths=[name for name, one in columns.items() if one["kind"] == "duration"],
@@ -274,7 +272,7 @@ def write_files(
     if student is not None and "student" in job.without:
         written.left_out[ONNX_FILE] = wish
     elif student is not None:
-        raw = columns is not None and getattr(student, "reads_a_table", True)
+        raw = can_encode(columns) and getattr(student, "reads_a_table", True)
         written.attempt(
             ONNX_FILE,
             ONNX_OF_RAW_COLUMNS if raw else ONNX_OF_MATRIX,

@@ -14,7 +14,7 @@ from secretballot.exceptions import DataError
 from secretballot.report.student.bases_graph import Points, holds_texts
 from secretballot.report.student.graph import DOUBLE, INTEGER, TEXT, Graph, Output, Value
 from secretballot.report.student.load import OnnxStudent
-from secretballot.report.student.raw_columns import RawRows, add_raw_columns
+from secretballot.report.student.raw_columns import RawRows, add_raw_columns, can_encode
 from secretballot.report.student.students import (
     add_classifier,
     add_regressor,
@@ -49,7 +49,8 @@ def student_bytes(
         Trained on released values and public points only; its file will be published. What was
         read by `load_student` stays as it was.
     schema : mapping, optional
-        Complete, as `Schema.to_json` writes it: the file then reads the raw columns of a table.
+        Complete, as `Schema.to_json` writes it: the file then reads the raw columns of a table,
+        unless one of them is hashed.
     rows : RawRows, optional
         Public rows to check it by, with a schema.
     X_public : array or frame of shape (n, n_features), optional
@@ -63,8 +64,8 @@ def student_bytes(
     if isinstance(student, OnnxStudent):
         return student.content
     loaded = converted_student(student, schema)
-    if rows is not None and schema is not None:
-        check_answers(student, loaded, rows.X, rows.cells)
+    if rows is not None:
+        check_answers(student, loaded, rows.X, rows.cells if can_encode(schema) else rows.X)
     elif X_public is not None:
         n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
         points = take_rows(X_public, np.arange(min(_PREVIEW_ROWS, n_public)))
@@ -88,7 +89,7 @@ def converted_student(student: Any, schema: Mapping[str, Any] | None = None) -> 
         If the student, or a column, has no ONNX form.
     """
     try:
-        return OnnxStudent(_model_bytes(student, schema))
+        return OnnxStudent(_model_bytes(student, schema if can_encode(schema) else None))
     except DataError as error:
         problem = str(error)
     except MemoryError:
@@ -125,12 +126,11 @@ def _model_bytes(student: Any, schema: Mapping[str, Any] | None) -> bytes:
 
 
 def _spellings_of(schema: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return which columns are lengths of time, numbers with a decimal comma, or hashed texts."""
+    """Return which columns are lengths of time, or numbers with a decimal comma."""
     columns = schema["columns"].items()
     lengths = [name for name, column in columns if column["kind"] == "duration"]
-    hashed = [name for name, column in columns if column.get("encoding") == "hashed"]
     commas = [name for name, column in columns if column.get("decimal") == ","]
-    found = {"durations": lengths, "commas": commas, "hashed": hashed}
+    found = {"durations": lengths, "commas": commas}
     return {key: value for key, value in found.items() if value}
 
 

@@ -54,8 +54,8 @@ _OPERATORS = frozenset(
         """,
     )
 )
-#: Columns of lengths of time, of numbers with a decimal comma, and of hashed texts.
-_SPELLINGS = ("durations", "commas", "hashed")
+#: Columns of lengths of time, and of numbers with a decimal comma.
+_SPELLINGS = ("durations", "commas")
 _OF_MACHINE_LEARNING = frozenset(("LabelEncoder", "TreeEnsembleRegressor"))
 
 
@@ -124,7 +124,7 @@ class OnnxStudent:
         model, widths = _checked_model(content)
         about = _about(model)
         self._encoded = str(about.get("encoded", ""))
-        self._lengths, self._commas, self._hashed = (about.get(name, []) for name in _SPELLINGS)
+        self._lengths, self._commas = (about.get(name, []) for name in _SPELLINGS)
         kinds = [(one.name, one.type.tensor_type) for one in model.graph.input]
         self._inputs = [
             (name, kind.elem_type == TensorProto.STRING, kind.shape.dim[1].dim_value)
@@ -246,12 +246,6 @@ class OnnxStudent:
         missing = [name for name, _, _ in self._inputs if name not in frame]
         if missing:
             raise DataError(f"The table lacks the columns {', '.join(missing[:10])}.")
-        for name in self._hashed:
-            if any(isinstance(cell, str) for cell in frame[name]):
-                raise DataError(
-                    f"The column {name} holds free text whose words are hashed; encode the table by"
-                    " the schema.json of the release, as `secretballot predict` does."
-                )
         return {
             name: _texts(frame[name]) if of_texts else self._numbers(name, frame[name], width)
             for name, of_texts, width in self._inputs

@@ -46,21 +46,24 @@ def input_type(column: Mapping[str, Any]) -> tuple[int, int] | None:
     """Return type and width of the input for a column of a complete schema; None if it is no
     feature.
 
-    Doubles, NaN where nothing is known: numbers; lengths of time in seconds; vectors; and a free
-    text that is hashed, which no graph can do, as the package encodes it. Any other column is
-    texts as they are in a file, "" where nothing is known.
+    Doubles, NaN where nothing is known: numbers; lengths of time in seconds; vectors. Any other
+    column is texts as they are in a file, "" where nothing is known.
     """
     match column.get("kind"):
         case "numeric" | "duration":
             return DOUBLE, 1
-        case "categorical" | "boolean" | "date":
+        case "categorical" | "boolean" | "date" | "text":
             return TEXT, 1
-        case "text":
-            hashed = column.get("encoding") == "hashed"
-            return (DOUBLE, column["width"] + 1) if hashed else (TEXT, 1)
         case "vector":
             return DOUBLE, len(column["center"])
     return None
+
+
+def can_encode(schema: Mapping[str, Any] | None) -> bool:
+    """Return whether there is a complete schema whose columns a graph encodes: it hashes no
+    words."""
+    columns = {} if schema is None else schema["columns"]
+    return bool(columns) and all(one.get("encoding") != "hashed" for one in columns.values())
 
 
 def add_raw_columns(graph: Graph, schema: Mapping[str, Any]) -> Value:
@@ -142,8 +145,6 @@ def _dates(cells: Value, column: Mapping[str, Any]) -> list[Value]:
 def _texts(cells: Value, column: Mapping[str, Any]) -> list[Value]:
     """Add which words a free text has, weighted where they have weights, and whether it has
     none."""
-    if column.get("encoding") == "hashed":
-        return [cells]
     has = add_words(cells, column["words"])
     none = has.sums().equals(0.0).as_numbers()
     if "weights" in column:
