@@ -219,10 +219,11 @@ def _measured(
     if not (folder.release / STUDENT).is_file():
         watch.note("No student was published, so none is measured.", private=False)
         return None
-    about = {"encoding": spec.data.encoding, "just_made": just_made}
-    found: Metrics | TableMetrics
-    found = evaluate([folder.root], table, spec.data.target, **about)[0][0].metrics
-    return found
+    found, _ = evaluate(
+        [folder.root], table, spec.data.target, encoding=spec.data.encoding, just_made=just_made
+    )
+    metrics: Metrics | TableMetrics = found[0].metrics
+    return metrics
 
 
 def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:

@@ -744,9 +744,10 @@ def declared(*places: str) -> dict[str, FieldInfo]:
     found: dict[str, FieldInfo] = {}
     for place in places:
         group, _, only = place.partition(".")
-        models: Any = [METHOD_SPECS.get(one) for one in (METHODS if group == "method" else [group])]
+        models: Any = [METHOD_SPECS[one] for one in METHODS]
+        if group != "method":
+            models = [METHOD_SPECS.get(group) or RunSpec.model_fields[group].annotation]
         for model in models:
-            model = model or RunSpec.model_fields[group].annotation
             for name, (_, field) in model.settings().items():
                 if name != "name" and only in ("", name):
                     found.setdefault(name, field)
