@@ -282,8 +282,7 @@ def _hypothesis(student: Any, points: Value) -> Said:
     found, last = student.hypothesis_, len(student.classes_) - 1
     if hasattr(found, "estimator"):
         said = add_classifier(found.estimator, points)
-        positive = 1 if found.positive is None else found.positive
-        truths = [int(value == positive) for value in found.estimator.classes_]
+        truths = [int(value == 1) for value in found.estimator.classes_]
         index = said.index.rows_of(truths, np.int64)
     else:
         if hasattr(found, "threshold"):
