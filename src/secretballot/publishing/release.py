@@ -6,18 +6,14 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
-from sklearn.base import clone
-
 from secretballot._validation import check_choice, shown
 from secretballot.drafts import draft_folder, make_folder, sweep_drafts, sync, sync_tree
 from secretballot.exceptions import DataError, Parameter, ParameterError, ResourceError
 from secretballot.publishing.process import publishing_process
-from secretballot.publishing.work import is_fitted, job_bytes, learns_a_number
-from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
-from secretballot.report.certificate.build import with_about
+from secretballot.publishing.work import is_fitted, job_bytes
+from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.extras import PARTS, check_extra
 from secretballot.report.release.folder import ReleaseFolder, ReleaseJob
-from secretballot.students.names import student_by_name
 from secretballot.students.table_students import table_student_of
 
 
@@ -204,34 +200,22 @@ def write_release(
         about=dict(about or {}),
         parquet=parquet,
     )
-    with_about(released.certificate, job.about)  # refused here, before a process is asked
     return publish(folder, job)
 
 
 def _checked_student(student: Any, X_public: Any, released: ReleasedLabels | ReleasedSums) -> Any:
     """Return a student that was given by name, unfitted or fitted, as a job has it."""
-    if isinstance(student, str):
-        # refuses an unknown name here, before a process is asked
-        student_by_name(student, of_numbers=learns_a_number(released))
-    elif isinstance(released, ReleasedSums) and isinstance(student, list | tuple):
+    if isinstance(released, ReleasedSums) and isinstance(student, list | tuple):
         return table_student_of(student, released)
-    elif isinstance(student, type) or not hasattr(student, "predict"):
+    named = isinstance(student, str)
+    if not named and (isinstance(student, type) or not hasattr(student, "predict")):
         raise ParameterError(
             Parameter("student"),
             f" is {shown(student)}; give a name, or a classifier, fitted or not.",
         )
-    elif is_fitted(student):
-        return student
-    sums_alone = isinstance(released, ReleasedSums) and not isinstance(released, ReleasedTable)
-    if sums_alone and student != "auto":
-        raise ParameterError(
-            Parameter("student"),
-            f" is {shown(student)}, and no labels were released that it could learn from; give"
-            " auto, or the fitted student of the model.",
-        )
-    if X_public is None:
+    if X_public is None and (named or not is_fitted(student)):
         raise ParameterError(
             "The student is not fitted, and X_public is missing; give the public points it"
             " learns on."
         )
-    return student if isinstance(student, str) else clone(student)
+    return student
