@@ -31,9 +31,10 @@ from secretballot.report.certificate.models import (
     Part,
     Sentence,
     certificate_of_json,
+    check_choices,
+    check_plan,
     require,
 )
-from secretballot.report.certificate.plan_checks import check_choices, check_plan
 
 if TYPE_CHECKING:  # it draws, and certificates are public
     from secretballot.core.releasing import Released
