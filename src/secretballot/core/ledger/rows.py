@@ -257,7 +257,7 @@ def account_in(transaction: Transaction) -> Account:
     LedgerError
         If it is gone, or this program cannot read it.
     """
-    row = transaction.execute("SELECT * FROM account").fetchone() or ("",)
+    row: Sequence[Any] = transaction.execute("SELECT * FROM account").fetchone() or ("",)
     try:
         return Account.model_validate_json(row[-1])
     except _UNREADABLE as error:
