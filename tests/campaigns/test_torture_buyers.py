@@ -1,15 +1,13 @@
 """The campaign against a ledger, in small; and that it finds what it looks for."""
 
-import time
-from collections.abc import Callable
+from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
-from campaigns.postgres_server import PostgresServer, reason_for_none
+from campaigns.postgres_server import PostgresServer
 from campaigns.torture import buyers
 
-from secretballot.core.ledger import Ledger, postgres
+from secretballot.core.ledger import Ledger
 from secretballot.exceptions import LedgerError
 
 
@@ -48,50 +46,13 @@ def test_a_server_that_is_away_is_no_fault_and_the_refusal_of_a_trigger_is_one(
     assert found == [True, True]
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(bool(reason_for_none()), reason="no PostgreSQL")
-def test_commits_that_are_not_durable_are_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The server writes its log once in 10 s, and is killed as soon as a purchase was noted. A kill
-    finds nothing if the server has written between the two: even if each kill came a second late,
-    all of ten with probability 1e-10."""
-    begin, fork = postgres._begin_transaction, buyers._fork
-    noted = [0]
-
-    class Server(PostgresServer):
-        def __init__(self) -> None:
-            super().__init__("wal_writer_delay = 10s")
-
-        def kill(self) -> None:
-            until = time.monotonic() + 60  # longer than any purchase takes
-            while (size := sum(note.stat().st_size for note in tmp_path.glob("*/*/*"))) <= noted[0]:
-                assert time.monotonic() < until
-                time.sleep(0.005)
-            noted[0] = size
-            super().kill()
-
-        def remove(self) -> None:
-            super().kill()  # nobody buys any more
-            super().remove()
-
-    def begin_forgetful(connection: Any, *rest: Any) -> None:
-        begin(connection, *rest)
-        connection.execute("SET LOCAL synchronous_commit = off")
-
-    def fork_forgetful(work: Callable[[], None]) -> int:
-        def forget() -> None:
-            postgres._begin_transaction = begin_forgetful
-            work()
-
-        return fork(forget)
-
-    monkeypatch.setattr(buyers, "_fork", fork_forgetful)
-    monkeypatch.setattr(buyers, "_EVERY", 1)
-    monkeypatch.setattr(buyers, "ROOM", 40)
-    faults: list[str] = []
-    for turn in range(5):
-        if not faults:
-            with Server() as server:
-                _, faults = buyers.buyers_killed(2, turn, tmp_path / str(turn), server)
-    assert any(fault.startswith(("lost", "unpaid", "refused")) for fault in faults)
+def test_books_that_differ_from_what_was_noted_are_found(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "x.ledger", dataset="crowded", budget=buyers.PRICE)
+    ledger.reserve(buyers.EVENTS, buyers.PRICE, request="plan", purpose="torture")
+    said = ("drawn r1 a", "answered r1 a", "given q1 b", "refused 3 no_such_row", "given q2")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "3").write_text("\n".join(said))
+    faults = buyers._faults_in(str(tmp_path / "x.ledger"), tmp_path / "notes", Counter())
+    assert [fault.partition(":")[0] for fault in faults] == [
+        "overspent or not used up", "refused", "unpaid", "lost", "lost or different",
+    ]  # fmt: skip

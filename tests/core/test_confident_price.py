@@ -8,7 +8,7 @@ import pytest
 import secretballot_verify as second_verifier
 from exact_games.distributions import discrete_gaussian_distribution
 from exact_games.worlds import ScriptedNoise
-from secretballot.core import confident_games
+from secretballot.core import label_games
 from secretballot.core.errors import ParameterError
 from secretballot.core.events import Confident
 from secretballot.core.mechanisms import ConfidentLabels, State
@@ -120,9 +120,9 @@ def test_each_bound_is_above_every_adaptive_run(n_teachers, threshold, first, se
     steps = steps_of(mechanism, n_teachers, interactive)
     for queries, answers in ((1, 1), (2, 1), (2, 2)):
         event = event_of(mechanism.model_copy(update={"max_answers": answers}), n_teachers, queries)
-        game = confident_games.joint_losses(event.groups(), queries)
+        game = label_games.joint_losses(event.groups(), queries)
         orders = ORDERS[1 + 4 * min(first, second) >= ORDERS]
-        charges = confident_games.joint_renyi(event.groups(), queries, answers, orders)
+        charges = label_games.joint_renyi(event.groups(), queries, answers, orders)
         for epsilon in (0.2, 1.0, 2.0):
             true = true_delta(steps, queries, answers, epsilon) - 1e-11
             assert true <= delta_upper([event], epsilon)

@@ -22,7 +22,7 @@ from secretballot.accounting.stream_recipes import answer_chance, bassily_noise,
 from secretballot.core.mechanisms import NoisyVotes, RelabelledSample
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Thresholds
-from secretballot.learners.labelers import labeler as labelers
+from secretballot.learners.labelers import relabel as labelers
 from secretballot.learners.labelers.algorithms import (
     Agnostic,
     PublicNumbers,

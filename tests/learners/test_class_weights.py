@@ -17,7 +17,7 @@ from secretballot.bases.integer_model import (
 from secretballot.bases.rotation import UNIT
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import CertificateError, ParameterError
-from secretballot.learners.moments.class_weights import ClassWeights
+from secretballot.learners.moments.class_weights import weights_of_model
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.report.certificate.models import stated
 from secretballot.report.certificate.verify import verify_certificate
@@ -71,9 +71,9 @@ def test_a_rare_class_is_found_where_decisions_are_balanced(
 
 
 def test_auto_balances_where_a_class_is_ten_times_as_frequent() -> None:
-    auto, even = ClassWeights(None, auto=True), np.array([0.89, 0.11])
-    assert auto.of_model(even).tolist() == [1.0, 1.0]
-    assert auto.of_model(np.array([0.91, 0.09])) == pytest.approx([1 / 1.82, 1 / 0.18])
+    assert weights_of_model("auto", np.array([0.89, 0.11])) == [1.0, 1.0]
+    found = weights_of_model("auto", np.array([0.91, 0.09]))
+    assert found == pytest.approx([1 / 1.82, 1 / 0.18])
 
 
 def test_the_sums_and_the_price_do_not_know_of_weights(
@@ -112,9 +112,8 @@ def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(given: Any) ->
     plain = stages.after(sums).fit.model
     assert isinstance(plain, IntegerModel)
     predicted = plain.probabilities(pool).mean(axis=0) / PROBABILITY_UNIT
-    asked = ClassWeights(None if given == "balanced" else np.array([1.0, 9.0]))
-    weights = asked.of_model(predicted)
-    assert mechanism["class_weights"] == pytest.approx(weights.tolist())
+    weights = weights_of_model("balanced" if given == "balanced" else [1.0, 9.0], predicted)
+    assert mechanism["class_weights"] == pytest.approx(weights)
     moved = np.array(mechanism["weights"][-1]) - plain.weights.ravel()
     assert not moved[:-1].any()
     added = moved[-1] / WEIGHT_UNIT * CONSTANT / UNIT
@@ -124,9 +123,8 @@ def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(given: Any) ->
 def test_balanced_weights_follow_from_what_the_model_says_of_the_pool(
     balanced: sb.RecordMomentsClassifier,
 ) -> None:
-    weights = ClassWeights(None).of_model(np.array([0.99, 0.01]))
-    assert weights == pytest.approx([1 / 1.98, 50.0])
-    assert ClassWeights(None).of_model(np.array([1.0, 0.0])) == pytest.approx([0.5, 5000.0])
+    found = [weights_of_model("balanced", np.array([1 - share, share])) for share in (0.01, 0.0)]
+    assert found == [pytest.approx([1 / 1.98, 50.0]), pytest.approx([0.5, 5000.0])]
     share = balanced.predict_proba(rows(800, 1)[0]).mean(axis=0)
     # .31 to .37 in eight fits, mean .33, deviation .02
     assert 0.2 < share[1] < 0.5

@@ -10,7 +10,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from secretballot.core import releasing
 from secretballot.core.mechanisms import plurality, stability
 from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
 from secretballot.learners.labelers import labeler as labelers
+from secretballot.learners.labelers import relabel as secret_sample
 from secretballot.learners.labelers.algorithms import Agnostic, BudgetSplit, PublicNumbers
 
 # worlds so small that hardly any delta is below one over their number
@@ -121,12 +121,8 @@ class World:
         self.hypotheses, self.event, self.share = hypotheses, event, share
         self.first_epsilon = BUDGET.epsilon - share
         self.rows, self.relabelling, self.choice = np.arange(0), Script(), Script()
-        monkeypatch.setattr(labelers, "sample_in_random_order", lambda n, m: self.rows)
-        monkeypatch.setattr(
-            import_module("secretballot.learners.labelers.relabel"),
-            "noise_source",
-            lambda: self.relabelling,
-        )
+        monkeypatch.setattr(secret_sample, "sample_in_random_order", lambda n, m: self.rows)
+        monkeypatch.setattr(secret_sample, "noise_source", lambda: self.relabelling)
         monkeypatch.setattr(releasing, "noise_source", lambda: self.choice)
         monkeypatch.setattr(Agnostic, "terms", lambda _, asked: self.plan(asked))
         self.answers = cache(lambda ones: answers_law(event.stream, ones, 1))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from secretballot.planning.simulation.more_teachers import _with_moments, drawn_votes
+from secretballot.planning.simulation.more_teachers import drawn_votes
 from secretballot.planning.simulation.shard_votes import ShardVotes
 
 POINTS = 20_000
@@ -64,12 +64,3 @@ def test_what_common_rows_make_teachers_agree_on_is_taken_out():
     assert summary(drawn_votes(301, given, rng), truth) == pytest.approx(real, abs=0.012)
     kept = ShardVotes(given.counts, truth, np.full(2, np.nan), np.full(2, np.nan))
     assert np.abs(summary(drawn_votes(301, kept, rng), truth) - real).max() > 0.02
-
-
-@pytest.mark.parametrize(("first", "second"), [(0.7, 0.55), (0.4, 0.17), (0.9, 0.88)])
-def test_fitted_shares_have_the_moments_asked_for_and_keep_their_order(first, second):
-    shares = np.sort(np.random.default_rng(2).beta(2, 1.5, 500))
-    moved = _with_moments(shares, first, second)
-    assert moved.mean() == pytest.approx(first, abs=1e-4)
-    assert (moved**2).mean() == pytest.approx(second, abs=1e-3)
-    assert (np.diff(moved) >= 0).all()

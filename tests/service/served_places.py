@@ -20,6 +20,7 @@ from secretballot.service.settings import ServiceSettings, read_settings
 from sessions import session_of, sparse
 
 CLASSES = ["no", "yes"]
+QUESTIONS = "/v1/datasets/registry/sessions/session/questions"
 #: Stand in private records alone: no answer, no file of the service and no log may hold them.
 MARKER, MARKED_NUMBER = "marker-of-a-private-cell", 7318.25
 BUDGET = sb.PrivacyBudget(500.0, 1e-3)
@@ -138,3 +139,15 @@ sessions = {sessions}
 """
     )
     return Place(folder, config)
+
+
+def sent(app: Any, key: dict[str, str], *requests: dict[str, Any]) -> list[httpx.Response]:
+    """Return the responses to questions that come all at once."""
+
+    async def send() -> list[httpx.Response]:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            posts = [client.post(QUESTIONS, headers=key, **request) for request in requests]
+            return await asyncio.gather(*posts)
+
+    return asyncio.run(send())

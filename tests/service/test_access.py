@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served_places import QUERIES, Place, TestClient
-from test_answering import QUESTIONS, points, problem
+from served_places import QUERIES, QUESTIONS, Place, TestClient
+from test_answering import points, problem
 
 from secretballot.exceptions import LedgerError
 from secretballot.service import access

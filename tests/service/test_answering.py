@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from served_places import MARKED_NUMBER, QUERIES, Place, TestClient
+from served_places import MARKED_NUMBER, QUERIES, QUESTIONS, Place, TestClient, sent
 
 import secretballot as sb
 from secretballot.learners.training.point_digests import question_digests
@@ -14,8 +14,6 @@ from secretballot.service.access import AuditEntry
 from secretballot.service.app import application
 from secretballot.service.problems import KINDS, MEDIA_TYPE
 from secretballot.service.served import AskedPoints
-
-QUESTIONS = "/v1/datasets/registry/sessions/session/questions"
 
 
 def points(n: int, start: int = 0) -> list[list[float]]:
@@ -67,18 +65,8 @@ def test_questions_that_come_together_are_answered_in_one_transaction(place: Pla
     """While the first is answered all others wait, and are the second group."""
     key, app = place.key(), application(place.settings)
 
-    async def ask_all() -> list[httpx.Response]:
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
-            return await asyncio.gather(
-                *(
-                    client.post(QUESTIONS, json={"points": [one]}, headers=key)
-                    for one in points(QUERIES)
-                )
-            )
-
     before = place.ledger.head()[0]
-    found = asyncio.run(ask_all())
+    found = sent(app, key, *({"json": {"points": [one]}} for one in points(QUERIES)))
     assert [response.status_code for response in found] == [200] * QUERIES
     session = sb.LabelingSession.reopen(place.folder / "vault")
     stored = session.stored(np.array(points(QUERIES)))
@@ -103,17 +91,10 @@ def test_a_question_that_the_ledger_fails_for_fails_alone(
             raise sb.LedgerError(f"{place.folder} says no")
         return given(counts, questions, *rest)
 
-    async def ask_all() -> list[httpx.Response]:
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
-            await client.post(QUESTIONS, json={"points": points(1)}, headers=key)
-            return await asyncio.gather(
-                *(client.post(QUESTIONS, json={"points": [one]}, headers=key) for one in points(5))
-            )
-
     with monkeypatch.context() as once:
         once.setattr(stream, "answer", broken)
-        found = asyncio.run(ask_all())
+        sent(app, key, {"json": {"points": points(1)}})
+        found = sent(app, key, *({"json": {"points": [one]}} for one in points(5)))
     assert [response.status_code for response in found] == [200, 200, 200, 503, 200]
     assert "says no" not in problem(found[3], "ledger-unavailable")["detail"]
     session = sb.LabelingSession.reopen(place.folder / "vault")
@@ -173,32 +154,15 @@ def test_points_that_cannot_be_asked_cost_nothing(
 
 def test_a_body_without_end_is_refused_while_it_comes(shared_place: Place) -> None:
     """Of a gigabyte that does not say how large it is, no more is taken than may come."""
-    limit = shared_place.settings.limits.body_bytes
-    key, taken = shared_place.key(), [0]
-    app = application(shared_place.settings)
+    limit, taken = shared_place.settings.limits.body_bytes, [0]
 
     async def endless() -> Any:
         for _ in range(1024):
             taken[0] += 1 << 20
             yield b" " * (1 << 20)
 
-    sent: list[dict[str, Any]] = []
-    parts = endless()
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": await anext(parts), "more_body": True}
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST",
-        "path": QUESTIONS, "raw_path": QUESTIONS.encode(), "query_string": b"",
-        "headers": [(b"authorization", key["Authorization"].encode())], "scheme": "http",
-        "server": ("service", 80), "client": ("client", 1), "root_path": "",
-    }  # fmt: skip
-    asyncio.run(app(scope, receive, send))
-    assert sent[0]["status"] == 413
+    app = application(shared_place.settings)
+    problem(sent(app, shared_place.key(), {"content": endless()})[0], "too-large")
     assert taken[0] <= limit + (2 << 20)
 
 
@@ -240,12 +204,7 @@ def test_a_slow_body_is_cut_off(shared_place: Place) -> None:
         yield b'{"points"'
         await asyncio.sleep(300)
 
-    async def ask() -> httpx.Response:
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
-            return await client.post(QUESTIONS, content=slow(), headers=key)
-
-    problem(asyncio.run(ask()), "too-slow")
+    problem(sent(app, key, {"content": slow()})[0], "too-slow")
 
 
 @pytest.mark.parametrize("kind", ["vnd.apache.arrow.stream", "vnd.apache.parquet"])

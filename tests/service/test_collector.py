@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 import pytest
-from served_places import Place
-from test_answering import QUESTIONS, points, problem
+from served_places import QUESTIONS, Place
+from test_answering import points, problem
 
 from secretballot.service.app import application
 from secretballot.service.collector import Collector
@@ -110,21 +110,6 @@ def test_nothing_queues_behind_a_group_that_hangs() -> None:
     assert asyncio.run(ask()) == ["ledger-unavailable"] * 4
     # those that waited and left were never asked
     assert recorder.groups == [[0, 2]]
-
-
-def test_an_error_that_nobody_foresaw_reaches_everybody_as_a_defect() -> None:
-    def broken(group: Sequence[int]) -> list[int | ProblemError]:
-        raise ZeroDivisionError("a private cell")
-
-    async def ask() -> list[Any]:
-        gathered = collector(broken)
-        found = await asyncio.gather(gathered.ask(0, 1), gathered.ask(2, 1), return_exceptions=True)
-        await gathered.close()
-        return found
-
-    found = asyncio.run(ask())
-    assert [one.kind for one in found] == ["defect", "defect"]
-    assert "private" not in found[0].detail
 
 
 def test_a_locked_ledger_refuses_and_does_not_queue(place: Place) -> None:

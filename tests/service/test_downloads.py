@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from served_places import CLASSES, MARKED_NUMBER, QUERIES, Place, TestClient, made_place
+from served_places import CLASSES, MARKED_NUMBER, QUERIES, QUESTIONS, Place, TestClient, made_place
 from sklearn.linear_model import LogisticRegression
-from test_answering import QUESTIONS, points
+from test_answering import points
 
 import secretballot as sb
 from secretballot.exceptions import DataError

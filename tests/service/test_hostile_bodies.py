@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn
-from served_places import Place, TestClient, made_place
+from served_places import QUESTIONS, Place, TestClient, made_place
 
 from secretballot.foreign_code import isolated
 from secretballot.service import app
 from secretballot.service.points import ARROW, PARQUET, points_in
 from secretballot.service.problems import ProblemError, log_trouble
 
-QUESTIONS = "/v1/datasets/registry/sessions/session/questions"
 FRAME = {"kind": "frame", "columns": [["site", "str", None]]}
 LONG, MANY = "x" * 100_000, 5000  # half a gigabyte, once every cell is written out
 

@@ -12,8 +12,8 @@ import httpx
 import numpy as np
 import pytest
 from campaigns.postgres_proxy import PostgresProxy
-from served_places import QUERIES, Place, TestClient, made_place
-from test_answering import QUESTIONS, points, problem
+from served_places import QUERIES, QUESTIONS, Place, TestClient, made_place
+from test_answering import points, problem
 
 import secretballot as sb
 from secretballot.core.ledger import postgres

@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import os
-import random
 import sqlite3
 import threading
 import time
@@ -15,8 +14,8 @@ import httpx
 import numpy as np
 import pytest
 from campaigns.torture.service import RunningService
-from served_places import MARKED_NUMBER, Place, made_place
-from test_answering import QUESTIONS, points
+from served_places import MARKED_NUMBER, QUESTIONS, Place, made_place
+from test_answering import points
 
 import secretballot as sb
 from secretballot.core.ledger import sqlite
@@ -158,23 +157,3 @@ def test_two_workers_answer_from_one_ledger(large_place: Place, client: httpx.Cl
         assert running.stop() == 0
         assert not list(scratch.iterdir())
     assert sb.LabelingSession.reopen(large_place.folder / "vault").used == 20
-
-
-@pytest.mark.slow
-def test_a_worker_that_dies_is_followed_by_another(
-    large_place: Place, client: httpx.Client
-) -> None:
-    key = large_place.key()
-    with RunningService(large_place.config) as running:
-        running.wait_for(2)
-        first = [ask(client, running.url, key, points(1, number)) for number in range(4)]
-        running.kill_worker(random.Random(0))
-        running.wait_for(2)
-        again, end = [], time.monotonic() + PATIENCE_S
-        while len(again) < 4 and time.monotonic() < end:
-            # a connection to the one that died breaks once
-            found = ask(client, running.url, key, points(1, len(again)))
-            again += [found] if found is not None else []
-        assert [one["answers"] for one in again] == [one["answers"] for one in first if one]
-        assert running.stop() == 0
-    assert sb.LabelingSession.reopen(large_place.folder / "vault").used == 4

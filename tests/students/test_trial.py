@@ -37,7 +37,7 @@ def test_students_of_counts_pass_where_counts_will_be_released(
     student: Any, n_classes: int
 ) -> None:
     by_record = isinstance(student, sb.RecordVotesStudent)
-    teaching = Teaching(NAMES[:n_classes], 100, 50, 3.0, 1 if by_record else None)
+    teaching = Teaching(NAMES[:n_classes], 100, 50, by_record)
     try_student(student, X, teaching)
     with pytest.raises(ParameterError, match="counts"):
         try_student(student, X, Teaching(NAMES[:n_classes], 100))

@@ -196,14 +196,22 @@ def _smooth_modes(neighbours: IntArray, n_modes: int) -> FloatArray:
     roots = np.sqrt(np.asarray(joined.sum(axis=1)).ravel())
     smoothing: Any = sparse.diags_array(1 / roots) @ joined @ sparse.diags_array(1 / roots)
     # the first function is constant
-    wanted: int = min(n_modes + 1, n - 1)
-    if n <= SMALL_GRAPH:
-        kept, modes = linalg.eigh(smoothing.toarray(), subset_by_index=(n - wanted, n - 1))
+    kept, modes = largest_eigenpairs(smoothing, min(n_modes + 1, n - 1))
+    above = kept[1:] > 0
+    kept, modes = kept[1:][above], modes[:, 1:][:, above]
+    found: FloatArray = with_fixed_signs(modes) / roots[:, None] * kept
+    return found
+
+
+def largest_eigenpairs(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArray]:
+    """Return the largest eigenvalues of a symmetric sparse matrix, descending, and eigenvectors of
+    shape (n, n_values); the same on every call."""
+    n = matrix.shape[0]
+    if n <= SMALL_GRAPH or n_values > n // 4:
+        values, vectors = linalg.eigh(matrix.toarray(), subset_by_index=(n - n_values, n - 1))
     else:
         # a start of its own: the library's would be random
         start: FloatArray = np.random.default_rng(0).normal(size=(n,))
-        kept, modes = sparse_linalg.eigsh(smoothing, k=wanted, which="LA", v0=start)
-    order = np.argsort(kept)[::-1][1:]
-    order = order[kept[order] > 0]
-    found: FloatArray = with_fixed_signs(modes[:, order]) / roots[:, None] * kept[order]
-    return found
+        values, vectors = sparse_linalg.eigsh(matrix, k=n_values, which="LA", v0=start)
+    order = np.argsort(values)[::-1]
+    return values[order], vectors[:, order]

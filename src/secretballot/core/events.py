@@ -17,7 +17,7 @@ from typing import Annotated, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, TypeAdapter, model_validator
 
-from secretballot.core import class_games, confident_games, label_games, sampling, streams
+from secretballot.core import class_games, label_games, sampling, streams
 from secretballot.core.errors import ParameterError, Relation
 from secretballot.core.label_games import Chances, GaussianChances, TableChances
 from secretballot.core.losses import (
@@ -364,20 +364,20 @@ class Confident(Event):
         labels = GaussianChances(sigma=self.sigma)
         return asked, BinaryLabels(chances=labels, queries=self.answers)
 
-    def groups(self) -> tuple[confident_games.Group, ...]:
+    def groups(self) -> tuple[label_games.Group, ...]:
         """Return the votes that a query may have, empty where it is no step of a game."""
         if self.n_classes > 2 or self.threshold is None or self.n_teachers is None:
             return ()
-        return confident_games.groups_of(
+        return label_games.groups_of(
             self.threshold_sigma, self.sigma, self.threshold, self.n_teachers
         )
 
     def priced(self) -> tuple[Event, ...]:
-        return (self,) if confident_games.is_played(self.groups()) else self.parts()
+        return (self,) if label_games.is_played(self.groups()) else self.parts()
 
     def losses(self) -> Losses:
         apart = fold((cached_losses(part), 1) for part in self.parts())
-        whole = confident_games.joint_losses(self.groups(), self.queries)
+        whole = label_games.joint_losses(self.groups(), self.queries)
         return least_losses(apart, whole)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
@@ -387,7 +387,7 @@ class Confident(Event):
         held = orders <= 1 + 4 * min(self.threshold_sigma, self.sigma)
         if groups := self.groups():
             at = self.queries, self.answers, orders[held]
-            found[held] = np.minimum(found[held], confident_games.joint_renyi(groups, *at))
+            found[held] = np.minimum(found[held], label_games.joint_renyi(groups, *at))
         return found
 
 

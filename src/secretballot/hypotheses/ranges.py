@@ -13,13 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_choice, check_count
-from secretballot.exceptions import ParameterError
 from secretballot.hypotheses.base import Dichotomies, Hypothesis, HypothesisClass
 from secretballot.hypotheses.points import check_labelled, check_points
-
-# Labellings whose errors are still given one by one: 400 MB of numbers, the intervals of 9,999
-# distinct points.
-_MOST_LISTED = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -212,15 +207,7 @@ class RangeDichotomies(Dichotomies):
         ------
         DataError
             If points or labels do not fit.
-        ParameterError
-            If there are more than 50,000,000 labellings.
         """
-        if len(self) > _MOST_LISTED:
-            raise ParameterError(
-                f"There are {len(self)} labellings, more than the {_MOST_LISTED} whose errors are"
-                " listed; take fewer points, or prefix_mistakes_on, which holds them all in one sum"
-                " for each point."
-            )
         ones, sums = self._sums_on(X, y, sample_weight)
         errors = []
         for block in range(len(self._offsets) - 1):
@@ -464,9 +451,8 @@ class Intervals(HypothesisClass):
     Notes
     -----
     On m distinct points there are m (m + 1) / 2 + 1 labellings. Cost with n points: O(n log n) for
-    `erm` and `dichotomies`, O(m^2) for errors of all labellings. A version space lists the
-    labellings of all points that were asked, up to 9,999 distinct ones; for the region of
-    disagreement between all of them, up to 4,999.
+    `erm` and `dichotomies`; O(m^2) for errors of all labellings, and for a version space in which m
+    points were asked: 400 MB at 10,000.
 
     Examples
     --------

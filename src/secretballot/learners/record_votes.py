@@ -200,7 +200,7 @@ class RecordVotesClassifier(ClassLearner):
         if student is None:
             return
         if learns_from_counts(student):
-            teaching = Teaching(names, n_asked, _TRIAL_VOTES, votes_per_record=1)
+            teaching = Teaching(names, n_asked, _TRIAL_VOTES, by_record=True)
         else:
             teaching = Teaching(names, n_rows(X_public))
         try_student(student, X_public, teaching, basis=self.basis)

@@ -478,15 +478,10 @@ def choose_candidate(
     X: Any,
     y: Any,
     *,
-    classes: Sequence[Any] | None,
     epsilon: float,
     ledger: Ledger,
-    X_public: Any = None,
-    units: Any = None,
-    unit_name: str | None = None,
     relation: str = "add-remove",
-    request: str | None = None,
-    purpose: str = "",
+    **given: Any,
 ) -> ChosenCandidate:
     """Choose the candidate that is right most often on private records, or nearly so.
 
@@ -503,26 +498,18 @@ def choose_candidate(
         Private, held out.
     y : array of shape (n_records,)
         Private labels, each one of `classes`.
-    classes : sequence of two or more values
-        Public; never inferred from the private labels.
     epsilon : float
         Price; pure, delta is 0.
     ledger : Ledger
         Account of the private dataset, the one that the candidates were paid from.
-    X_public : like X, of shape (n, n_features), optional
-        Public points, which the chosen one labels. On a few of them the candidates are tried before
-        they meet private records; they fix the types of the columns. Needed for frames; numeric
-        arrays are tried on dummy rows without.
-    units : array of shape (n_records,), optional
-        Ids: a unit counts once for a candidate that is right on more than half of its records.
-    unit_name : str, optional
-        What the ids are, for the certificate.
     relation : {"add-remove", "replace-one"}
         Relation that the promise is about.
-    request : str, optional
-        Key in the ledger: the same choice under the same key is the stored one and costs nothing.
-    purpose : str
-        Why, in a few words; public.
+    **given
+        As for `SemiPrivateClassifier.fit`: `classes`, which are needed; `X_public`, which the
+        chosen one labels, and on a few of which the candidates are tried before they meet private
+        records (numeric arrays are tried on dummy rows without); `units`, of which one counts once
+        for a candidate that is right on more than half of its records; `unit_name`, `request`, by
+        which the same choice is the stored one and costs nothing, and `purpose`.
 
     Returns
     -------
@@ -560,12 +547,11 @@ def choose_candidate(
     >>> chosen.index in (0, 1), ledger.spent().epsilon
     (True, 0.5)
     """
-    given = list(candidates)
-    names, models = names_and_models(given)
+    listed = list(candidates)
+    names, models = names_and_models(listed)
     check_ledger(ledger)
-    chooser = SemiPrivateClassifier(given, epsilon=epsilon, relation=relation, ledger=ledger)
-    more = {"units": units, "unit_name": unit_name, "request": request, "purpose": purpose}
-    chooser.fit_labels(X, y, X_public=X_public, classes=classes, **more)
+    chooser = SemiPrivateClassifier(listed, epsilon=epsilon, relation=relation, ledger=ledger)
+    chooser.fit_labels(X, y, **given)
     index = chooser.choice_.values.item()
     return ChosenCandidate(models[index], index, names[index], chooser.choice_, chooser.released_)
 

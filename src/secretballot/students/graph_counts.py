@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import eigsh
 from sklearn.neighbors import NearestNeighbors
 
 from secretballot._typing import FloatArray
 from secretballot._validation import check_count
+from secretballot.bases.graph import largest_eigenpairs
 from secretballot.exceptions import DataError
 from secretballot.students.noisy_counts import (
     Moments,
@@ -26,8 +26,6 @@ from secretballot.students.noisy_counts import (
 # the marginal likelihood says.
 _CORNERS = (0.003, 0.01, 0.03, 0.1, 0.3)
 _POWERS = (1, 2, 3)
-# Modes to a relative accuracy that no noisy count could tell from exact.
-_TOLERANCE = 1e-4
 # A mode is carried to a new point by averaging over neighbours and dividing by its eigenvalue; a
 # fast mode has a small one, and dividing by less than this would only amplify rounding of what is
 # not known there.
@@ -121,7 +119,7 @@ def _largest_of_parts(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArra
     order = np.argsort(part, kind="stable")
     members = np.split(order, np.cumsum(np.bincount(part, minlength=n_parts))[:-1])
     solved = [
-        _largest_eigenpairs(matrix[rows][:, rows], min(n_values, len(rows))) for rows in members
+        largest_eigenpairs(matrix[rows][:, rows], min(n_values, len(rows))) for rows in members
     ]
     values = np.concatenate([part_values for part_values, _ in solved])
     owner = np.concatenate([np.full(len(found[0]), number) for number, found in enumerate(solved)])
@@ -134,17 +132,6 @@ def _largest_of_parts(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArra
     for place, index in enumerate(kept):
         vectors[members[owner[index]], place] = solved[owner[index]][1][:, column[index]]
     return values[kept], vectors
-
-
-def _largest_eigenpairs(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArray]:
-    """Return the largest eigenvalues, descending, with eigenvectors; the same on every call."""
-    if n_values > matrix.shape[0] // 4:
-        values, vectors = np.linalg.eigh(matrix.toarray())
-    else:
-        start = np.random.default_rng(0).standard_normal(matrix.shape[0])
-        values, vectors = eigsh(matrix, k=n_values, which="LA", v0=start, tol=_TOLERANCE)
-    order = np.argsort(-values)[:n_values]
-    return values[order], vectors[:, order]
 
 
 @dataclass(eq=False, repr=False)

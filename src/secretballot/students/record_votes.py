@@ -1,7 +1,7 @@
 """The student of votes that records cast for themselves, at the public points nearest to them."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +21,8 @@ from secretballot.bases.named import unfitted_basis
 from secretballot.exceptions import DataError
 from secretballot.students.noisy_counts import checked_counts, class_array
 
+# Prior variance of the log-odds of two classes, over the public points.
+_SIGNAL = 2.0
 # Prior variance of the intercepts, in squared nats; rare classes need it wide.
 _INTERCEPT_VARIANCE = 25.0
 # Mean of p (1 - p), assumed; votes of one record go together, so their sampling noise does too.
@@ -50,8 +52,6 @@ class RecordVotesStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     basis : basis of `secretballot.bases`, or a name of one, optional
         Coordinates by which points were compared, and on which the model is linear; a copy is
         fitted on the public points. By default a `TableBasis` that rotates and does not whiten.
-    signal : float, default 2
-        Prior variance of the log-odds of two classes, over the public points.
 
     Attributes
     ----------
@@ -74,8 +74,6 @@ class RecordVotesStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     basis: Any = None
-    _: KW_ONLY
-    signal: float = 2.0
 
     def fit(
         self,
@@ -110,7 +108,7 @@ class RecordVotesStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ParameterError
             If a parameter is out of its range.
         """
-        noise, signal = check_positive("sigma", sigma), check_positive("signal", self.signal)
+        noise = check_positive("sigma", sigma)
         counts = checked_counts(noisy_counts, X.shape[0] if hasattr(X, "shape") else len(X))
         if counts.ndim == 1:
             raise DataError("noisy_counts has one column; give one count for each class.")
@@ -130,7 +128,6 @@ class RecordVotesStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             counts,
             _estimated_totals(voted, counts, noise, self.votes_per_point_, k),
             noise**2 + _SPREAD * k * self.votes_per_point_,
-            signal / 2,
         )
         self.coef_, self.intercept_ = weights[:, :-1], weights[:, -1]
         return self
@@ -202,7 +199,6 @@ def _fitted_weights(
     counts: FloatArray,
     totals: FloatArray,
     variance: float,
-    class_variance: float,
 ) -> FloatArray:
     """Return the weights of each class, shape (n_classes, n_coordinates + 1), intercepts last.
 
@@ -219,7 +215,7 @@ def _fitted_weights(
     total = totals[:, None]
     # the mean over a few is off by as much as these few differ
     uncertain = variance + _SPREAD * total**2 * weight[:, None]
-    penalty = np.full(design.shape[1], 1 / class_variance)
+    penalty = np.full(design.shape[1], 2 / _SIGNAL)
     penalty[-1] = 1 / _INTERCEPT_VARIANCE
 
     def loss(flat: FloatArray) -> tuple[float, FloatArray]:

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 
-from secretballot._rows import take_rows
+from secretballot._rows import class_shares, take_rows
 from secretballot._seeded import own_global_states, public_seed, with_own_seeds
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import shown, shown_error
@@ -115,15 +115,7 @@ class LabelsStudent(ClassifierMixin, ReleasedStudent):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of every label, shape (n_points, n_labels); of classifiers that
         all give some."""
-        return np.column_stack([shares_of_label(one, X) for one in self.students])
-
-
-def shares_of_label(student: Any, points: Any) -> FloatArray:
-    """Return the probability of label 1 at every point, shape (n_points,); 0 where the student
-    never saw it."""
-    known = [int(value) for value in student.classes_]
-    shares = np.asarray(student.predict_proba(points), dtype=np.float64)
-    return shares[:, known.index(1)] if 1 in known else np.zeros(len(shares))
+        return np.column_stack([class_shares(one, X, [0, 1])[:, 1] for one in self.students])
 
 
 def default_regressor() -> Any:

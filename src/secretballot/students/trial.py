@@ -14,7 +14,6 @@ import numpy as np
 
 from secretballot._rows import take_rows
 from secretballot._seeded import own_global_states
-from secretballot._typing import IntArray
 from secretballot._validation import shown_error
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.released import ReleasedLabels
@@ -38,17 +37,14 @@ class Teaching:
     votes : int or None
         How many votes there are at a point, where noisy counts are released; None where labels
         alone are.
-    sigma : float
-        Noise on each count.
-    votes_per_record : int or None
-        Of votes that records cast for themselves.
+    by_record : bool
+        Whether records cast the votes for themselves.
     """
 
     classes: Sequence[Any]
     n_points: int
     votes: int | None = None
-    sigma: float = 1.0
-    votes_per_record: int | None = None
+    by_record: bool = False
 
 
 def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any = None) -> None:
@@ -136,25 +132,13 @@ def _dummy_release(teaching: Teaching, n_points: int) -> ReleasedLabels:
     labels = np.arange(n_points) % n_classes
     about: dict[str, Any] = {"classes": tuple(teaching.classes), "n_teachers": 1}
     if teaching.votes is not None:
-        counts = _dummy_counts(labels, n_classes, teaching.votes)
-        by_record = teaching.votes_per_record is not None
+        shares = np.where(np.eye(n_classes)[labels] > 0, _SHARE, (1 - _SHARE) / (n_classes - 1))
+        counts = np.rint(teaching.votes * shares).astype(np.int64)
         # of two classes teachers' votes are counted for the second alone
-        about["noisy_counts"] = counts if by_record or n_classes > 2 else counts[:, 1]
-        about["sigma"], about["n_teachers"] = teaching.sigma, 0 if by_record else teaching.votes
-        if by_record:
-            about["certificate"] = {
-                "public": {"method": "record-votes"},
-                "shape": {
-                    "guarantee": {"unit": "record", "relation": "add-remove"},
-                    "moved": teaching.votes_per_record,
-                },
-            }
+        about["noisy_counts"] = counts if teaching.by_record or n_classes > 2 else counts[:, 1]
+        about["sigma"], about["n_teachers"] = 1.0, 0 if teaching.by_record else teaching.votes
+    if teaching.by_record:
+        guarantee = {"unit": "record", "relation": "add-remove"}
+        shape = {"guarantee": guarantee, "moved": 1}
+        about["certificate"] = {"public": {"method": "record-votes"}, "shape": shape}
     return ReleasedLabels(np.arange(n_points), labels, **about)
-
-
-def _dummy_counts(labels: IntArray, n_classes: int, votes: int) -> IntArray:
-    """Return votes of which most go to the label of each point."""
-    counts = np.full((len(labels), n_classes), (1 - _SHARE) / (n_classes - 1))
-    counts[np.arange(len(labels)), labels] = _SHARE
-    rounded: IntArray = np.rint(votes * counts).astype(np.int64)
-    return rounded

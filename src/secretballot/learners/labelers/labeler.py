@@ -1,8 +1,6 @@
 """The labeler: fitted once to private records, then asked for labels, one public point at a
 time."""
 
-import json
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
@@ -27,11 +25,7 @@ from secretballot.learners.labelers.algorithms import (
     Universal,
     algorithm_of,
 )
-from secretballot.learners.labelers.relabel import (
-    relabel,
-    sample_in_random_order,
-    sample_independently,
-)
+from secretballot.learners.labelers.relabel import SecretSample
 from secretballot.learners.labelers.universal import (
     UniversalRelease,
     UniversalSession,
@@ -47,18 +41,9 @@ from secretballot.learners.training.inputs import (
 )
 from secretballot.learners.training.learner import Given, PayingLearner, Task
 from secretballot.learners.training.session import LabelingSession, SessionAnswer, SessionAnswers
-from secretballot.learners.training.shards import assign_shards
-from secretballot.learners.training.trained import (
-    TrainedTeachers,
-    keep_teachers,
-    reservation_folder,
-    teachers_of_table,
-    template_of,
-)
-from secretballot.learners.training.trial_fit import check_teacher
+from secretballot.learners.training.trained import reservation_folder, teachers_of_table
 from secretballot.released import ReleasedLabels
 from secretballot.students import HypothesisStudent
-from secretballot.teachers.ensemble import TeacherEnsemble, learner_identity
 from secretballot.teachers.executors import LOCAL, check_engine
 from secretballot.vault import make_vault
 
@@ -354,37 +339,37 @@ class Labeler(PayingLearner):
         """Return the session of teachers of all records, or of a relabelled sample of them, that
         are trained now or kept from the same reservation; `more` is on its certificate."""
         event, n_teachers = algorithm.terms(numbers)
-        mechanism: Any
+        stream = event.stream if isinstance(event, Sampled) else event
+        mechanism: Any = stream_mechanism(stream, n_teachers)
+        table, teacher = task.table, "logistic" if self.teacher is None else self.teacher
+        declared: dict[str, Any] = {}
         if isinstance(event, Sampled):
-            mechanism = RelabelledSample(stream=stream_mechanism(event.stream, n_teachers))
-        else:
-            mechanism = stream_mechanism(event, n_teachers)
+            mechanism = RelabelledSample(stream=mechanism)
+            X = task.given.X
+            hypotheses, dummies = self._hypotheses(X), dummy_rows(X, _DUMMY_ROWS)
+            check_answers(hypotheses, dummies)
+            hypotheses.erm(dummies, np.arange(_DUMMY_ROWS) % 2)  # what it refuses is refused here
+            table = SecretSample(X, table.targets, event, hypotheses, numbers.n_queries, request)
+            teacher = HypothesisStudent(hypotheses) if self.teacher is None else self.teacher
+            declared = _declaration(event, request, more)
         check_answerable(mechanism, n_teachers)
         refuse_beyond(task.account, numbers.budget, request)
-        # without a ledger that lasts a later reservation could not know of this one, and must not
-        # meet the same sample
-        place = _made_folder(task, request)
-        training = {
-            "n_jobs": self.n_jobs,
-            "engine": task.given.executor,
-            "progress": task.given.progress,
-        }
-        if isinstance(event, Sampled):
-            about = _declaration(event, request, more)
-            sizes = n_teachers, numbers.n_queries
-            teachers = self._teachers_of_sample(event, sizes, about, task, place, training)
-        else:
-            teachers = teachers_of_table(
-                task.table,
-                "logistic" if self.teacher is None else self.teacher,
-                task.points[:_DUMMY_ROWS],
-                task.target,
-                n_teachers=n_teachers,
-                relation=self.relation,
-                vault=place,
-                random_state=self.random_state or 0,
-                **training,
-            )
+        teachers = teachers_of_table(
+            table,
+            teacher,
+            task.points[:_DUMMY_ROWS],
+            task.target,
+            n_teachers=n_teachers,
+            relation=self.relation,
+            # without a ledger that lasts a later reservation could not know of this one, and must
+            # not meet the same sample
+            vault=_made_folder(task, request),
+            random_state=self.random_state or 0,
+            declaration=declared,
+            n_jobs=self.n_jobs,
+            engine=task.given.executor,
+            progress=task.given.progress,
+        )
         # paid last, so that nothing is spent where training failed
         return LabelingSession(
             teachers,
@@ -396,55 +381,8 @@ class Labeler(PayingLearner):
             purpose=task.given.purpose,
         )
 
-    def _teachers_of_sample(
-        self,
-        event: Sampled,
-        sizes: tuple[int, int],
-        about: dict[str, object],
-        task: Task,
-        place: Path | None,
-        training: dict[str, Any],
-    ) -> TrainedTeachers:
-        """Return the teachers of a relabelled sample, once class and learner were tried on dummy
-        points; what was sampled is forgotten on return."""
-        points, truth, (n_teachers, _) = task.given.X, task.table.targets, sizes
-        hypotheses = hypotheses_by_name(self.hypotheses, points.shape[1])
-        dummies, seed = dummy_rows(points, _DUMMY_ROWS), self.random_state or 0
-        check_answers(hypotheses, dummies)
-        hypotheses.erm(dummies, np.arange(_DUMMY_ROWS) % 2)
-        learner = HypothesisStudent(hypotheses) if self.teacher is None else self.teacher
-        teacher = check_teacher(learner, points, dummies, 2)
-
-        def train() -> TeacherEnsemble:
-            # Under replace-one the place in the random order of the sample decides on the shard;
-            # under add-remove a random number of the record itself does, drawn whether or not it is
-            # sampled, so that no other record has a say in either.
-            if self.relation == "replace-one":
-                rows = sample_in_random_order(event.out_of, event.sampled)
-                shards = assign_shards(len(rows), n_teachers, self.relation, None, None)
-            else:
-                rows = sample_independently(len(points), event.sampled, event.out_of)
-                shards = assign_shards(len(points), n_teachers, self.relation, None, None)[rows]
-            sample, labels = points[rows], truth[rows]
-            if len(rows):  # under add-remove a sample may be empty, and an error would tell
-                labels = relabel(sample, labels, hypotheses, relabel_epsilon=event.relabel_epsilon)
-            return TeacherEnsemble.fit(
-                teacher,
-                sample,
-                labels,
-                shards,
-                n_teachers=n_teachers,
-                n_classes=2,
-                random_state=seed,
-                **training,
-            )
-
-        known = _known_again(teacher), _known_again(hypotheses), *task.table.identity
-        numbers = json.dumps([event.model_dump(mode="json"), *sizes, seed, task.given.request])
-        identity = (*known, task.target.learnt, numbers)
-        return keep_teachers(
-            place, train, identity, task.target.classes, about, template_of(points)
-        )
+    def _hypotheses(self, X: Any) -> HypothesisClass:
+        return hypotheses_by_name(self.hypotheses, X.shape[1])
 
     # --- a hypothesis for ever ---
 
@@ -454,7 +392,7 @@ class Labeler(PayingLearner):
         """Reserve both parts, and begin the first."""
         # Checks by public numbers come first, then the account; only then the first part trains and
         # reserves.
-        hypotheses = hypotheses_by_name(self.hypotheses, task.given.X.shape[1])
+        hypotheses = self._hypotheses(task.given.X)
         split = algorithm.split(numbers, hypotheses.vc_dimension)
         if task.account.composition != "basic":
             raise ParameterError(
@@ -473,16 +411,10 @@ class Labeler(PayingLearner):
             hypotheses,
             first,
             task,
-            digest=_known_again(hypotheses),
             n_cover=algorithm.n_cover,
             random_state=self.random_state,
             folder=_made_folder(task, request),
         )
-
-
-def _known_again(thing: Any) -> str:
-    """Return a digest of a learner or a class; what cannot be pickled is never known again."""
-    return learner_identity(thing) or uuid.uuid4().hex
 
 
 def _made_folder(task: Task, request: str) -> Path | None:
@@ -514,9 +446,6 @@ def _declaration(event: Sampled, request: str, more: Sequence[str]) -> dict[str,
         )
     sample = event.model_dump(include={"sampled", "out_of", "relabel_epsilon"})
     return {
-        "unit": "record",
-        "unit_column": None,
-        "relation": event.relation,
         "sample": {**sample, "request": request},
         "assumptions": [
             f"The teachers learned from a random sample, {drawn}, for this reservation alone; the"

@@ -10,17 +10,96 @@ on the same sample is not amplified. So it is drawn from the operating system's 
 kept as row numbers.
 """
 
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from secretballot._typing import IntArray
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_positive
+from secretballot.accounting import Sampled
 from secretballot.core.exponential import least_quotient
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.releasing import noise_source
 from secretballot.hypotheses import Hypothesis, HypothesisClass
 from secretballot.hypotheses.base import check_hypotheses
 from secretballot.hypotheses.ranges import EMPTY, IntervalDichotomies
+from secretballot.learners.training.shards import assign_shards
+from secretballot.learners.training.table import Table
+from secretballot.teachers.ensemble import TeacherEnsemble, learner_identity
+
+
+class SecretSample(Table):
+    """Private records of which a secret random sample, relabelled by one hypothesis, is dealt out
+    to teachers; it is drawn as they are trained, and forgotten then.
+
+    Parameters
+    ----------
+    X : ndarray of float64, shape (n, n_features)
+    targets : ndarray of 0 and 1, shape (n,)
+    event : Sampled
+        How it is drawn and relabelled.
+    hypotheses : HypothesisClass
+    n_queries, request
+        Of the one reservation that it is drawn for.
+    """
+
+    def __init__(
+        self,
+        X: FloatArray,
+        targets: IntArray,
+        event: Sampled,
+        hypotheses: HypothesisClass,
+        n_queries: int,
+        request: str,
+    ) -> None:
+        super().__init__(X, targets, None, None)
+        self._event, self._hypotheses = event, hypotheses
+        # what cannot be pickled is never known again
+        known = learner_identity(hypotheses) or uuid.uuid4().hex
+        self._terms = known, json.dumps([event.model_dump(mode="json"), n_queries, request])
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """All that teachers of the sample depend on besides settings; private."""
+        return (*super().identity, *self._terms)
+
+    def teachers(
+        self,
+        teacher: Any,
+        n_teachers: int,
+        relation: str,
+        vault: Path | None,
+        random_state: int | None,
+        **training: Any,
+    ) -> TeacherEnsemble:
+        """Return one teacher for every shard of the sample."""
+        # Under replace-one the place in the random order of the sample decides on the shard; under
+        # add-remove a random number of the record itself does, drawn whether or not it is sampled,
+        # so that no other record has a say in either.
+        event = self._event
+        if relation == "replace-one":
+            rows = sample_in_random_order(event.out_of, event.sampled)
+            shards = assign_shards(len(rows), n_teachers, relation, None, None)
+        else:
+            rows = sample_independently(self.n_records, event.sampled, event.out_of)
+            shards = assign_shards(self.n_records, n_teachers, relation, None, None)[rows]
+        sample, labels = self._records[rows], self._targets[rows]
+        if len(rows):  # under add-remove a sample may be empty, and an error would tell
+            epsilon = event.relabel_epsilon
+            labels = relabel(sample, labels, self._hypotheses, relabel_epsilon=epsilon)
+        return TeacherEnsemble.fit(
+            teacher,
+            sample,
+            labels,
+            shards,
+            n_teachers=n_teachers,
+            random_state=random_state or 0,
+            **training,
+        )
 
 
 def relabel(

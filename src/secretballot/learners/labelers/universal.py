@@ -16,7 +16,7 @@ import numpy as np
 
 from secretballot._json_files import LARGEST_JSON
 from secretballot._typing import FloatArray
-from secretballot.exceptions import DataError, LedgerError, ParameterError
+from secretballot.exceptions import DataError, LedgerError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.base import Hypothesis
 from secretballot.hypotheses.points import check_points
@@ -29,7 +29,6 @@ from secretballot.learners.training.session import LabelingSession, SessionAnswe
 from secretballot.learners.training.table import Table
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import reserve_choice
-from secretballot.report.certificate.labels_file import class_value
 from secretballot.students import HypothesisStudent
 from secretballot.vault import read_secret, write_secret
 
@@ -90,8 +89,6 @@ class UniversalSession:
     task : Task
         The fit. Its account reserves the second part, unless it did before; its records are held
         until the switch.
-    digest : str
-        Of the hypotheses.
     n_cover : int or None
         How many of the asked points make the class finite; None for all.
     random_state : int or None
@@ -106,8 +103,6 @@ class UniversalSession:
 
     Raises
     ------
-    ParameterError
-        If the second part was drawn for other hypotheses or classes.
     BudgetError
         If it was not reserved before, and the ledger does not admit it.
     LedgerError
@@ -132,7 +127,6 @@ class UniversalSession:
         first: LabelingSession,
         task: Task,
         *,
-        digest: str,
         n_cover: int | None,
         random_state: int | None,
         folder: Path | None,
@@ -145,11 +139,6 @@ class UniversalSession:
         self._place = None if folder is None else folder / _QUERIED
         self._points: FloatArray = np.empty((0, self._width))
         self._queried()  # damage is refused before more is reserved
-        # by the number that was drawn, another class or another order would name another function
-        self._fixed = {
-            "hypotheses": f"{hypotheses.name} {digest}",
-            "classes": [class_value(value) for value in self.classes],
-        }
         self._reserved = reserve_choice(
             task.account,
             epsilon=split.endless_epsilon,
@@ -264,30 +253,26 @@ class UniversalSession:
             scores = private_scores(
                 dichotomies, block.rows, block.targets, "record", self._relation
             )
-            about = {"n_candidates": len(dichotomies), **self._fixed}
-            question = json.dumps({**about, "points": points.tolist(), "rows": rows.tolist()})
-            self._reserved.answer(scores, [question.encode()])
+            about = {"points": points.tolist(), "rows": rows.tolist()}
+            self._reserved.answer(scores, [json.dumps(about).encode()])
         self._take_up()
 
     def _take_up(self) -> None:
         """Go on with the hypothesis that was drawn, here or elsewhere."""
         choice = self._reserved.released()
         about = json.loads(choice.questions[0])
-        if any(about[name] != value for name, value in self._fixed.items()):
-            raise ParameterError(
-                "The hypothesis of this request was drawn for other hypotheses or classes; give the"
-                " same, or another request, which is a new charge. Nothing was spent."
-            )
         if not self._reserved.closed:
             # the answer is stored: the end notes what drew it, and another process may have done so
             with contextlib.suppress(LedgerError):
                 self._reserved.close()
         points = np.array(about["points"], dtype=np.float64)
         cover = points[np.array(about["rows"], dtype=np.int64)]
-        # representatives follow from the public points alone, so the number of one is enough to
-        # find it again
-        chosen = self._hypotheses.dichotomies(cover).hypothesis(choice.values.item())
-        self.endless = Endless(chosen, int(about["n_candidates"]), points, cover)
+        # Representatives follow from the public points alone, so the number of one is enough to
+        # find it again. Under this request the teachers of the first part are there for the same
+        # hypotheses and classes only.
+        dichotomies = self._hypotheses.dichotomies(cover)
+        chosen = dichotomies.hypothesis(choice.values.item())
+        self.endless = Endless(chosen, len(dichotomies), points, cover)
         self._table = None
 
     def _queried(self) -> FloatArray:

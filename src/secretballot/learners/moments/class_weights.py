@@ -6,7 +6,6 @@ post-processing, and costs nothing.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,44 +21,29 @@ SKEWED = 9.0
 _LEAST_SHARE = 1e-4
 
 
-@dataclass(frozen=True, eq=False)
-class ClassWeights:
-    """By how much a model's decisions count each class.
+#: By how much a model's decisions count each class, as on the certificate: a number for each;
+#: "balanced", as if classes were equally frequent; or "auto", so where frequencies are `SKEWED`.
+ClassWeights = str | list[float]
 
-    Attributes
+
+def weights_of_model(weights: ClassWeights, predicted: FloatArray) -> list[float]:
+    """Return the weights of a model that predicts these shares of the pool in the mean.
+
+    Balanced is by what the model itself says of the public points: noise makes it say that a rare
+    class is rarer than it is, and a stated share would then ask for more than it ever gives.
+
+    Parameters
     ----------
-    given : ndarray of float64, shape (n_classes,), or None
-        None where all are to count as if classes were equally frequent, as the model itself says of
-        the public points: noise makes it say that a rare class is rarer than it is, and a stated
-        share would then ask for more than it ever gives.
-    auto : bool
-        Whether all count as they are unless their frequencies are `SKEWED`.
+    weights : ClassWeights
+    predicted : ndarray of float64, shape (n_classes,)
+        Follows from released values and public points.
     """
-
-    given: FloatArray | None
-    auto: bool = False
-
-    def to_json(self) -> str | list[float]:
-        """Return the setting as a JSON value."""
-        if self.given is not None:
-            weights: list[float] = self.given.tolist()
-            return weights
-        return AUTO if self.auto else BALANCED
-
-    def of_model(self, predicted: FloatArray) -> FloatArray:
-        """Return the weights of a model that predicts these shares of the pool in the mean.
-
-        Parameters
-        ----------
-        predicted : ndarray of float64, shape (n_classes,)
-            Follows from released values and public points.
-        """
-        if self.given is not None:
-            return self.given
-        shares: FloatArray = np.maximum(predicted, _LEAST_SHARE)
-        if self.auto and not shares.max() > SKEWED * shares.min():
-            return np.ones(len(shares))
-        return 1 / (len(shares) * shares)
+    if not isinstance(weights, str):
+        return weights
+    shares = np.maximum(predicted, _LEAST_SHARE)
+    alike = weights == AUTO and not shares.max() > SKEWED * shares.min()
+    found: FloatArray = np.ones(len(shares)) if alike else 1 / (len(shares) * shares)
+    return found.tolist()
 
 
 def checked_weights(weight: object, classes: Sequence[Any]) -> ClassWeights | None:
@@ -73,12 +57,11 @@ def checked_weights(weight: object, classes: Sequence[Any]) -> ClassWeights | No
     if weight is None:
         return None
     if isinstance(weight, str) and weight in (BALANCED, AUTO):
-        return ClassWeights(None, weight == AUTO)
+        return weight
     if not isinstance(weight, Mapping) or set(weight) != set(classes):
         raise ParameterError(
             Parameter("class_weight"),
             f" is {shown(weight)}; it must be {BALANCED!r}, {AUTO!r}, or a positive number for each"
             f" of the {len(classes)} declared classes ({shown_classes(classes)}).",
         )
-    found = [check_positive("class_weight", weight[name]) for name in classes]
-    return ClassWeights(np.array(found, dtype=np.float64))
+    return [check_positive("class_weight", weight[name]) for name in classes]

@@ -128,7 +128,7 @@ def _public_of(stages: MomentStages, basis: Mapping[str, Any]) -> dict[str, Any]
         "basis_sha256": hashlib.sha256(stages.pool.astype("<i8").tobytes()).hexdigest(),
         **({} if stages.start is None else {"start": stages.start.to_json()}),
         # what they come to follows from the sums
-        **({} if weights is None else {CLASS_WEIGHTS: weights.to_json()}),
+        **({} if weights is None else {CLASS_WEIGHTS: weights}),
     }
 
 

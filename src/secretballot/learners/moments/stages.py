@@ -24,7 +24,7 @@ from secretballot.bases.integer_model import (
 from secretballot.bases.rotation import UNIT
 from secretballot.core.mechanisms import NoisySums
 from secretballot.core.types import Guarantee, SumShape
-from secretballot.learners.moments.class_weights import ClassWeights
+from secretballot.learners.moments.class_weights import ClassWeights, weights_of_model
 from secretballot.learners.moments.start import ReleasedStart
 from secretballot.learners.moments.vectors import LARGEST_SCALE, SCALE_UNIT, Residuals
 from secretballot.learners.training.inputs import Target
@@ -397,7 +397,7 @@ class MomentStages:
             return model, None
         assert isinstance(model, IntegerModel)
         predicted = model.probabilities(self.pool).mean(axis=0) / PROBABILITY_UNIT
-        weights: list[float] = self.class_weights.of_model(predicted).tolist()
+        weights = weights_of_model(self.class_weights, predicted)
         return _class_weighted_model(model, weights), weights
 
 

@@ -265,6 +265,7 @@ def teachers_of_table(
     relation: str,
     vault: str | Path | None,
     random_state: int,
+    declaration: Mapping[str, object] | None = None,
     **training: Any,
 ) -> TrainedTeachers:
     """Return teachers of a private table, kept in a vault or trained now, to be asked later.
@@ -279,6 +280,8 @@ def teachers_of_table(
         Of classes.
     n_teachers, relation, vault, random_state
         As for `train_teachers`, whose errors these are.
+    declaration : mapping, optional
+        More than unit and relation, for the certificate.
     **training
         As for `TeacherEnsemble.fit`.
     """
@@ -293,7 +296,12 @@ def teachers_of_table(
         lambda: table.teachers(learner, *sizes, n_classes=len(names), **training),
         (known, *table.identity, n_teachers, names, relation, random_state),
         target.classes,
-        {"unit": table.unit, "unit_column": table.unit_name, "relation": relation},
+        {
+            "unit": table.unit,
+            "unit_column": table.unit_name,
+            "relation": relation,
+            **(declaration or {}),
+        },
         template_of(example),
         columns_with_missing_taken(learner, example, len(names)),
     )

@@ -24,7 +24,7 @@ from secretballot.students.names import student_by_name
 Progress = Callable[[int, int], None]
 
 FOLDS = 4  # of a stand-in, which score on disjoint parts
-FRONTIER = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # times the task's epsilon
+FRONTIER: tuple[float, ...] = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # times the task's epsilon
 FINALISTS = 8
 HALF_OF_FOLDS = 2
 WINNERS = 3
@@ -230,7 +230,7 @@ def _improvements_of(
 
     def search(change: str, more: Evaluation, warm: Sequence[Setting]) -> None:
         candidate = _quick_search(more, warm, spread)
-        found[change] = candidate and candidate.student_accuracy
+        found[change] = None if candidate is None else candidate.student_accuracy
 
     for words, factor in (("twice", 2), ("four times", 4)):
         more = evaluation.changed(replace(task, n_records=factor * task.n_records))
