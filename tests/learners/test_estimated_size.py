@@ -30,8 +30,7 @@ from secretballot.core.streams import laplace_above
 from secretballot.learners.pate import mechanisms as estimates
 from secretballot.learners.pate.mechanisms import BETA, EstimatedSize, choose_label_queries
 from secretballot.report.certificate.build import certificate_digest
-from secretballot.report.certificate.models import stated
-from secretballot.report.certificate.plan_checks import total_price
+from secretballot.report.certificate.models import stated, total_price
 from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)

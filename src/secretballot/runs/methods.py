@@ -38,7 +38,7 @@ from secretballot.learners.training.learner import Learner
 from secretballot.learners.training.shards import check_positions
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.search.settings import stated_noise
-from secretballot.publishing.work import ChosenHypothesis
+from secretballot.publishing.release import ChosenHypothesis
 from secretballot.queries import InRounds, rounds_of
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.releasing import release
