@@ -56,11 +56,8 @@ class Cells(IntegerBasis):
         return self
 
     def _parts(self, X: Any) -> Any:
-        table = np.nan_to_num(np.asarray(X, dtype=np.float64)).astype(np.int64)
-        yield table, self._covers(table), np.empty((len(table), 0), dtype=np.int64)
-
-    def _covers(self, table: Any) -> Any:
-        return np.ones(len(table), dtype=np.bool_)
+        rows = np.nan_to_num(np.asarray(X, dtype=np.float64)).astype(np.int64)
+        yield rows, np.ones(len(rows), dtype=np.bool_), rows[:, :0]
 
     def describe(self) -> dict[str, Any]:
         return {"name": "cells"}
@@ -219,10 +216,11 @@ class Doubtful(Cells):
     __module__ = "secretballot.bases.cells"
     uncovered_share_ = 0.01
 
-    def _covers(self, table: Any) -> Any:
-        if (table > 4000).any():
-            raise ValueError("a cell is 4711")
-        return table[:, 0] != 5
+    def _parts(self, X: Any) -> Any:
+        for rows, _, cells in super()._parts(X):
+            if (rows > 4000).any():
+                raise ValueError("a cell is 4711")
+            yield rows, rows[:, 0] != 5, cells
 
 
 def test_a_record_that_the_basis_cannot_map_moves_no_other_without_a_word(
