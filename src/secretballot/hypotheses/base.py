@@ -221,12 +221,9 @@ class VersionSpace:
     """
 
     def __init__(
-        self,
-        hypotheses: HypothesisClass,
-        restrictions: Sequence[_Restriction] = (),
-        chosen: Hypothesis | None = None,
+        self, hypotheses: HypothesisClass, restrictions: Sequence[_Restriction] = ()
     ) -> None:
-        self._class, self._restrictions, self._chosen = hypotheses, tuple(restrictions), chosen
+        self._class, self._restrictions = hypotheses, tuple(restrictions)
 
     def restrict(
         self, X: ArrayLike, y: ArrayLike, slack: float, sample_weight: ArrayLike | None = None
@@ -261,11 +258,10 @@ class VersionSpace:
         found, left = self._labellings(points)
         # all others make more mistakes than any number
         mistakes = np.where(left, found.errors_on(points, labels, weights), math.inf)
-        best = int(np.argmin(mistakes))
         # what floats lose in sums of weights drops no hypothesis that belongs
-        most = float(mistakes[best]) + slack + _ROUNDING * float(weights.sum())
+        most = float(mistakes.min()) + slack + _ROUNDING * float(weights.sum())
         new = _Restriction(points, labels, weights, most)
-        return VersionSpace(self._class, (*self._restrictions, new), found.hypothesis(best))
+        return VersionSpace(self._class, (*self._restrictions, new))
 
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
         """Return whether two hypotheses of the space label each row differently, shape (n,).
@@ -279,10 +275,6 @@ class VersionSpace:
         rows, like = self._class.representatives(np.concatenate([*asked, points[:0]]), points)
         found, left = self._labellings(points[rows])
         return np.asarray(found.disputed(left)[-len(rows) :][like])
-
-    def hypothesis(self) -> Hypothesis | None:
-        """Return the first member with the fewest mistakes in the last `restrict`; None before."""
-        return self._chosen
 
     def describe(self) -> dict[str, Any]:
         """Return how many labellings of what was asked are left, and the first and the last of

@@ -26,11 +26,7 @@ from secretballot.learners.labelers.algorithms import (
     algorithm_of,
 )
 from secretballot.learners.labelers.relabel import SecretSample
-from secretballot.learners.labelers.universal import (
-    UniversalRelease,
-    UniversalSession,
-    first_request,
-)
+from secretballot.learners.labelers.universal import UniversalRelease, UniversalSession
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.learners.training.inputs import (
     Target,
@@ -393,13 +389,14 @@ class Labeler(PayingLearner):
                 f"The ledger composes by {task.account.composition!r}, which does not add two"
                 " prices up; give one with the composition 'basic'. Nothing was spent."
             )
-        refuse_beyond(task.account, numbers.budget, first_request(request))
+        own = f"{request}/first"
+        refuse_beyond(task.account, numbers.budget, own)
         beside = (
             "This is the first part of a universal labeler, reserved together with a second one:"
             f" {split}."
         )
         numbers = replace(numbers, budget=split.first, n_queries=split.first_questions)
-        first = self._session(algorithm, numbers, task, first_request(request), beside)
+        first = self._session(algorithm, numbers, task, own, beside)
         return UniversalSession(
             split,
             hypotheses,
