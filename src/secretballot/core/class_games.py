@@ -352,7 +352,7 @@ def _open_squares(mesh: _Mesh, noise: Noise, u: IntArray, w: IntArray, side: int
     most, log_low, log_high = _bounds_on(noise, u, w, side)
     most *= 1 + FLOAT_ERROR
     most_r, least_r = np.exp(log_high) * (1 + FLOAT_ERROR), np.exp(log_low) * (1 - FLOAT_ERROR)
-    cell, shares = mesh.around(u + (side - 1) / 2, w + (side - 1) / 2)
+    cell, shares = mesh.around((2 * u + side - 1) / 2, (2 * w + side - 1) / 2)
     beyond = np.empty(len(u), dtype=np.bool_)
     for start in range(0, len(u), SQUARES):
         part = slice(start, start + SQUARES)
@@ -495,7 +495,8 @@ def _largest_on_lattice(noise: Noise, orders: FloatArray) -> FloatArray:
         # at the middles of the squares they are reached
         there = noise.losses(u + side // 2, w + side // 2)
         reached[:] = np.maximum(reached, largest_moments(*there, orders))
-        return ~(bounds <= (1 + margin) * reached[:, None]).all(axis=0)
+        within: BoolArray = bounds <= (1 + margin) * reached[:, None]
+        return np.asarray(~within.all(axis=0))
 
     _closes_lattice(noise.sigma, open_squares)
     return (1 + margin) * reached

@@ -103,7 +103,8 @@ def moments(chance: FloatArray, log_ratios: Iterable[FloatArray], order: float) 
                 lost = (1 + np.abs(power * log_ratio)) * np.abs(grown) + np.abs(line)
                 terms = np.maximum(terms, grown - line + LOST * lost)  # nan stays
         found.append((chance * terms).sum(axis=0))
-    return np.maximum(*found)
+    larger: FloatArray = np.maximum(*found)
+    return larger
 
 
 def largest_moments(chance: FloatArray, log_ratio: FloatArray, orders: FloatArray) -> FloatArray:
