@@ -539,7 +539,7 @@ class TextColumn(_ColumnOfTexts):
     kind: ClassVar[str] = "text"
     #: How it is encoded; the schema's word for it.
     encoding: ClassVar[str]
-    holds: ClassVar[str] = "words"
+    holds: ClassVar[str] = "words that are in two of them and not in nearly all"
     has_other: ClassVar[bool] = True
 
     @property
@@ -787,11 +787,9 @@ def _completed(
     found = kind.public_parts(_public_cells(name, public), {**given, **more})
     if found is None:
         form = f" of format {given['format']}" if "format" in given else ""
-        text = issubclass(kind, TextColumn)
-        few = ", or a word that is in two of them and not in nearly all" if text else ""
         raise DataError(
-            f"No public row has {kind.holds}{form} in column {shown(name)}{few}; give all of its"
-            " parts in the schema, or declare it ignored."
+            f"No public row of column {shown(name)} has {kind.holds}{form}; give all of its parts"
+            " in the schema, or declare it ignored."
         )
     column = _checked(kind, name, {**found, **given})
     assert column is not None
