@@ -1,6 +1,7 @@
 """Trees on public points: the same anywhere, and each row's prediction by itself."""
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from secretballot.bases.integer_model import (
     LOGARITHMS,
     PROBABILITY_UNIT,
     SHARE_SHIFT,
+    STRETCH_UNIT,
     IntegerLabels,
     IntegerModel,
     LinearModel,
@@ -96,13 +98,16 @@ def test_a_correction_of_nothing_leaves_what_it_corrects(
     rng = np.random.default_rng(0)
     rows = np.column_stack([rng.integers(-UNIT, UNIT, (len(cells), 3)), cells])
     weights = rng.integers(-(2**15), 2**15, (3, n_columns))
-    before = Smoothed.of(kind(weights), rows, levels, 1)
+    before = Smoothed.of(kind(weights), rows, levels, 2)
     after = kind(np.zeros_like(weights), before)
-    wanted = before.predictions(rows)
-    if kind is IntegerModel and n_columns > 1:
-        wanted = wanted * PROBABILITY_UNIT // wanted.sum(axis=1, keepdims=True)
-    # the logarithms are looked up in steps
-    assert np.abs(after.predictions(rows) - wanted).max() < 0.002 * PROBABILITY_UNIT
+    assert (after.logits(rows) == before.logits(rows)).all()
+    # trees that know no more than a mean leave the model less sure, until it is stretched
+    sure, plain = kind(weights).predictions(rows), replace(before, stretch=STRETCH_UNIT)
+    errors = [
+        np.square(kind(0 * weights, one).predictions(rows) - sure).mean() for one in (before, plain)
+    ]
+    assert before.stretch > STRETCH_UNIT
+    assert errors[0] < errors[1]
 
 
 def test_the_table_of_logarithms_ends_at_nothing_and_at_all() -> None:

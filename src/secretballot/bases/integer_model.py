@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -32,6 +32,9 @@ LOGARITHMS = (
     np.rint(_STEPS * np.log(np.append(0.5, np.arange(1, 2**14 + 1)) / 2**14)).astype(np.int64)
     << STEP_SHIFT
 )
+#: Integers for 1.0 in what logits are multiplied by, and how far these may be stretched.
+STRETCH_UNIT, MOST_STRETCHED = 16, 64
+_FINE_BITS, _WEIGHT_BITS = 22, 32  # cut off logits and products of shares: sums stay below 2^63
 #: exp(-t / `_STEPS`) in units of `PROBABILITY_UNIT`; 0 beyond its end.
 EXPONENTIALS = np.append(np.rint(PROBABILITY_UNIT * np.exp(-np.arange(16 * _STEPS) / _STEPS)), 0)
 
@@ -87,23 +90,30 @@ class LinearModel(ABC):
         coordinates = rows[:, : len(self.weights)]
         found = exact_products(coordinates, self.weights, LARGEST_COORDINATE)
         if self.before is not None:
-            found += self.logits_of(self.before.predictions(rows))
+            found += self.before.logits(rows)
         return found
 
 
 @dataclass(frozen=True, eq=False)
 class Smoothed:
-    """The mean of what a model predicts, and of trees that predict the model.
+    """The mean of what a model predicts, and of trees that predict the model, made as sure as it.
+
+    Trees predict means, which are nearer to each other than what they are means of. A linear
+    correction makes up for that in directions of the coordinates alone, so all logits are
+    stretched.
 
     Attributes
     ----------
     model : LinearModel
     forest : Forest
         Grown on the public points.
+    stretch : int
+        What logits are multiplied by, in units of 1 / `STRETCH_UNIT`.
     """
 
     model: LinearModel
     forest: Forest
+    stretch: int = STRETCH_UNIT
 
     @classmethod
     def of(cls, model: LinearModel, pool: IntArray, levels: BoolArray, stage: int) -> "Smoothed":
@@ -116,13 +126,36 @@ class Smoothed:
         levels : ndarray of bool, shape (n_cells,)
             Which cells are numbers of levels.
         stage : int
-            From 1; the public seed of the trees.
-        """
-        cells = pool[:, len(model.weights) :]
-        return cls(model, Forest.grown(cells, levels, model.predictions(pool), f"stage {stage}"))
+            From 1; the public seed of the trees. What the first one fixes is mostly noise, so it
+            is not stretched.
 
-    def predictions(self, rows: IntArray) -> IntArray:
-        """Return predictions as `LinearModel` does."""
+        Notes
+        -----
+        The stretch is that by which the logits of the mean come nearest to those of the model on
+        the public points, in squares that count as the variance of a label does. Sums are of
+        integers and exact.
+        """
+        cells, predicted = pool[:, len(model.weights) :], model.predictions(pool)
+        own = cls(model, Forest.grown(cells, levels, predicted, f"stage {stage}"))
+        if stage == 1:
+            return own
+        shares = own._mean(pool)
+        sure, mean = (model.logits_of(one) >> _FINE_BITS for one in (predicted, shares))
+        if isinstance(model, IntegerModel) and shares.shape[1] > 1:
+            # only differences between classes mean something
+            sure, mean = (
+                one - one.sum(axis=1, keepdims=True) // one.shape[1] for one in (sure, mean)
+            )
+        weighted = mean * (shares * (PROBABILITY_UNIT - shares) >> _WEIGHT_BITS)
+        squares = max(1, int(np.sum(weighted * mean)))
+        stretch = (STRETCH_UNIT * int(np.sum(weighted * sure)) + squares // 2) // squares
+        return replace(own, stretch=min(max(stretch, STRETCH_UNIT), MOST_STRETCHED))
+
+    def logits(self, rows: IntArray) -> IntArray:
+        """Return logits in the units of `LinearModel.logits_of`, of shape (n_rows, n_columns)."""
+        return self.model.logits_of(self._mean(rows)) * self.stretch // STRETCH_UNIT
+
+    def _mean(self, rows: IntArray) -> IntArray:
         smooth = self.forest.predictions(rows[:, len(self.model.weights) :])
         return (self.model.predictions(rows) + smooth) // 2
 

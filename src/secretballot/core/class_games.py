@@ -22,7 +22,7 @@ Proofs: `docs/explanation/prices.md`, section 15.
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -74,7 +74,7 @@ LOSS_OF_SIGMA = 1.135
 MOMENT_ERROR = 1e-5  # relative; more than sums of 28 MAX_SIGMA terms lose of a moment
 MOST_ORDER = 1.5  # over sigma; beyond, divergences are those of counts
 MAX_SIGMA_CUT = 300.0  # votes; beyond, cutting the lattice for high orders takes long
-SQUARE_MARGIN = 1e-3  # relative, of the largest moments of the lattice
+SQUARE_MARGIN = 1e-3  # relative, of the largest moments of a wide lattice
 # relative, of divergences below MIN_SIGMA: another program, which tries other orders, finds what is
 # charged kept as well
 LATTICE_MARGIN = 1e-2
@@ -125,8 +125,7 @@ class Noise(NoiseTable):
 OpenSquares = Callable[[IntArray, IntArray, int], BoolArray]
 
 
-@dataclass(frozen=True, eq=False)
-class StepLaws:
+class StepLaws(NamedTuple):
     """Pairs of distributions on three outcomes, one of which dominates what a label reveals.
 
     Attributes
@@ -201,8 +200,7 @@ def _largest_moments(noise: Noise, orders: list[float]) -> FloatArray:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Mesh:
+class _Mesh(NamedTuple):
     """The list, and where its laws are corners of cells, the hockey sticks of each cell's four.
 
     `apart` and `together` are where the corners lie, as differences w - u and sums u + w. All x at
@@ -489,6 +487,7 @@ def _divergences(found: FloatArray, noise: Noise, orders: FloatArray, beside: fl
 def _largest_on_lattice(noise: Noise, orders: FloatArray) -> FloatArray:
     """Return bounds on the largest moments of the lattice, less 1, one for each order."""
     reached = np.zeros(len(orders))
+    margin = 0.0 if noise.sigma < MIN_SIGMA else SQUARE_MARGIN
 
     def open_squares(u: IntArray, w: IntArray, side: int) -> BoolArray:
         most, log_low, log_high = _bounds_on(noise, u, w, side)
@@ -496,7 +495,7 @@ def _largest_on_lattice(noise: Noise, orders: FloatArray) -> FloatArray:
         # at the middles of the squares they are reached
         there = noise.losses(u + side // 2, w + side // 2)
         reached[:] = np.maximum(reached, largest_moments(*there, orders))
-        return ~(bounds <= (1 + SQUARE_MARGIN) * reached[:, None]).all(axis=0)
+        return ~(bounds <= (1 + margin) * reached[:, None]).all(axis=0)
 
     _closes_lattice(noise.sigma, open_squares)
-    return (1 + SQUARE_MARGIN) * reached
+    return (1 + margin) * reached

@@ -210,7 +210,7 @@ class MomentFit:
         Its moments on the pool meet the target, which is the released moment plus what the model so
         far has on the pool; but for the penalties, by which it stays where it was.
         """
-        points, predicted, model = self.points, self.predicted, self.model
+        points, predicted = self.points, self.predicted
         link, squares, counts = self.link, points**2, self.counts[:, None]
         # by how much the moments at each point answer to a prediction
         known = counts * predicted
@@ -230,8 +230,7 @@ class MomentFit:
         changes = CHANGED * variances
         added = np.zeros_like(predicted)
         if self.before is not None:
-            logits = model.logits_of(self.before.predictions(self.pool))
-            added = logits / (UNIT * WEIGHT_UNIT)
+            added = self.before.logits(self.pool) / (UNIT * WEIGHT_UNIT)
         for _ in range(1 + REFINEMENTS):
             least = FLATTEST * link.slope * _mean_product(squares, counts)
             curvature = np.maximum(_mean_product(squares, counts * slopes), least)

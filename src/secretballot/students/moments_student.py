@@ -167,7 +167,7 @@ class MomentsStudent(ReleasedStudent):
         if self.before is not None:
             # what it says, as nearly as linear functions of the coordinates say it
             rows = self._rows(X)
-            logits = self.before.model.logits_of(self.before.predictions(rows))
+            logits = self.before.logits(rows)
             weights += np.linalg.lstsq(rows[:, : len(weights)].astype(np.float64), logits)[0]
         # of more than two classes only differences between logits mean something
         if self.labels is None and self.weights.shape[1] > 1:
