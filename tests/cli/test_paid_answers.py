@@ -122,4 +122,5 @@ def test_a_finished_run_whose_certificate_was_forged_is_not_done_again(world: Pa
         certificate.write_text(json.dumps(forged | {"digest": certificate_digest(forged)}))
         result = run("learn", world)
         assert (result.exit_code, result.stdout) == (4, ""), result.stderr
+        assert "finished already" not in result.stderr
     assert len(Ledger.open_existing(world / "private.csv.ledger").history()) == 1

@@ -118,6 +118,10 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
         ("--like", "like.csv", "--target", "ill", "--set", "mechanism=interactive"),
         "mechanism is interactive, which has no forecast; leave it out, or leave --like out",
     ),
+    "public features": (
+        ("--set", "data.public_features=true"),
+        "public_features goes with one target of classes, without a public file",
+    ),
     "several targets": (
         ("--like", "like.csv", "--target", "a,ill"),
         "--target is several labels, and a forecast is for one of classes; leave it out, or",
