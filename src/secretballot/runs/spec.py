@@ -128,6 +128,12 @@ def _account(value: Any) -> Any:
     return file_or_database(os.fspath(value))
 
 
+def _not_a_truth(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError(f" is {value}; it must be a number.")
+    return value
+
+
 #: Encodings without shifts or escapes, in which no line changes how another one is read.
 _LINES_APART = re.compile(
     r"utf-8|ascii|iso8859-\d+|cp\d+|koi8-\w|mac-\w+|big5|gbk|gb2312|gb18030|shift_jis|euc_(jp|kr)"
@@ -163,8 +169,9 @@ Place = Annotated[Path | str, BeforeValidator(_place)]
 LocalPath = Annotated[Path, BeforeValidator(_local_path)]
 # of a Path, a DatabasePlace or "own"; loaded when a ledger is named, since help needs none
 Account = Annotated[Any, BeforeValidator(_account)]
-Count = Annotated[int, Field(ge=1)]
-Seed = Annotated[int, Field(ge=0)]
+Count = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=1)]
+Seed = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=0)]
+Number = Annotated[float, BeforeValidator(_not_a_truth)]
 Line = Annotated[str, BeforeValidator(_line)]
 Weights = Annotated[
     dict[str, float] | Literal["auto", "none", "balanced"], BeforeValidator(_weights)
@@ -350,8 +357,8 @@ class BudgetSpec(Part):
         Public name of the private data; by default that of its file.
     """
 
-    epsilon: float | None = setting(None, "E", PRIVACY)
-    delta: float | None = setting(None, "D", PRIVACY)
+    epsilon: Number | None = setting(None, "E", PRIVACY)
+    delta: Number | None = setting(None, "D", PRIVACY)
     relation: Relation = setting("add-remove")
     total: Pair | None = setting(None, "E,D", PRIVACY, mark="execution")
     ledger: Account | None = setting(None, "PLACE", PRIVACY, mark="place")
