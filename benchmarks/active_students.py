@@ -15,6 +15,8 @@ ask the same teachers; partition, noise and random seeds differ from run to run.
 
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -34,7 +36,6 @@ from secretballot import (
 from secretballot.accounting import noisy_votes, teacher_shape
 from secretballot.learners.pate.mechanisms import choose_label_queries, choose_teachers
 from secretballot.queries import InRounds, strategy_by_name
-from secretballot.released import ReleasedLabels
 from secretballot.students import GraphCountsClassifier, fit_student
 
 ADULT_EPSILONS = (0.1, 0.5, 1.0, 2.0)
@@ -49,90 +50,74 @@ MNIST_STRATEGIES = ("passive", "cluster", "margin")
 MNIST_PLAN = 300
 
 
-def released_by(
-    votes: Votes,
-    pool: np.ndarray,
-    budget: PrivacyBudget,
-    plan: int,
-    release: str,
-    strategy: str,
-    run: int,
-) -> tuple[ReleasedLabels, float]:
-    """Return what one run released, and the percentage of its labels that are the plurality,
-    which no user learns."""
-    noise = noisy_votes(budget, votes.shape.first(plan), release=release)
-    ledger = Ledger.in_memory(dataset="benchmark", budget=budget)
-    rounds = plan if plan == len(pool) else None
-    released = label_actively(
-        votes,
-        pool,
-        noise,
-        ledger,
-        budget,
-        InRounds(strategy_by_name(strategy), rounds),
-        n_queries=None if plan == len(pool) else plan,  # equal points are asked once
-        random_state=run,
-    )
-    plurality = votes.take(released.queries)._unseal()[0].argmax(axis=1)
-    return released, 100 * float(np.mean(released.labels == plurality))
+@dataclass(frozen=True)
+class Task:
+    """A pool with the votes on it of every run, what is asked, and what the student is scored on;
+    a plan of the whole pool asks it at once."""
 
+    voted: list[Votes]
+    pool: np.ndarray
+    held_out: tuple[np.ndarray, np.ndarray]
+    budget: PrivacyBudget
+    plan: int
+    release: str
+    student: Any
 
-def row_of(cells: list[object], results: list[tuple[int, float, float]]) -> str:
-    """Return a row of the table: used queries, share of labels that are the plurality, accuracy
-    and its spread."""
-    used, right, scores = (np.array(column) for column in zip(*results, strict=True))
-    deviation = scores.std(ddof=1) if len(scores) > 1 else 0.0
-    found = [
-        f"{used.mean():.0f}",
-        f"{right.mean():.0f}",
-        f"{scores.mean():.2f}",
-        f"{deviation:.2f}",
-    ]
-    return "| " + " | ".join([*map(str, cells), *found]) + " |"
+    def row(self, cells: list[object], strategy: str) -> str:
+        """Return a row of the table: used queries, share of labels that are the plurality, which
+        no user learns, accuracy and its spread."""
+        found = [self.run(strategy, run) for run in range(len(self.voted))]
+        used, right, scores = (np.array(column) for column in zip(*found, strict=True))
+        deviation = scores.std(ddof=1) if len(scores) > 1 else 0.0
+        told = [f"{used.mean():.0f}", f"{right.mean():.0f}", f"{scores.mean():.2f}"]
+        return f"| {' | '.join([*map(str, cells), *told])} | {deviation:.2f} |"
+
+    def run(self, strategy: str, run: int) -> tuple[int, float, float]:
+        """Return what came of one run."""
+        votes, whole = self.voted[run], self.plan == len(self.pool)
+        noise = noisy_votes(self.budget, votes.shape.first(self.plan), release=self.release)
+        ledger = Ledger.in_memory(dataset="benchmark", budget=self.budget)
+        asking = InRounds(strategy_by_name(strategy), self.plan if whole else None)
+        n_queries = None if whole else self.plan  # equal points are asked once
+        given = {"n_queries": n_queries, "random_state": run}
+        asked = label_actively(votes, self.pool, noise, ledger, self.budget, asking, **given)
+        plurality = votes.take(asked.queries)._unseal()[0].argmax(axis=1)
+        student = fit_student(self.student, self.pool, asked)
+        right = 100 * float(np.mean(asked.labels == plurality))
+        return len(asked.queries), right, 100 * student.score(*self.held_out)
 
 
 def adult_rows(n_runs: int) -> Iterator[str]:
     """Yield the rows for Adult."""
-    X, y, pool, X_test, y_test = encoded()
+    X, y, pool, *held_out = encoded()
     for epsilon in ADULT_EPSILONS:
         budget = PrivacyBudget(epsilon=epsilon, delta=DELTA)
         K = choose_teachers(budget, STATED_RECORDS, X.shape[1])
-        ensembles = [
-            train_teachers("logistic", X, y, classes=[0, 1], n_teachers=K, random_state=run)
+        given = {"classes": [0, 1], "n_teachers": K}
+        voted = [
+            train_teachers("logistic", X, y, random_state=run, **given).vote(pool)
             for run in range(n_runs)
         ]
-        voted = [teachers.vote(pool) for teachers in ensembles]
         plan = choose_label_queries(budget, teacher_shape(len(pool), 2, K))
-        settings = [
-            (release, strategy, plan) for release in STUDENTS for strategy in ADULT_STRATEGIES
-        ]
-        for release, strategy, planned in [*settings, ("counts", "passive", len(pool))]:
-            results = []
-            for run, votes in enumerate(voted):
-                released, right = released_by(votes, pool, budget, planned, release, strategy, run)
-                student = fit_student(STUDENTS[release], pool, released)
-                results.append((len(released.queries), right, 100 * student.score(X_test, y_test)))
+        ways = [(release, one, plan) for release in STUDENTS for one in ADULT_STRATEGIES]
+        for release, strategy, planned in [*ways, ("counts", "passive", len(pool))]:
+            task = Task(voted, pool, tuple(held_out), budget, planned, release, STUDENTS[release])
             name = "all counts" if planned == len(pool) else strategy
-            yield row_of([f"{epsilon:g}", K, release, name, planned], results)
+            yield task.row([f"{epsilon:g}", K, release, name, planned], strategy)
 
 
 def mnist_rows(n_runs: int) -> Iterator[str]:
     """Yield the rows for MNIST."""
     data = mnist()
     features = orientation_histograms(data.X_test.reshape(-1, 28, 28) / 255.0)
-    pool, X_test, y_test = features[:N_POOL], features[N_POOL:], data.y_test[N_POOL:]
-    votes = votes_of_counts(mnist_votes(), classes=list(range(10)))
+    pool, held_out = features[:N_POOL], (features[N_POOL:], data.y_test[N_POOL:])
+    voted = [votes_of_counts(mnist_votes(), classes=list(range(10)))] * n_runs
     for epsilon, reference in MNIST_REFERENCE.items():
         budget = PrivacyBudget(epsilon=epsilon, delta=DELTA)
+        student = GraphCountsClassifier()
+        task = Task(voted, pool, held_out, budget, MNIST_PLAN, "counts", student)
         for strategy in MNIST_STRATEGIES:
-            results = []
-            for run in range(n_runs):
-                released, right = released_by(
-                    votes, pool, budget, MNIST_PLAN, "counts", strategy, run
-                )
-                student = fit_student(GraphCountsClassifier(), pool, released)
-                results.append((len(released.queries), right, 100 * student.score(X_test, y_test)))
-            yield row_of([f"{epsilon:g}", strategy, reference], results)
+            yield task.row([f"{epsilon:g}", strategy, reference], strategy)
 
 
 def main(n_runs: int) -> None:

@@ -14,18 +14,13 @@ epsilon 1, delta 1e-9. Each line is a process of its own. Columns of the table:
   the most space that its folder took, and the accuracy of the student.
 """
 
-import os
-
-# one BLAS thread, so that figures do not depend on the machine
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import json
 import resource
 import shutil
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -79,12 +74,9 @@ def write_tables(n_rows: int) -> Path:
 def bytes_under(folder: Path) -> int:
     """Return the size of all files in a folder, which may be written to."""
     total = 0
-    for above, _, names in os.walk(folder):
-        for name in names:
-            try:
-                total += os.lstat(os.path.join(above, name)).st_size
-            except OSError:
-                continue
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            total += path.lstat().st_size
     return total
 
 

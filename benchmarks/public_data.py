@@ -158,22 +158,11 @@ _CATEGORIES = {
         " Holand-Netherlands"
     ),
 }
-_COLUMNS = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-    "native-country",
+_NAMES = (
+    "age, workclass, fnlwgt, education, education-num, marital-status, occupation, relationship,"
+    " race, sex, capital-gain, capital-loss, hours-per-week, native-country"
 )
+_COLUMNS = _NAMES.split(", ")
 
 #: Names, types and categories as adult.names states them, spelling included: public knowledge,
 #: taken from no row.

@@ -18,12 +18,6 @@ that is interrupted goes on.
   the curve. Beside it DP gradient descent on a linear encoding.
 """
 
-import os
-
-# one BLAS thread, so that figures do not depend on the machine
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import sys
 import warnings
 from collections.abc import Callable

@@ -12,12 +12,6 @@ with the best of several settings *in hindsight*, which no private run could kno
 privacy, logistic regression on both and boosted trees.
 """
 
-import os
-
-# one BLAS thread, so that figures do not depend on the machine
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import math
 import sys
 import time

@@ -18,12 +18,6 @@ label_private.py, with the likelihood of the drawn labels, on a linear encoding 
 basis. Its draws are seeded: good for a comparison only.
 """
 
-import os
-
-# one BLAS thread, so that figures do not depend on the machine
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -17,12 +17,6 @@ an environment, it is run from here.
 Results go to build/record_tables.jsonl, one line a cell; a run that is interrupted goes on.
 """
 
-import os
-
-# one BLAS thread, so that figures do not depend on the machine
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import functools
 import subprocess
 import sys

@@ -2,9 +2,8 @@
 
     python benchmarks/release_speed.py [n_queries]
 
-Prints seconds, queries per second and peak memory of the mechanisms with exact noise, and the
-ratio to the same arithmetic with numpy's floating noise, for scale only: floating noise is not safe
-to release (Mironov 2012).
+Prints seconds, queries a second and peak memory, and the ratio to the same arithmetic with numpy's
+floating noise, for scale only: floating noise is not safe to release (Mironov 2012).
 """
 
 import os
@@ -20,18 +19,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from secretballot.accounting import PrivacyBudget, teacher_shape
-from secretballot.core.mechanisms import NoisyVotes, SparseVector, State
+from secretballot.accounting import teacher_shape
+from secretballot.core.mechanisms import NoisyVotes, State
 from secretballot.core.noise import ExactNoise
 
-N_TEACHERS = 250
-# the noise below is given, not calibrated: only the drawing is timed
-BUDGET = PrivacyBudget(1.0, 1e-6)
-
-
-def peak_mib() -> float:
-    """Return the peak resident memory of this process so far, in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+# the noise is given, not calibrated: only the drawing is timed
+N_TEACHERS, SIGMA = 250, 58.7
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -41,46 +34,22 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def floating_labels(counts: np.ndarray, sigma: float, rng: np.random.Generator) -> np.ndarray:
-    """Return labels with numpy's floating Gaussian noise: fast, and not private."""
-    return (2 * (counts[:, 1] + rng.normal(0, sigma, len(counts))) >= N_TEACHERS).astype(np.int64)
-
-
-def main() -> None:
-    n_queries = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+def main(n_queries: int) -> None:
+    """Draw, and print one row."""
     rng = np.random.default_rng(0)
     ones = rng.integers(0, N_TEACHERS + 1, n_queries)
     counts = np.column_stack([N_TEACHERS - ones, ones])
-    noise = ExactNoise()
-    noise.discrete_gaussian(58.7, 10)  # loads the sampler
-    before = peak_mib()
-
-    shape = teacher_shape(n_queries, 2, N_TEACHERS)
-    sparse = SparseVector(
-        threshold_scale=3.0, query_scale=3.0, threshold=46, max_abstentions=n_queries
-    )
-    stable = np.tile([N_TEACHERS, 0], (n_queries, 1))
-    runs = {
-        "Gaussian labels": lambda: NoisyVotes(scale=58.7).draw(shape, [counts], noise, State()),
-        "sparse vector, all stable": lambda: sparse.draw(shape, [stable], noise, State()),
-    }
-    floating = timed(lambda: floating_labels(counts, 58.7, rng))
-    print(f"{n_queries} binary queries, {N_TEACHERS} teachers, {os.cpu_count()} cores")
-    print(f"{'':28}{'seconds':>9}{'queries/s':>12}{'numpy floats x':>16}{'peak MiB':>10}")
-    for name, work in runs.items():
-        seconds = timed(work)
-        print(
-            f"{name:28}{seconds:9.2f}{n_queries / seconds:12.0f}"
-            f"{seconds / floating:16.0f}{peak_mib():10.0f}"
-        )
+    noise, shape = ExactNoise(), teacher_shape(n_queries, 2, N_TEACHERS)
+    noise.discrete_gaussian(SIGMA, 10)  # loads the sampler
+    floating = timed(lambda: 2 * (ones + rng.normal(0, SIGMA, n_queries)) >= N_TEACHERS)
+    exact = timed(lambda: NoisyVotes(scale=SIGMA).draw(shape, [counts], noise, State()))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"{'numpy floats (not private)':28}{floating:9.3f}{n_queries / floating:12.0f}"
-        f"{1:16}{'':>10}"
+        "| queries | seconds | queries/s | times numpy's floats | peak MiB |\n" + "|---" * 5 + "|"
     )
-    print(
-        f"before the first release: {before:.0f} MiB, of which counts {counts.nbytes / 2**20:.0f}"
-    )
+    print(f"| {n_queries:,} | {exact:.2f} | {n_queries / exact:.0f} |", end="")
+    print(f" {exact / floating:.0f} | {peak:.0f} |")
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)

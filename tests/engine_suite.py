@@ -243,12 +243,6 @@ class EngineSuite:
         assert (counts_of(again) == counts).all()
         assert (counts_of(there) == counts).all()
 
-    def test_teachers_are_kept_for_a_session(self, engine):
-        there = fitted(DecisionTreeClassifier(), engine=engine)
-        kept, about = TeacherEnsemble.unpacked(there.packed(["no", "yes"]))
-        assert about == ["no", "yes"]
-        assert (counts_of(kept) == counts_of(there)).all()
-
     def test_teachers_that_cannot_be_pickled_are_refused(self, engine):
         with pytest.raises(DataError, match="cannot be pickled"):
             fitted(CannotBePickled(), engine=engine)

@@ -73,7 +73,7 @@ CALLS = {
         "teachers/torch_classifier.py:predict",
     },
     "public points alone": {
-        "hypotheses/coefficient.py:disagreement_coefficient",
+        "hypotheses/base.py:disagreement_coefficient",
         "learners/moments/estimators.py:_release",
         "learners/selection.py:_refuse_unfit_candidate",
         "learners/selection.py:_chosen_candidate",

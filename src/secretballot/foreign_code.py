@@ -27,6 +27,7 @@ from threadpoolctl import ThreadpoolController
 
 from secretballot._rows import take_rows
 from secretballot._seeded import own_global_states, seed_generators
+from secretballot._typing import BoolArray, IntArray
 from secretballot.exceptions import ResourceError
 
 S = TypeVar("S")
@@ -186,6 +187,39 @@ def rows_alone(ask: Callable[[Any], T], table: Any) -> list[T | None]:
 
     with own_global_states(0):
         return each_alone(ask_afresh, range(table.shape[0]))
+
+
+def mapped_rows(basis: Any, rows: Any, width: int) -> tuple[IntArray, BoolArray, BoolArray]:
+    """Return the rows of private rows as `basis.rows` does, zeros where it gives none, where it
+    does, and which are covered: arrays of shape (n_rows, width), (n_rows,) and (n_rows,).
+
+    Parameters
+    ----------
+    basis : basis of `secretballot.bases`
+        Which maps every row by itself; where an odd cell stops it, one row at a time.
+    rows : array, sparse matrix or frame of shape (n_rows, n_features)
+    width : int
+        Of the rows of the public points.
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed.
+
+    Privacy
+    -------
+    Sensitivity : every row follows from itself and the basis alone.
+    """
+    together = result_of(partial(basis.mapped, rows))
+    if together is not None:
+        integers, covered = together
+        return integers, np.ones(len(covered), dtype=np.bool_), covered
+    alone = rows_alone(basis.mapped, rows)
+    nothing = np.zeros((1, width), dtype=np.int64), np.zeros(1, dtype=np.bool_)
+    parts = [nothing if one is None else one for one in alone]
+    known = np.array([one is not None for one in alone], dtype=np.bool_)
+    integers, covered = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return integers, known, covered
 
 
 def _single_row(table: Any, row: int) -> Any:

@@ -5,17 +5,15 @@ Proofs: `docs/explanation/prices.md`, section 15.
 
 import itertools
 import math
-import time
 
 import numpy as np
 import pytest
 from test_class_labels import label_chances
 
 import secretballot_verify as second
-from made_events import class_event, counts_event, json_of, label_event
+from made_events import class_event, json_of
 from secretballot import PrivacyBudget
 from secretballot.accounting import (
-    calibrate_gaussian,
     delta_upper,
     least_scale,
     price,
@@ -159,22 +157,6 @@ def test_blocks_cost_a_little_more_than_one_game():
     assert blocks < 1.25 * whole
 
 
-@pytest.mark.parametrize(
-    ("sigma", "counts", "divergence", "game"),
-    [pytest.param(64.48, 116, 155, 176, marks=pytest.mark.slow), (34.32, 33, 43, 48)],
-)
-def test_how_many_labels_one_promise_holds(sigma, counts, divergence, game):
-    # a vote of 200 to 50 is wrong in 5 and in .1 %
-    assert delta_upper([counts_event(sigma, 2 * counts)], 1.0) <= 1.01e-6
-    assert price([class_event(sigma, game)], epsilon=1.0).method == "losses"
-    assert delta_upper([class_event(sigma, game)], 1.0) <= 1e-6
-    assert delta_upper([class_event(sigma, game + 1)], 1.0) > 1e-6
-    assert divergence < game
-    # two classes, under the noise of the difference of two counts, cost no more
-    two = label_event(sigma / math.sqrt(2), game)
-    assert delta_upper([two], 1.0) < delta_upper([class_event(sigma, game)], 1.0)
-
-
 def test_noise_where_no_game_is_played_has_the_price_of_before():
     for sigma in (0.999 * MIN_SIGMA, 1.001 * MAX_SIGMA):
         assert class_games.class_block(sigma, 30) is None
@@ -182,28 +164,6 @@ def test_noise_where_no_game_is_played_has_the_price_of_before():
         assert class_losses(sigma, 3, 3) is None
         event = class_event(sigma, 30)
         assert 0 < delta_upper([event], 1.0) <= delta_upper([event.rough()], 1.0)
-
-
-def test_labels_beside_other_events_are_games_too():
-    labels, two = class_event(40.0, 30), label_event(30.0, 10, 250)
-    beside = [labels, counts_event(60.0, 12)]
-    assert delta_upper([labels], 1.0) < delta_upper(beside, 1.0)
-    assert delta_upper(beside, 1.0) < 0.5 * delta_upper([labels.rough(), beside[1]], 1.0)
-    three = delta_upper([*beside, two], 1.0)
-    assert delta_upper(beside, 1.0) < three
-    assert three < 0.5 * delta_upper([labels.rough(), beside[1], two], 1.0)
-
-
-@pytest.mark.parametrize(
-    "labels", [20, *(pytest.param(n, marks=pytest.mark.slow) for n in (60, 3000))]
-)
-def test_calibrated_labels_gain_a_tenth_of_the_noise_and_take_seconds(labels):
-    start, budget = time.process_time(), PrivacyBudget(1.0, 1e-6)
-    sigma = least_scale(budget, class_event(1.0, labels))
-    spent = delta_upper([class_event(sigma, labels)], 1.0)
-    assert 0.97e-6 < spent <= 1e-6
-    assert sigma < 0.85 * calibrate_gaussian(budget, 2 * labels)
-    assert time.process_time() - start < 30
 
 
 @pytest.mark.slow

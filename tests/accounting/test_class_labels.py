@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 
 import secretballot_verify as second
-from made_events import class_event, confident_event, counts_event, json_of
+from made_events import class_event, json_of
 from secretballot import PrivacyBudget
 from secretballot.accounting import (
     RenyiFilter,
-    calibrate_gaussian,
     delta_upper,
-    epsilon_upper,
     least_scale,
 )
 from secretballot.core import class_games
@@ -165,41 +163,6 @@ def test_a_list_of_laws_that_lacks_the_worst_ones_is_noticed(monkeypatch):
     assert math.expm1(2 * bound) < largest_moment(20.0, 3.0)
 
 
-def test_another_rule_for_ties_is_covered_and_a_release_of_the_counts_is_not():
-    sigma, order = 1.5, 2.0
-    bound = class_label_renyi(order, sigma)
-    for votes, moved in neighbouring_votes(5, 3):
-        p = label_chances(votes, sigma, last_of_ties=True)
-        q = label_chances(moved, sigma, last_of_ties=True)
-        assert divergence(p, q, order) <= bound
-    assert float(counts_event(sigma, 2).renyi(np.array([order]))[0]) > 1.4 * bound
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "queries"),
-    [
-        *[(1.0, 1e-6, 1), (8.0, 1e-5, 3)],
-        # a game takes ten seconds there
-        *[
-            pytest.param(*slow, marks=pytest.mark.slow)
-            for slow in ((1.0, 1e-6, 12), (1.0, 1e-6, 60))
-        ],
-    ],
-)
-@pytest.mark.usefixtures("games_of_classes")
-def test_calibrated_labels_fit_and_are_confirmed_by_the_second_verifier(epsilon, delta, queries):
-    budget = PrivacyBudget(epsilon, delta)
-    sigma = least_scale(budget, class_event(1.0, queries))
-    event = class_event(sigma, queries)
-    assert 0.97 * delta < delta_upper([event], epsilon) <= delta
-    assert sigma <= calibrate_gaussian(budget, 2 * queries)
-    price = second.price_of(json_of(event), epsilon, delta)
-    assert price.lower <= price.upper <= delta * (1 + second.ERROR)
-    # of a few labels it may know more than the first one
-    less = json_of(class_event(0.8 * sigma, queries))
-    assert second.price_of(less, epsilon, delta).upper > delta
-
-
 def test_the_second_verifier_refuses_labels_with_far_too_little_noise():
     sigma = least_scale(PrivacyBudget(1.0, 1e-6), class_event(1.0, 20))
     event = class_event(0.8 * sigma, 20)
@@ -207,17 +170,6 @@ def test_the_second_verifier_refuses_labels_with_far_too_little_noise():
     assert price.lower > 1e-6
     # and what it proves to be spent is no more than what is charged
     assert price.lower <= delta_upper([event], 1.0)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("games_of_classes")
-def test_confident_voting_of_more_classes_gains_too():
-    event = confident_event(150.0, 40.0, 640, 286, 10)
-    epsilon = epsilon_upper([event], 1e-5)
-    assert epsilon < 2.11  # 2.164 by divergences, 2.505 with the labels as counts
-    # the second program adds divergences here
-    price = second.price_of(json_of(event), 1.01 * 2.164, 1e-5)
-    assert price.upper <= 1e-5
 
 
 def test_labels_never_cost_more_than_their_counts_and_more_of_them_no_less():

@@ -5,14 +5,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from made_events import counts_event
 from secretballot.accounting import (
     PrivacyBudget,
     calibrate_gaussian,
-    delta_upper,
 )
 from secretballot.accounting import gaussian as room
 from secretballot.core.losses import DEVIATIONS, Losses, count_losses, discrete_gaussian_pmf
@@ -33,20 +30,6 @@ def test_analytic_epsilon_reaches_the_reference(
     # reference: measured with dp-accounting and an independent closed form, ten digits
     assert room.gaussian_delta(expected, math.sqrt(queries) / sigma) == pytest.approx(
         delta, rel=1e-8
-    )
-
-
-@pytest.mark.parametrize(("epsilon", "expected"), [(2.0, 22.304762939), (0.5, 80.576185198)])
-def test_analytic_sigma_reaches_the_reference(epsilon: float, expected: float) -> None:
-    assert 10 / room.gaussian_mu(epsilon, 1e-6) == pytest.approx(expected, rel=2e-8)
-
-
-def test_discrete_sigma_reaches_the_reference_to_six_digits() -> None:
-    assert calibrate_gaussian(PrivacyBudget(2.0, 1e-6), 100) == pytest.approx(
-        22.304762939, rel=1e-6
-    )
-    assert calibrate_gaussian(PrivacyBudget(0.5, 1e-6), 100) == pytest.approx(
-        80.576185198, rel=1e-6
     )
 
 
@@ -93,18 +76,6 @@ def test_discrete_price_is_exact(sigma: float, shifts: int, epsilon: float) -> N
     assert found <= exact * (1 + 1e-3) + 1e-30
 
 
-def test_one_shift_in_two_dimensions_enumerated_directly() -> None:
-    # no reduction to the sum: every pair of noises is listed
-    sigma, epsilon = 1.3, 0.8
-    reach, pmf = discrete_gaussian_pmf(sigma)
-    p = np.outer(pmf, pmf)
-    padded = np.concatenate([[0.0], pmf[:-1]])
-    q = np.outer(padded, padded)
-    exact = float(np.maximum(0.0, p - math.exp(epsilon) * q).sum())
-    assert exact * (1 - 1e-12) <= discrete_delta(epsilon, sigma, 2) <= exact * (1 + 1e-3)
-    assert reach > 10 * sigma
-
-
 @pytest.mark.parametrize(("sigma", "shifts"), [(600.0, 20_000), (20.0, 400), (4.5, 9)])
 def test_a_wide_lattice_is_read_as_a_line_and_lies_above(
     monkeypatch: pytest.MonkeyPatch, sigma: float, shifts: int
@@ -121,24 +92,6 @@ def test_a_wide_lattice_is_read_as_a_line_and_lies_above(
         true = float(chance @ gain)
         found = float(line.delta(np.array([epsilon]))[0])
         assert true * (1 - 1e-11) <= found <= true * (1 + 1e-3 + 30 / deviation**1.5)
-
-
-@given(st.floats(0.3, 200), st.integers(1, 5000), st.floats(0.01, 8))
-@settings(max_examples=40, deadline=None)
-def test_more_noise_and_fewer_shifts_cost_less(sigma: float, shifts: int, epsilon: float) -> None:
-    delta = discrete_delta(epsilon, sigma, shifts)
-    assert 0 <= delta <= 1
-    assert discrete_delta(epsilon, sigma, shifts + 1) >= delta * (1 - 1e-3) - 1e-25  # grids move
-    assert discrete_delta(epsilon * 1.1, sigma, shifts) <= delta
-
-
-def test_histograms_cost_twice_the_shifts() -> None:
-    # sensitivity 1 on a histogram breaks the promise: errata 3 prints 7.9e-6 at the printed sigma
-    # for l = 1
-    log = math.log(1e6)
-    printed = (math.sqrt(2 * (1 + log)) + math.sqrt(2 * log)) / 2
-    assert delta_upper([counts_event(printed * 10, 100)], 1.0) == pytest.approx(2.4e-9, rel=0.05)
-    assert delta_upper([counts_event(printed * 10, 200)], 1.0) == pytest.approx(7.9e-6, rel=0.01)
 
 
 @pytest.mark.parametrize("sigma", [float("nan"), 0.0, -1.0, float("inf"), True, "3"])

@@ -141,12 +141,6 @@ def test_many_hostile_lists_are_priced_in_bounded_time(seed: int) -> None:
     _check_hostile(seed)
 
 
-def test_the_longest_table_is_priced_in_seconds() -> None:
-    half, falls = 2**52, [1e-3 * place for place in range(10_000)]
-    weights = tuple(max(1, int(half * math.exp(-fall))) for fall in falls)
-    assert _timed_price([table_event((half, *weights[1:]), 2, 2 * 10**4)], 1e-4) > 0
-
-
 @pytest.mark.parametrize(
     "events",
     [
@@ -223,20 +217,6 @@ def test_failures_under_little_noise_stay_above_the_truth(
             assert found <= truth * (1 + mpf(10) ** -9)
 
 
-@pytest.mark.parametrize("apart", [1 + 2**-52, 1 + 1e-14, 1 + 1e-9, 1.5])
-@pytest.mark.parametrize("scale", [1e6, 1.5e9, 6e11])
-def test_failures_under_much_noise_stay_above_the_truth(scale: float, apart: float) -> None:
-    for far in (0.5, 30.0, 600.0, 690.0):
-        event = sparse_event(scale, scale * apart, int(far * scale), 1)
-        n = event.threshold + 1
-        with mp.workdps(120):
-            a, b = mp.exp(-1 / mpf(scale * apart)), mp.exp(-1 / mpf(scale))
-            powers = [x ** (n + 1) / ((1 - x**2) * (1 - x)) for x in (a, b)]
-            gone = (1 - a) ** 2 * (1 - b) ** 2 / ((a - b) * (1 - a * b))
-            truth = gone * (powers[0] - powers[1])
-            assert truth * (1 - mpf(10) ** -11) <= false_answer(event) <= truth * (1 + 1e-11)
-
-
 def test_what_is_no_number_bounds_nothing() -> None:
     nan, orders = np.array([math.nan, 1.0]), np.array([2.0, 3.0])
     assert not delta_of(nan, orders, np.array([1.0]))[0] <= 1
@@ -247,14 +227,6 @@ def test_what_is_no_number_bounds_nothing() -> None:
 def test_no_tail_is_ever_nothing() -> None:
     assert laplace_above(10, 1e-3) > 0
     assert false_answer(sparse_event(1e-6, 1e-6, 10**15, 1)) > 0
-
-
-@pytest.mark.parametrize("threshold", [10**15 + 1, 10**400])
-def test_thresholds_beyond_all_noise_are_refused(threshold: int) -> None:
-    with pytest.raises(ParameterError, match="threshold"):
-        sparse_event(1.0, 1.0, threshold, 1)
-    with pytest.raises(ParameterError, match="threshold"):
-        stable_event(1.0, threshold, 1)
 
 
 def test_a_part_beyond_all_promises_is_refused() -> None:

@@ -6,14 +6,13 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 from adaptive_labels import best_attack, both_ways, label_chances
 from made_events import label_event
-from secretballot.accounting import delta_upper, price
+from secretballot.accounting import delta_upper
 from secretballot.core import label_games as room
 from secretballot.core.label_games import GaussianChances, label_losses
-from secretballot.core.losses import CELLS, Losses, discrete_gaussian_pmf, fold
+from secretballot.core.losses import CELLS, Losses, fold
 
 
 def losses_of(sigma: float, queries: int, n_teachers: int | None, block: int) -> Losses:
@@ -44,42 +43,6 @@ def test_blocks_cost_little_more_than_the_game(n_teachers: int | None, block: in
     game = delta_at(losses_of(sigma, queries, n_teachers, queries), 1.0)
     blocks = delta_at(losses_of(sigma, queries, n_teachers, block), 1.0)
     assert game * 0.995 <= blocks <= game * (1 + 12 / block)
-
-
-def _even_attack(epsilon: float, sigma: float, queries: int) -> float:
-    """Ask about an even vote again and again."""
-    reach, pmf = discrete_gaussian_pmf(sigma)
-    p, q = float(pmf[reach + 1 :].sum()), float(pmf[reach:].sum())
-    ones = np.arange(queries + 1)
-    return float(
-        np.maximum(
-            0, binom.pmf(ones, queries, q) - math.exp(epsilon) * binom.pmf(ones, queries, p)
-        ).sum()
-    )
-
-
-@pytest.mark.parametrize(
-    ("sigma", "queries", "epsilon"),
-    [
-        (238.9, 5000, 1.0),
-        (60.0, 3000, 4.0),
-        *(
-            pytest.param(*many, 1.0, marks=pytest.mark.slow)
-            for many in ((1334.0, 200_000), (3000.0, 10**6))
-        ),
-    ],
-)
-def test_many_labels_lie_between_an_attack_and_a_little_more(
-    sigma: float, queries: int, epsilon: float
-) -> None:
-    found = price([label_event(sigma, queries, 250)], epsilon=epsilon)
-    assert found.method == "losses"
-    # the attack wins against half a per cent less noise
-    assert (
-        _even_attack(epsilon, sigma, queries)
-        <= found.delta
-        <= _even_attack(epsilon, 0.995 * sigma, queries)
-    )
 
 
 def true_profile(losses: np.ndarray, chance: np.ndarray, epsilon: float) -> float:

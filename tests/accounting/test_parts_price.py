@@ -7,11 +7,9 @@ import mpmath
 import numpy as np
 import pytest
 
-from made_events import counts_event, label_event, pure_event
+from made_events import counts_event, pure_event
 from secretballot.accounting import (
     delta_upper,
-    epsilon_upper,
-    price,
 )
 from secretballot.core.losses import (
     discrete_gaussian_pmf,
@@ -86,13 +84,6 @@ def test_weights_of_responses_are_binomial_to_all_digits_that_a_price_needs(
                 assert exact < 1.01e-35
 
 
-def test_errata_figure_of_liu_parts() -> None:
-    # errata 2a: RRk(T=50, 2/lambda, 1) = 1.3e-10 at the printed lambda for delta = 1e-6
-    log = math.log(2e6)
-    scale = (math.sqrt(100 * (1 + log)) + math.sqrt(100 * log)) / 1.0
-    assert compose_parts([(2 / scale, 0.0, 50)], 1.0) == pytest.approx(1.3e-10, rel=0.05)
-
-
 @pytest.mark.parametrize(("epsilon0", "count"), [(0.1, 10), (0.05, 200), (1.0, 3)])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_agrees_with_dp_accounting_on_an_aligned_grid(
@@ -122,15 +113,6 @@ def test_gaussian_beside_parts_is_the_joint_enumeration() -> None:
     found = delta_upper([counts_event(sigma, 1), pure_event(epsilon0, 2)], epsilon)
     assert reach > 0
     assert exact <= found <= exact * (1 + 1e-4)
-
-
-def test_labels_beside_parts_cost_less_than_their_gaussian() -> None:
-    both = [label_event(58.0, 100, 250), pure_event(0.05, 4)]
-    as_counts = [counts_event(58.0, 100), pure_event(0.05, 4)]
-    found = price(both, delta=1e-6)
-    assert found.method == "losses"
-    assert found.epsilon < epsilon_upper(as_counts, 1e-6)
-    assert found.epsilon > epsilon_upper([label_event(58.0, 100, 250)], 1e-6)
 
 
 def test_many_kinds_of_parts_cost_at_least_what_all_of_them_tell() -> None:

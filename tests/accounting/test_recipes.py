@@ -3,27 +3,21 @@ say of the noise."""
 
 import itertools
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from adaptive_labels import best_attack, both_ways
 from exact_games.distributions import Distribution, discrete_gaussian_distribution
 from exact_games.games import adaptive_delta, hockey_stick
-from exact_games.worlds import ScriptedNoise
-from made_events import class_event, counts_event, label_event, pure_event, sums_event
+from made_events import counts_event, label_event, pure_event
 from secretballot.accounting import (
     PrivacyBudget,
     WeakSignalWarning,
     check_useful,
     delta_upper,
-    epsilon_upper,
-    noisy_means,
     noisy_votes,
     price,
-    table_labels,
     teacher_shape,
     vote_quantiles,
 )
@@ -51,7 +45,6 @@ from secretballot.teachers.votes import label_shape
 BUDGET, PURE = PrivacyBudget(1.0, 1e-6), PrivacyBudget(1.0, 0.0)
 RECORD = Guarantee(unit="record", relation="add-remove")
 REPLACED = Guarantee(unit="record", relation="replace-one")
-ONE = 2**53
 
 
 def spent(mechanism: Mechanism, shape: VoteShape, epsilon: float = 1.0) -> float:
@@ -70,16 +63,6 @@ def test_printed_sigma_is_the_papers() -> None:
     assert tight.scale == pytest.approx(42.247, abs=1e-3)
     shape = teacher_shape(100, 2, 250)
     assert spent(NoisyVotes(scale=printed, release="counts"), shape) < 5e-7
-
-
-def test_counts_of_more_than_two_classes_cost_sqrt_two_and_labels_alone_less() -> None:
-    two, ten = teacher_shape(30, 2, 250), teacher_shape(30, 10, 250)
-    one_count = noisy_votes(BUDGET, two, release="counts").scale
-    counts, labels = (noisy_votes(BUDGET, ten, release=kind) for kind in ("counts", "labels"))
-    assert counts.scale == pytest.approx(math.sqrt(2) * one_count, rel=1e-4)
-    assert 0.80 < labels.scale / counts.scale < 0.84
-    assert counts.event(ten) == counts_event(counts.scale, 60)
-    assert labels.event(ten) == class_event(labels.scale, 30)
 
 
 @pytest.mark.parametrize("release", ["labels", "counts"])
@@ -134,104 +117,10 @@ def test_a_pure_promise_adds_up_and_spends_all_of_epsilon(n_classes: int, parts:
     assert price([found.event(shape)], delta=0.0).method == "pure"
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_a_delta_buys_less_laplace_noise_and_is_spent(n_classes: int) -> None:
-    shape = teacher_shape(200, n_classes, 250)
-    pure, found = (noisy_votes(one, shape, noise="laplace") for one in (PURE, BUDGET))
-    assert found.scale < 0.5 * pure.scale
-    assert 0.99 * BUDGET.delta < spent(found, shape) <= BUDGET.delta
-
-
-def test_gaussian_noise_has_no_pure_price() -> None:
-    event = NoisyVotes(scale=20.0).event(teacher_shape(2, 2, 9))
-    with pytest.raises(ParameterError, match="delta"):
-        epsilon_upper([event], 0.0)
-    with pytest.raises(ParameterError, match="delta"):
-        noisy_votes(PURE, teacher_shape(2, 2, 9))
-
-
 # --- tables of chances ---
 
 
-def chance_of_one(mechanism: TableLabels, votes: int, n_teachers: int) -> Fraction:
-    """P(label 1) of the very code, from one draw between each two chances of the table."""
-    cuts = sorted({0, *mechanism.weights})
-    ends = [*cuts[1:], ONE]
-    shape = teacher_shape(len(cuts), 2, n_teachers)
-    counts = np.tile([n_teachers - votes, votes], (len(cuts), 1))
-
-    def drawn(words: list[int]) -> list[int]:
-        labels, _ = mechanism.draw(shape, [counts], ScriptedNoise(words), State())
-        return labels[:, 0].tolist()
-
-    first = drawn(cuts)
-    # nothing changes between two chances
-    assert first == drawn([end - 1 for end in ends])
-    lengths = (Fraction(end - cut, ONE) for cut, end in zip(cuts, ends, strict=True))
-    return sum((length for length, label in zip(lengths, first, strict=True) if label), Fraction(0))
-
-
-def true_delta(chances: list[Fraction], queries: int, epsilon: float) -> float:
-    """The best adaptive attack on labels with these chances of 1, vote by vote, in fractions."""
-    return float(best_attack({*both_ways(chances)}, queries, Fraction(math.exp(epsilon))))
-
-
-@pytest.mark.parametrize("n_teachers", [2, 5, 8, 9])
-@pytest.mark.parametrize("queries", [1, 2])
-def test_calibrated_tables_keep_the_budget_and_broken_ones_do_not(
-    n_teachers: int, queries: int
-) -> None:
-    budget = PrivacyBudget(1.0, 1e-2)
-    mechanism = table_labels(budget, teacher_shape(queries, 2, n_teachers))
-    chances = [chance_of_one(mechanism, votes, n_teachers) for votes in range(n_teachers + 1)]
-    truth = true_delta(chances, queries, 1.0)
-    assert 0.9 * budget.delta < truth <= budget.delta
-    # a teacher that moves the count by two, and a table read one vote too far out, are caught
-    assert true_delta(chances[::2], queries, 1.0) > budget.delta
-    if n_teachers > 2:
-        half = len(chances) // 2
-        sharper = [*chances[: half - 1], *chances[half + (n_teachers % 2 == 0) :]]
-        assert true_delta(sharper, queries, 1.0) > budget.delta
-
-
-@pytest.mark.parametrize("n_teachers", [7, 9, 8])
-def test_a_label_has_the_chance_that_the_table_gives(n_teachers: int) -> None:
-    half = ONE // 2
-    weights = (half, half // 2, half // 8, half // 64)[n_teachers % 2 :]
-    chances = [
-        chance_of_one(TableLabels(weights=weights), votes, n_teachers)
-        for votes in range(n_teachers + 1)
-    ]
-    for votes, chance in enumerate(chances):
-        margin = abs(2 * votes - n_teachers)
-        minority = Fraction(weights[min(margin // 2, len(weights) - 1)], ONE)
-        assert chance == (minority if 2 * votes < n_teachers else 1 - minority)
-        # neither class is preferred, and more votes never make a label rarer
-        assert chance + chances[n_teachers - votes] == 1
-    assert chances == sorted(chances)
-
-
-def test_a_table_is_for_two_classes_and_better_than_noise() -> None:
-    with pytest.raises(ParameterError, match="n_classes"):
-        table_labels(BUDGET, teacher_shape(3, 3, 10))
-    shape = teacher_shape(20, 2, 100)
-    table, noise = table_labels(BUDGET, shape), noisy_votes(BUDGET, shape)
-    assert right_chance(table, 60, shape) > right_chance(noise, 60, shape)
-    rough = table_labels(BUDGET, shape, exact=False)
-    assert right_chance(rough, 60, shape) == pytest.approx(right_chance(table, 60, shape), abs=0.02)
-
-
 # --- numbers ---
-
-
-def test_means_are_moved_by_the_whole_grid_at_every_query() -> None:
-    shape = teacher_shape(3, 5, 2)
-    found = noisy_means(BUDGET, shape)
-    assert found.event(shape) == sums_event(found.sigma, 3 * 4**2, 3)
-    assert 0.95e-6 < spent(found, shape) <= 1e-6
-    # a single query as a single lattice sum: the price is at least its exact delta
-    one = NoisyMeans(sigma=6.0).event(teacher_shape(1, 2, 2))
-    assert delta_upper([one], 0.5) >= delta_upper([counts_event(6.0, 1)], 0.5) * 0.999
 
 
 def test_a_quantile_is_the_median_unless_a_rank_is_asked_for() -> None:

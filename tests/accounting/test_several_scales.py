@@ -9,7 +9,6 @@ import pytest
 
 from made_events import class_event, counts_event, label_event, sums_event
 from secretballot.accounting import (
-    BinaryLabels,
     delta_upper,
     price,
 )
@@ -79,14 +78,6 @@ def test_labels_beside_loud_counts_cost_at_least_what_any_order_reaches(epsilon)
     assert found.delta < 0.8 * delta_by_divergences(events, epsilon)
 
 
-def test_labels_beside_counts_of_the_same_scale_cost_less_than_as_counts():
-    kinds = [(list(label_pairs(3.0, 4)), 2), ([shifted_pair(3.0)], 1)]
-    best = best_delta(kinds, 0.5)
-    found = delta_upper([label_event(3.0, 2, 4), counts_event(3.0, 1)], 0.5)
-    assert best <= found <= 1.05 * best
-    assert found < delta_upper([counts_event(3.0, 3)], 0.5)
-
-
 @pytest.mark.parametrize(
     "scales", [(1.5, 2.5), (0.8, 3.0), pytest.param((2.0, 9.0), marks=pytest.mark.slow)]
 )
@@ -107,16 +98,6 @@ def test_counts_of_two_scales_cost_exactly_what_both_tell(scales):
         assert found.method == "losses"
         assert true <= found.delta * (1 + 1e-9) <= 1.002 * true
         assert found.delta < delta_by_divergences(events, epsilon)
-
-
-def test_labels_beside_vectors_and_of_three_scales_gain_by_games():
-    beside = [label_event(40.0, 100), sums_event(80.0, 100, 10)]
-    three = [label_event(sigma, 60) for sigma in (40.0, 50.0, 60.0)]
-    for events in (beside, three):
-        as_counts = [e.rough() if isinstance(e, BinaryLabels) else e for e in events]
-        assert delta_upper(events, 1.0) < 0.9 * min(
-            delta_upper(as_counts, 1.0), delta_by_divergences(events, 1.0)
-        )
 
 
 def test_more_events_never_cost_less():

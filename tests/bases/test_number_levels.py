@@ -41,18 +41,6 @@ def test_all_at_once_is_as_one_by_one(levels: tuple[str | float | None, ...], na
     assert np.array_equal(found.covered, wanted.covered)
 
 
-def test_a_cell_says_the_same_whatever_stands_beside_it() -> None:
-    rng, read = np.random.default_rng(0), LevelColumn((0.0, 0.25, None, 2.0), 0.0).reader()
-    cells = rng.choice([0.0, 0.25, 1.0, 2.0, np.nan, np.inf], 400)
-    whole = read(pd.Series(cells)).places
-    for k in range(0, 400, 7):
-        assert read(pd.Series(cells[k : k + 1])).places[0] == whole[k]
-        other = cells.copy()
-        other[k] = -1e308
-        changed = read(pd.Series(other)).places
-        assert np.array_equal(np.delete(changed, k), np.delete(whole, k))
-
-
 def test_levels_of_numbers_are_counted_as_those_of_objects() -> None:
     cells = [0.0, -0.0, 1.0, np.nan, 0.0, 1.0, 2.0] * 8 + [5.0] * 7
     fitted = fitted_column(pd.Series(cells), 16)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
@@ -47,6 +48,17 @@ def words_of_run(folder: Path, *more: str, unit: bool = False) -> list[str]:
 def invoke(*words: object) -> Result:
     """Run the program on these words."""
     return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def broken_off(*words: object) -> None:
+    """Run the program on these words as far as to what it publishes, and interrupt it there."""
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as broken:
+        broken.setattr("secretballot.runs.run.publish", interrupt)
+        assert invoke(*words).exit_code == 130
 
 
 def document_of(result: Result) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from patients import document_of, invoke, rows, write_files
+from patients import broken_off, document_of, invoke, rows, write_files
 
 import secretballot as sb
 import secretballot_verify as second
@@ -39,20 +39,12 @@ def fields(folder: Path, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_run_promises_and_pays_for_labels_alone_and_is_resumed(
-    files: Path, method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_promises_and_pays_for_labels_alone_and_is_resumed(files: Path, method: str) -> None:
     learn = words(files, *ALONE, *METHODS[method], "--json")
     quoted = document_of(invoke(*learn, "--dry-run"))
     assert (quoted["unit"], quoted["relation"]) == ("label", "replace-one")
     assert not (files / "out").exists()
-
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as broken:
-        broken.setattr("secretballot.runs.run.publish", interrupt)
-        assert invoke(*learn).exit_code == 130
+    broken_off(*learn)
     test = ("--evaluate", str(files / "test.csv"))
     made = document_of(invoke(*learn, *test))
     assert made["resumed"]

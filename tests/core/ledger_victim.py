@@ -12,7 +12,6 @@ import resource
 import signal
 import sqlite3
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -274,50 +273,6 @@ def system_limits(path: Place, _: int) -> object:
     return seen
 
 
-def buy_for_ever(path: Place, name: str, writer: int) -> None:
-    ledger = Ledger.open_existing(path)
-    for number in range(10_000):
-        request = f"{name}-{number}"
-        buy_and_answer(
-            ledger, request, lambda word, r=request: os.write(writer, f"{word} {r}\n".encode())
-        )
-
-
-def random_moments(path: Place, trials: int) -> object:
-    """Kill buyers from outside at any moment, most of them inside COMMIT."""
-    Ledger(path, dataset="registry", budget=BUDGET)
-    seen = []
-    for trial in range(trials):
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            buy_for_ever(path, f"r{trial}", writer)
-            os._exit(0)
-        os.close(writer)
-        first = os.read(reader, 9999)  # waits until it is at work
-        time.sleep(0.004 * trial)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        with os.fdopen(reader, "rb") as words:
-            said = [line.split() for line in (first + words.read()).decode().split("\n")[:-1]]
-        settle(path)
-        seen.append(_books_against(path, said))
-    return seen
-
-
-def _books_against(path: Place, said: list[list[str]]) -> dict[str, object]:
-    ledger = Ledger.open_existing(path)
-    states = {entry.request: entry.state for entry in ledger.history()}
-    drawn = {request for word, request in said if word == "drawn"}
-    answered = {request for word, request in said if word == "answered"}
-    return {
-        "spent": ledger.spent().epsilon,
-        "entries": len(states),
-        "unpaid": len(drawn - states.keys()),
-        "lost": sum(answer_of(ledger, request) != answer_to(request) for request in answered),
-    }
-
-
 def crowd(path: Place, count: int) -> object:
     """Let `count` processes buy as much as they can at once."""
     Ledger(path, dataset="registry", budget=BUDGET)
@@ -416,7 +371,6 @@ VERBS = (
     statements,
     creation,
     system_limits,
-    random_moments,
     crowd,
     founders,
     out_of_space,

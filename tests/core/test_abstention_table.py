@@ -13,7 +13,7 @@ from mpmath import mp, mpf
 from scipy.stats import binomtest
 
 from exact_games.worlds import neighbouring_counts
-from made_events import abstention_event, admits, counts_event, pure_event, sampled_event
+from made_events import abstention_event, admits, pure_event, sampled_event
 from secretballot.accounting import (
     PrivacyBudget,
     TableStream,
@@ -22,15 +22,13 @@ from secretballot.accounting import (
     calibrate_sparse_vector,
     calibrate_stream,
     delta_upper,
-    epsilon_upper,
     filter_for,
     needed_distance,
 )
-from secretballot.accounting.abstention_table import abstention_chances, answer_weights
+from secretballot.accounting.abstention_table import answer_weights
 from secretballot.accounting.stream_recipes import (
     answer_chance,
     check_answerable,
-    scale_of_stream,
     stream_mechanism,
 )
 from secretballot.core import streams
@@ -134,21 +132,6 @@ def test_a_sum_must_keep_clear_of_one_whatever_the_callers_decimals_are():
         found = answer_weights(event, 7)
     assert found.tolist() == wanted.tolist()
     assert 0 < streams._CLEAR < 2.0**-140
-
-
-def test_a_distance_that_no_table_reaches_is_infinite_at_once():
-    event = abstention_event(8192.0, 2.0**-44, 2.0**-56, 1)
-    assert needed_distance(event) == math.inf
-    assert scale_of_stream(stream_mechanism(event, 9)) == math.inf
-
-
-def test_plans_see_the_table_that_is_drawn():
-    event = calibrate_abstention_table(BUDGET, 20)
-    weights = answer_weights(event, 700)
-    f = np.array(list(itertools.islice(abstention_chances(event), len(weights))))
-    np.testing.assert_allclose(f, (WHOLE - weights) / 2.0**BITS, rtol=1e-6)
-    distance = needed_distance(event)
-    assert f[math.ceil(distance)] <= 1e-3 < f[math.ceil(distance) - 1]
 
 
 # -- all adaptive runs
@@ -258,28 +241,6 @@ def test_a_failure_that_is_not_counted_is_caught():
     assert SHORT.false_answer + alone < true
 
 
-@pytest.mark.parametrize("stops", [1, 2, 7])
-def test_the_moment_of_long_runs_is_what_the_abstentions_are_charged(stops):
-    chances = chances_of(SHORT)
-    found = moment(chances, ORDER, 400, stops)
-    promised = math.exp(SHORT.charge * stops)
-    # attained nearly: the charge is no bound that a smaller one could replace
-    assert 0.97 * promised < found <= promised * (1 + 1e-12)
-
-
-def test_a_stop_that_is_not_charged_is_caught():
-    assert moment(chances_of(SHORT), ORDER, 400, 3) > math.exp(SHORT.charge * 2) * 1.5
-
-
-@pytest.mark.parametrize("place", [1, 2, 3])
-def test_one_per_cent_too_much_at_one_distance_breaks_the_moment(place):
-    chances = chances_of(SHORT)
-    # the smaller of answer and abstention by one per cent
-    chances[place] = max(chances[place] * Fraction(101, 100), 1 - (1 - chances[place]) * 99 / 100)
-    chances = [max(chances[: i + 1]) for i in range(len(chances))]
-    assert moment(chances, ORDER, 4000, 2) > math.exp(SHORT.charge * 2)
-
-
 # -- the price
 # --------------------------------------------------------------------------------------------------
 
@@ -309,16 +270,6 @@ def test_orders_below_its_own_have_its_divergence_and_those_above_none():
     assert float(event.renyi(np.array([18.2]))[0]) == pytest.approx(whole, rel=1e-12)
     assert float(event.renyi(np.array([2.0]))[0]) == float(event.renyi(np.array([18.2]))[0])
     assert float(event.renyi(np.array([18.3]))[0]) == math.inf
-
-
-def test_a_list_is_dearer_than_its_parts_and_two_tables_compose():
-    event = calibrate_abstention_table(BUDGET, 50)
-    other = calibrate_abstention_table(PrivacyBudget(0.5, 1e-7), 10)
-    alone = epsilon_upper([event], 1e-6)
-    for more in (pure_event(0.1, 1), counts_event(80.0, 1), other, event):
-        assert alone < epsilon_upper([event, more], 1e-6) < 3
-    # a pure part beside it is at most added
-    assert epsilon_upper([event, pure_event(0.1, 1)], 1e-6) <= alone + 0.1 + 1e-6
 
 
 def test_on_a_relabelled_sample_it_has_the_price_of_its_profile():

@@ -10,7 +10,6 @@ import pickle
 import shutil
 import stat
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,6 @@ LABELS = NoisyVotes(scale=60.0)
 COUNTS = NoisyVotes(scale=60.0, release="counts")
 # votes for class 1: far above the sparse vector's threshold, and far below it
 SURE, EVEN = 0, K // 2
-EACH = pytest.mark.parametrize("secret", [False, True], ids=["labels", "sparse"])
 
 
 def sparse(most: int = 2) -> SparseVector:
@@ -164,17 +162,6 @@ def _asked_by_turns(stream: AnswerStream, start: int) -> list[tuple[bytes, int]]
         if answer.given[0]:
             got.append((asked[0], int(answer.values[0, 0])))
     return got
-
-
-def test_threads_get_one_answer_to_each_question_and_no_more_than_the_plan(
-    ledger: sb.Ledger,
-) -> None:
-    stream = opened(LABELS, ledger, queries=20)
-    with ThreadPoolExecutor(4) as pool:
-        parts = pool.map(lambda start: _asked_by_turns(stream, start), (0, 5, 10, 15))
-        found = [pair for pairs in parts for pair in pairs]
-    assert len(dict(found)) == len(set(found)) == 20
-    assert stream.used == 20
 
 
 def _process(path: str, start: int, gate: Any, out: Any) -> None:
@@ -462,19 +449,6 @@ def test_two_vaults_never_answer_with_a_secret_state_under_one_purchase(
     assert two.used == 2
 
 
-@EACH
-def test_a_forfeited_plan_answers_nothing_new(ledger: sb.Ledger, secret: bool) -> None:
-    mechanism = sparse() if secret else LABELS
-    stream = opened(mechanism, ledger)
-    ask(stream, 0)
-    ledger.forfeit(stream.reservation, "A test.")
-    assert (stream.closed, stream.left) == (True, 0)
-    given = stream.answer(votes(SURE, SURE), names(0, 1))
-    assert given.given.tolist() == [True, False]
-    with pytest.raises(sb.LedgerError, match="forfeited"):
-        opened(mechanism, ledger)
-
-
 # --- copies ---
 
 
@@ -532,10 +506,3 @@ def test_a_closed_plan_gives_stored_answers_alone(ledger: sb.Ledger, spy: _SpyNo
     assert found.about == {"rounds": [2]}
     assert found.values.tolist() == before.values.tolist()
     assert (found.mechanism, found.shape) == (LABELS, stream._own.shape)
-
-
-def test_a_stream_shows_numbers_alone(ledger: sb.Ledger) -> None:
-    stream = opened(sparse(), ledger)
-    ask(stream, 0)
-    assert repr(stream) == "AnswerStream('plan', 5 of 6 queries left)"
-    assert "state" not in repr(stream._states).split(" at ")[0].lower().replace("secretstates", "")

@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 
 from exact_games.worlds import neighbouring_counts
-from made_events import admits, class_event, confident_event, counts_event, label_event
+from made_events import class_event, confident_event, counts_event
 from secretballot.accounting import (
     BinaryLabels,
     PrivacyBudget,
     confident_labels,
     delta_upper,
-    epsilon_upper,
     event_in,
-    filter_for,
     teacher_shape,
 )
 from secretballot.exceptions import DataError, ParameterError
@@ -35,19 +33,6 @@ def test_the_difference_from_any_prediction_moves_by_one_vote_at_most(n_classes)
 
 # -- prices
 # --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_published_parameters_cost_less_than_as_noisy_counts():
-    # the continuous Gaussian's epsilon of the papers' parameters was measured
-    event, delta, gaussian = confident_event(150.0, 40.0, 640, 286, 10), 1e-5, 2.543
-    found = epsilon_upper([event], delta)
-    labels = epsilon_upper([counts_event(event.sigma, 2 * event.answers)], delta)
-    # below the labels alone where these count as their counts, and not below what labels of two
-    # classes, under the noise of the difference of two counts, cost alone
-    two = epsilon_upper([label_event(event.sigma / math.sqrt(2), event.answers)], delta)
-    assert two < found < labels < gaussian
-    assert found < 0.88 * gaussian
 
 
 @pytest.mark.parametrize("n_classes", [2, 10])
@@ -71,25 +56,6 @@ def test_the_price_lies_between_two_that_dp_accounting_gives(n_classes):
         assert 0.999 * above < both < 1.2 * above
 
 
-def test_refused_queries_cost_the_threshold_alone():
-    many = delta_upper([confident_event(100.0, 20.0, 1000, 50, 2)], 1.0)
-    few = delta_upper([confident_event(100.0, 20.0, 50, 50, 2)], 1.0)
-    answered = delta_upper([confident_event(100.0, 20.0, 1000, 1000, 2)], 1.0)
-    assert few < many < 0.03 * answered
-
-
-def test_a_renyi_account_adds_up_both_kinds():
-    event = confident_event(50.0, 20.0, 30, 5, 10)
-    for order in (2.0, 11.0):
-        parts = sum(float(part.renyi(np.array([order]))[0]) for part in event.parts())
-        assert float(event.renyi(np.array([order]))[0]) == pytest.approx(parts)
-    budget = PrivacyBudget(4.0, 1e-5)
-    grant = ((event,), PrivacyBudget(epsilon_upper([event], 1e-6), 1e-6))
-    rule = filter_for("renyi", budget)
-    assert admits(rule, [], grant)
-    assert not admits(rule, [grant] * 50, grant)
-
-
 def test_the_event_goes_through_json_and_refuses_what_cannot_be():
     event = confident_event(100.0, 20.0, 300, 50, 10)
     assert event_in(event.model_dump(mode="json")) == event
@@ -106,19 +72,6 @@ def test_the_event_goes_through_json_and_refuses_what_cannot_be():
     ):
         with pytest.raises(ParameterError):
             confident_event(**{**good, **change})
-
-
-@pytest.mark.parametrize(("n_classes", "epsilon"), [(2, 1.0), (10, 6.0)])
-def test_calibrated_noise_spends_the_budget(n_classes, epsilon):
-    # at the larger epsilon the noise is too small for games of ten classes, which take seconds
-    budget, shape = PrivacyBudget(epsilon, 1e-6), teacher_shape(12, n_classes, 250)
-    found = confident_labels(budget, shape, threshold=100, max_answers=3)
-    # without what the threshold and the number of teachers make cheaper
-    own = {"queries": 12, "answers": 3, "n_classes": n_classes}
-    event = confident_event(found.threshold_sigma, found.sigma, **own)
-    assert 0.99 * budget.delta < delta_upper([event], epsilon) <= budget.delta
-    more = confident_labels(budget, shape, threshold=100, max_answers=6)
-    assert more.sigma > 1.3 * found.sigma
 
 
 def test_a_threshold_above_the_teachers_and_shares_without_meaning_are_refused():

@@ -50,13 +50,6 @@ def test_losses_of_neighbours_lie_in_an_interval_of_length_epsilon(epsilon, rela
     np.testing.assert_allclose(law(-errors, "replace-one", epsilon), weights / weights.sum())
 
 
-@pytest.mark.parametrize(("relation", "others"), [("add-remove", 0), ("replace-one", -1)])
-def test_a_loss_of_epsilon_is_attained_by_one_candidate_against_many(relation, others):
-    tables = np.repeat([0, 0], [1, 2000]), np.repeat([1, others], [1, 2000])
-    here, there = (law(table, relation) for table in tables)
-    assert 0.998 < np.abs(np.log(here / there)).max() <= 1.0
-
-
 @pytest.mark.parametrize(("relation", "moves"), PAIRS)
 def test_two_choices_cost_their_price_and_less_noise_is_caught(relation, moves):
     event = BoundedRange(epsilon=0.9, count=2)

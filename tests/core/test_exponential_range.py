@@ -2,7 +2,6 @@
 the coins make."""
 
 from fractions import Fraction
-from itertools import pairwise
 
 import mpmath
 import numpy as np
@@ -109,43 +108,6 @@ def test_ranges_follow_their_law_and_no_law_of_another_scale(scale, unit):
     assert outcomes_p_value(sample, law(starts, ends, scale / 3)) < ALPHA
     swapped = law(starts, ends[::-1], scale)
     assert outcomes_p_value(sample, swapped) < ALPHA
-
-
-def test_many_places_with_far_scores_follow_the_law_of_their_groups():
-    rng = np.random.default_rng(5)
-    m, scale = 1000, 8.0
-    walk = np.concatenate([[0], np.cumsum(rng.choice([-1, 1], size=m, p=[0.45, 0.55]))])
-    starts, ends = walk[:-1], walk[1:]
-    source = ExactNoise()
-    sample = [source.exponential_range(starts, ends, scale) for _ in range(200)]
-    scores = np.subtract.outer(starts, ends)[np.triu_indices(m)]
-    weights = np.exp((scores - scores.max()) / scale)
-    edges = np.quantile(scores, [0.9, 0.99, 0.999, 0.9999])
-    drawn = np.array([starts[one[0]] - ends[one[1]] for one in sample if one is not None])
-    assert len(drawn) == len(sample)
-    bins = np.searchsorted(edges, drawn).tolist()
-    share = {
-        k: float(weights[np.searchsorted(edges, scores) == k].sum() / weights.sum())
-        for k in range(5)
-    }
-    assert outcomes_p_value(bins, share) > ALPHA
-    third = sum(one[0] < m // 3 for one in sample)
-    mass = weights[np.triu_indices(m)[0] < m // 3].sum() / weights.sum()
-    assert (
-        outcomes_p_value([k < third for k in range(len(sample))], {True: mass, False: 1 - mass})
-        > ALPHA
-    )
-
-
-def test_rising_starts_are_ranges_of_growing_weight():
-    # every place is a new highest start: the running sum is rescaled each time
-    starts = np.arange(200)
-    ends = np.full(200, 199)
-    drawn = [ExactNoise().exponential_range(starts, ends, 1.0) for _ in range(50)]
-    assert all(one is None or one[0] > 150 for one in drawn)
-    for first, second in pairwise(one for one in drawn if one is not None):
-        assert first[0] <= first[1]
-        assert second[0] <= second[1]
 
 
 def test_a_scale_that_is_none_is_refused():

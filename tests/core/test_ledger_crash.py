@@ -100,17 +100,6 @@ def test_kill_inside_the_system_s_writes_never_refunds(path: Path) -> None:
     assert any(death["said"] == ["drawn", "answered"] for death in deaths if death["claimed"])
 
 
-def test_kill_at_any_moment_loses_nothing(place: str) -> None:
-    spent = 0.0
-    trials = 6 if "postgresql:" in place else 16
-    for trial in victims("random_moments", place, trials):
-        assert trial["unpaid"] == trial["lost"] == 0
-        assert trial["spent"] >= spent
-        spent = trial["spent"]
-        assert round(spent * 10_000) == trial["entries"]
-    assert trial["entries"] >= trials
-
-
 def test_kill_during_creation_leaves_no_half_made_ledger(place: str) -> None:
     deaths = victims("creation", place)
     assert len(deaths) > 30

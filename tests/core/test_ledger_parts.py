@@ -141,25 +141,11 @@ def test_unused_queries_return_to_a_renyi_ledger(ledger: Ledger, event: Event, u
     assert fresh.spent() == same.spent()
 
 
-def test_a_plan_that_answered_nothing_gives_all_back(ledger: Ledger) -> None:
-    close(ledger, opened(ledger))
-    assert ledger.spent().epsilon <= 1e-9
-    again = opened(Ledger.open_existing(str(ledger.place)), request="again")
-    assert again == 2
-
-
 def test_more_than_was_reserved_never_comes_back_nor_is_it_spent(ledger: Ledger) -> None:
     plan = opened(ledger)
     before = ledger.spent()
     close(ledger, plan, label_event(2.0, 10))
     assert ledger.spent() == before
-
-
-def test_pairs_are_never_given_back(ledgers: Ledgers) -> None:
-    ledger = Ledger(ledgers.place(), dataset="registry", budget=BUDGET)
-    close(ledger, opened(ledger))
-    assert ledger.spent().epsilon == price_of(PLAN).epsilon
-    Ledger.open_existing(str(ledger.place)).check()
 
 
 def _fill(ledger: Ledger) -> int:

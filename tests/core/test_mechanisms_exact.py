@@ -171,16 +171,6 @@ def test_sparse_vector_stays_below_its_price_on_all_adaptive_streams(mechanism, 
             assert pattern.delta(length, epsilon) <= alone + TAIL
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("max_below", [1, 2, 3])
-def test_sparse_vector_stays_below_its_price_on_longer_streams(max_below):
-    mechanism = sparse_event(2.0, 2.0, 3, max_below)
-    game = ThresholdGame(mechanism, stream_queries(9))
-    for epsilon in stream_epsilons(mechanism):
-        length = 6 if max_below < 3 else 5
-        assert game.delta(length, epsilon) <= delta_upper([mechanism], epsilon) + TAIL
-
-
 def caught(mechanism, promise, n_teachers=9, length=4, labels=True, distance=stability, **laws):
     """Return true delta over promised delta at the pure bound of `promise`, for the mechanism
     that really runs."""

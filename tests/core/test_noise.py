@@ -19,7 +19,6 @@ from secretballot.exceptions import ParameterError
 # P-values are exact: a right sampler is below with probability 1e-10. Of a wrong one the count of
 # one cell alone is below, but with a probability that is 0 in double precision.
 ALPHA = 1e-10
-SIZE = 40_000
 LAWS = {
     "discrete_laplace": discrete_laplace_distribution,
     "discrete_gaussian": discrete_gaussian_distribution,
@@ -40,13 +39,6 @@ def test_draws_follow_their_law_and_no_law_of_another_scale(source, draw, scale)
     assert sample_p_value(sample, LAWS[draw](scale)) > ALPHA
     for wrong in (0.7, 1.3):
         assert sample_p_value(sample, LAWS[draw](wrong * scale)) < ALPHA
-
-
-@pytest.mark.parametrize("draw", LAWS)
-def test_draws_of_one_law_are_rejected_under_the_other(source, draw):
-    other = next(LAWS[name] for name in LAWS if name != draw)
-    spread = {"discrete_laplace": 10 * np.sqrt(2), "discrete_gaussian": 10 / np.sqrt(2)}[draw]
-    assert sample_p_value(getattr(source, draw)(10.0, 12_000), other(spread)) < ALPHA
 
 
 @pytest.mark.parametrize("draw", LAWS)
@@ -72,10 +64,6 @@ def test_chunks_drawn_in_threads_do_not_repeat_each_other(source):
     assert abs(agree / (size - 1) - 0.5) < 5 / np.sqrt(size)
 
 
-def test_an_empty_draw_is_empty(source):
-    assert source.discrete_gaussian(1.0, 0).shape == (0,)
-
-
 def test_the_largest_scale_stays_far_inside_64_bits(source):
     # one of 1000 draws is 1024 scales away with probability 1000 exp(-1024)
     assert np.abs(source.discrete_laplace(MAX_SCALE, 1000)).max() < 2**50
@@ -88,11 +76,6 @@ def test_the_largest_scale_stays_far_inside_64_bits(source):
 def test_a_scale_that_is_no_scale_is_refused(source, draw, scale):
     with pytest.raises(ParameterError, match=r"sigma|scale"):
         getattr(source, draw)(scale, 3)
-
-
-def test_tiny_noise_is_zero(source):
-    # 1 has probability exp(-500,000)
-    assert not source.discrete_gaussian(1e-3, 100).any()
 
 
 def test_noise_cannot_be_seeded():
@@ -140,24 +123,6 @@ def test_uniform_integers_are_the_upper_bits_of_fresh_bytes(source, monkeypatch,
     assert drawn.dtype == np.int64
     assert drawn.tolist() == [word >> (64 - bits) for word in words]
     assert len(given) == 1
-
-
-def test_uniform_integers_cover_their_range_evenly(source):
-    sample = source.uniform_integers(3, SIZE)
-    counts = np.bincount(sample, minlength=8)
-    assert len(counts) == 8
-    # chi-square with 7 degrees of freedom is above 70 with probability 1.5e-12
-    assert float(((counts - SIZE / 8) ** 2 / (SIZE / 8)).sum()) < 70
-    wide = source.uniform_integers(62, SIZE)
-    # no draw is in the lowest thousandth with probability 0.999^40,000 = 4e-18
-    assert 0 <= wide.min() < 2**62 * 1e-3
-    assert 2**62 * (1 - 1e-3) < wide.max() < 2**62
-    # one of the 62 bits is 8 deviations from a half with probability 62 * 1.3e-15
-    ones = ((wide[:, None] >> np.arange(62)) & 1).mean(axis=0)
-    assert np.abs(ones - 0.5).max() < 8 * 0.5 / np.sqrt(SIZE)
-    # two draws are equal with probability 40,000^2 / 2^63 = 1.7e-10
-    assert len(np.unique(wide)) == SIZE
-    assert source.uniform_integers(53, 0).shape == (0,)
 
 
 @pytest.mark.parametrize("bits", [0, 63])

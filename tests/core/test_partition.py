@@ -273,18 +273,6 @@ def test_column_types_do_not_move_a_unit(column):
     )
 
 
-def test_csv_and_parquet_agree(tmp_path):
-    pytest.importorskip("pyarrow")
-    frame = pd.DataFrame({"id": np.arange(100)})
-    frame.to_csv(tmp_path / "ids.csv", index=False)
-    frame.to_parquet(tmp_path / "ids.parquet")
-    partition = KeyedHashPartition(250, KEY)
-    np.testing.assert_array_equal(
-        partition.assign(pd.read_csv(tmp_path / "ids.csv")["id"]),
-        partition.assign(pd.read_parquet(tmp_path / "ids.parquet")["id"]),
-    )
-
-
 def test_shards_are_even_on_average_and_move_with_the_key():
     ids = np.arange(100_000)
     shards = KeyedHashPartition(100, KEY).assign(ids)
@@ -294,19 +282,11 @@ def test_shards_are_even_on_average_and_move_with_the_key():
     assert np.mean(shards == KeyedHashPartition(100, KEY[::-1]).assign(ids)) < 0.02
 
 
-def test_empty_table_has_no_shards():
-    assert KeyedHashPartition(K, KEY).assign([]).shape == (0,)
-
-
 @pytest.mark.parametrize("key", [b"", b"short", b"x" * 65, "a key of 16 byte", None])
 def test_unfit_key_is_refused_without_being_shown(key):
     with pytest.raises(ParameterError, match="16 to 64 bytes") as caught:
         KeyedHashPartition(K, key)
     assert "short" not in str(caught.value)
-
-
-def test_key_is_not_shown():
-    assert "key of" not in repr(KeyedHashPartition(K, KEY))
 
 
 @pytest.mark.parametrize("n_teachers", [0, -1, 2.5, True, None])

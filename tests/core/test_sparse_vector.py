@@ -2,8 +2,7 @@
 
 import pytest
 
-from made_events import sparse_event
-from secretballot.accounting import PrivacyBudget, delta_upper, sparse_vector, teacher_shape
+from secretballot.accounting import PrivacyBudget, delta_upper, sparse_vector
 from secretballot.accounting.stream_recipes import (
     answer_chance,
     bassily_noise,
@@ -11,7 +10,6 @@ from secretballot.accounting.stream_recipes import (
     liu_noise,
 )
 from secretballot.exceptions import ParameterError
-from sessions import sparse
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
 
@@ -63,17 +61,6 @@ def test_calibration_refuses_what_cannot_be_kept():
         sparse_vector(BUDGET, 10, max_abstentions=0)
     with pytest.raises(ParameterError, match="calibration"):
         sparse_vector(BUDGET, 10, max_abstentions=1, calibration="paper")
-
-
-def test_the_number_of_queries_does_not_enter_the_tight_price():
-    short, long = (sparse_vector(BUDGET, n, max_abstentions=3) for n in (10, 10**6))
-    assert short == long
-
-
-def test_the_price_is_for_all_abstentions_however_few_happen():
-    # a defect seen elsewhere: the expected number of answers priced instead of the largest
-    event = sparse(3.0, 3, 7).event(teacher_shape(5, 2, 250))
-    assert event == sparse_event(3.0, 3.0, 3, 7, True)
 
 
 # -- usefulness

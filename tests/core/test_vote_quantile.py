@@ -7,17 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from made_events import pure_event, ranged_event
+from made_events import ranged_event
 from secretballot.accounting import (
     PrivacyBudget,
     calibrate_pure,
     delta_upper,
-    epsilon_upper,
 )
 from secretballot.accounting.calibration import calibrate_bounded_range
 from secretballot.core.mechanisms import rank_distances
-
-ALPHA = 1e-6
 
 
 def all_votes(n_teachers, n_positions):
@@ -80,10 +77,3 @@ def test_the_calibration_uses_the_budget_and_lies_between_parts_and_what_is_poss
             more = ranged_event(1.01 * length, draws)
             assert delta_upper([more], budget.epsilon) > budget.delta
         assert not budget.delta or length > 1.5 * parts
-
-
-def test_draws_stand_beside_other_events():
-    draws, parts = ranged_event(0.1, 30), pure_event(0.1, 5)
-    together = epsilon_upper([draws, parts], 1e-6)
-    assert epsilon_upper([draws], 1e-6) < together
-    assert together <= epsilon_upper([pure_event(0.1, 35)], 1e-6)

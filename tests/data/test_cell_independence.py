@@ -96,6 +96,10 @@ ANY_CELL = st.one_of(
         [
             *(-0.0, 1e-320, 10**400, 10**5000, float("nan"), pd.NA, pd.NaT, b"x"),
             *(Decimal("1e-9"), 0j, -0.0j),
+            *("9999-12-31 23:59:59.999999999", "0001-01-01", "2020-02-29T24:00", "99999999 days"),
+            *("NaT", "1e400", "x\0y", "\ud800", "2020-02-29\u00a0", "²²²²0101", "٢٠٢٠-٠٢-٢٩"),
+            *("TRUE ", "true\u0130", "word " * 2000, b"2020-01-01"),
+            *(np.datetime64(10**12, "s"), np.timedelta64(2**62, "ns"), ["x"], {"x": 1}, "\u202e x"),
         ]
     ),
     st.sampled_from(
@@ -141,8 +145,11 @@ def meaning(cells: "pd.Series[Any]", kept: slice) -> tuple[Any, ...]:
     bit."""
     texts, numbers = texts_of(cells)[kept], numbers_of(cells)[kept]
     frame = pd.DataFrame(dict.fromkeys(EVERY_KIND.names, cells))
-    matrix = EVERY_KIND.encoding(frame).matrix[kept]
-    return texts.tolist(), numbers.tobytes(), matrix.tobytes()
+    encoding = EVERY_KIND.encoding(frame)
+    matrix, rows = encoding.matrix[kept], np.arange(len(cells))
+    assert np.isfinite(matrix.astype(np.float32)).all()
+    strange = [np.isin(rows, odd.strange)[kept].tolist() for odd in encoding.odd.values()]
+    return texts.tolist(), numbers.tobytes(), matrix.tobytes(), strange
 
 
 def array_of_one(cell: Any, kind: Any) -> Any:

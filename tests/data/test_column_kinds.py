@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from secretballot.data.columns import (
     BooleanColumn,
@@ -349,77 +347,6 @@ def test_a_declared_kind_that_says_nonsense_is_refused(spec: Any, message: str) 
     with pytest.raises(DataError, match=message) as refused:
         Schema.from_json({"columns": {"a": spec}}, public=public)
     assert len(str(refused.value)) < 400
-
-
-HOSTILE = st.one_of(
-    st.none(),
-    st.text(max_size=20),
-    st.dates(),
-    st.datetimes(),
-    st.timedeltas(),
-    st.booleans(),
-    st.floats(),
-    st.sampled_from(
-        [
-            "9999-12-31 23:59:59.999999999", "0001-01-01", "2020-02-29T24:00", "99999999 days",
-            "NaT", "nan", "1e400", "x\0y", "\ud800", "2020-02-29\u00a0", "²²²²0101", "٢٠٢٠-٠٢-٢٩",
-            "TRUE ", "true\u0130", "word " * 2000, pd.NaT, pd.Timestamp("2262-01-01", tz="UTC"),
-            np.datetime64(10**12, "s"), np.timedelta64(2**62, "ns"), b"2020-01-01", 10**30,
-        ]
-    ),
-)  # fmt: skip
-EVERY_KIND = Schema.from_json(
-    {
-        "columns": {
-            "date": {"kind": "date", "parts": ["month", "day", "weekday", "hour"]},
-            "us": {"kind": "date", "format": "month-first"},
-            "digits": {"kind": "date", "format": "compact"},
-            "span": "duration",
-            "flag": "boolean",
-            "note": {"kind": "text", "words": ["word", "x"]},
-            "age": "numeric",
-            "state": "categorical",
-        }
-    },
-    public=pd.DataFrame(
-        {
-            "date": ["2020-02-28", "2020-03-01 12:00", ""],
-            "us": ["2/28/2020", "3/1/2020", ""],
-            "digits": ["20200228", "20200301", ""],
-            "span": ["12:00", "1 days 00:00:00", ""],
-            "flag": ["true", "", ""],
-            "note": ["word", "word x", "x"],
-            "age": ["20", "30", "?"],
-            "state": ["TRUE ", "NY", ""],
-        }
-    ),
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(
-        st.fixed_dictionaries(dict.fromkeys(EVERY_KIND.names, HOSTILE)), min_size=2, max_size=6
-    ),
-    st.integers(0, 5),
-)
-def test_a_row_is_encoded_by_itself_whatever_the_others_hold(
-    records: list[dict[str, Any]], which: int
-) -> None:
-    which %= len(records)
-    frame = pd.DataFrame(
-        {
-            name: pd.Series([record[name] for record in records], dtype=object)
-            for name in EVERY_KIND.names
-        }
-    )
-    encoding = EVERY_KIND.encoding(frame)
-    alone = EVERY_KIND.encoding(frame.iloc[[which]])
-    assert encoding.matrix[which].tobytes() == alone.matrix[0].tobytes()
-    assert np.isfinite(encoding.matrix.astype(np.float32)).all()
-    for name in EVERY_KIND.names:
-        assert (which in encoding.odd[name].strange) == (alone.odd[name].strange.size == 1)
-    assert encoding.odd.keys() == alone.odd.keys()
 
 
 def test_odd_public_cells_end_in_some_column() -> None:

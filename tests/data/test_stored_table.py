@@ -99,7 +99,7 @@ def test_files_are_closed_to_others_and_the_table_shows_nothing(tmp_path: Path) 
         assert stat.S_IMODE((tmp_path / folder).stat().st_mode) == 0o700
     assert str(N) not in repr(table) + repr(shards)
     for refused in (pickle.dumps, np.asarray, list, len):
-        with pytest.raises(TypeError, match="a stored table refuses to"):
+        with pytest.raises(TypeError, match="a stored table is not shown"):
             refused(table)  # type: ignore[operator]
 
 

@@ -22,32 +22,10 @@ PUBLIC = pd.DataFrame({"note": NOTES})
 HASHED = {"kind": "text", "encoding": "hashed", "width": 32}
 FEW = {"kind": "text", "width": 6}
 #: Cells of every sort that a private table may hold.
-ODD = [
-    None, "", "?", 7, 2.5, True, b"pain", ["pain"], {"pain": 1}, float("nan"), "!!!", "\0",
-    "\ud800", "pain\ud800 knee", "ＰＡＩＮ", "İstanbul", "ß" * 9, "x" * 100_000, "pain " * 9_999,
-    "\u202e no",
-]  # fmt: skip
 
 
 def schema_of(spec: Any, public: pd.DataFrame | None = PUBLIC) -> Schema:
     return Schema.from_json({"columns": {"note": spec}}, public=public)
-
-
-@pytest.mark.parametrize("spec", ["text", HASHED])
-def test_an_odd_cell_is_encoded_by_itself_and_changes_no_other(spec: Any) -> None:
-    schema = schema_of(spec)
-    plain = schema.encode(PUBLIC)
-    cells = pd.DataFrame({"note": pd.Series([*ODD, *NOTES], dtype=object)})
-    together = schema.encode(cells)
-    assert together[len(ODD) :].tobytes() == plain.tobytes()
-    assert together.dtype == np.float64
-    assert np.isfinite(together).all()
-    for row, cell in enumerate(ODD):
-        alone = schema.encode(pd.DataFrame({"note": pd.Series([cell], dtype=object)}))
-        assert alone.tobytes() == together[row : row + 1].tobytes(), cell
-    # what says nothing has no word, whatever it is
-    assert (together[[0, 1, 2, 9], -1] == 1).all()
-    assert (together[[0, 1, 2, 9], :-1] == 0).all()
 
 
 def test_hashed_words_need_no_public_table_and_are_the_same_everywhere() -> None:

@@ -1,6 +1,5 @@
 """The exact games against plain enumeration of every strategy, and against closed forms."""
 
-import itertools
 import math
 
 import numpy as np
@@ -10,8 +9,6 @@ from hypothesis import strategies as st
 
 from exact_games.distributions import discrete_gaussian_distribution, discrete_laplace_distribution
 from exact_games.games import adaptive_delta, hockey_stick, shifted_delta
-from exact_games.worlds import all_counts, drawn_labels, neighbouring_counts, output_distribution
-from secretballot.core.mechanisms import NoisyVotes
 
 
 def plain_value(p, q, steps, left, epsilon):
@@ -46,19 +43,6 @@ def test_the_game_is_right_for_any_outcome_laws_zeros_included(pairs, length, ep
     assert found == pytest.approx(expected, rel=1e-7, abs=1e-9)
 
 
-def test_what_only_one_side_can_say_is_lost():
-    step = (np.array([0.9, 0.1, 0.0]), np.array([0.9, 0.0, 0.1]))
-    assert adaptive_delta([step], 1, 10.0) == pytest.approx(0.1)
-    assert adaptive_delta([step], 3, 10.0) == pytest.approx(1 - 0.9**3)
-    apart = (np.array([1.0, 0.0]), np.array([0.0, 1.0]))
-    assert adaptive_delta([apart], 2, 5.0) == 1
-
-
-def test_unlisted_noise_is_charged():
-    step = (np.array([0.49, 0.5]), np.array([0.49, 0.5]))
-    assert adaptive_delta([step], 1, 1.0) == pytest.approx(0.01)
-
-
 @pytest.mark.parametrize(
     ("law", "scale"), [(discrete_gaussian_distribution, 1.3), (discrete_laplace_distribution, 1.3)]
 )
@@ -75,37 +59,4 @@ def test_shifted_noise_is_the_product_law(law, scale, distance):
     assert found == pytest.approx(expected, abs=1e-6)
 
 
-def test_laplace_noise_keeps_its_epsilon_and_no_less():
-    listed = discrete_laplace_distribution(2.0)
-    assert shifted_delta(listed, 3, 1.5) < 1e-12
-    assert shifted_delta(listed, 3, 1.4) > 1e-3
-    assert shifted_delta(listed, 3, 1.5, distance=2) > 1e-2
-
-
 # -- worlds
-
-
-@pytest.mark.parametrize(("n_teachers", "n_classes"), [(1, 2), (5, 2), (4, 3), (3, 4)])
-def test_all_counts_and_neighbours_are_listed_once(n_teachers, n_classes):
-    counts = all_counts(n_teachers, n_classes)
-    assert len(counts) == math.comb(n_teachers + n_classes - 1, n_classes - 1)
-    assert (counts.sum(axis=1) == n_teachers).all()
-    assert len({tuple(row) for row in counts.tolist()}) == len(counts)
-    here, there = neighbouring_counts(n_teachers, n_classes)
-    expected = {
-        (tuple(a), tuple(b))
-        for a, b in itertools.product(counts.tolist(), repeat=2)
-        if sum(abs(x - y) for x, y in zip(a, b, strict=True)) == 2
-    }
-    listed = [(tuple(a), tuple(b)) for a, b in zip(here.tolist(), there.tolist(), strict=True)]
-    assert len(listed) == len(expected)
-    assert set(listed) == expected
-
-
-def test_output_law_runs_the_code_on_every_noise():
-    law = discrete_laplace_distribution(2.0)
-    found = output_distribution(
-        drawn_labels(NoisyVotes(noise="laplace", scale=2.0), 9), [6, 3], law, n_outcomes=2
-    )
-    assert found[1] == pytest.approx(float(law.at_least(2)))
-    assert found.sum() == pytest.approx(1)

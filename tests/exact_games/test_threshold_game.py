@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from exact_games.distributions import discrete_laplace_distribution, point_distribution
-from exact_games.games import hockey_stick
-from exact_games.threshold_game import StreamQuery, ThresholdGame, stream_law, stream_queries
+from exact_games.distributions import discrete_laplace_distribution
+from exact_games.threshold_game import StreamQuery, ThresholdGame, stream_law
 from made_events import sparse_event
 
 
@@ -50,31 +49,6 @@ def test_the_game_is_the_maximum_over_all_adaptive_strategies(max_below, epsilon
     expected = plain_value(mechanism, queries, (pmf, pmf), 0, 3, epsilon)
     assert ThresholdGame(mechanism, queries).delta(3, epsilon) == pytest.approx(
         expected, rel=1e-8, abs=1e-11
-    )
-
-
-def test_without_threshold_noise_answers_are_independent():
-    mechanism = sparse_event(1.0, 2.0, 1, 5)
-    query = StreamQuery(0, 1, False)
-    noise = discrete_laplace_distribution(2.0)
-    p, q = float(noise.at_least(2)), float(noise.at_least(1))
-    pairs = [np.array([p, 1 - p]), np.array([q, 1 - q])]
-    products = [np.multiply.outer(np.multiply.outer(side, side), side).ravel() for side in pairs]
-    game = ThresholdGame(mechanism, [query], threshold_distribution=point_distribution())
-    assert game.delta(3, 0.3) == pytest.approx(hockey_stick(*products, 0.3), rel=1e-9, abs=1e-12)
-
-
-def test_stream_queries_list_what_one_teacher_can_do():
-    found = stream_queries(9)
-    quiet = {
-        (query.distance, query.neighbour_distance) for query in found if not query.label_differs
-    }
-    assert quiet == {(d, d + 1) for d in range(4)} | {(d + 1, d) for d in range(4)}
-    assert [query for query in found if query.label_differs] == [StreamQuery(0, 0, True)]
-    three = stream_queries(6, 3)
-    assert all(abs(query.distance - query.neighbour_distance) <= 1 for query in three)
-    assert all(
-        query.distance == query.neighbour_distance == 0 for query in three if query.label_differs
     )
 
 

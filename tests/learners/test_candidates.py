@@ -296,38 +296,14 @@ def test_students_of_one_release_pay_for_it_once(task: dict[str, Any]) -> None:
     first = _fit(task, ledger, taught, epsilon=0.9, delta=1e-6)
     other = fit_student(DecisionTreeClassifier(max_depth=3), task["P"], first.released_)
     other.released_ = first.released_
-    found = sb.choose_candidate(
-        [first, other], task["X"][held], task["y"][held], classes=[0, 1], epsilon=0.1, ledger=ledger
-    )
+    # made of nothing private, and wrong
+    always = DummyClassifier(strategy="constant", constant=1).fit(task["P"], np.ones(200))
+    candidates, X, y = [first, other, always], task["X"][held], task["y"][held]
+    found = _choose(candidates, X, y, ledger, epsilon=0.1)
     certificate = found.released.certificate
     assert [choice["epsilon"] for choice in certificate["choices"]] == [0.9]
     assert certificate["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 1e-6}
     assert sb.verify_certificate(certificate).ok
-
-
-def test_a_candidate_that_names_no_release_stands_beside_those_of_the_others(
-    task: dict[str, Any],
-) -> None:
-    ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
-    model = _fit(task, ledger, np.arange(3000), epsilon=0.5)
-    always = DummyClassifier(strategy="constant", constant=1).fit(POINTS, [0, 1, 1, 1])
-    X, y = np.full((200, 3), 9.0), np.ones(200, dtype=int)
-    found = _choose([always, _Wrong(model)], X, y, ledger, epsilon=0.4)
-    certificate = found.released.certificate
-    assert found.index == 0
-    assert sb.verify_certificate(certificate).ok
-    assert [choice["epsilon"] for choice in certificate["choices"]] == [0.5]
-    assert certificate["composition"]["spent_after"]["epsilon"] == 0.9
-
-
-class _Wrong:
-    """Says the other class, and what it was learnt from."""
-
-    def __init__(self, model: Any) -> None:
-        self.released_ = model.released_
-
-    def predict(self, X: Any) -> Any:
-        return np.zeros(len(X), dtype=int)
 
 
 def test_prices_of_other_accounts_and_units_are_refused_before_anything_is_spent(

@@ -30,8 +30,7 @@ from secretballot.core.streams import laplace_above
 from secretballot.learners.pate import mechanisms as estimates
 from secretballot.learners.pate.mechanisms import BETA, EstimatedSize, choose_label_queries
 from secretballot.report.certificate.build import certificate_digest
-from secretballot.report.certificate.models import stated
-from secretballot.report.certificate.plan_checks import total_price
+from secretballot.report.certificate.models import stated, total_price
 from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -361,10 +360,3 @@ def test_a_ledger_that_would_pay_for_the_estimate_alone_is_refused(task: dict[st
     with pytest.raises(sb.BudgetError, match="Nothing was spent"):
         _fit(task, ledger=ledger)
     assert ledger.history() == []
-
-
-def test_a_renyi_ledger_pays_for_both(task: dict[str, Any]) -> None:
-    ledger = sb.Ledger.in_memory(
-        dataset="d", budget=sb.PrivacyBudget(3.0, 1e-5), composition="renyi"
-    )
-    assert sb.verify_certificate(_fit(task, ledger=ledger).certificate_).ok

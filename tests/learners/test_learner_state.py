@@ -7,13 +7,11 @@ import os
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import joblib
 import numpy as np
 import pickled_learners
-import pytest
 
 import secretballot as sb
 
@@ -63,9 +61,3 @@ def test_how_often_a_student_was_asked_is_not_told() -> None:
         before = pickle.dumps(model)
         model.predict(X)
         assert pickle.dumps(model) == before
-
-
-def test_what_is_private_still_refuses(tmp_path: Path) -> None:
-    teachers = sb.train_teachers("logistic", X, Y, classes=[0, 1], n_teachers=3)
-    with pytest.raises(TypeError, match="pickled"):
-        pickle.dumps(teachers.ensemble)

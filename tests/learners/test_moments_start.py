@@ -110,23 +110,6 @@ def test_the_start_is_a_function_of_the_release_and_the_pool_that_anybody_can_fi
     assert model.certificate_["public"]["start"] == again.to_json()
 
 
-def test_votes_and_the_moments_on_top_stand_in_one_ledger_and_add_up() -> None:
-    X, y = plane()
-    ledger = ledger_of(2.0)
-    half = sb.PrivacyBudget(1.0, 1e-5)
-    votes = sb.PATEClassifier(epsilon=half.epsilon, delta=half.delta, n_teachers=50, ledger=ledger)
-    votes.fit(X[:N], y[:N], X_public=X[N:], classes=[0, 1])
-    model = moments(half, ledger=ledger, start=votes.released_)
-    assert ledger.releases() == 2
-    assert ledger.spent().epsilon == pytest.approx(2.0)
-    assert ledger.spent().delta == pytest.approx(2e-5)
-    first, then = votes.certificate_["composition"], model.certificate_["composition"]
-    assert then["reservation"] == first["reservation"] + 1
-    assert then["spent_after"]["epsilon"] == pytest.approx(2.0)
-    with pytest.raises(sb.BudgetError):
-        moments(half, ledger=ledger, start=votes.released_)
-
-
 # --- what is refused ---
 
 
@@ -176,20 +159,6 @@ def test_a_release_that_names_no_points_or_answers_nothing_is_refused() -> None:
 
 
 # --- one request ---
-
-
-def test_the_same_request_is_answered_once_and_another_start_is_another_question() -> None:
-    ledger = ledger_of()
-    first = moments(start=released("votes"), ledger=ledger, request="a")
-    again = moments(start=released("votes"), ledger=ledger, request="a")
-    assert again.certificate_ == first.certificate_
-    assert ledger.releases() == 1
-    for start in (released("labels"), None):
-        with pytest.raises(ParameterError, match="begun with other"):
-            moments(start=start, ledger=ledger, request="a")
-    moments(ledger=ledger, request="b")
-    with pytest.raises(ParameterError, match="begun with other"):
-        moments(start=released("votes"), ledger=ledger, request="b")
 
 
 def test_an_interrupted_fit_goes_on_with_the_same_start_alone(

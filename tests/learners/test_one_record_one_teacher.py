@@ -34,7 +34,6 @@ TEXTS = [[f"t{row % 4}", "x\0y" if row % 5 else "1.0", "ü"] for row in range(N)
 DAYS = [
     [datetime.datetime(2020, 1, 1 + row), datetime.datetime(1999, 5, 1 + row)] for row in range(N)
 ]
-LENGTHS = [[datetime.timedelta(days=row), datetime.timedelta(hours=row)] for row in range(N)]
 
 CELLS = [
     *(None, float("nan"), float("inf"), -0.0, 1e300, 4711.4711, 4711, -4711, 2**53 + 1),
@@ -265,7 +264,7 @@ def test_a_record_of_any_kind_changes_no_other_teacher_s_numbers(name, whole):
     others_unmoved(ALL[name], NUMBERS, public, news, path=taught)
 
 
-WORDS = {"texts": TEXTS, "points in time": DAYS, "lengths of time": LENGTHS}
+WORDS = {"texts": TEXTS, "points in time": DAYS}
 
 
 def turn_of(name, words):
@@ -274,19 +273,10 @@ def turn_of(name, words):
     return [*CONTAINERS].index(name) + [*WORDS].index(words)
 
 
-# frames and arrays have types of their own for points in time; lengths of time are treated alike
-TIMED = ["list", "object array", "frame", "arrow-typed frame", "categories", "arrow"]
-
-
 @WHOLE
 @pytest.mark.parametrize(
     ("name", "words"),
-    [
-        (name, words)
-        for name in CONTAINERS
-        for words in WORDS
-        if name != "tuple" and (words != "lengths of time" or name in TIMED)
-    ],
+    [(name, words) for name in CONTAINERS for words in WORDS if name != "tuple"],
 )
 def test_a_record_of_any_kind_changes_no_other_teacher_s_words(name, words, whole):
     rows = WORDS[words]

@@ -134,12 +134,6 @@ def test_no_two_releases_share_a_random_partition(data: dict[str, Any], tmp_path
     assert not (tmp_path / "vault" / "record.ids").exists()
 
 
-def test_a_private_sample_of_one_class_is_no_error(data: dict[str, Any]) -> None:
-    ones = np.ones(len(data["X"]), dtype=int)
-    model = _fit({**data, "y": ones})
-    assert set(np.unique(model.predict(data["X_test"]))) <= {0, 1}
-
-
 def test_private_values_choose_no_column_type(data: dict[str, Any]) -> None:
     seen = []
 

@@ -150,23 +150,6 @@ def test_persons_are_protected_together() -> None:
     assert replaced.certificate_["relation"] == "replace-one"
 
 
-def test_a_delta_of_zero_is_for_quantiles_alone() -> None:
-    pure = sb.PrivacyBudget(20.0, 0.0)
-    model = sb.PATERegressor(
-        n_teachers=TEACHERS,
-        epsilon=pure.epsilon,
-        delta=pure.delta,
-        mechanism="quantile",
-        n_queries=5,
-    ).fit(X, NUMBERS, X_public=X_PUBLIC, bounds=(-8.0, 8.0))
-    assert model.certificate_["delta"] == 0
-    assert sb.verify_certificate(model.certificate_).ok
-    with pytest.raises(ParameterError, match="delta"):
-        sb.PATERegressor(n_teachers=TEACHERS, epsilon=pure.epsilon, delta=pure.delta).fit(
-            X, NUMBERS, X_public=X_PUBLIC, bounds=(-8.0, 8.0)
-        )
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -274,19 +274,6 @@ def test_the_number_of_records_is_released_with_noise() -> None:
     assert abs(found - 5000) < 6 * counted["sigma"] / counted["mark_weight"]
 
 
-def test_a_known_request_costs_nothing_and_goes_on(tmp_path: Path) -> None:
-    X, y = table()
-    ledger = sb.Ledger(tmp_path / "ledger", dataset="people", budget=BUDGET)
-    one, two = (first_part(ledger=ledger, request="a") for _ in range(2))
-    assert one.certificate_ == two.certificate_
-    assert (one.predict(X) == two.predict(X)).all()
-    assert ledger.releases() == 1
-    with pytest.raises(sb.BudgetError):
-        first_part(ledger=ledger)
-    with pytest.raises(ParameterError, match="begun with other"):
-        fitted(X[:2000], y[:2000], X[1990:], ledger=ledger, request="a")
-
-
 # -- odd records and targets
 
 

@@ -110,23 +110,6 @@ def test_a_person_with_very_many_long_records_stays_within_the_bound() -> None:
         assert 0.9 * bound**2 - 50 * bound < sum(int(entry) ** 2 for entry in vector) <= bound**2
 
 
-def test_vectors_are_coordinates_times_what_the_model_misses() -> None:
-    # far from the bound the vector is the product itself; compared with exact arithmetic
-    coordinates, classes = some_records(3, largest=3000)
-    coordinates = np.clip(coordinates, -3000, 3000)
-    stage = asked(3, bound=LARGEST_BOUND)
-    total = sum_of(records_of(coordinates, classes), stage).reshape(5, 3)
-    shares = stage.model.probabilities(coordinates)
-    exact = [[Fraction(0)] * 3 for _ in range(5)]
-    for row, label, share in zip(coordinates, classes, shares, strict=True):
-        for j, k in itertools.product(range(5), range(3)):
-            missed = (k == label) - Fraction(int(share[k]), PROBABILITY_UNIT)
-            exact[j][k] += int(row[j]) * 1024 * missed
-    # half a unit of the residual, for each record
-    room = np.abs(coordinates).sum(axis=0)[:, None] / 2
-    assert (np.abs(total - np.array(exact, dtype=float)) <= room + 1).all()
-
-
 @pytest.mark.parametrize("by_person", [False, True])
 def test_the_size_of_blocks_changes_nothing(
     monkeypatch: pytest.MonkeyPatch, by_person: bool
@@ -266,14 +249,19 @@ def test_a_sum_over_targets_is_that_of_its_units_alone_within_one_bound(
     assert (together == np.sum(alone, axis=0)).all()
 
 
-@pytest.mark.parametrize(("kind", "n_columns"), TARGET_MODELS)
+@pytest.mark.parametrize(("kind", "n_columns"), [*TARGET_MODELS, (IntegerModel, 3)])
 def test_vectors_are_coordinates_times_what_is_missed_of_the_targets(
     kind: type[LinearModel], n_columns: int
 ) -> None:
+    # far from the bound the vector is the product itself; compared with exact arithmetic
     coordinates, targets = some_targets(n_columns)
     coordinates = np.clip(coordinates, -3000, 3000)
+    given = targets
+    if kind is IntegerModel:
+        given = np.arange(N) % n_columns
+        targets = PROBABILITY_UNIT * np.eye(n_columns, dtype=np.int64)[given]
     stage = target_stage(kind, n_columns, LARGEST_BOUND)
-    total = sum_of(private_targets(coordinates, targets), stage).reshape(5, n_columns)
+    total = sum_of(private_targets(coordinates, given), stage).reshape(5, n_columns)
     predicted = stage.model.predictions(coordinates)
     exact = [[Fraction(0)] * n_columns for _ in range(5)]
     for row, told, said in zip(coordinates, targets, predicted, strict=True):
@@ -281,5 +269,6 @@ def test_vectors_are_coordinates_times_what_is_missed_of_the_targets(
             cut = min(int(told[k]), PROBABILITY_UNIT)
             missed = Fraction(cut - int(said[k]), PROBABILITY_UNIT) if cut >= 0 else 0
             exact[j][k] += int(row[j]) * 1024 * missed
+    # half a unit of the residual, for each record
     room = np.abs(coordinates).sum(axis=0)[:, None] / 2
     assert (np.abs(total - np.array(exact, dtype=float)) <= room + 1).all()

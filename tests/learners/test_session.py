@@ -253,22 +253,6 @@ def test_a_session_is_not_pickled_and_its_files_are_closed_to_others(
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
 
 
-def test_stored_questions_are_not_voted_on_again(
-    vault: Path, ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session, asked, real = begun(vault, LABELS, ledger), [], TeacherEnsemble.vote_counts
-
-    def spy(self: TeacherEnsemble, points: Any, **more: Any) -> sb.Votes:
-        asked.append(len(points))
-        return real(self, points, **more)
-
-    monkeypatch.setattr(TeacherEnsemble, "vote_counts", spy)
-    session.ask_many(POINTS[:3])
-    session.ask_many(POINTS[:4])
-    session.ask_many(POINTS[:4])
-    assert asked == [3, 1]
-
-
 def test_points_that_the_teachers_would_answer_by_rule_are_refused_unpaid(
     vault: Path, tmp_path: Path
 ) -> None:

@@ -12,8 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.publishing.release import publish, write_release
-from secretballot.publishing.work import model_of_certificate
+from secretballot.publishing.release import model_of_certificate, publish, write_release
 from secretballot.released import ReleasedLabels
 from secretballot.report.release.folder import ReleaseJob
 from secretballot_verify.__main__ import main as independent_verifier
@@ -99,7 +98,6 @@ def released_with(model: sb.RecordMomentsClassifier, **changes: object) -> Relea
     ("points", "changes", "words"),
     [
         (POINTS[::-1], {}, "do not give the basis"),
-        (None, {}, "give them as X_public"),
         (POINTS, {"weights": [[1, 2, 3]]}, "do not give the basis"),
         (POINTS, {"basis": {"name": "graph"}}, "does not know"),
         (POINTS, {"basis": {"name": "table", "embedding": "p"}}, "does not know"),
@@ -165,8 +163,10 @@ def test_sums_without_labels_are_published_with_their_model(
 def test_no_other_student_learns_from_sums_alone(
     tmp_path: Path, several: sb.RecordMomentsClassifier, student: object
 ) -> None:
-    with pytest.raises(ParameterError, match="no labels were released"):
+    with pytest.raises(DataError, match="No labels of one class each were released"):
         write_release(tmp_path / "r", several.released_, student=student, X_public=POINTS)
+    with pytest.raises(ParameterError, match="X_public is missing"):
+        write_release(tmp_path / "r", several.released_, student="auto")
 
 
 def _beside(name: str, header: str) -> Any:

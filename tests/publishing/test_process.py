@@ -21,8 +21,7 @@ import pytest
 from secretballot.exceptions import DataError, ResourceError
 from secretballot.publishing import process as room
 from secretballot.publishing.process import PublishingProcess, start_publishing
-from secretballot.publishing.release import check_parts, publish
-from secretballot.publishing.work import job_bytes
+from secretballot.publishing.release import check_parts, job_bytes, publish
 from secretballot.released import ReleasedLabels
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.release.folder import ReleaseJob

@@ -14,8 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.exceptions import DataError, ParameterError, ResourceError
 from secretballot.publishing.process import PublishingProcess
-from secretballot.publishing.release import write_release
-from secretballot.publishing.work import make_release
+from secretballot.publishing.release import make_release, write_release
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.student.load import load_student

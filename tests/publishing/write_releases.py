@@ -14,8 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
-from secretballot.publishing.release import publish, write_release
-from secretballot.publishing.work import ChosenHypothesis
+from secretballot.publishing.release import ChosenHypothesis, publish, write_release
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.release.folder import ReleaseJob
 

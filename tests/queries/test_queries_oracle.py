@@ -11,7 +11,7 @@ from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import Thresholds
 from secretballot.queries import DisagreementSampling, PublicPool
 from secretballot.queries.base import LabelledRows
-from secretballot.queries.oracle import OracleRegion
+from secretballot.queries.disagreement import OracleRegion
 from secretballot.queries.uncertainty import PoolLearner
 
 LINEAR = LogisticRegression(C=1e4, max_iter=500)

@@ -3,7 +3,6 @@ something breaks."""
 
 import os
 import signal
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,6 @@ import pytest
 import secretballot as sb
 import secretballot_verify as second
 from secretballot.accounting import (
-    StableTests,
-    delta_upper,
     noisy_votes,
     sparse_vector,
     stable_value,
@@ -173,14 +170,6 @@ def test_what_is_no_mechanism_or_no_budget_is_refused(
     assert ledger.history() == []
 
 
-def test_teachers_of_a_secret_sample_answer_no_batch(
-    counts: sb.Votes, ledger: sb.Ledger, mechanism: NoisyVotes
-) -> None:
-    with pytest.raises(sb.ParameterError, match="secret sample"):
-        sb.release(counts, mechanism, ledger, BUDGET, declaration={"sample": {"sampled": 3}})
-    assert ledger.history() == []
-
-
 def test_a_mechanism_that_answers_nothing_is_refused_with_what_would_work(
     counts: sb.Votes, ledger: sb.Ledger
 ) -> None:
@@ -201,17 +190,6 @@ def test_a_name_stands_for_the_least_noise_that_keeps_the_budget(
         sb.release(counts, "median", ledger, BUDGET)
 
 
-def test_counts_are_released_with_their_noise(counts: sb.Votes, ledger: sb.Ledger) -> None:
-    mechanism = noisy_votes(BUDGET, counts.shape, release="counts")
-    released = sb.release(counts, mechanism, ledger, BUDGET, public_rows=np.arange(100, 126))
-    assert released.sigma == mechanism.scale
-    assert released.noisy_counts is not None
-    error = released.noisy_counts - np.arange(0, 251, 10)
-    assert np.abs(error).max() < 8 * mechanism.scale
-    assert np.array_equal(released.labels, (2 * released.noisy_counts >= 250).astype(int))
-    assert released.queries[0] == 100
-
-
 def test_stable_pluralities_are_given_and_certified_by_both_programs(ledger: sb.Ledger) -> None:
     ones = np.array([250, 125, 0, 125])
     counts = sb.votes_of_counts(np.column_stack([250 - ones, ones]), classes=["no", "yes"])
@@ -224,16 +202,6 @@ def test_stable_pluralities_are_given_and_certified_by_both_programs(ledger: sb.
     own = second.price_of(event, BUDGET.epsilon)
     assert own.upper <= BUDGET.delta * (1 + second.ERROR)
     assert own.upper > 0.8 * BUDGET.delta
-
-
-@pytest.mark.parametrize(("scale", "count"), [(1.5, 3), (4.0, 200), (60.0, 1)])
-def test_both_programs_price_tests_of_stability_alike(scale: float, count: int) -> None:
-    for epsilon in (0.1, 0.5, 2.0):
-        event = StableTests(scale=scale, threshold=round(8 * scale), count=count)
-        ours = delta_upper([event], epsilon)
-        theirs = second.price_of(event.model_dump(mode="json"), epsilon)
-        assert theirs.upper <= ours * (1 + 3e-6)
-        assert ours <= 1.02 * theirs.upper
 
 
 def test_votes_of_shards_by_position_are_refused_as_votes_of_records_that_come_and_go() -> None:
@@ -270,23 +238,6 @@ class _InterruptedNoise(ExactNoise):
         return super().discrete_gaussian(sigma, size)
 
 
-def test_ctrl_c_during_the_draw_comes_after_the_answer_is_stored(
-    counts: sb.Votes,
-    ledger: sb.Ledger,
-    mechanism: NoisyVotes,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(releasing, "noise_source", _InterruptedNoise)
-    with pytest.raises(KeyboardInterrupt):
-        sb.release(counts, mechanism, ledger, BUDGET, request="one")
-    assert [entry.state for entry in ledger.history()] == ["committed"]
-    assert signal.getsignal(signal.SIGINT) is before
-    monkeypatch.undo()
-    # the stored one, for nothing
-    assert len(sb.release(counts, mechanism, ledger, BUDGET, request="one").labels) == 26
-
-
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_process_that_is_asked_to_end_during_the_draw_stores_the_answer_first(
     name: str,
@@ -310,15 +261,6 @@ def test_a_process_that_is_asked_to_end_during_the_draw_stores_the_answer_first(
     assert [entry.state for entry in ledger.history()] == ["committed"]
 
 
-def test_a_release_in_another_thread_leaves_signals_alone(
-    counts: sb.Votes, ledger: sb.Ledger, mechanism: NoisyVotes
-) -> None:
-    worker = threading.Thread(target=sb.release, args=(counts, mechanism, ledger, BUDGET))
-    worker.start()
-    worker.join()
-    assert [entry.state for entry in ledger.history()] == ["committed"]
-
-
 def test_a_signal_that_is_ignored_stays_ignored(
     counts: sb.Votes,
     ledger: sb.Ledger,
@@ -334,10 +276,3 @@ def test_a_signal_that_is_ignored_stays_ignored(
     finally:
         signal.signal(signal.SIGTERM, before)
     assert [entry.state for entry in ledger.history()] == ["committed"]
-
-
-@pytest.mark.parametrize("value", [float("inf"), float("nan"), "\ud800"])
-def test_classes_that_no_file_can_hold_are_refused(value: object) -> None:
-    other = "a" if isinstance(value, str) else 1.0
-    with pytest.raises(sb.ParameterError, match="certificates and tables can hold"):
-        sb.votes_of_counts([[30, 70]], classes=[other, value])

@@ -142,15 +142,6 @@ def test_neither_verifier_takes_a_forged_certificate(name: str) -> None:
     assert second_verdict(forged) != second.CONFIRMED
 
 
-@pytest.mark.parametrize("other", ["votes", "record-moments"])
-def test_a_table_is_no_other_release_and_no_other_release_a_table(other: str) -> None:
-    forged = copy.deepcopy(sb.releasing.release_table(*KINDS["mean"](), account()).certificate)
-    forged["public"]["method"] = other
-    forged["digest"] = certificate_digest(forged)
-    assert not sb.verify_certificate(forged).ok
-    assert second_verdict(forged) != second.CONFIRMED
-
-
 def test_what_does_not_fit_is_refused_and_nothing_is_spent() -> None:
     terms, votes = KINDS["capped"]()
     ledger = account()

@@ -63,6 +63,8 @@ def test_without_a_declaration_nobody_vouches_for_the_teachers(make_binary: Make
     "declaration",
     [
         {"unit": "family"},
+        {"unit": "label"},
+        {"unit": "label", "relation": "add-remove"},
         {"relation": "swap"},
         {"unit_column": 3},
         {"assumptions": "one sentence"},

@@ -135,15 +135,12 @@ def test_lists_of_words_may_quote_commas() -> None:
 
 
 def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path: Path) -> None:
-    assert refusal(epsilom=1) == "There is no setting 'epsilom' (did you mean epsilon?)."
-    assert refusal(teachers=3, hue=1) == (
-        "There is no setting 'teachers' (did you mean n_teachers?) and no setting 'hue';"
-        " secretballot learn --help-all lists them."
-    )
-    misplaced = file(tmp_path, "[budget]\nn_teachers = 3\nn_querys = 4\n")
+    assert refusal(epsilom=1) == "There is no setting 'epsilom'; did you mean epsilon?"
+    assert refusal(hue=1).endswith("setting 'hue'; secretballot learn --help-all lists them.")
+    misplaced = file(tmp_path, "[budget]\nn_teachers = 3\n")
     assert refusal(misplaced) == (
-        "There is no setting 'budget.n_teachers' (did you mean method.n_teachers?) and no setting"
-        f" 'budget.n_querys' (did you mean method.n_queries?) in {str(misplaced)!r}."
+        f"There is no setting 'budget.n_teachers' in {str(misplaced)!r}; did you mean"
+        " method.n_teachers?"
     )
     assert "'privacy', and its tables are data, budget" in refusal(file(tmp_path, "[privacy]\n"))
     assert "'forecast', and its tables are" in refusal(file(tmp_path, "forecast = 1\n"))
@@ -152,7 +149,7 @@ def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path: Path) -> N
     assert "cannot be read as TOML" in refusal(tmp_path / "none.toml")
     for pairs, words in (
         (["epsilon"], "--set 'epsilon' has no value; write KEY=VALUE."),
-        (["method.epsilon=1"], r"no setting 'method.epsilon' \(did you mean budget.epsilon\?\)"),
+        (["method.epsilon=1"], r"no setting 'method.epsilon'; did you mean budget.epsilon\?"),
     ):
         with pytest.raises(ParameterError, match=words):
             of_options(set_=pairs)

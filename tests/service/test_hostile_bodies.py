@@ -81,19 +81,6 @@ def views_of(value: str, n: int) -> Any:
         (lambda: stream(["x"], other=["x"]), ARROW, "wrong-points"),
         (lambda: parquet(["x"], other=["x"]), PARQUET, "wrong-points"),
     ],
-    ids=[
-        "one long text in every cell",
-        "many views of one text",
-        "compressed batch",
-        "compressed dictionary",
-        "one long text in every cell of a file",
-        "compressed file",
-        "cells that share their beginnings",
-        "a cell without end",
-        "lists in cells",
-        "columns that the session does not have",
-        "columns of a file that the session does not have",
-    ],
 )
 def test_few_bytes_never_stand_for_very_many(
     content: Callable[[], bytes], media_type: str, kind: str

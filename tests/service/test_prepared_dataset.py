@@ -139,4 +139,4 @@ def test_a_service_answers_classes(folder: Path, target: list[str]) -> None:
     )
     assert refused.exit_code == 2
     assert "method is stream, which learns classes" in refused.stderr
-    assert "name one column of classes." in refused.stderr
+    assert "name one column of classes" in refused.stderr

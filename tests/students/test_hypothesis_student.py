@@ -1,5 +1,4 @@
-"""HypothesisStudent: the best of a class by the definition, weighed by counts, published like
-every other."""
+"""HypothesisStudent: the best of a class by the definition, published like every other."""
 
 from typing import Any
 
@@ -7,8 +6,6 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
@@ -20,8 +17,7 @@ from secretballot.hypotheses import (
     Thresholds,
 )
 from secretballot.queries import DisagreementSampling
-from secretballot.released import ReleasedLabels
-from secretballot.students import HypothesisStudent, fit_student
+from secretballot.students import HypothesisStudent
 from sessions import in_rounds
 
 PLANE = np.random.default_rng(0).uniform(-1, 1, (60, 2))
@@ -55,6 +51,8 @@ def test_no_labelling_of_the_class_makes_fewer_mistakes(
     weights = np.random.default_rng(2).integers(0, 5, 60).astype(float)
     student = HypothesisStudent(hypotheses).fit(points, NOISY, sample_weight=weights)
     wrong = weights @ (student.predict(points) != NOISY)
+    with pytest.raises(sb.DataError, match="zero for every point"):
+        HypothesisStudent(hypotheses).fit(points, NOISY, sample_weight=np.zeros(60))
     searched = DecisionStumps(2) if hypotheses is None else hypotheses
     assert wrong == min(
         weights @ (other.predict(points) != NOISY) for other in searched.dichotomies(points)
@@ -69,40 +67,6 @@ def test_one_class_is_a_constant(
     student = HypothesisStudent(hypotheses).fit(points, np.full(60, only))
     assert student.classes_.tolist() == [only]
     assert set(student.predict(10 * points)) == {only}
-
-
-def released(noisy_counts: np.ndarray | None, labels: np.ndarray, **changes: Any) -> ReleasedLabels:
-    fields = {
-        "queries": np.arange(len(labels))[::-1],
-        "labels": labels,
-        "classes": ("no", "yes"),
-        "n_teachers": 100,
-    }
-    if noisy_counts is not None:
-        fields |= {"noisy_counts": noisy_counts, "sigma": 10.0}
-    return ReleasedLabels(**(fields | changes))
-
-
-@pytest.mark.parametrize("columns", [1, 2])
-@pytest.mark.parametrize(
-    "wrap", [lambda student: student, lambda student: make_pipeline(StandardScaler(), student)]
-)
-def test_counts_say_how_much_a_mistake_matters(columns: int, wrap: Any) -> None:
-    # two votes of 52 to 48 for class 1, below one of 5 to 95 against it
-    line, counts = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([52, 52, 5, 95])
-    given = counts[::-1] if columns == 1 else np.column_stack([100 - counts, counts])[::-1]
-    labels = (counts >= 50).astype(int)[::-1]
-    weighed = fit_student(wrap(HypothesisStudent(Thresholds())), line, released(given, labels))
-    assert weighed.predict(line).tolist() == ["no", "no", "no", "yes"]
-    plain = fit_student(wrap(HypothesisStudent(Thresholds())), line, released(None, labels))
-    assert plain.predict(line).tolist() == ["yes"] * 4
-
-
-def test_level_counts_everywhere_are_no_obstacle() -> None:
-    level = released(np.full(4, 50), np.array([1, 1, 0, 0]))
-    assert fit_student(HypothesisStudent(Thresholds()), LINE[:4], level).predict(LINE[:4]).size == 4
-    with pytest.raises(sb.DataError, match="zero for every point"):
-        HypothesisStudent().fit(PLANE, TRUTH, sample_weight=np.zeros(60))
 
 
 def test_is_the_output_of_the_walk_that_asks_by_disagreement() -> None:

@@ -41,15 +41,6 @@ def test_follows_the_conventions_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-def test_recovers_a_known_linear_vote():
-    X, weights, shares, counts = linear_votes(np.random.default_rng(0), n=20_000)
-    student = NoisyCountsClassifier(random_state=0).fit(X, counts, n_teachers=K, sigma=150.0)
-    slopes = student.coef_[:, 0] / student.model_.scale
-    # posterior deviation of a slope is noise / sqrt(n) = 0.004
-    np.testing.assert_allclose(slopes, weights, atol=0.02)
-    assert np.abs(student.predict_shares(X)[:, 1] - shares).mean() < 0.02
-
-
 def test_beats_the_arg_max_of_the_same_counts():
     X, _, shares, counts = linear_votes(np.random.default_rng(1))
     truth = shares > 0.5

@@ -51,7 +51,7 @@ def test_the_labels_are_the_classes_of_the_type_that_will_be_released(classes: A
     values = sb.ReleasedLabels([0], [0], classes, 1).class_values
     assert labels.dtype == values.dtype
     assert set(labels.tolist()) == set(classes)
-    assert np.array_equal(points, X[:60])
+    assert np.array_equal(points, X[:100])
 
 
 @pytest.mark.parametrize("table", [pd.DataFrame(X), sparse.csr_matrix(X), X[:5]])

@@ -46,17 +46,6 @@ def test_votes_as_adaboost_does(classes: int, base: Any) -> None:
     assert np.allclose(student.predict_proba(points), shares / shares.sum(axis=1, keepdims=True))
 
 
-def test_a_vote_knows_what_no_stump_knows() -> None:
-    X, y = _rings(2000, 2)
-    X_test, y_test = _rings(1000, 2, seed=1)
-    alone = DecisionTreeClassifier(max_depth=1).fit(X, y).score(X_test, y_test)
-    one, many = (
-        VotingStudent(n_rounds=K, random_state=0).fit(X, y).score(X_test, y_test) for K in (1, 40)
-    )
-    assert one == alone < 0.8
-    assert many > 0.99
-
-
 def test_a_hypothesis_without_error_is_not_outvoted() -> None:
     class Late(DecisionTreeClassifier):
         """Wrong on one point until its weight makes up for it: perfect from the second round on."""

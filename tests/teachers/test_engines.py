@@ -3,7 +3,6 @@
 import pickle
 import signal
 import sys
-import threading
 import warnings
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
@@ -23,7 +22,6 @@ from engine_suite import (
     DiesOnSomeShards,
     EngineSuite,
     Files,
-    K,
     RunsOutOfMemory,
     counts_of,
     fitted,
@@ -35,12 +33,10 @@ from secretballot.teachers.executors import (
     Trouble,
     Workers,
     check_engine,
-    interrupts_ignored,
     run_task,
     versions_here,
     workers_of,
 )
-from secretballot.teachers.training import Recipe, Shards, trained
 
 
 @pytest.fixture(scope="module")
@@ -119,39 +115,6 @@ def test_what_names_no_engine_is_refused(engine):
 def test_workers_are_counted_here_alone():
     with pytest.raises(ParameterError, match="n_jobs=2 is given beside an engine"):
         check_engine("ray", n_jobs=2)
-
-
-class OneByOne(ThreadPoolExecutor):
-    """Notes how many tasks waited at most."""
-
-    def __init__(self):
-        super().__init__(1)
-        self.waiting, self.most = 0, 0
-
-    def submit(self, *args):
-        self.waiting += 1
-        self.most = max(self.most, self.waiting)
-        future = super().submit(*args)
-        future.result()
-        return future
-
-
-def test_few_shards_are_read_ahead_of_those_that_are_trained():
-    read = []
-
-    class Noted(Shards):
-        def part(self, number):
-            read.append(number)
-            return super().part(number)
-
-    parts = Noted(np.arange(200.0)[:, None], np.arange(200) % 2, np.arange(200) // 2, 100)
-    with OneByOne() as pool:
-        models = trained(
-            Recipe.of(DecisionTreeClassifier(), 0), parts, range(100), Workers(lambda: pool, 2)
-        )
-        ahead = [len(read) - place for place, _ in enumerate(models, 1)]
-    assert sorted(read) == list(range(100))
-    assert max(ahead) < 24  # eight for each of two slots, and eight
 
 
 def test_no_ray_is_started(monkeypatch):
@@ -242,12 +205,6 @@ def test_an_executor_that_fails_ends_the_run_without_its_words():
     assert "Ada" not in str(caught.value)
 
 
-def test_the_engine_of_this_machine_is_the_default():
-    assert workers_of("local") is None
-    assert workers_of("local", 3).n_slots == 3
-    assert len(fitted(DecisionTreeClassifier())._teachers) == K
-
-
 def test_shards_in_files_are_read_here_and_one_that_cannot_be_is_no_vote(tmp_path):
     source, shape = Files.written(tmp_path), {"n_classes": C, "random_state": 3}
     found = TeacherEnsemble.of_shards(DecisionTreeClassifier(), source, **shape)
@@ -259,29 +216,3 @@ def test_shards_in_files_are_read_here_and_one_that_cannot_be_is_no_vote(tmp_pat
 
 def ctrl_c_is_ignored() -> bool:
     return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-
-
-def test_the_handler_comes_back_also_after_an_error() -> None:
-    before = signal.getsignal(signal.SIGINT)
-
-    def failing_work() -> None:
-        with interrupts_ignored():
-            assert ctrl_c_is_ignored()
-            raise RuntimeError("a worker did not start")
-
-    with pytest.raises(RuntimeError, match="did not start"):
-        failing_work()
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_another_thread_changes_nothing() -> None:
-    seen = []
-
-    def work() -> None:
-        with interrupts_ignored():
-            seen.append(ctrl_c_is_ignored())
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert seen == [False]

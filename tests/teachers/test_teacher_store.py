@@ -6,11 +6,10 @@ import stat
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.tree import DecisionTreeClassifier
 
 from secretballot import vault
 from secretballot.exceptions import DataError
-from secretballot.teachers import TeacherEnsemble, ensemble
+from secretballot.teachers import TeacherEnsemble
 from secretballot.teachers.ensemble import TeacherStore
 
 K = 6
@@ -211,9 +210,3 @@ def test_disk_trouble_is_one_sentence(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot be used"):
         run(tmp_path / "file" / "vault")
-
-
-def test_slow_teachers_reach_the_disk_one_by_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(ensemble, "_FLUSH_SECONDS", -1)
-    run(tmp_path / "vault", teacher=DecisionTreeClassifier())
-    assert len(files(tmp_path / "vault")) == K

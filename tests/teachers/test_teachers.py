@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_info
 
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.teachers import KeyedHashPartition, PositionPartition, TeacherEnsemble
+from secretballot.teachers import KeyedHashPartition, TeacherEnsemble
 from secretballot.teachers import ensemble as ensemble_module
 
 K, C = 7, 3
@@ -175,18 +175,6 @@ def test_one_unit_changes_the_votes_of_at_most_one_teacher(learner, data):
     assert moved.max() <= 2
 
 
-@pytest.mark.parametrize("learner", LEARNERS[1:], ids=lambda learner: type(learner).__name__)
-def test_one_replaced_record_changes_the_votes_of_at_most_one_teacher(learner):
-    X, y = sample(n=60)
-    shards = PositionPartition(K, 60).assign()
-    before = TeacherEnsemble.fit(learner, X, y, shards, n_teachers=K, n_classes=C)
-    for row in (0, 59):
-        X_other, y_other = X.copy(), y.copy()
-        X_other[row], y_other[row] = 100.0, (y[row] + 1) % C
-        after = TeacherEnsemble.fit(learner, X_other, y_other, shards, n_teachers=K, n_classes=C)
-        assert (votes_of(before) != votes_of(after)).any(axis=0).sum() <= 1
-
-
 def test_teacher_that_writes_into_the_public_points_leaves_them_alone():
     X, y = sample()
     points = X_PUBLIC.copy()
@@ -291,19 +279,6 @@ def test_tables_of_every_kind_train_and_vote(learner, convert):
         assert np.abs(counts - expected).sum() <= 4  # single precision may move a split
     else:
         np.testing.assert_array_equal(counts, expected)
-
-
-@pytest.mark.parametrize(
-    "learner",
-    [RandomForestClassifier(n_estimators=2), WritesIntoItsInput()],
-)
-def test_block_size_does_not_change_the_votes(learner, monkeypatch):
-    X, y = sample()
-    points, ensemble = np.tile(X_PUBLIC, (3, 1)), fitted(learner, X, y)
-    expected = counts_of(ensemble, points)
-    monkeypatch.setattr(ensemble_module, "_BLOCK_CELLS", 1)
-    monkeypatch.setattr(ensemble_module, "_LEAST_ROWS", 7)
-    np.testing.assert_array_equal(counts_of(ensemble, points), expected)
 
 
 def test_settings_of_scikit_learn_reach_the_learners():

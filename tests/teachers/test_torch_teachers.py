@@ -5,7 +5,6 @@ import os
 import pickle
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -201,15 +200,6 @@ def test_the_first_teachers_train_alike_whoever_is_waiting(
     assert bits(resumed) == whole
 
 
-def test_workers_train_the_same_teachers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(classifier._MOST_SLOTS, "cpu", 3)
-    learner = teacher("linear", device="cpu")
-    here = bits(fitted(*records(), learner))
-    # a thread, which loads no torch of its own
-    with ThreadPoolExecutor(1) as pool:
-        assert bits(fitted(*records(), learner, engine=pool)) == here
-
-
 def test_one_slot_learns_what_torch_itself_does() -> None:
     import torch
     from torch import nn
@@ -318,16 +308,6 @@ def test_stacks_are_bounded_by_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert learner.slots(SIDE**2, 100) == 5
     monkeypatch.setattr(classifier, "_MEMORY", 1)
     assert learner.slots(SIDE**2, 100) == 1
-
-
-def test_memory_that_runs_out_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_room(*args: Any) -> None:
-        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")
-
-    monkeypatch.setattr(Stack, "step", no_room)
-    classifier.slot_bytes.cache_clear()
-    with pytest.raises(sb.ResourceError, match="memory"):
-        fitted(*records())
 
 
 def torch_as_it_is() -> tuple[Any, ...]:

@@ -284,16 +284,6 @@ def answer_chance(mechanism: SparseVector | AbstentionTable, distance: int) -> f
     return float(weights[min(max(distance, 0), len(weights) - 1)]) / 2.0**BITS
 
 
-def scale_of_stream(mechanism: SparseVector | AbstentionTable) -> float:
-    """Return the votes over which the chance of an abstention falls by a factor of e, far from a
-    tie."""
-    if isinstance(mechanism, SparseVector):
-        return mechanism.query_scale
-    event = mechanism.stream_event()
-    far, nearer = (needed_distance(event, 1 - chance) for chance in (1e-6, math.e * 1e-6))
-    return far - nearer if math.isfinite(far) else math.inf
-
-
 def check_answerable(mechanism: Mechanism, n_teachers: int) -> None:
     """Refuse, from public numbers alone, a stream that hardly ever answers even a unanimous vote,
     in less than 1 % of all cases.

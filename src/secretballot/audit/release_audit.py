@@ -23,7 +23,7 @@ from secretballot.audit.neighbours import made_worlds
 from secretballot.audit.runs import CHANNELS, Progress, Trial, run_trials
 from secretballot.audit.telltale import Verdict, find_telltale, held_out
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.report.certificate.plan_checks import total_price
+from secretballot.report.certificate.models import total_price
 
 _OUT = "out"
 _LEAST_RUNS = 6

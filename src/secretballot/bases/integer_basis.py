@@ -13,7 +13,7 @@ from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.bases.integer_model import with_constant
 from secretballot.bases.rotation import UNIT
 from secretballot.bases.vectors import numbers_of
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, Parameter
 
 #: The cells of a basis without any.
 NO_CELLS: BoolArray = np.zeros(0, dtype=np.bool_)
@@ -105,21 +105,6 @@ class IntegerBasis(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 f" has {n_columns} columns and the public points had {self.n_features_in_};"
                 " give the same columns.",
             )
-
-
-def check_whitening(whitening: float) -> None:
-    """Refuse a whitening that is none.
-
-    Raises
-    ------
-    ParameterError
-        If it does not lie between 0 and 1.
-    """
-    if not 0 <= whitening <= 1:
-        raise ParameterError(
-            Parameter("whitening"),
-            f" is {whitening}; it must lie between 0 and 1, such as 0.5.",
-        )
 
 
 class VectorBasis(IntegerBasis):

@@ -8,10 +8,10 @@ import numpy as np
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.bases.columns import ONE
-from secretballot.bases.integer_basis import VectorBasis, check_whitening
+from secretballot.bases.integer_basis import VectorBasis
 from secretballot.bases.rotation import fitted_rotation
 from secretballot.bases.vectors import fitted_scale, public_numbers, rounded
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import Parameter, ParameterError
 
 #: Steps of the exponent in the table of the kernel.
 EXPONENT_STEPS = 2**10
@@ -90,9 +90,7 @@ class KernelBasis(VectorBasis):
             If a setting is out of range.
         """
         check_count("n_landmarks", self.n_landmarks)
-        check_count("n_directions", self.n_directions)
         check_count("random_state", self.random_state, minimum=0)
-        check_whitening(self.whitening)
         if not 0.01 <= self.width <= 100:
             raise ParameterError(
                 Parameter("width"), f" is {self.width}; it must lie between 0.01 and 100."
@@ -123,8 +121,6 @@ class KernelBasis(VectorBasis):
             n_directions=self.n_directions,
         )
         self.n_directions_ = self._rotation.weights.shape[1]
-        if not self.n_directions_:
-            raise DataError("The public points are too few or all alike; no direction is left.")
         return self
 
     def _map(self, numbers: FloatArray) -> tuple[IntArray, BoolArray]:

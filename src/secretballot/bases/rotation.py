@@ -7,7 +7,9 @@ import numpy as np
 from scipy import linalg
 
 from secretballot._typing import FloatArray, IntArray
+from secretballot._validation import check_count
 from secretballot.bases.exact_products import exact_products
+from secretballot.exceptions import DataError, Parameter, ParameterError
 
 #: Integers for 1.0 in the coordinates that come out.
 UNIT = 2**14
@@ -70,7 +72,20 @@ def fitted_rotation(
         makes all variances equal, one half lies between.
     n_directions : int
         Largest number of directions.
+
+    Raises
+    ------
+    DataError
+        If the points are all alike.
+    ParameterError
+        If a setting is out of range.
     """
+    check_count("n_directions", n_directions)
+    if not 0 <= whitening <= 1:
+        raise ParameterError(
+            Parameter("whitening"),
+            f" is {whitening}; it must lie between 0 and 1, such as 0.5.",
+        )
     scaled = inputs.astype(np.float64) / input_unit
     mean: FloatArray = np.asarray(scaled.mean(axis=0)).ravel()
     # sums of whole multiples of a power of two: exact, and the same, in either way
@@ -82,11 +97,13 @@ def fitted_rotation(
     variances, axes = linalg.eigh(second - np.outer(mean, mean))
     order = np.argsort(variances)[::-1][: min(n_directions, max(1, scaled.shape[0] - 1))]
     order = order[variances[order] > max(LEAST_VARIANCE * variances.max(), NO_VARIANCE)]
+    if not len(order):
+        raise DataError("The public points are too few or all alike; no direction is left of them.")
     kept = variances[order]
     stretched: FloatArray = with_fixed_signs(axes[:, order]) * kept ** (-whitening / 2)
     # public points have a root mean square length of one
     length = np.sqrt(np.sum(kept ** (1 - whitening)))
-    weights = np.rint(stretched * (WEIGHT_UNIT / max(length, NO_VARIANCE))).astype(np.int64)
+    weights = np.rint(stretched * (WEIGHT_UNIT / length)).astype(np.int64)
     offset = np.rint(mean * input_unit @ weights).astype(np.int64)
     shift = int(np.log2(input_unit * WEIGHT_UNIT // UNIT))
     return Rotation(weights, offset, shift, input_unit)

@@ -14,7 +14,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.bases.columns import ONE, LevelColumn, NumberColumn, fitted_column
 from secretballot.bases.exact_products import exact_products
-from secretballot.bases.integer_basis import IntegerBasis, Mapped, check_whitening
+from secretballot.bases.integer_basis import IntegerBasis, Mapped
 from secretballot.bases.rotation import Rotation, fitted_rotation
 from secretballot.exceptions import DataError, Parameter
 
@@ -100,8 +100,6 @@ class TableBasis(IntegerBasis):
             If a setting is out of range.
         """
         check_count("n_bins", self.n_bins)
-        check_count("n_directions", self.n_directions)
-        check_whitening(self.whitening)
         frame = _frame_of(X)
         if not len(frame):
             raise DataError(Parameter("X"), " has no rows; give public points.")
@@ -125,10 +123,6 @@ class TableBasis(IntegerBasis):
             n_directions=self.n_directions,
         )
         self.n_directions_ = self._rotation.weights.shape[1]
-        if not self.n_directions_:
-            raise DataError(
-                "The public points are too few or all alike; no direction is left of them."
-            )
         return self
 
     def _parts(self, X: Any) -> Iterator[Mapped]:

@@ -45,15 +45,11 @@ def _fill_closed_places() -> None:
     Else the next file that is opened, maybe a ledger, gets the number of standard error, and
     messages of libraries are written into it.
     """
-    for place in range(3):
-        try:
-            os.fstat(place)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-    for name in ("stdout", "stderr"):
+    for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
-            # not closed: it lasts as long as we do
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+            # it gets the lowest number that is free, and is not closed: it lasts as long as we do
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 app = group(

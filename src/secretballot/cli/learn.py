@@ -138,8 +138,7 @@ def _performed(tree: dict[str, Any], watch: Any, *, dry_run: bool) -> Answer:
         quoted = quote(spec, watch)
         said = quoted.to_json() | {"forecast": spec.forecast}
         return Answer(said, lambda: show("quote", quoted, spec.forecast))
-    from secretballot.report.certificate.models import stated
-    from secretballot.report.certificate.plan_checks import total_price
+    from secretballot.report.certificate.models import stated, total_price
 
     outcome = run(spec, watch)
     certificate, report = outcome.certificate, outcome.release / "report.html"

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from secretballot._places import shown_place
 from secretballot._validation import Composition, Relation, Unit
 from secretballot.cli.outcome import Answer, lines
 from secretballot.cli.screens import group, verb
@@ -44,21 +45,19 @@ def create(
         The change that is protected.
     """
     from secretballot.core.ledger import Ledger
-    from secretballot.core.ledger.urls import file_or_database
     from secretballot.core.price import PrivacyBudget
     from secretballot.runs.spec import BudgetSpec
 
     # The total is checked before the path, so that a number out of range leaves no file behind. A
     # link that leads nowhere would be followed, whosever its target is.
     budget = PrivacyBudget(*(BudgetSpec.of_tree({"total": total}).total or ()))
-    file = file_or_database(place)
-    if Ledger.exists(file):
+    if Ledger.exists(place):
         raise LedgerError(
-            f"{str(file)!r} exists already; a ledger is created once, so give another path or keep"
-            " that one."
+            f"{shown_place(place)!r} exists already; a ledger is created once, so give another path"
+            " or keep that one."
         )
     made = Ledger(
-        file, dataset=dataset, budget=budget, composition=composition, unit=unit, relation=relation
+        place, dataset=dataset, budget=budget, composition=composition, unit=unit, relation=relation
     )
     return _shown(made)
 
@@ -74,14 +73,9 @@ def show(place: str) -> Answer:
     place : LEDGER
         The ledger's file, or the URL of a PostgreSQL database.
     """
-    return _shown(_opened(place))
-
-
-def _opened(place: str) -> "Ledger":
     from secretballot.core.ledger import Ledger
-    from secretballot.core.ledger.urls import file_or_database
 
-    return Ledger.open_existing(file_or_database(place))
+    return _shown(Ledger.open_existing(place))
 
 
 def _shown(ledger: "Ledger") -> Answer:
@@ -112,7 +106,9 @@ def check(place: str) -> Answer:
     place : LEDGER
         The ledger's file, or the URL of a PostgreSQL database.
     """
-    ledger = _opened(place)
+    from secretballot.core.ledger import Ledger
+
+    ledger = Ledger.open_existing(place)
     ledger.check()
     rows, chain = ledger.head()
     return lines(

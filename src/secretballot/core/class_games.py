@@ -22,7 +22,7 @@ Proofs: `docs/explanation/prices.md`, section 15.
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -125,8 +125,7 @@ class Noise(NoiseTable):
 OpenSquares = Callable[[IntArray, IntArray, int], BoolArray]
 
 
-@dataclass(frozen=True, eq=False)
-class StepLaws:
+class StepLaws(NamedTuple):
     """Pairs of distributions on three outcomes, one of which dominates what a label reveals.
 
     Attributes
@@ -201,8 +200,7 @@ def _largest_moments(noise: Noise, orders: list[float]) -> FloatArray:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Mesh:
+class _Mesh(NamedTuple):
     """The list, and where its laws are corners of cells, the hockey sticks of each cell's four.
 
     `apart` and `together` are where the corners lie, as differences w - u and sums u + w. All x at

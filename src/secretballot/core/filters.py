@@ -24,7 +24,6 @@ from secretballot.core.errors import (
     Parameter,
     ParameterError,
     check_choice,
-    check_positive,
 )
 from secretballot.core.events import Event
 from secretballot.core.price import PrivacyBudget, round_up
@@ -150,7 +149,7 @@ class RenyiFilter:
                 " is 0; a Renyi filter needs a delta above 0. Choose the basic composition.",
             )
         kept = (1 - FAILURE_SHARE) * budget.delta
-        self.order = _gaussian_order(budget) if order is None else check_positive("order", order)
+        self.order = _gaussian_order(budget) if order is None else order
         if not self.order > 1:
             raise ParameterError(
                 Parameter("order"), f" is {order}; a Renyi filter needs an order above 1."

@@ -40,7 +40,6 @@ import itertools
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, NamedTuple, Self
 
@@ -260,8 +259,7 @@ def corners(noise: NoiseTable, first: int, last: int, density: int = DENSITY) ->
     return Pairs(np.array(p), np.array(rest), np.array(gap), np.subtract(rest, gap))
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """Likelihood ratios e^(h i), i = -below .. above."""
 
     h: float
@@ -295,12 +293,6 @@ def _step_of(chances: Chances) -> float:
     return math.log1p(even) - math.log1p(-even) if even < 1 else 40.0
 
 
-def lowered_logarithm(logarithm: FloatArray) -> FloatArray:
-    """Return logarithms of likelihood ratios below the true ones; a game's value falls with the
-    ratio."""
-    return logarithm - LOST * (1 + np.abs(logarithm))
-
-
 class Step:
     """What one step of a game may be, any of n pairs of distributions: the larger values that it
     makes of the values of its outcomes.
@@ -319,7 +311,8 @@ class Step:
     ) -> None:
         # a game that ends at a kink would show the last digit of a loss: each is taken for smaller;
         # past the grid a value stays at its last one, so how far past does not matter
-        shifts = np.minimum(lowered_logarithm(log_ratio) / grid.h, grid.size)
+        lowered = log_ratio - LOST * (1 + np.abs(log_ratio))
+        shifts = np.minimum(lowered / grid.h, grid.size)
         whole = np.floor(shifts)
         part = np.expm1((shifts - whole) * grid.h) / math.expm1(grid.h)
         places = whole.astype(np.int64)
@@ -585,8 +578,7 @@ def largest_loss(chances: TableChances) -> float:
 # --- confident voting ---
 
 
-@dataclass(frozen=True, eq=False)
-class Group:
+class Group(NamedTuple):
     """Votes that are about equally far from even.
 
     Attributes

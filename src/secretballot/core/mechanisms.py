@@ -78,17 +78,20 @@ class Mechanism(Model, ABC):
         Shape of the container that it is drawn from.
     of_sample, of_records : bool
         Whether votes are those of teachers of a secret sample; whether records may vote.
-    stops_at : int or None
-        Answers, abstentions or stages after which nothing more is drawn.
+    stops_by : str
+        Field of the number of answers or abstentions after which nothing more is drawn, if any.
     """
 
     takes: ClassVar[type[Model]] = VoteShape
     of_sample: ClassVar[bool] = False
     of_records: ClassVar[bool] = False
 
+    stops_by: ClassVar[str] = ""
+
     @property
     def stops_at(self) -> int | None:
-        return None
+        """Answers, abstentions or stages after which nothing more is drawn."""
+        return getattr(self, self.stops_by) if self.stops_by else None
 
     def event(self, shape: Shape) -> events.Event:
         """Return what the whole release is to an accountant.
@@ -238,10 +241,7 @@ class ConfidentLabels(Mechanism):
     threshold_sigma: Scale
     sigma: Scale
     max_answers: Count
-
-    @property
-    def stops_at(self) -> int:
-        return self.max_answers
+    stops_by: ClassVar[str] = "max_answers"
 
     def _event(self, shape: VoteShape) -> events.Event:
         if not (self.threshold <= teachers_of(shape) and self.max_answers <= shape.n_queries):
@@ -274,10 +274,7 @@ class _Stream(Mechanism):
     """Exact pluralities, some withheld; it ends with the last abstention that was paid for."""
 
     max_abstentions: Count
-
-    @property
-    def stops_at(self) -> int:
-        return self.max_abstentions
+    stops_by: ClassVar[str] = "max_abstentions"
 
     def _event(self, shape: VoteShape) -> events.Event:
         return self.stream_event()
@@ -385,7 +382,7 @@ class RelabelledSample(Mechanism):
     of_sample: ClassVar[bool] = True
 
     @property
-    def stops_at(self) -> int:
+    def stops_at(self) -> int | None:
         return self.stream.stops_at
 
     def _event(self, shape: VoteShape) -> events.Event:

@@ -210,8 +210,7 @@ class ExactNoise(Noise):
         Time and memory grow with the sort of the candidates and one product of some hundred bits
         per distinct score within about 100 scales of the best.
         """
-        exact = Fraction(check_scale("scale", scale))
-        return drawn_index(_gaps(scores), exact, secrets.randbits)
+        return drawn_index(_gaps(scores), Fraction(check_scale("scale", scale)), secrets.randbits)
 
     def flipped_index(self, scores: IntArray, scale: float) -> int:
         """Draw an index by permute-and-flip: of the candidates in random order, the first whose
@@ -228,8 +227,7 @@ class ExactNoise(Noise):
 
         Source: McKenna, Sheldon 2020, arXiv:2010.12603, Algorithm 1.
         """
-        exact = Fraction(check_scale("scale", scale))
-        return drawn_flip(_gaps(scores), exact, secrets.randbits)
+        return drawn_flip(_gaps(scores), Fraction(check_scale("scale", scale)), secrets.randbits)
 
     def exponential_range(
         self, starts: IntArray, ends: IntArray, scale: float
@@ -267,8 +265,7 @@ class ExactNoise(Noise):
 
         Time and memory: O(m), of numbers of some hundred bits.
         """
-        exact = Fraction(check_scale("scale", scale))
-        return drawn_range(starts, ends, exact, secrets.randbits)
+        return drawn_range(starts, ends, Fraction(check_scale("scale", scale)), secrets.randbits)
 
 
 def _gaps(scores: IntArray) -> IntArray:

@@ -180,9 +180,8 @@ class PositionPartition:
         if self.n_teachers > self.n_records:
             raise ParameterError(
                 Parameter("n_teachers"),
-                f" is {self.n_teachers} with ",
-                Parameter("n_records"),
-                f" {self.n_records}; every teacher needs a record, so ask for fewer teachers.",
+                f" is {n_teachers} with n_records {n_records}; every teacher needs a record, so ask"
+                " for fewer teachers.",
             )
 
     def assign(self) -> IntArray:
@@ -244,7 +243,7 @@ def canonical_id(value: object) -> bytes:
         # Beyond these digits neighbouring integers share one float, so the id that was meant is
         # lost.
         floats = not isinstance(value, Decimal)
-        digits = min(int(np.finfo(type(value)).nmant) + 1, 53) if floats else _MOST_BITS
+        digits = min(np.finfo(np.asarray(value).dtype).nmant + 1, 53) if floats else _MOST_BITS
         if not abs(value) < 2**digits or value != int(value):
             raise TypeError("an id that is a number must be an exact integer")
         return _from_integer(int(value))

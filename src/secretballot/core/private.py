@@ -41,34 +41,25 @@ def run_here(
     return (work(*task, *shared) for task in tasks)
 
 
-def _refused(what: str) -> Callable[..., Any]:
-    def refuse(self: "Private", *args: object, **kwargs: object) -> NoReturn:
-        raise TypeError(self._refusal.format(what))
-
-    return refuse
-
-
 class Private:
     """Refuse every way in which Python, numpy or a notebook would take values out of an object
     unasked.
 
-    A subclass may say in `_refusal` who refuses, with a place for what, and what to do instead;
-    and shows in its repr what is public.
+    A subclass may say in `_refusal` who refuses, and what to do instead; and shows in its repr what
+    is public.
     """
 
     __slots__ = ()
     _refusal: ClassVar[str] = (
-        "private values refuse to {}; release them through secretballot.release."
+        "private values are not shown, taken apart, copied or kept; release them through"
+        " secretballot.release."
     )
-    __array__ = _refused("become an array")
-    __iter__ = _refused("be iterated")
-    __len__ = _refused("be measured")
-    __getitem__ = _refused("be indexed")
-    __contains__ = _refused("be searched")
-    __float__ = _refused("become a number")
-    __reduce_ex__ = _refused("be pickled or copied")
-    __getstate__ = _refused("be taken apart")
-    __dataframe__ = _refused("become a table")
+
+    def _refuse(self, *args: object, **named: object) -> NoReturn:
+        raise TypeError(self._refusal)
+
+    __array__ = __iter__ = __len__ = __getitem__ = __contains__ = __float__ = _refuse
+    __reduce_ex__ = __getstate__ = __dataframe__ = _refuse
 
     def __bool__(self) -> bool:
         return True
@@ -473,8 +464,7 @@ def _table(values: ArrayLike) -> NDArray[Any]:
     if table.dtype.kind not in "iu" or table.ndim != 2 or not table.shape[0] or table.shape[1] < 2:
         raise DataError(
             Parameter("counts"),
-            " are no integers, one row for each query and one column for each of two or more"
-            " classes.",
+            " are no integers, a row for each query and a column for each of two or more classes.",
         )
     # before any is added up: sums of larger ones would wrap
     if not ((table >= 0) & (table <= MOST)).all():

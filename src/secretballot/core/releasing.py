@@ -22,7 +22,6 @@ from importlib.metadata import version
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
-from pydantic import ValidationError
 
 from secretballot.core.errors import DataError, LedgerError, ParameterError, UnknownEndError
 from secretballot.core.events import Event
@@ -52,7 +51,6 @@ from secretballot.core.types import (
     ScoreShape,
     SecretFiles,
     VoteShape,
-    fault_of,
 )
 
 BLOCK = 1000  # questions of one transaction, so that others who ask do not wait for long
@@ -244,8 +242,8 @@ def stream(
         1.
     """
     own, shape = _Request(terms, ledger, request, streams=True), terms.shape
-    by_question = isinstance(shape, VoteShape) and shape.n_teachers is not None
-    if not (isinstance(shape, ScoreShape) or (by_question and shape.moved == shape.n_queries)):
+    votes = isinstance(shape, VoteShape) and shape.n_teachers and shape.moved == shape.n_queries
+    if not (isinstance(shape, ScoreShape) or votes):
         # which rows of a table move is private, so that no part of one has a share of its price
         raise ParameterError(
             "A stream asks for scores, or for votes of teachers that may change at every question;"
@@ -406,9 +404,8 @@ class AnswerStream:
             given = given.model_copy(update=size)
         if given != paid:
             raise ParameterError(
-                "The votes or scores are not those that the reservation was made for: another unit,"
-                " relation, number of teachers or of classes, or another sample; ask the teachers"
-                " that it began with. Nothing was answered."
+                "The votes or scores are not those that were paid for: of another shape; ask the"
+                " teachers that it began with. Nothing was answered."
             )
 
     def _found(self, questions: Iterable[bytes]) -> tuple[dict[bytes, bytes], int]:
@@ -485,10 +482,7 @@ class _Request:
     ) -> None:
         self.ledger, self.request, self.streams = ledger, request, streams
         self.budget, self.purpose = asked.budget, asked.purpose
-        try:
-            asked.mechanism.event(asked.shape)
-        except ValidationError as error:
-            raise fault_of(error) from None
+        asked.mechanism.event(asked.shape)  # refuses what is of no such shape
         sample = getattr(asked.shape, "sample", None)
         if sample is not None and sample.request != request:
             raise ParameterError(
@@ -557,7 +551,7 @@ class _Request:
     def reserve(self, *, space: int) -> None:
         """Spend, unless another process has just done so under the same terms."""
         stored = {**self.terms, "price": asdict(self.priced)}
-        about = {"request": self.request, "purpose": self.purpose, "terms": stored}
+        about: dict[str, Any] = {"request": self.request, "purpose": self.purpose, "terms": stored}
         try:
             self.ledger.reserve((self.event,), self.budget, **about, space=space)
         except LedgerError as error:
@@ -703,9 +697,8 @@ class _SecretStates:
         found = self._states().get(mark.hex())
         if found is None:
             raise LedgerError(
-                "The secret state that goes with the last answer of this stream is not in the"
-                " vault, or damaged; put the vault back as it was, or begin another stream, which"
-                " is a new charge."
+                "The secret state of this stream's last answer is not in the vault, or damaged; put"
+                " the vault back as it was, or begin another stream, which is a new charge."
             )
         return found
 

@@ -123,7 +123,7 @@ def _looked_at(
     """Give the outcomes of independent trials, as integers from 0, and their probabilities."""
     sizes = np.abs(values)
     for numbers in (values - values[0], sizes, sizes % 2, sizes % 3):
-        yield numbers[drawn - values[0]], np.bincount(numbers, law)
+        yield numbers[drawn - values[0]], np.bincount(numbers, law).astype(np.float64)
     # each draw is in at most one pair, so that pairs are independent of each other
     apart = chunk if len(drawn) > chunk else len(drawn) // 2
     beside = len(drawn) - len(drawn) % 2

@@ -24,7 +24,7 @@ def signals_held_back() -> Iterator[None]:
     came: list[int] = []
     with ExitStack() as stack:
         if threading.current_thread() is threading.main_thread():
-            stack.callback(_let_first_work, came)
+            stack.callback(lambda: [*map(signal.raise_signal, came[:1])])
             for number in _ENDING:
                 handler = signal.getsignal(number)
                 # None: set by a program in C
@@ -32,8 +32,3 @@ def signals_held_back() -> Iterator[None]:
                     stack.callback(signal.signal, number, handler)
                     signal.signal(number, lambda seen, _: came.append(seen))
         yield
-
-
-def _let_first_work(came: list[int]) -> None:
-    if came:
-        signal.raise_signal(came[0])

@@ -22,8 +22,8 @@ from secretballot._naming import name_columns, name_rows
 from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import shown
 from secretballot.data.cells import coded, is_missing, texts_of, whole
-from secretballot.data.sources import attempt
 from secretballot.exceptions import DataError
+from secretballot.foreign_code import result_of
 
 
 def as_arrow(table: Any) -> Any:
@@ -92,11 +92,10 @@ def _names_of_columns(table: Any, where: str) -> list[str]:
     DataError
         If a name is not UTF-8.
     """
-    # the other error would quote the bytes
-    return attempt(
-        lambda: [str(table.field(place).name) for place in range(table.num_columns)],
-        lambda error: f"{where} has a name that is not UTF-8 in its header; write the file again.",
-    )
+    names = result_of(lambda: [str(table.field(k).name) for k in range(table.num_columns)])
+    if names is None:
+        raise DataError(f"{where} has a name that is not UTF-8 in its header; write it again.")
+    return names
 
 
 def _plain_storage(column: Any) -> Any:

@@ -9,7 +9,6 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from secretballot.data.columns import (
 )
 from secretballot.data.frames import check_columns, frame_of
 from secretballot.data.inferred import inferred_column
-from secretballot.data.sources import attempt
 from secretballot.exceptions import DataError
 
 FORMAT = "secretballot/schema"
@@ -180,15 +178,17 @@ class Schema:
         DataError
             If the file cannot be read or is no schema.
         """
-
-        def why(error: Exception) -> str:
+        declared: Any = None
+        problem = ""
+        try:
+            declared = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        except OSError as error:
+            problem = f"cannot be read ({error.strerror})"
+        # these carry the whole text, so nothing is raised in here
+        except (ValueError, RecursionError):
             problem = "is no JSON text in UTF-8 of ordinary depth"
-            if isinstance(error, OSError):
-                problem = f"cannot be read ({error.strerror})"
-            return f"The schema file {str(path)!r} {problem}."
-
-        text = partial(Path(path).read_text, encoding="utf-8-sig")
-        declared = attempt(lambda: json.loads(text()), why)
+        if problem:
+            raise DataError(f"The schema file {str(path)!r} {problem}.")
         return cls.from_json(declared, public=public, ignore=ignore)
 
     @property

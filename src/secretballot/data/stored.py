@@ -234,7 +234,7 @@ class StoredTable(Private):
     are persons, of the key of the vault, too.
     """
 
-    _refusal = "a stored table refuses to {}; give it to a learner as X."
+    _refusal = "a stored table is not shown, copied or kept; give it to a learner as X."
 
     def __init__(
         self,

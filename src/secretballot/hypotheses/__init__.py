@@ -10,8 +10,8 @@ from secretballot.hypotheses.base import (
     HypothesisClass,
     VersionSpace,
     check_hypotheses,
+    disagreement_coefficient,
 )
-from secretballot.hypotheses.coefficient import disagreement_coefficient
 from secretballot.hypotheses.finite import FiniteClass
 from secretballot.hypotheses.ranges import DecisionStumps, Intervals, Thresholds
 

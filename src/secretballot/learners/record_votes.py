@@ -16,8 +16,7 @@ from secretballot.accounting.recipes import Terms
 from secretballot.bases import Basis
 from secretballot.bases.named import check_basis
 from secretballot.core.private import Votes
-from secretballot.foreign_code import isolated
-from secretballot.learners.training.basis_rows import mapped_rows
+from secretballot.foreign_code import isolated, mapped_rows
 from secretballot.learners.training.inputs import random_rows
 from secretballot.learners.training.learner import ClassLearner, Task
 from secretballot.learners.training.point_digests import points_digest

@@ -165,8 +165,8 @@ class CheckedSelector(QuerySelector):
         # types first: a number of float type might round to a row that nobody meant
         fits = proposed.ndim == 1 and proposed.dtype.kind in "iu" and len(proposed) <= n
         rows = set(proposed.tolist()) if fits else set()
-        known = set(range(self._pool.n_points)) - self._asked
-        if not (fits and len(rows) == len(proposed) and rows <= known):
+        new = rows - self._asked
+        if not (fits and len(new) == len(proposed) and new <= set(range(self._pool.n_points))):
             raise DataError(
                 f"the strategy proposed an array of {proposed.dtype} of shape {proposed.shape}; it"
                 f" must propose a list of at most {n} integers, each row from 0 to"

@@ -181,14 +181,7 @@ class UncertaintySampling(QueryStrategy):
             If learner or spread cannot work on such points, or the learner cannot say how sure it
             is.
         """
-        learner = PoolLearner(self.learner, pool)
-        learner.try_fits(self._doubt_of_model)
-        points = None
-        if self.spread > 1:
-            points = learner.X if self.learner is None else scaled_points(pool.X)
-        planned = max(default_round_size(pool.n_queries), _COLD_POINTS)
-        cold = self._cold_start.start(replace(pool, n_queries=planned))
-        return _UncertaintySelector(self, pool, learner, points, cold)
+        return _UncertaintySelector(self, pool)
 
     def describe(self) -> dict[str, Any]:
         """Return name and settings."""
@@ -292,16 +285,15 @@ class CommitteeSampling(UncertaintySampling):
 class _UncertaintySelector(QuerySelector):
     """One run: cold start, then rounds of the most uncertain points, spread out."""
 
-    def __init__(
-        self,
-        strategy: UncertaintySampling,
-        pool: PublicPool,
-        learner: PoolLearner,
-        points: Any,
-        cold: QuerySelector,
-    ) -> None:
-        self._strategy, self._pool, self._learner, self._points = strategy, pool, learner, points
-        self._cold = cold
+    def __init__(self, strategy: UncertaintySampling, pool: PublicPool) -> None:
+        self._strategy, self._pool = strategy, pool
+        self._learner = PoolLearner(strategy.learner, pool)
+        self._learner.try_fits(strategy._doubt_of_model)
+        self._points: Any = None
+        if strategy.spread > 1:
+            self._points = self._learner.X if strategy.learner is None else scaled_points(pool.X)
+        planned = max(default_round_size(pool.n_queries), _COLD_POINTS)
+        self._cold = strategy._cold_start.start(replace(pool, n_queries=planned))
         self._known = LabelledRows.none()
         self._free = np.ones(pool.n_points, dtype=np.bool_)
 

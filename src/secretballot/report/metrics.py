@@ -17,7 +17,7 @@ from sklearn.metrics import brier_score_loss, confusion_matrix, roc_auc_score
 
 from secretballot._rows import class_shares
 from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError
 
 #: Of all intervals here.
 CONFIDENCE = 0.95
@@ -214,13 +214,7 @@ def metrics_of(
         Indices into `classes`.
     classes : sequence of two or more
     probabilities : ndarray of shape (n_rows, n_classes), optional
-
-    Raises
-    ------
-    ParameterError
-        If there are no rows, or not as many of each.
     """
-    check_rows(truth, answers)
     # as JSON has them
     classes = [one.item() if isinstance(one, np.generic) else one for one in classes]
     table = confusion_matrix(truth, answers, labels=np.arange(len(classes)))
@@ -250,22 +244,6 @@ def metrics_of(
         auc=area,
         calibration=calibration,
     )
-
-
-def check_rows(truth: Any, answers: Any) -> None:
-    """Refuse no rows, and answers of another shape.
-
-    Raises
-    ------
-    ParameterError
-        If there are none, or the shapes differ.
-    """
-    if not len(truth) or truth.shape != answers.shape:
-        raise ParameterError(
-            Parameter("truth"),
-            f" has shape {truth.shape} and the answers {answers.shape}; give as many of both, one"
-            " row at least.",
-        )
 
 
 def _share_or_none(part: int, whole: int) -> float | None:
@@ -437,13 +415,7 @@ def number_metrics(truth: FloatArray, answers: FloatArray) -> NumberMetrics:
     ----------
     truth, answers : ndarray of float, shape (n_rows,)
         Finite.
-
-    Raises
-    ------
-    ParameterError
-        If there are no rows, or not as many of each.
     """
-    check_rows(truth, answers)
     mean, median = float(np.mean(truth)), float(np.median(truth))
     squared, constant = (answers - truth) ** 2, (mean - truth) ** 2
     won = constant - squared
@@ -475,13 +447,7 @@ def labels_metrics(
     truth, answers : ndarray of 0 and 1, shape (n_rows, n_labels)
     names : sequence of n_labels str
     probabilities : ndarray of shape (n_rows, n_labels), optional
-
-    Raises
-    ------
-    ParameterError
-        If there are no rows, or not as many of each.
     """
-    check_rows(truth, answers)
     sets = [tuple(row) for row in truth.tolist()]
     # of sets that are as frequent, the one that comes first in the order of its labels
     majority, frequency = max(sorted(Counter(sets).items()), key=lambda one: one[1])

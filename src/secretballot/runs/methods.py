@@ -16,18 +16,10 @@ from secretballot._naming import named
 from secretballot._validation import HYPOTHESES, name_part, shown
 from secretballot.accounting import WeakSignalWarning, noisy_votes, teacher_shape
 from secretballot.accounting.gaussian import gaussian_mu
-from secretballot.accounting.recipes import Terms, deviation, table_deviation
-from secretballot.accounting.stream_recipes import scale_of_stream
+from secretballot.accounting.recipes import Terms
 from secretballot.bases.images import are_images
 from secretballot.core.ledger import Ledger
-from secretballot.core.mechanisms import (
-    AbstentionTable,
-    ConfidentLabels,
-    NoisyMeans,
-    NoisyVotes,
-    SparseVector,
-    TableLabels,
-)
+from secretballot.core.mechanisms import NoisyMeans, VoteQuantiles
 from secretballot.core.private import Votes
 from secretballot.data.columns import IgnoredColumn, VectorColumn
 from secretballot.data.schema import Schema
@@ -45,7 +37,8 @@ from secretballot.learners.training.inputs import Target, random_rows
 from secretballot.learners.training.learner import Learner
 from secretballot.learners.training.shards import check_positions
 from secretballot.named_learners import teacher_by_name
-from secretballot.publishing.work import ChosenHypothesis
+from secretballot.planning.search.settings import stated_noise
+from secretballot.publishing.release import ChosenHypothesis
 from secretballot.queries import InRounds, rounds_of
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.releasing import release
@@ -130,9 +123,8 @@ class Quote:
     sigma : float
         Scale of the noise: of votes in votes, of means in the unit of the target, of sums in
         multiples of what one record can move; 0 of a quantile, which is drawn. The standard
-        deviation, and of the Laplace noise of a sparse vector its own scale; of a table of
-        abstentions the votes over which their chance falls by a factor of e, and of a table of
-        chances the Gaussian noise that reveals as much of an even vote.
+        deviation; of a stream the margin that it answers nine times in ten; of a table of chances
+        that of the Gaussian noise that reveals as much of an even vote.
     n_public : int
         Public points.
     queries : int or None
@@ -456,17 +448,11 @@ class VoteMethod(Method):
 
 def _noise(terms: Terms) -> float:
     """Return the scale of the noise on votes, or on a mean of them in the unit of the target."""
-    mechanism, n_teachers = terms.mechanism, terms.shape.n_teachers or 0
-    if isinstance(mechanism, NoisyMeans):
+    if isinstance(terms.mechanism, NoisyMeans):
         low, high = terms.public["bounds"]
-        return float(mechanism.sigma * (high - low) / (n_teachers * (terms.shape.n_classes - 1)))
-    if isinstance(mechanism, SparseVector | AbstentionTable):
-        return scale_of_stream(mechanism)
-    if isinstance(mechanism, ConfidentLabels):
-        return mechanism.sigma
-    if isinstance(mechanism, TableLabels):
-        return table_deviation(mechanism, n_teachers)
-    return deviation(mechanism) if isinstance(mechanism, NoisyVotes) else 0.0
+        steps = (terms.shape.n_teachers or 0) * (terms.shape.n_classes - 1)
+        return float(terms.mechanism.sigma * (high - low) / steps)
+    return 0.0 if isinstance(terms.mechanism, VoteQuantiles) else stated_noise(terms)
 
 
 class Pate(VoteMethod):

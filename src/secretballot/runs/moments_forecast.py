@@ -104,7 +104,9 @@ def forecast_moments(
                 task,
                 class_weights,
                 basis,
-                *(take_rows(rows, some) for some in (points, records, test)),
+                take_rows(rows, points),
+                take_rows(rows, records),
+                take_rows(rows, test),
                 y[records],
             )
             for place in places:

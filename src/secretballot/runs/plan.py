@@ -6,7 +6,7 @@ Nothing here is secret: a plan is made of public numbers and stand-in data.
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -130,8 +130,7 @@ def run_plan(
         class_weight=None if weight == "auto" else weight,
         basis=basis_of_columns(getattr(method, "basis", "auto"), columns, table.X),
         seed=method.random_state,
-        progress=watch.progress,
-        say=watch.step,
+        reporter=watch,
         names=classes,
     )
     made = replace(made, classes=integers_or_words(classes))
@@ -232,8 +231,7 @@ def plan(
     class_weight: str | Mapping[Any, float] | None = None,
     basis: Basis | str = "auto",
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
-    say: Callable[[str], None] | None = None,
+    reporter: Watch | None = None,
     names: Sequence[Any] | None = None,
 ) -> Plan:
     """Say before anything private is touched what to choose, and what to expect of it.
@@ -268,10 +266,8 @@ def plan(
         As for `RecordMomentsClassifier`.
     seed : int
         Of the simulation; it never touches noise that protects anything.
-    progress : callable, optional
-        Takes steps done and steps in all, of each part of the work.
-    say : callable of str, optional
-        Called with the name of each step before it begins.
+    reporter : Watch, optional
+        Called with each step, and with how far it is.
     names : sequence, optional
         What the classes are called, where `like` numbers them.
 
@@ -311,7 +307,8 @@ def plan(
             " votes; leave one of the two out.",
         )
     of_votes = of_votes or not (of_moments or budget.delta > 0)
-    made = None
+    watch, made = reporter or Watch(), None
+    progress = watch.progress
     if not of_moments:
         try:
             made = plan_votes(task, X, index, n_teachers=n_teachers, seed=seed, progress=progress)
@@ -321,8 +318,7 @@ def plan(
     if made is not None and of_votes:
         return made
     made = made or _plan_without_votes(task, index, seed)
-    if say is not None:
-        say("Trying record moments")
+    watch.step("Trying record moments")
     found_names = np.unique(np.asarray(like[1])).tolist()
     # by themselves where all occur, else by number
     classes = tuple(names or (found_names if len(found_names) == found else range(found)))

@@ -11,7 +11,6 @@ from secretballot.runs.folder import Account, write_files
 from secretballot.runs.methods import Stream
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec, toml_text
-from secretballot.vault import make_vault
 
 _SETTINGS = "service.toml"
 
@@ -58,7 +57,6 @@ def run_prepare(spec: RunSpec, watch: Watch | None = None) -> dict[str, Any]:
     given, out, terms = method.settings, spec.output.out, method.terms(len(inputs.classes))
     ledger = account.opened(spec.total)
     watch.step("Training teachers")
-    make_vault(method.vault)
     execution = spec.execution
     teachers = train_teachers(
         given.teacher,

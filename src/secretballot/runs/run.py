@@ -17,19 +17,13 @@ from secretballot.exceptions import CertificateError, DataError
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import check_parts, publish
 from secretballot.released import ReleasedLabels
-from secretballot.report.metrics import (
-    Metrics,
-    TableMetrics,
-    metrics_of_student,
-    metrics_of_table_student,
-)
+from secretballot.report.metrics import Metrics, TableMetrics
 from secretballot.report.release.folder import ReleaseJob
-from secretballot.report.student.load import load_student
 from secretballot.runs.folder import SPEC_FILE, Account, RunFolder, place_of_account, settle_request
 from secretballot.runs.methods import Fitted, Method, Quote, chosen_words, method_of
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import VOTES, RunSpec
-from secretballot.runs.use import evaluate, verified_certificate
+from secretballot.runs.use import STUDENT, evaluate, verified_certificate
 from secretballot.vault import write_secret
 
 _FINISHED = (
@@ -160,7 +154,7 @@ def run(spec: RunSpec, reporter: Watch | None = None) -> Outcome:
         fitted = method.fit(inputs, folder, ledger, watch)
         made = publish(folder.release, _job(method, inputs, fitted), say=watch.step)
         forget_table(folder.vault)
-    metrics = _measured(folder, inputs, watch)
+    metrics = _measured(spec, folder, watch, just_made=True)
     places = folder.release, folder.vault, account.place
     return Outcome(spec.method.name, made.certificate, metrics, *places, folder.resumed)
 
@@ -215,20 +209,21 @@ def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
     )
 
 
-def _measured(folder: RunFolder, inputs: Any, watch: Watch) -> Metrics | TableMetrics | None:
+def _measured(
+    spec: RunSpec, folder: RunFolder, watch: Watch, *, just_made: bool
+) -> Metrics | TableMetrics | None:
     """Return the metrics of the published student, and say so where it cannot be measured."""
-    test = getattr(inputs, "test_rows", None)
-    if test is None:
+    table = spec.output.evaluate
+    if table is None:
         return None
-    file = folder.release / "student.onnx"
-    if not file.is_file():
+    if not (folder.release / STUDENT).is_file():
         watch.note("No student was published, so none is measured.", private=False)
         return None
-    student, classes = load_student(file), inputs.classes
-    if not classes:
-        return metrics_of_table_student(student, *test)
-    points, index = test
-    return metrics_of_student(student, points, index, classes)
+    found, _ = evaluate(
+        [folder.root], table, spec.data.target, encoding=spec.data.encoding, just_made=just_made
+    )
+    metrics: Metrics | TableMetrics = found[0].metrics
+    return metrics
 
 
 def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
@@ -250,9 +245,6 @@ def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
     watch.note(_FINISHED, private=False)
     # a crash may have come between the release and this
     forget_table(folder.vault)
-    metrics, table = None, spec.output.evaluate
-    if table is not None and (folder.release / "student.onnx").is_file():
-        found = evaluate([folder.root], table, spec.data.target, encoding=spec.data.encoding)
-        metrics = found[0][0].metrics
+    metrics = _measured(spec, folder, watch, just_made=False)
     places = folder.release, folder.vault, place_of_account(spec, folder)
     return Outcome(spec.method.name, certificate, metrics, *places)

@@ -744,9 +744,10 @@ def declared(*places: str) -> dict[str, FieldInfo]:
     found: dict[str, FieldInfo] = {}
     for place in places:
         group, _, only = place.partition(".")
-        models: Any = [METHOD_SPECS.get(one) for one in (METHODS if group == "method" else [group])]
+        models: Any = [METHOD_SPECS[one] for one in METHODS]
+        if group != "method":
+            models = [METHOD_SPECS.get(group) or RunSpec.model_fields[group].annotation]
         for model in models:
-            model = model or RunSpec.model_fields[group].annotation
             for name, (_, field) in model.settings().items():
                 if name != "name" and only in ("", name):
                     found.setdefault(name, field)
@@ -905,18 +906,13 @@ def nearest(name: str, known: Collection[str]) -> str | None:
 
 
 def _refuse_unknown(names: Sequence[str], where: str = "") -> None:
-    """Refuse names that are no settings, all at once, each with the one that was meant."""
-    found = []
+    """Refuse a name that is no setting, with the one that was meant."""
     for name in names:
         meant = nearest(name.rpartition(".")[2], groups())
         if "." in name and meant is not None:
             meant = f"{groups()[meant]}.{meant}"
-        found.append(shown(name) + (f" (did you mean {meant}?)" if meant else ""))
-    if found:
-        unknown = " and no setting ".join(found)
-        guessed = all(one.endswith("?)") for one in found)
-        more = "" if guessed else "; secretballot learn --help-all lists them"
-        raise ParameterError(f"There is no setting {unknown}{where}{more}.")
+        advice = f"did you mean {meant}?" if meant else "secretballot learn --help-all lists them."
+        raise ParameterError(f"There is no setting {shown(name)}{where}; {advice}")
 
 
 def _same(name: str, one: Any, other: Any) -> bool:

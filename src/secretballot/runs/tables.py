@@ -343,9 +343,8 @@ class RunInputs:
     private : LabelledTable, StoredTable or None
         In memory; or, of a table that is too large for it, on disk; None where that was only
         looked at.
-    n_private, n_units : int
-        Number of private rows and of units, of a table on disk about; private but under
-        replace-one.
+    n_units : int
+        Number of private units, of a table on disk about; private.
     repeating_ids : tuple of str
         Columns that were taken for ids and have values in more than one row, none where the unit is
         declared; it may follow from the private file.
@@ -441,8 +440,8 @@ class RunInputs:
         if goes_to_disk(place, self.X_public.shape[1]):
             return self._read_to_disk(place, vault, rows)
         table, frame = self._labelled(place, PRIVATE)
-        units, self.private, self.n_private = table.units, table, len(frame)
-        self.n_units = self.n_private if units is None else len(set(units))
+        self.private, units = table, table.units
+        self.n_units = len(frame) if units is None else len(set(units))
         rows.add(table.X, None if units is None else unit_numbers(units, len(frame)))
         note_copies(frame, self._watch)
         self.repeating_ids = tuple(dict.fromkeys(self.repeating_ids + self._ids_of(frame)))
@@ -461,7 +460,7 @@ class RunInputs:
                 " that alone are private, are learnt from one local file that fits into memory;"
                 " give a part of it.",
             )
-        self.private, self.n_private, self.n_units, columns = read_to_disk(
+        self.private, self.n_units, columns = read_to_disk(
             data,
             self.schema,
             self.classes,
@@ -792,9 +791,9 @@ BLOCK_ROWS = 2**16
 _PLACES = 2**26
 
 
-#: Of a private table that is too large for memory: the table, None where it was only looked at; its
-#: rows, private but under replace-one; about how many units they have, private; and its columns.
-StoredRecords = tuple[StoredTable | None, int, int, tuple[str, ...]]
+#: Of a private table that is too large for memory: the table, None where it was only looked at;
+#: about how many units it has, private; and its columns.
+StoredRecords = tuple[StoredTable | None, int, tuple[str, ...]]
 
 
 def read_to_disk(
@@ -840,7 +839,7 @@ def read_to_disk(
             if found is not None:
                 if beside is not None:
                     beside.add_stored(found)
-                return found, found.count_rows(), found.count_units(), found.columns
+                return found, found.count_units(), found.columns
             writer = TableWriter(vault, *public)
         if data.unit is not None:
             # without a vault units are only counted, by a key that nobody needs again
@@ -879,7 +878,7 @@ def read_to_disk(
                 single=source.single,
             )
             table = writer.finish(about)
-    return table, cells.n_rows, n_units, columns
+    return table, n_units, columns
 
 
 def _identity(read: list[str], schema: Schema, classes: tuple[Any, ...], unit: str | None) -> str:

@@ -16,7 +16,6 @@ from secretballot._validation import ABSTENTIONS, check_choice, shown_error
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.released import ReleasedLabels
 from secretballot.students.confirmed import with_confirmations
-from secretballot.students.hypothesis_student import HypothesisStudent, vote_gaps
 from secretballot.students.noisy_counts import NoisyCountsClassifier, VoteShareClassifier
 from secretballot.students.numbered_classes import NumberedClassesClassifier
 from secretballot.students.record_votes import RecordVotesStudent
@@ -55,14 +54,12 @@ def fit_student(
 
     A `NoisyCountsClassifier` or `GraphCountsClassifier`, alone or as the last step of a pipeline,
     learns from the noisy counts, and the whole pool serves it and the pipeline's transformers. Any
-    other classifier learns from the labels; a `HypothesisStudent` weighs them by the counts where
-    they were released. Of votes of records any other classifier learns from what a
-    `RecordVotesStudent` says of the whole pool: the released label of one point is mostly noise. If
-    only one class was released, there is nothing to distinguish, and a
-    `DummyClassifier` that always answers it is returned. A learner that refuses the labels, as
-    XGBoost does unless they are 0, 1, ..., gets them as these numbers, inside of a
-    `NumberedClassesClassifier`. Of an interactive release it also learns from its own predictions
-    that were confirmed.
+    other classifier learns from the labels. Of votes of records any other classifier learns from
+    what a `RecordVotesStudent` says of the whole pool: the released label of one point is mostly
+    noise. If only one class was released, there is nothing to distinguish, and a `DummyClassifier`
+    that always answers it is returned. A learner that refuses the labels, as XGBoost does unless
+    they are 0, 1, ..., gets them as these numbers, inside of a `NumberedClassesClassifier`. Of an
+    interactive release it also learns from its own predictions that were confirmed.
 
     Parameters
     ----------
@@ -146,24 +143,17 @@ def _fitted_in_place(
     """Return the student fitted, in place but for a constant one."""
     if learns_from_counts(student):
         return _fit_counts(student, X_public, released)
-    last, more = _last_step(student), dict[str, Any]()
     if released.by_record:
         # what a model of the votes of records says of the whole pool
         rows = X_public
         values = _fit_counts(RecordVotesStudent(basis), X_public, released).predict(X_public)
     else:
-        weighed = isinstance(last, HypothesisStudent) and released.noisy_counts is not None
-        rule = "drop" if weighed else abstentions
-        queries, labels = _queries_and_labels(released, rule, seed)
+        queries, labels = _queries_and_labels(released, abstentions, seed)
         rows, values = take_rows(X_public, queries), released.class_values[labels]
-        if weighed:
-            # labels count as much as the vote was clear
-            step = f"{student.steps[-1][0]}__" if isinstance(student, Pipeline) else ""
-            more[f"{step}sample_weight"] = vote_gaps(released)[released.answered]
     # most classifiers refuse to learn a single class
     if len(set(values.tolist())) == 1:
         return DummyClassifier(strategy="constant", constant=values[0]).fit(rows, values)
-    return student.fit(rows, values, **more)
+    return student.fit(rows, values)
 
 
 def _fit_counts(student: Any, X_public: Any, released: ReleasedLabels) -> Any:

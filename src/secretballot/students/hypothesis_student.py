@@ -10,10 +10,8 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError, Parameter
 from secretballot.hypotheses import DecisionStumps, Hypothesis, HypothesisClass
-from secretballot.released import ReleasedLabels
 
 
 # scikit-learn ships no types
@@ -35,12 +33,6 @@ class HypothesisStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     hypothesis_ : Hypothesis
         Says 1 where the student says ``classes_[1]``.
     n_features_in_ : int
-
-    Notes
-    -----
-    Where noisy counts were released, `fit_student` lets a mistake on a query count |2 z - K| for a
-    noisy count z of K teachers, so that what is minimised estimates, without bias, with how many
-    votes the hypothesis disagrees.
 
     Examples
     --------
@@ -128,19 +120,3 @@ class HypothesisStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def vote_gaps(released: ReleasedLabels) -> FloatArray:
-    """Return by how many votes the noisy counts put two classes apart at each query, shape (l,).
-
-    Ones where they are level at every query, so that a student can always weigh by them.
-
-    Parameters
-    ----------
-    released : ReleasedLabels
-        Of two classes, with noisy counts.
-    """
-    counts = released.noisy_counts
-    assert counts is not None
-    gaps = 2 * counts - released.n_teachers if counts.ndim == 1 else counts[:, 1] - counts[:, 0]
-    return np.abs(gaps).astype(np.float64) if gaps.any() else np.ones(len(gaps))

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from scipy.spatial.distance import pdist
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import Tags, check_random_state
+from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import FloatArray
@@ -357,19 +359,16 @@ def scalings_of(pool: Any) -> list[tuple[FloatArray, FloatArray]]:
     where a rare column should count for little; the second is right for columns in different
     units. Points come out with a mean squared norm of one.
     """
-    # Shifted by the first row, because a column far from zero would lose its variance to rounding.
-    origin = next(dense_blocks(pool[:1]))[0]
-    total, squares = np.zeros(pool.shape[1]), np.zeros(pool.shape[1])
-    for block in dense_blocks(pool):
-        total += (block - origin).sum(axis=0)
-        squares += ((block - origin) ** 2).sum(axis=0)
-    shift = total / pool.shape[0]
-    variance = np.maximum(squares / pool.shape[0] - shift**2, 0.0)
-    spread = np.where(variance > 1e-12 * squares / pool.shape[0], np.sqrt(variance), 0.0)
+    if sparse.issparse(pool):
+        mean, variance = mean_variance_axis(pool, axis=0)
+    else:
+        mean, variance = pool.mean(axis=0), pool.var(axis=0)
+    # less is rounding of a constant column
+    spread = np.where(variance > 1e-24 * mean**2, np.sqrt(variance), 0.0)
     varying = spread > 0
     common = np.sqrt(float((spread**2).sum())) if varying.any() else 1.0
     each = np.where(varying, spread * np.sqrt(max(1, int(varying.sum()))), 1.0)
-    return [(origin + shift, scale) for scale in (np.full(len(shift), common), each)]
+    return [(mean, scale) for scale in (np.full(len(mean), common), each)]
 
 
 def median_distance(points: FloatArray) -> float:

@@ -48,10 +48,8 @@ class Teaching:
 
 
 def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any = None) -> None:
-    """Fit a clone of the student to the first public points under dummy labels.
-
-    The labels are the classes in turn. Where few points do not do, as for a learner that looks at
-    a hundred relation, as many are tried as it will get, up to two thousand.
+    """Fit a clone of the student to the first public points under dummy labels, which are the
+    classes in turn: to as many as it will get, up to two thousand.
 
     Parameters
     ----------
@@ -66,12 +64,12 @@ def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any =
     ParameterError
         If it cannot learn from them, or predict them.
     """
-    few = max(FEW_POINTS, POINTS_OF_A_CLASS * len(teaching.classes))
-    many = min(teaching.n_points, MOST_POINTS)
-    problem = _problem_of_fit(student, X_public, few, teaching, basis)
-    # a student may need more than a few points: more are tried, up to as many as it will have
-    if problem is not None and many > few:
-        problem = _problem_of_fit(student, X_public, many, teaching, basis)
+    problem = None
+    try:
+        _trial_fit(student, X_public, teaching, basis)
+    except Exception as error:  # any learner may raise anything; points and labels are public
+        cause = error.__cause__ if isinstance(error, DataError) else error
+        problem = str(error).rstrip(".") if cause is None else shown_error(cause)
     if problem is not None:
         raise ParameterError(
             Parameter("student"),
@@ -80,30 +78,17 @@ def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any =
         )
 
 
-def _problem_of_fit(
-    student: Any, X_public: Any, n_points: int, teaching: Teaching, basis: Any
-) -> str | None:
-    """Return what went wrong in a fit to so many points, None if nothing did."""
-    try:
-        _trial_fit(student, X_public, n_points, teaching, basis)
-    except DataError as error:
-        cause = error.__cause__
-        return str(error).rstrip(".") if cause is None else shown_error(cause)
-    except Exception as error:  # any learner may raise anything; points and labels are public
-        return shown_error(error)
-    return None
-
-
-def _trial_fit(student: Any, X_public: Any, n_points: int, teaching: Teaching, basis: Any) -> Any:
-    """Return a clone that was fitted to so many points, and has predicted them."""
+def _trial_fit(student: Any, X_public: Any, teaching: Teaching, basis: Any = None) -> Any:
+    """Return a clone that was fitted to points, and has predicted them."""
+    few = max(FEW_POINTS, POINTS_OF_A_CLASS * len(teaching.classes))
+    n_points = max(few, min(teaching.n_points, MOST_POINTS))
     n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
     # the first ones again and again, where there are fewer
     points = take_rows(X_public, np.resize(np.arange(min(n_points, n_public)), n_points))
     with own_global_states(0), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = fit_student(
-            student, points, _dummy_release(teaching, n_points), random_state=0, basis=basis
-        )
+        dummies = _dummy_release(teaching, n_points)
+        fitted = fit_student(student, points, dummies, random_state=0, basis=basis)
         fitted.predict(points)
     return fitted
 
@@ -122,8 +107,7 @@ def fitted_to_dummies(student: Any, X_public: Any, classes: Sequence[Any]) -> An
     X_public : array of shape (n_public, n_features)
     classes : sequence
     """
-    n_points = max(FEW_POINTS, POINTS_OF_A_CLASS * len(classes), min(len(X_public), MOST_POINTS))
-    return _trial_fit(student, X_public, n_points, Teaching(classes, n_points), None)
+    return _trial_fit(student, X_public, Teaching(classes, len(X_public)))
 
 
 def _dummy_release(teaching: Teaching, n_points: int) -> ReleasedLabels:

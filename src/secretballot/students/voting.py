@@ -43,8 +43,8 @@ class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     classes_ : ndarray of shape (n_classes,)
     hypotheses_ : list of fitted classifiers
-        K or fewer. One alone where it makes no error on the released labels, where AdaBoost finds
-        its first one no better than a guess, or where the labels are all of one class.
+        K or fewer. One alone where it makes no error on the released labels, or where AdaBoost
+        finds its first one no better than a guess.
     weights_ : ndarray of shape (n_hypotheses,)
         Weights of their votes, positive.
     n_features_in_ : int
@@ -95,12 +95,7 @@ class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         points, labels = validate_data(self, X, y, accept_sparse="csr")
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)
-        if len(self.classes_) == 1:
-            # many learners refuse a single class, and there is nothing to boost
-            stump = DecisionTreeClassifier(max_depth=1)
-            self.hypotheses_, self.weights_ = [stump.fit(points, labels)], np.ones(1)
-        else:
-            self.hypotheses_, self.weights_ = self._boosted(base, rounds, points, labels)
+        self.hypotheses_, self.weights_ = self._boosted(base, rounds, points, labels)
         return self
 
     def _boosted(

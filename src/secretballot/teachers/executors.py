@@ -119,7 +119,7 @@ def versions_here() -> Versions:
     found = {"Python": platform.python_version(), "secretballot": __version__}
     for name in ("numpy", "scikit-learn", "pandas", "scipy", "torch"):
         with suppress(PackageNotFoundError):  # torch is an extra
-            found[name] = version(name)
+            found[name] = version(name).partition("+")[0]  # whatever it was built for
     return tuple(found.items())
 
 

@@ -1,6 +1,5 @@
 """A PyTorch module as a scikit-learn classifier, for one shard or for many at once."""
 
-import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -582,6 +581,14 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f" is {shown(type(self.module).__name__)}; give a class or function that returns a"
                 " new torch.nn.Module when it is called.",
             )
+        device = self.device
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        if not isinstance(device, str) or device.partition(":")[0] not in _MOST_SLOTS:
+            raise ParameterError(
+                Parameter("device"),
+                f" is {shown(device)}; it must be 'auto', 'cpu', or a CUDA device as 'cuda:0'.",
+            )
         name, settings = named("optimizer", self.optimizer, _OPTIMIZERS)
         return Recipe(
             self.module,
@@ -589,7 +596,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_count("batch_size", self.batch_size),
             name,
             tuple(settings.items()),
-            _checked_device(torch, self.device),
+            device,
         )
 
 
@@ -599,23 +606,6 @@ def _one_by_one(of_slots: Callable[..., list[Any]], *slots: Sequence[Any]) -> li
         result_of(partial(of_slots, *([one] for one in own))) for own in zip(*slots, strict=True)
     ]
     return [None if found is None else found[0] for found in alone]
-
-
-def _checked_device(torch: Any, name: Any) -> str:
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    kind = None
-    with contextlib.suppress(RuntimeError, TypeError):
-        device = torch.device(name)
-        there = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        kind = device.type if device.type == "cpu" or (device.index or 0) < there else None
-    if kind not in ("cpu", "cuda"):
-        raise ParameterError(
-            Parameter("device"),
-            f" is {shown(name)}; it must be 'auto', 'cpu', or a CUDA device that torch finds here,"
-            " counted from 0.",
-        )
-    return str(name)
 
 
 def _finite_rows(X: Any) -> npt.NDArray[np.float32]:

@@ -77,8 +77,8 @@ class LedgerEntry:
         Its price; spent in every state.
     state : {"reserved", "committed", "forfeited"}
         Reserved: being drawn, or interrupted.
-    reserved_at, closed_at : str
-        UTC, ISO 8601; `closed_at` is None while reserved.
+    reserved_at : str
+        UTC, ISO 8601.
     reason : str or None
         Why it was forfeited.
     parts : int
@@ -110,7 +110,6 @@ class LedgerEntry:
     delta: float
     state: Literal["reserved", "committed", "forfeited"]
     reserved_at: str
-    closed_at: str | None
     reason: str | None
     parts: int
     terms: dict[str, Any]
@@ -135,7 +134,6 @@ class LedgerEntry:
             delta=purchase.price.delta,
             state="forfeited" if ended.reason else "committed" if closed else "reserved",
             reserved_at=first.at,
-            closed_at=last.at if closed else None,
             reason=ended.reason,
             parts=last.number - closed,
             terms=intention.terms,
@@ -365,8 +363,7 @@ class Ledger:
             if value != fixed:
                 raise LedgerError(
                     f"{self._store.where} has {name} {fixed!r} and {value!r} was given; it is fixed"
-                    " at creation, so leave it out or give the same, or the path of the right"
-                    " ledger."
+                    " at creation, so leave it out, or give the path of the right ledger."
                 )
 
     @classmethod
@@ -437,10 +434,9 @@ class Ledger:
         released = Guarantee(unit=unit, relation=relation)  # type: ignore[arg-type]
         if not released.adds_to(self.guarantee, by_teachers=by_teachers):
             raise LedgerError(
-                f"{self._store.where} adds up a promise about unit {self.unit!r} under"
-                f" {self.relation!r}, and this release is about unit {unit!r} under"
-                f" {relation!r}, which does not add to that: together they would promise"
-                " neither, so release under the ledger's unit and relation. Nothing was spent."
+                f"{self._store.where} is about unit {self.unit!r} under {self.relation!r}, and a"
+                f" release about unit {unit!r} under {relation!r} does not add to that: together"
+                " they would promise neither; release under the ledger's. Nothing was spent."
             )
 
     def spent(self) -> Amount:
@@ -795,8 +791,7 @@ class Ledger:
             f"A release at epsilon {price.epsilon:g}, delta {price.delta:g} does not fit the ledger"
             f" of {rows.in_brief(self.dataset)!r}: of its budget ({budget.epsilon:g},"
             f" {budget.delta:g}), ({spent[0]:g}, {spent[1]:g}) is spent, and with the release it"
-            f" would be{sums} ({with_it[0]:g}, {with_it[1]:g}); ask for a smaller release. Nothing"
-            " was spent."
+            f" would be{sums} ({with_it[0]:g}, {with_it[1]:g}); ask for less. Nothing was spent."
         )
 
 
@@ -853,9 +848,8 @@ def _certified(events: Sequence[Event], price: PrivacyBudget) -> rows.Purchase:
     delta = delta_upper(purchase.events, price.epsilon)
     if not delta <= price.delta:
         raise BudgetError(
-            f"The events cost delta {delta:.6g} at epsilon {price.epsilon:.6g}, more than the delta"
-            f" {price.delta:.6g} that they are to be reserved at; calibrate it again. Nothing was"
-            " spent."
+            f"The events cost delta {delta:.6g} at epsilon {price.epsilon:.6g}, more than the"
+            f" {price.delta:.6g} of their reservation; calibrate it again. Nothing was spent."
         )
     return purchase
 

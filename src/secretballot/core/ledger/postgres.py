@@ -325,6 +325,6 @@ def _begin_transaction(
     if cursor.fetchone() != (False, "on"):
         raise LedgerError(
             f"{where} is on a standby server, which may be behind, or on one that runs with fsync ="
-            " off, which may lose a purchase after noise was drawn for it; use the primary one,"
-            " with fsync = on. Nothing was changed."
+            " off, which may lose a purchase; use the primary one, with fsync = on. Nothing was"
+            " changed."
         )

@@ -26,11 +26,7 @@ from secretballot.learners.labelers.algorithms import (
     algorithm_of,
 )
 from secretballot.learners.labelers.relabel import SecretSample
-from secretballot.learners.labelers.universal import (
-    UniversalRelease,
-    UniversalSession,
-    first_request,
-)
+from secretballot.learners.labelers.universal import UniversalRelease, UniversalSession
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.learners.training.inputs import (
     Target,
@@ -250,12 +246,6 @@ class Labeler(PayingLearner):
         return dummy_rows(rows, _DUMMY_ROWS) if given.X_public is None else given.X_public
 
     @property
-    def used(self) -> int:
-        """Queries answered so far, abstentions included; of "universal" by its first part. Repeated
-        ones count once."""
-        return self._started.used
-
-    @property
     def left(self) -> float:
         """Queries still to be had, 0 once the last abstention has happened; of "universal"
         infinity, from the start."""
@@ -399,13 +389,14 @@ class Labeler(PayingLearner):
                 f"The ledger composes by {task.account.composition!r}, which does not add two"
                 " prices up; give one with the composition 'basic'. Nothing was spent."
             )
-        refuse_beyond(task.account, numbers.budget, first_request(request))
+        own = f"{request}/first"
+        refuse_beyond(task.account, numbers.budget, own)
         beside = (
             "This is the first part of a universal labeler, reserved together with a second one:"
             f" {split}."
         )
         numbers = replace(numbers, budget=split.first, n_queries=split.first_questions)
-        first = self._session(algorithm, numbers, task, first_request(request), beside)
+        first = self._session(algorithm, numbers, task, own, beside)
         return UniversalSession(
             split,
             hypotheses,

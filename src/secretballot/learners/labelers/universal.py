@@ -142,7 +142,7 @@ class UniversalSession:
         self._reserved = reserve_choice(
             task.account,
             epsilon=split.endless_epsilon,
-            request=endless_request(str(task.given.request)),
+            request=f"{task.given.request}/endless",
             guarantee=task.guarantee,
             purpose=task.given.purpose or f"which of the {hypotheses.name} answers for ever",
             classes=self.classes,
@@ -151,12 +151,6 @@ class UniversalSession:
         # what was drawn under this request before is paid for, and is not drawn anew
         if not self._reserved.left:
             self._take_up()
-
-    @property
-    def used(self) -> int:
-        """Queries that the first part has answered, abstentions included; repeated ones count
-        once."""
-        return self.first.used
 
     @property
     def student(self) -> HypothesisStudent:
@@ -313,13 +307,3 @@ class UniversalSession:
             self._points = both[first]
             if self._place is not None:
                 write_secret(self._place, self._points.tobytes())
-
-
-def first_request(request: str) -> str:
-    """Return the key of the first part in the ledger."""
-    return f"{request}/first"
-
-
-def endless_request(request: str) -> str:
-    """Return the key of the second part in the ledger."""
-    return f"{request}/endless"

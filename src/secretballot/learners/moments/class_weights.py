@@ -42,8 +42,8 @@ def weights_of_model(weights: ClassWeights, predicted: FloatArray) -> list[float
         return weights
     shares = np.maximum(predicted, _LEAST_SHARE)
     alike = weights == AUTO and not shares.max() > SKEWED * shares.min()
-    found: FloatArray = np.ones(len(shares)) if alike else 1 / (len(shares) * shares)
-    return found.tolist()
+    found: list[float] = (np.ones(len(shares)) if alike else 1 / (len(shares) * shares)).tolist()
+    return found
 
 
 def checked_weights(weight: object, classes: Sequence[Any]) -> ClassWeights | None:

@@ -15,7 +15,7 @@ from secretballot.bases import Basis
 from secretballot.bases.named import check_basis, unfitted_basis
 from secretballot.core.private import RecordSums, run_here
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.foreign_code import isolated, one_thread
+from secretballot.foreign_code import isolated, mapped_rows, one_thread
 from secretballot.learners.moments.class_weights import ClassWeights, checked_weights
 from secretballot.learners.moments.release import release_moments
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
@@ -27,7 +27,6 @@ from secretballot.learners.moments.vectors import (
     label_sums,
     vector_sums,
 )
-from secretballot.learners.training.basis_rows import mapped_rows
 from secretballot.learners.training.learner import (
     ClassLearner,
     Given,
@@ -413,5 +412,5 @@ def record_sums(
 
 def _in_few_bytes(records: Records) -> Records:
     # cut as they are before they are added up: whether records are kept must not matter
-    coordinates = cut_coordinates(records.coordinates).astype(np.int32)
+    coordinates: Any = cut_coordinates(records.coordinates).astype(np.int32)
     return records._replace(coordinates=coordinates, marks=records.marks.astype(np.int8))

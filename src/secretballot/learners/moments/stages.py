@@ -192,12 +192,11 @@ class MomentStages:
         n_stages: int,
         n_records: int | None,
         expected_uncovered: float,
-        start: ReleasedStart | None = None,
-        class_weights: ClassWeights | None = None,
         levels: BoolArray = NO_CELLS,
+        **more: Any,
     ) -> "MomentStages":
         """Return the stages of a release, with the least noise that keeps the budget; parameters
-        are the attributes of these names."""
+        are the attributes of these names, and `more` of them."""
         coordinates = pool[:, : pool.shape[1] - len(levels)]
         longest = float(np.quantile(np.linalg.norm(coordinates / UNIT, axis=1), 1 - CLIPPED))
         marks = (UNCOVERED,) if n_records is not None else (RECORDS, UNCOVERED)
@@ -208,8 +207,7 @@ class MomentStages:
         # later residuals in finer units: their bound is smaller, and the same in integers
         units = (unit, *[round(unit / target.later)] * (n_stages - 1))
         terms = pool, target, units, bound, weight, marks, expected_uncovered, n_records
-        more: dict[str, Any] = {"start": start, "class_weights": class_weights, "levels": levels}
-        return cls(*terms, math.nan, guarantee, **more)._calibrated(budget)
+        return cls(*terms, math.nan, guarantee, levels=levels, **more)._calibrated(budget)
 
     @classmethod
     def of_labels(
@@ -233,10 +231,9 @@ class MomentStages:
         moved = RESIDUAL_UNIT * math.sqrt(min(2, target.link.n_columns))
         bound = max(1, round(moved * np.quantile(lengths, 1 - LABELS_CLIPPED) / 2))
         counts: FloatArray = np.minimum(1.0, 2 * bound / (moved * lengths))
-        guarantee = Guarantee(unit="label", relation="replace-one")
-        terms = pool, target, (RESIDUAL_UNIT,), bound, 0, (), 0.0, len(pool)
-        more: dict[str, Any] = {"class_weights": class_weights, "levels": levels}
-        made = cls(*terms, math.nan, guarantee, counts, **more)
+        about = Guarantee(unit="label", relation="replace-one")
+        terms = pool, target, (RESIDUAL_UNIT,), bound, 0, (), 0.0, len(pool), math.nan, about
+        made = cls(*terms, counts, class_weights=class_weights, levels=levels)
         return made._calibrated(budget)
 
     def _calibrated(self, budget: PrivacyBudget) -> "MomentStages":

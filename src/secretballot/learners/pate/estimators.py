@@ -61,7 +61,7 @@ from secretballot.students import (
 )
 from secretballot.students.table_students import default_regressor
 from secretballot.students.trial import Teaching, try_student
-from secretballot.teachers.executors import LOCAL, check_engine
+from secretballot.teachers.executors import check_engine
 from secretballot.teachers.rows import take_rows
 from secretballot.teachers.training import label_ballots, number_ballots
 from secretballot.teachers.votes import counted_labels, number_votes
@@ -416,23 +416,17 @@ class PATEClassifier(ClassLearner, PATELearner):
 
     def _declared(self, given: Given) -> Target:
         if given.labels is not None:
-            refuse_beside("labels", given, "classes", "vault")
-            if given.executor != LOCAL or self._rounds is not None or self.estimate_epsilon:
-                raise ParameterError(
-                    "executor, strategy and an estimate do not go with ",
-                    Parameter("labels"),
-                    ", of which teachers are asked once, here; leave them out.",
-                )
+            refuse_beside("labels", given, "classes", "vault", "executor")
+        once = "labels" if given.labels is not None else "public_features"
+        in_turn = self._rounds is not None or self.estimate_epsilon is not None
+        if in_turn and (given.labels is not None or given.public_features):
+            raise ParameterError(
+                "A strategy, or an estimate, does not go with ", Parameter(once), "; leave one out."
+            )
         check_engine(given.executor, self.n_jobs)
         return super()._declared(given)
 
     def _split_rows(self, n_records: int, given: Given) -> tuple[IntArray, IntArray, str]:
-        if self._rounds is not None or self.estimate_epsilon is not None:
-            raise ParameterError(
-                "A strategy, or an estimate, does not go with ",
-                Parameter("public_features"),
-                "; leave one out.",
-            )
         share, seed = check_finite("dropped", given.dropped), self.random_state or 0
         if not 0 <= share < 1:
             raise ParameterError(

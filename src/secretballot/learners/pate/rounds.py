@@ -40,6 +40,7 @@ from secretballot.learners.training.session import (
 from secretballot.queries import (
     CheckedSelector,
     InRounds,
+    PassiveSampling,
     PublicPool,
     QueryStrategy,
     default_round_size,
@@ -51,7 +52,7 @@ from secretballot.students import fit_student
 from secretballot.students.confirmed import StudentInRounds
 from secretballot.teachers.rows import n_rows, take_rows
 
-_MARGIN = InRounds()
+_MARGIN, _AT_RANDOM = InRounds(), InRounds(PassiveSampling())
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,7 +388,7 @@ def ask_actively(
         # at least one: a session with nothing left refuses it, and says why
         n_queries = max(1, min(session.left, len(askable.rows)))
     wanted = check_count("n_queries", n_queries)
-    rounds = _in_rounds(strategy)
+    rounds = rounds_of(strategy) or _AT_RANDOM
     begun = QueryRounds(rounds, askable, session.classes, wanted, random_state)
 
     def ask(proposed: IntArray) -> SessionAnswers:
@@ -400,23 +401,6 @@ def ask_actively(
         whole: ReleasedLabels = session.released(askable.X)
         return whole
     return replace(run, queries=askable.rows[run.queries])
-
-
-def _in_rounds(strategy: str | QueryStrategy | InRounds) -> InRounds:
-    """Return how a strategy asks in rounds.
-
-    Raises
-    ------
-    ParameterError
-        If it is none, or asks at once.
-    """
-    rounds = rounds_of(strategy)
-    if rounds is None:
-        raise ParameterError(
-            Parameter("strategy"),
-            " is 'passive', which asks at once; give a QueryStrategy, or another name.",
-        )
-    return rounds
 
 
 def label_actively(
@@ -482,7 +466,7 @@ def label_actively(
     # The strategy makes its first proposal before the stream reserves anything.
     check_paid_by(mechanism, ledger, budget)
     check_instance("counts", counts, Votes, hint="give Votes, as votes_of_counts makes them")
-    made, rounds = counts.shape.guarantee, _in_rounds(strategy)
+    made, rounds = counts.shape.guarantee, rounds_of(strategy) or _AT_RANDOM
     if declaration is None and made != Guarantee(unit="record", relation="add-remove"):
         declaration = {"unit": made.unit, "relation": made.relation}
     X_public = as_matrix("X_public", X_public)

@@ -495,12 +495,13 @@ class NumberLearner(RegressorMixin, Learner):  # type: ignore[misc]
 
 
 def refuse_beside(name: str, settings: Any, *others: str) -> None:
-    """Refuse attributes of `settings` that do not go with another one, `name`."""
-    for other in others:
-        value = getattr(settings, other)
-        if not (value is None or (isinstance(value, str) and value == "auto")):
+    """Refuse fields of `settings` that were set and do not go with another one, `name`."""
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        is_default = value is field.default or (isinstance(value, str) and value == field.default)
+        if field.name in others and not is_default:
             raise ParameterError(
-                Parameter(other), " does not go with ", Parameter(name), "; leave one out."
+                Parameter(field.name), " does not go with ", Parameter(name), "; leave one out."
             )
 
 

@@ -100,7 +100,7 @@ class Table(Private):
     """
 
     most_kept = 2**29
-    _refusal = "a private table refuses to {}; give it to a learner."
+    _refusal = "a private table is not shown, copied or kept; give it to a learner."
 
     def __init__(self, X: Any, targets: Any, units: Any, unit_name: str | None) -> None:
         self._records, self._targets, self._units = X, targets, units

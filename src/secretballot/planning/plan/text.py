@@ -21,7 +21,6 @@ from secretballot.report.wording import count_text, number_text
 WIDTH = 100  # characters of a line
 INDENT = 13  # of what a line says, behind its label
 WORTH_SAYING = 0.005  # half a point of accuracy
-MOST_RIVALS = 4
 _RECIPES = {
     "sparse-vector": "sparse vector",
     "abstention-table": "table of abstentions",
@@ -37,22 +36,12 @@ def recipe_name(setting: Setting) -> str:
     return name if setting.strategy == "passive" else f"{name} in rounds ({setting.strategy})"
 
 
-def student_accuracy(candidate: Candidate) -> float:
-    return candidate.student_accuracy.value
-
-
 def _others(plan: Plan) -> list[Candidate]:
-    """Return the best candidates of the recommended recipe with fewer and with more teachers, and
-    the best one of every other recipe."""
-    ours = plan.votes.setting
-    found: dict[object, Candidate] = {}
-    for candidate in sorted(plan.evaluated, key=student_accuracy, reverse=True):
-        setting, recipe = candidate.setting, recipe_name(candidate.setting)
-        alike = recipe == recipe_name(ours)
-        key = (setting.n_teachers > ours.n_teachers) if alike else recipe
-        if not (alike and setting.n_teachers == ours.n_teachers):
-            found.setdefault(key, candidate)
-    return list(found.values())[: MOST_RIVALS + 2]
+    """Return the best candidate of every other recipe."""
+    found = {recipe_name(plan.votes.setting): plan.votes}
+    for candidate in plan.evaluated:
+        found.setdefault(recipe_name(candidate.setting), candidate)
+    return [*found.values()][1:]
 
 
 def _share_range(estimate: Estimate) -> str:
@@ -87,7 +76,7 @@ def _noise_text(candidate: Candidate) -> str:
 
 
 def _gain_text(plan: Plan, changed: Estimate) -> str:
-    gain = changed.value - student_accuracy(plan.votes)
+    gain = changed.value - plan.votes.student_accuracy.value
     return f"{100 * gain:.1f} points more" if gain >= WORTH_SAYING else "hardly more"
 
 

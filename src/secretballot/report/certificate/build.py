@@ -18,9 +18,9 @@ import numpy as np
 
 import secretballot
 from secretballot._typing import IntArray
-from secretballot._validation import Relation, Unit, check_count, check_relation, shown
+from secretballot._validation import Relation, Unit, check_count, check_relation
 from secretballot.accounting import delta_upper
-from secretballot.exceptions import CertificateError, Parameter, ParameterError
+from secretballot.exceptions import CertificateError
 from secretballot.report.certificate.labels_file import class_value, labels_digest
 from secretballot.report.certificate.models import (
     EXPONENTIAL,
@@ -31,9 +31,10 @@ from secretballot.report.certificate.models import (
     Part,
     Sentence,
     certificate_of_json,
+    check_choices,
+    check_plan,
     require,
 )
-from secretballot.report.certificate.plan_checks import check_choices, check_plan
 
 if TYPE_CHECKING:  # it draws, and certificates are public
     from secretballot.core.releasing import Released
@@ -317,11 +318,6 @@ def check_declaration(
     stated = _Declaration(**(given if declaration is None else declaration))
     unit, column = stated.unit, stated.unit_column
     check_relation(unit, stated.relation)
-    if column is not None and unit != "user":
-        raise ParameterError(
-            Parameter("unit_column"),
-            f" is {shown(column)} and unit {unit!r}; only users are distinguished by a column.",
-        )
     return {
         "unit": unit,
         # a promise to users names what distinguishes them; ids without a name are called what the

@@ -32,12 +32,10 @@ from secretballot.report.certificate.models import (
     TABLES,
     Certificate,
     certificate_of_json,
-    check_integers,
-    require,
-)
-from secretballot.report.certificate.plan_checks import (
     check_choices,
+    check_integers,
     check_plan,
+    require,
     stands_alone,
     total_price,
 )

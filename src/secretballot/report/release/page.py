@@ -31,9 +31,10 @@ from secretballot.report.certificate.models import (
     NUMBER_VOTES,
     RECORD_VOTES,
     SUMS,
+    stands_alone,
     stated,
+    total_price,
 )
-from secretballot.report.certificate.plan_checks import stands_alone, total_price
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.metrics import Metrics, TableMetrics
 from secretballot.report.wording import at_most_text, number_text, shown, value_text

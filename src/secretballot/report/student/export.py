@@ -1,27 +1,62 @@
 """The student as a file: `student.onnx`, which every language reads, and whose bytes follow from
-the student's values alone."""
+the student's values alone.
 
-from collections.abc import Mapping
-from typing import Any
+What students answer for points is written node by node in double precision. A converter would
+compute in single precision, in which distances and ties lose their digits; it is asked for learners
+that are not named here.
+"""
+
+import copy
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from onnx import numpy_helper
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+from sklearn.ensemble._forest import BaseForest
+from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import Pipeline
+from sklearn.tree import BaseDecisionTree
 
 from secretballot._rows import take_rows
-from secretballot._typing import BoolArray
+from secretballot._seeded import own_global_states
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import shown_error
+from secretballot.bases.forest import NO_SPLIT, Forest
+from secretballot.bases.integer_model import (
+    CONSTANT,
+    EXPONENTIALS,
+    LARGEST_COORDINATE,
+    LINE_SHIFT,
+    LOGARITHMS,
+    PROBABILITY_UNIT,
+    SHARE_SHIFT,
+    STEP_SHIFT,
+    STRETCH_UNIT,
+    IntegerLabels,
+    IntegerLine,
+    LinearModel,
+    Smoothed,
+)
 from secretballot.exceptions import DataError
-from secretballot.report.student.bases_graph import Points, holds_texts
-from secretballot.report.student.graph import DOUBLE, INTEGER, TEXT, Graph, Output, Value
+from secretballot.report.student.bases_graph import (
+    Points,
+    add_basis,
+    add_cells,
+    holds_texts,
+    squared_distances,
+)
+from secretballot.report.student.graph import DOUBLE, INTEGER, OPSETS, TEXT, Graph, Output, Value
 from secretballot.report.student.load import OnnxStudent
 from secretballot.report.student.raw_columns import RawRows, add_raw_columns, can_encode
-from secretballot.report.student.students import (
-    add_classifier,
-    add_regressor,
-    is_moments,
-    moments_labels,
-    moments_number,
-)
 
 #: What converts, for messages.
 CONVERTS = (
@@ -228,3 +263,534 @@ def _apart(found: NDArray[Any], wanted: NDArray[Any], unit: float) -> BoolArray:
 
 def _by_row(truths: NDArray[Any]) -> BoolArray:
     return np.asarray(truths.reshape(len(truths), -1).any(axis=1))
+
+
+# --- students and learners, each in its own way ---
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a classifier says, inside of a graph.
+
+    Attributes
+    ----------
+    index : Value
+        Places among its `classes_`, integers of shape (n,).
+    shares : Value or None
+        Probabilities of shape (n, n_classes).
+    """
+
+    index: Value
+    shares: Value | None
+
+
+def is_moments(student: Any) -> bool:
+    """Return whether a student has released weights in a basis."""
+    return hasattr(student, "basis") and hasattr(student, "weights")
+
+
+def add_classifier(student: Any, points: Points) -> Said:
+    """Add a fitted classifier of one class each.
+
+    Raises
+    ------
+    DataError
+        If it has no ONNX form that this program knows.
+    """
+    if is_moments(student):
+        return _moments(student, points)
+    if hasattr(student, "basis_"):
+        return _record_votes(student, points)
+    assert isinstance(points, Value)
+    for kind, add in _ADDERS.items():
+        if type(student).__name__ == kind and type(student).__module__.startswith("secretballot."):
+            return add(student, points)
+    if isinstance(student, Pipeline):
+        return add_classifier(student[-1], _transformed(student[:-1], points))
+    if isinstance(student, LinearClassifierMixin) and not hasattr(student, "predict_proba"):
+        return _linear_classifier(student, points)
+    shares = _shares_of_learner(student, points)
+    return _converted(student, points) if shares is None else _most_probable(shares)
+
+
+def add_regressor(student: Any, points: Value) -> Value:
+    """Add a fitted regressor, and return its numbers, of shape (n, 1).
+
+    Raises
+    ------
+    DataError
+        If it has no ONNX form that this program knows.
+    """
+    if isinstance(student, Pipeline):
+        return add_regressor(student[-1], _transformed(student[:-1], points))
+    if isinstance(student, KNeighborsRegressor):
+        return _mean_of_nearest(student, points, np.asarray(student._y).reshape(-1, 1))
+    if isinstance(student, HistGradientBoostingRegressor):
+        if student.loss not in ("squared_error", "absolute_error"):
+            raise DataError(f"boosting with loss={student.loss} has no ONNX form")
+        return _raw_boosted(student, points)
+    trees = _trees_of(student)
+    if trees is not None:
+        return _mean_of_trees(trees, points)
+    return points.graph.add_inner(_skl2onnx(student), points)[0].flat().with_axis(1)
+
+
+def moments_number(student: Any, points: Points) -> Value:
+    """Add a model of moments of a number, and return it, of shape (n, 1)."""
+    shares = _predictions(student.model, _rows(student, points))
+    low, high = map(float, student.bounds)
+    return shares * (1 / PROBABILITY_UNIT) * (high - low) + low
+
+
+def moments_labels(student: Any, points: Points) -> tuple[Value, Value]:
+    """Add a model of moments of several labels: whether each is there, as integers, and its
+    probability, both of shape (n, n_labels)."""
+    counts = _predictions(student.model, _rows(student, points))
+    return (counts > PROBABILITY_UNIT // 2).as_integers(), counts * (1 / PROBABILITY_UNIT)
+
+
+class _Rows(NamedTuple):
+    """The coordinates of points, and the cells that trees compare, where there are any."""
+
+    coordinates: Value
+    cells: Value | None
+
+
+def _rows(student: Any, points: Points) -> _Rows:
+    cells = None if student.before is None else add_cells(student.basis, points)
+    coordinates = add_basis(student.basis, points)
+    return _Rows(coordinates.clipped(-LARGEST_COORDINATE, LARGEST_COORDINATE), cells)
+
+
+def _logits(model: LinearModel, rows: _Rows) -> Value:
+    """Add the linear functions of a model, and what they correct."""
+    constant: IntArray = CONSTANT * model.weights[-1]
+    logits = rows.coordinates @ model.weights[:-1] + constant
+    if model.before is None:
+        return logits
+    return logits + _smoothed(model.before, rows)
+
+
+def _smoothed(smoothed: Smoothed, rows: _Rows) -> Value:
+    """Add the logits of the mean of a model and its trees, stretched."""
+    assert rows.cells is not None
+    model, trees = smoothed.model, forest_trees(smoothed.forest)
+    sums = add_trees(rows.cells, trees, single=False).sums(keep=False)
+    mean = (_predictions(model, rows) + sums // len(trees)) // 2
+    logits = _logarithms(mean)
+    if model.weights.shape[1] == 1 or isinstance(model, IntegerLabels):
+        logits -= _logarithms(PROBABILITY_UNIT - mean)
+    return logits * smoothed.stretch // STRETCH_UNIT
+
+
+def _predictions(model: LinearModel, rows: _Rows) -> Value:
+    """Add what a model predicts, in units of probability, of shape (n, n_columns)."""
+    logits = _logits(model, rows)
+    if isinstance(model, IntegerLine):
+        shares = logits // (1 << LINE_SHIFT) + PROBABILITY_UNIT // 2
+        return shares.clipped(0.0, float(PROBABILITY_UNIT))
+    if model.weights.shape[1] > 1 and not isinstance(model, IntegerLabels):
+        return _softmax(logits)
+    # of two classes, and for each label, what is not there has logit 0
+    most = logits.at_least(0.0)
+    there, absent = _exponentials(most - logits), _exponentials(most)
+    return _rounded_shares(there, there + absent)
+
+
+def _moments(student: Any, points: Points) -> Said:
+    """Add a model of moments of classes."""
+    logits = _logits(student.model, _rows(student, points))
+    if student.weights.shape[1] == 1:  # of two classes the first has logit 0
+        logits = logits.graph.joined([logits * 0.0, logits])
+    counts = _softmax(logits)
+    return Said(logits.largest_place(), counts / counts.sums())
+
+
+def _softmax(logits: Value) -> Value:
+    """Add the softmax by its table of exponentials, and its rounding."""
+    parts = _exponentials(logits.highest() - logits)
+    return _rounded_shares(parts, parts.sums())
+
+
+def _logarithms(shares: Value) -> Value:
+    """Return logarithms of shares in units of probability, from their table."""
+    return (shares // (1 << SHARE_SHIFT)).as_integers().rows_of(LOGARITHMS)
+
+
+def _exponentials(below: Value) -> Value:
+    """Return exponentials of minus these logits, from their table."""
+    steps = (below // (1 << STEP_SHIFT)).at_most(len(EXPONENTIALS) - 1.0)
+    return steps.as_integers().rows_of(EXPONENTIALS)
+
+
+def _rounded_shares(parts: Value, totals: Value) -> Value:
+    """Return shares of totals, in whole units of probability."""
+    return ((parts * PROBABILITY_UNIT + totals // 2) / totals).floor()
+
+
+def _record_votes(student: Any, points: Points) -> Said:
+    # the unit goes into the weights: a runtime may fuse a division by it in single precision
+    weights = np.asarray(student.coef_).T / student._unit
+    logits = add_basis(student.basis_, points) @ weights + student.intercept_
+    return _most_probable(logits.softmax())
+
+
+def _most_probable(shares: Value) -> Said:
+    return Said(shares.largest_place(), shares)
+
+
+def _noisy_counts(student: Any, points: Value) -> Said:
+    """Add a model of vote shares: linear in the columns, or in a kernel of landmarks."""
+    model = student.model_
+    features = (points - model.mean) / model.scale
+    weights = np.asarray(student.coef_)
+    if len(model.landmarks):
+        distances = squared_distances(features, np.asarray(model.landmarks)).at_least(0.0)
+        features = (distances * (-1 / (2 * float(model.length) ** 2))).exp()
+        weights = model.root @ weights
+    return _vote_shares(features @ weights + student.intercept_, student)
+
+
+def _vote_shares(shares: Value, student: Any) -> Said:
+    """Add the class of the largest share, and the nearest probabilities: what is left above the
+    one level at which they are 1 together."""
+    graph, n_classes = shares.graph, len(student.classes_)
+    if n_classes == 2:
+        shares = graph.joined([1.0 - shares, shares])
+    negative, _ = (-shares).nearest(n_classes)
+    sums = graph.add("CumSum", -negative, graph.integers(1))
+    level = ((sums - 1.0) / [range(1, n_classes + 1)]).highest()
+    return Said(shares.largest_place(), (shares - level).at_least(0.0))
+
+
+def _graph_counts(student: Any, points: Value) -> Said:
+    """Add vote shares at the nearest points of the pool's graph."""
+    pool = student.graph_
+    k = min(pool.n_neighbors, len(pool.pool))
+    squares, places = _nearest(points, pool.pool, k)
+    middle = squares.columns([k // 2]).root()
+    reach = (middle > 0.0).where(middle, [[pool.reach.min()]])
+    exponents = squares / (reach * places.rows_of(pool.reach))
+    weights = (-exponents - (-exponents).highest()).exp()
+    weights /= weights.sums()
+    # of the modes one needs what they add up to at each point alone
+    modes = pool.modes / np.maximum(1.0 - pool.frequencies, 0.1)
+    values = places.rows_of(modes @ student.coef_) * weights.with_axis(2)
+    return _vote_shares(values.sums(keep=False) + student.intercept_, student)
+
+
+def _nearest(points: Value, pool: Any, k: int) -> tuple[Value, Value]:
+    """Return squared distances to the k nearest points of a pool, and their places."""
+    dense = np.asarray(pool.toarray() if hasattr(pool, "toarray") else pool, dtype=np.float64)
+    _, places = squared_distances(points, dense).nearest(k)
+    # once more, by differences: the others are not exactly 0 where points coincide
+    apart = places.rows_of(dense) - points.with_axis(1)
+    return (apart * apart).sums(2, keep=False), places
+
+
+def _mean_of_nearest(student: Any, points: Value, values: FloatArray) -> Value:
+    """Return the mean of values of shape (n_points, width) at the nearest points."""
+    if student.effective_metric_ != "euclidean" or student.weights != "uniform":
+        raise DataError(
+            "nearest neighbours convert with Euclidean distances and equal weights alone"
+        )
+    _, places = _nearest(points, student._fit_X, student.n_neighbors)
+    return places.rows_of(values).sums(keep=False) / float(student.n_neighbors)
+
+
+def _hypothesis(student: Any, points: Value) -> Said:
+    """Add a cut, an interval, or one estimator of a list."""
+    found, last = student.hypothesis_, len(student.classes_) - 1
+    if hasattr(found, "estimator"):
+        said = add_classifier(found.estimator, points)
+        truths = [int(value == 1) for value in found.estimator.classes_]
+        index = said.index.rows_of(truths, np.int64)
+    else:
+        if hasattr(found, "threshold"):
+            truth = points.columns([found.feature]) >= found.threshold
+            truth = truth if found.direction == "up" else ~truth
+        else:
+            column = points.columns([0])
+            truth = (column >= found.lower) & (column <= found.upper)
+        index = truth.as_integers().flat()
+    return Said(index.at_most(points.graph.integers(last)), None)
+
+
+def _voting(student: Any, points: Value) -> Said:
+    """Add a weighted vote of classifiers."""
+    classes = list(student.classes_)
+    each = points.graph.integers([range(len(classes))])
+    total = points.zeros(len(classes))
+    weights = student.weights_ / student.weights_.sum()
+    for hypothesis, weight in zip(student.hypotheses_, weights, strict=True):
+        own = [classes.index(one) for one in hypothesis.classes_]
+        voted = add_classifier(hypothesis, points).index.rows_of(own, np.int64).with_axis(1)
+        total += voted.equals(each).as_numbers() * weight
+    return _most_probable(total)
+
+
+def _numbered(student: Any, points: Value) -> Said:
+    """Add a learner that answers with numbers of classes; its own are these numbers."""
+    return add_classifier(student.classifier_, points)
+
+
+_ADDERS = {
+    "NoisyCountsClassifier": _noisy_counts,
+    "GraphCountsClassifier": _graph_counts,
+    "HypothesisStudent": _hypothesis,
+    "VotingStudent": _voting,
+    "NumberedClassesClassifier": _numbered,
+}
+
+
+def _linear_classifier(student: Any, points: Value) -> Said:
+    """Add a linear classifier without probabilities; of two classes it has one function."""
+    intercept = np.reshape(student.intercept_, (1, -1))
+    scores = points @ np.atleast_2d(student.coef_).T + intercept
+    if len(student.classes_) == 2:
+        scores = points.graph.joined([scores * 0.0, scores])
+    return Said(scores.largest_place(), None)
+
+
+def _shares_of_learner(student: Any, points: Value) -> Value | None:
+    """Add the probabilities of a learner of scikit-learn that is written here, None for others."""
+    if isinstance(student, DummyClassifier):
+        constant: FloatArray = student.predict_proba(np.zeros((1, 1)))
+        return points.zeros(len(student.classes_)) + constant
+    if isinstance(student, KNeighborsClassifier):
+        each = np.eye(len(student.classes_))[np.asarray(student._y).ravel()]
+        return _mean_of_nearest(student, points, each)
+    if isinstance(student, HistGradientBoostingClassifier):
+        raw = _raw_boosted(student, points)
+        if len(student.classes_) > 2:
+            return raw.softmax()
+        second = points.graph.add("Sigmoid", raw)
+        return points.graph.joined([1.0 - second, second])
+    trees = _trees_of(student)
+    return None if trees is None else _mean_of_trees(trees, points)
+
+
+def _trees_of(student: Any) -> "list[Tree] | None":
+    if isinstance(student, BaseDecisionTree):
+        return [grown_tree(student)]
+    if isinstance(student, BaseForest):
+        return [grown_tree(one) for one in student.estimators_]
+    return None
+
+
+def _mean_of_trees(trees: "list[Tree]", points: Value) -> Value:
+    return add_trees(points, trees, single=True).sums(keep=False) / float(len(trees))
+
+
+def _raw_boosted(student: Any, points: Value) -> Value:
+    """Return what boosted trees add up to, of shape (n, n_outputs)."""
+    if getattr(student, "_preprocessor", None) is not None:
+        raise DataError("boosted trees that split by categories have no ONNX form")
+    width = student.n_trees_per_iteration_
+    trees = [
+        histogram_tree(tree, place, width)
+        for iteration in student._predictors
+        for place, tree in enumerate(iteration)
+    ]
+    sums = add_trees(points, trees, single=False).sums(keep=False)
+    return sums + np.reshape(student._baseline_prediction, (1, width))
+
+
+def _transformed(steps: Any, points: Value) -> Value:
+    """Return what the first steps of a pipeline make of points."""
+    if not len(steps) or all(step == "passthrough" for _, step in steps.steps):
+        return points
+    return points.graph.add_inner(_skl2onnx(steps), points)[0]
+
+
+def _converted(student: Any, points: Value) -> Said:
+    """Add any other classifier, as skl2onnx converts it."""
+    label, *shares = points.graph.add_inner(_skl2onnx(student), points)
+    classes: NDArray[Any] = np.asarray(student.classes_)
+    # classes by their numbers, or by their texts
+    plain = classes.dtype.kind in "iub"
+    keys = classes.astype(np.int64 if plain else str).tolist()
+    index = label.places_among({key: place for place, key in enumerate(keys)}, 0)
+    return Said(index.flat(), shares[0] if hasattr(student, "predict_proba") else None)
+
+
+def _skl2onnx(learner: Any) -> Any:
+    """Return the model that skl2onnx makes of a fitted learner, in double precision.
+
+    Raises
+    ------
+    DataError
+        If it makes none.
+    """
+    # slow to import, and wanted by few
+    from skl2onnx import to_onnx
+    from skl2onnx.common.data_types import DoubleTensorType
+
+    try:
+        with own_global_states(0), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the converter, about its own future
+            return to_onnx(
+                _of_scikit_learn(learner),
+                initial_types=[("X", DoubleTensorType([None, learner.n_features_in_]))],
+                options={"zipmap": False} if hasattr(learner, "predict_proba") else None,
+                target_opset=OPSETS,
+            )
+    except MemoryError:
+        raise
+    except Exception as error:  # converters are many and raise what they like
+        raise DataError(shown_error(error)) from None
+
+
+def _of_scikit_learn(learner: Any) -> Any:
+    """Return a learner as one of the class of scikit-learn that its own class is made from, which
+    alone the converter knows; whether it predicts so is checked."""
+    kinds = type(learner).__mro__
+    known = [kind for kind in kinds if kind.__module__.startswith("sklearn.")]
+    found = copy.copy(learner)
+    found.__class__ = (known or kinds)[0]
+    return found
+
+
+# --- trees: which leaf of each a row ends in, then its values. They answer with the number of a
+# leaf, since what ONNX sums itself it sums in single precision. ---
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """One tree.
+
+    Attributes
+    ----------
+    feature, left, right : ndarray of int64, shape (n_nodes,)
+        A row goes left if the feature is at most the threshold.
+    threshold : ndarray of float64, shape (n_nodes,)
+    missing_left : ndarray of bool, shape (n_nodes,)
+        Where a missing feature goes.
+    leaf : ndarray of bool, shape (n_nodes,)
+    values : ndarray of float64, shape (n_nodes, n_outputs)
+    equal : ndarray of bool, shape (n_nodes,), optional
+        Where a row goes left only if the feature is the threshold.
+    """
+
+    feature: IntArray
+    threshold: FloatArray
+    left: IntArray
+    right: IntArray
+    missing_left: BoolArray
+    leaf: BoolArray
+    values: FloatArray
+    equal: BoolArray | None = None
+
+
+def forest_trees(forest: Forest) -> list[Tree]:
+    """Return the trees that smooth a model of moments, without what no row reaches."""
+    return [_plain_tree(*parts) for parts in zip(*forest.splits, forest.values, strict=True)]
+
+
+def _plain_tree(
+    places: IntArray, thresholds: IntArray, levels: BoolArray, values: IntArray
+) -> Tree:
+    """Return a tree of full depth by its nodes; one that is no split leaves all to its left."""
+    nodes, first_leaf = [0], len(places)
+    left: list[int] = []
+    for node in nodes:  # which grows
+        while node < first_leaf and thresholds[node] == NO_SPLIT:
+            node = 2 * node + 1
+        nodes[len(left)] = node
+        left.append(len(nodes) if node < first_leaf else 0)
+        nodes += [2 * node + 1, 2 * node + 2] if node < first_leaf else []
+    found = np.array(nodes)
+    leaf = found >= first_leaf
+    inner = np.where(leaf, 0, found)
+    return Tree(
+        places[inner],
+        thresholds[inner].astype(np.float64),
+        np.array(left),
+        np.array(left) + 1,
+        np.zeros_like(leaf),
+        leaf,
+        values[np.where(leaf, found - first_leaf, 0)].astype(np.float64),
+        levels[inner] & ~leaf,
+    )
+
+
+def grown_tree(estimator: Any) -> Tree:
+    """Return a fitted DecisionTree or ExtraTree; its points are to be rounded to single
+    precision."""
+    tree = estimator.tree_
+    values = tree.value[:, 0, :]
+    if hasattr(estimator, "classes_"):
+        values = values / values.sum(axis=1, keepdims=True)
+    leaf = tree.children_left == -1
+    missing = np.asarray(getattr(tree, "missing_go_to_left", np.zeros(len(leaf))), dtype=bool)
+    return Tree(
+        tree.feature, tree.threshold, tree.children_left, tree.children_right, missing, leaf, values
+    )
+
+
+def histogram_tree(predictor: Any, place: int, n_outputs: int) -> Tree:
+    """Return a tree of a fitted HistGradientBoosting estimator, that adds to one of its outputs.
+
+    Raises
+    ------
+    DataError
+        If it splits by categories.
+    """
+    nodes = predictor.nodes
+    if nodes["is_categorical"].any():
+        raise DataError("boosted trees that split by categories have no ONNX form")
+    values = np.zeros((len(nodes), n_outputs))
+    values[:, place] = nodes["value"]
+    left, right = nodes["left"].astype(np.int64), nodes["right"].astype(np.int64)
+    return Tree(
+        nodes["feature_idx"].astype(np.int64),
+        nodes["num_threshold"],
+        left,
+        right,
+        nodes["missing_go_to_left"].astype(bool),
+        nodes["is_leaf"].astype(bool),
+        values,
+    )
+
+
+def add_trees(points: Value, trees: Sequence[Tree], *, single: bool) -> Value:
+    """Add trees, and return their values, of shape (n, n_trees, n_outputs).
+
+    Parameters
+    ----------
+    points : Value
+        Doubles of shape (n, n_features).
+    trees : sequence of Tree
+    single : bool
+        Whether points are first rounded to single precision.
+    """
+    sizes = [len(tree.leaf) for tree in trees]
+    owners = np.repeat(np.arange(len(trees)), sizes)
+    numbers = np.concatenate([np.arange(size) for size in sizes])
+    leaf = np.concatenate([tree.leaf for tree in trees])
+    equal = np.concatenate(
+        [np.zeros_like(tree.leaf) if tree.equal is None else tree.equal for tree in trees]
+    )
+
+    def inner(name: str, kind: Any = np.int64) -> Any:
+        return np.where(leaf, 0, np.concatenate([getattr(t, name) for t in trees])).astype(kind)
+
+    leaves = points.graph.add(
+        "TreeEnsembleRegressor",
+        points.in_single() if single else points,
+        n_targets=len(trees),
+        nodes_treeids=owners.tolist(),
+        nodes_nodeids=numbers.tolist(),
+        nodes_featureids=inner("feature").tolist(),
+        nodes_modes=np.where(leaf, "LEAF", np.where(equal, "BRANCH_EQ", "BRANCH_LEQ")).tolist(),
+        nodes_truenodeids=inner("left").tolist(),
+        nodes_falsenodeids=inner("right").tolist(),
+        nodes_missing_value_tracks_true=inner("missing_left").tolist(),
+        nodes_values_as_tensor=numpy_helper.from_array(inner("threshold", np.float64)),
+        target_treeids=owners[leaf].tolist(),
+        target_nodeids=numbers[leaf].tolist(),
+        target_ids=owners[leaf].tolist(),
+        # a leaf answers with its place among the nodes of all trees
+        target_weights_as_tensor=numpy_helper.from_array(np.flatnonzero(leaf).astype(np.float64)),
+    )
+    return leaves.as_integers().rows_of(np.concatenate([tree.values for tree in trees]))
