@@ -8,7 +8,6 @@ from typing import Any
 from secretballot._places import place_of, shown_place
 from secretballot.cli.outcome import BAD_INPUT, DONE, Answer
 from secretballot.cli.settings import settings_of
-from secretballot.cli.texts import show
 from secretballot.runs.spec import DEFAULT_OUT, VOTES, RunSpec, Sources, groups
 
 LEARNING = ("data", "budget", "method", "output", "execution", "about")
@@ -51,11 +50,8 @@ def plan(
     text = "" if found.plan is None else plan_text(found.plan).rstrip("\n")
     public = "PUBLIC" if found.schema is None else shown_place(sources.given["public"])
     places = [shlex.quote(one) for one in (public, str(out or "DIR"))]
-
-    def show_it() -> None:
-        show("plan", found, columns.get("columns", {}), text, *places)
-
-    return Answer({**made, **quoted, **({"schema": columns} if columns else {})}, show_it)
+    facts = found, columns.get("columns", {}), text, *places
+    return Answer({**made, **quoted, **({"schema": columns} if columns else {})}, "plan", facts)
 
 
 @settings_of("data", "output.evaluate", required=("target",))
@@ -78,7 +74,7 @@ def check(sources: Sources, *, watch: Any) -> Answer:
     # all of it is for the curator alone, and so are all notes
     document = {"notes": [note.text for note in watch.notes], **found}
     code = BAD_INPUT if found["stopping"] else DONE
-    return Answer(document, lambda: show("check", found, percent), code)
+    return Answer(document, "check", (found, percent), code)
 
 
 @settings_of(*LEARNING, required=("target", "epsilon", "delta"))
@@ -137,18 +133,18 @@ def _performed(tree: dict[str, Any], watch: Any, *, dry_run: bool) -> Answer:
     if dry_run:
         quoted = quote(spec, watch)
         said = quoted.to_json() | {"forecast": spec.forecast}
-        return Answer(said, lambda: show("quote", quoted, spec.forecast))
+        return Answer(said, "quote", (quoted, spec.forecast))
     from secretballot.report.certificate.models import stated, total_price
 
     outcome = run(spec, watch)
     certificate, report = outcome.certificate, outcome.release / "report.html"
     # of all that was paid for: an estimate or a choice, too
     price = dict(zip(("epsilon", "delta"), total_price(certificate), strict=True))
-    facts = ("method", "queries", "answered", "accuracy", "chosen", "resumed")
+    named = ("method", "queries", "answered", "accuracy", "chosen", "resumed")
     places = ("release", "vault", "account")
     document = {
         **price,
-        **{name: getattr(outcome, name) for name in facts},
+        **{name: getattr(outcome, name) for name in named},
         **{name: str(getattr(outcome, name)) for name in places},
         "metrics": None if outcome.metrics is None else outcome.metrics.to_json(),
         "plan": certificate.get("plan"),
@@ -157,5 +153,5 @@ def _performed(tree: dict[str, Any], watch: Any, *, dry_run: bool) -> Answer:
         "report": str(report) if report.is_file() else None,
         "forecast": spec.forecast,
     }
-    terms = {**stated(certificate), **price}
-    return Answer(document, lambda: show("outcome", outcome, terms, spec.forecast))
+    facts = outcome, {**stated(certificate), **price}, spec.forecast
+    return Answer(document, "outcome", facts)
