@@ -75,9 +75,6 @@ MOMENT_ERROR = 1e-5  # relative; more than sums of 28 MAX_SIGMA terms lose of a 
 MOST_ORDER = 1.5  # over sigma; beyond, divergences are those of counts
 MAX_SIGMA_CUT = 300.0  # votes; beyond, cutting the lattice for high orders takes long
 SQUARE_MARGIN = 1e-3  # relative, of the largest moments of a wide lattice
-# relative, of divergences below MIN_SIGMA: another program, which tries other orders, finds what is
-# charged kept as well
-LATTICE_MARGIN = 1e-2
 
 
 class Noise(NoiseTable):
@@ -465,8 +462,6 @@ def class_renyi(sigma: float, orders: tuple[float, ...]) -> FloatArray:
     if whole.any() and sigma <= MAX_SIGMA_CUT:
         largest = _largest_on_lattice(noise, a[whole])
         found[whole] = _divergences(largest, noise, a[whole], 0.0)
-    if sigma < MIN_SIGMA:
-        found *= 1 + LATTICE_MARGIN
     return found
 
 

@@ -28,6 +28,7 @@ from secretballot.data.vote_files import read_votes
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
+from secretballot.learners.moments.stages import N_STAGES
 from secretballot.learners.pate.estimators import PATEClassifier, PATERegressor, estimate_in
 from secretballot.learners.pate.mechanisms import OF_CLASSES, choose_teachers, choose_terms
 from secretballot.learners.pate.rounds import AskableRows
@@ -380,7 +381,7 @@ class Moments(Method):
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
         self.needs_delta()
-        price, n_stages, moved = self.price, RecordMomentsClassifier().n_stages, 1
+        price, n_stages, moved = self.price, N_STAGES, 1
         counts_first = self.kind != "number"
         if self.spec.data.public_features:
             # a replaced label moves all sums alike, so there is one, without counts

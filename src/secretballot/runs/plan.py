@@ -29,12 +29,12 @@ from secretballot.learners.pate.mechanisms import OF_CLASSES
 from secretballot.planning.plan.model import PLANNED, Plan, Task
 from secretballot.planning.plan.pictures import draw_plan_pictures
 from secretballot.planning.search.best_setting import ImpossibleTaskError, plan_votes
+from secretballot.planning.search.moments_forecast import forecast_moments
 from secretballot.planning.simulation.stand_in import MOST_CLASSES, checked_stand_in
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_outside_of_runs, write_files
 from secretballot.runs.methods import KINDS, Quote, Sizes, basis_of_columns, by_class, method_of
-from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.questions import Watch, cautions_of_price
 from secretballot.runs.spec import MOMENTS, PATE, DataSpec, RunSpec, Sources, groups, toml_text
 from secretballot.runs.tables import (
