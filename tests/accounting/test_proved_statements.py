@@ -54,35 +54,6 @@ def test_a_point_of_a_wide_lattice_is_dominated_by_its_cell(sigma: float, n: int
         assert ratio <= 1
 
 
-# -- section 2: answers about a public threshold
-# ---------------------------------------------------------------------
-
-
-# -- section 3: parts and labels in any order
-# ------------------------------------------------------------------------
-
-
-# -- section 7: the failures of a sample
-# -----------------------------------------------------------------------------
-
-
-def test_a_sampled_failure_counts_at_the_rate() -> None:
-    rng = np.random.default_rng(8)
-    for _ in range(200):
-        without, given, other = rng.dirichlet(np.ones(6), size=3)
-        rate, failure = rng.uniform(0.05, 0.9), rng.uniform(0, 0.2)
-        stand_in = (1 - failure) * given + failure * rng.dirichlet(np.ones(6))
-        p, p_near = ((1 - rate) * without + rate * law for law in (given, stand_in))
-        q = (1 - rate) * without + rate * other
-        assert np.abs(p - p_near).sum() / 2 <= rate * failure + 1e-12
-        for order in (1.5, 4.0, 30.0):
-            inside = math.log(float(np.sum(stand_in**order * other ** (1 - order))))
-            assert (
-                math.log(float(np.sum(p_near**order * q ** (1 - order))))
-                <= max(0.0, inside) + 1e-12
-            )
-
-
 # -- section 8: filters
 # ----------------------------------------------------------------------------------------------
 
