@@ -19,12 +19,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from secretballot.core.errors import (
-    COMPOSITIONS,
-    Parameter,
-    ParameterError,
-    check_choice,
-)
+from secretballot.core.errors import COMPOSITIONS, Parameter, ParameterError, check_choice
 from secretballot.core.events import Event
 from secretballot.core.price import PrivacyBudget, round_up
 from secretballot.core.renyi import ORDERS, lost_epsilon

@@ -531,8 +531,6 @@ def _upper_hull(points: list[_Point]) -> list[_Point]:
 
 def _meeting_point(hull: list[_Point], i: int, j: int) -> _Point:
     """Return where the lines through edges i < j of a hull meet."""
-    if j == i + 1:
-        return hull[j]
     (a, b), (c, d), (e, f), (g, h) = hull[i], hull[i + 1], hull[j], hull[j + 1]
     first, second = Fraction(d - b, c - a), Fraction(h - f, g - e)
     x = (f - b + first * a - second * e) / (first - second)
@@ -554,27 +552,18 @@ def table_corners(chances: TableChances, tolerance: float = TOLERANCE) -> Pairs:
     i = 0
     while i < len(hull) - 2:
         # a corner above the hull only adds to the price: one stands for as many edges as it may
-        j = i + 1
-        while j < len(hull) - 2 and _excess_share(x, y, i, j + 1) <= tolerance:
-            j += 1
-        found.append(_meeting_point(hull, i, j))
-        i = j
+        start, i = i, i + 1
+        corner = hull[i]
+        while i < len(hull) - 2:
+            further = _meeting_point(hull, start, i + 1)
+            if further[1] > (1 + tolerance) * np.interp(float(further[0]), x, y):
+                break
+            corner, i = further, i + 1
+        found.append(corner)
     if len(hull) > 1:
         found.append(hull[-1])
     exact = [(x, ONE - x, y, ONE - x - y) for x, y in found]
     return Pairs(*np.array([[float(Fraction(one, ONE)) for one in each] for each in exact]).T)
-
-
-def _excess_share(x: FloatArray, y: FloatArray, i: int, j: int) -> float:
-    """Return by what share of the hull's height the lines through edges i < j meet above it."""
-    first = (y[i + 1] - y[i]) / (x[i + 1] - x[i])
-    second = (y[j + 1] - y[j]) / (x[j + 1] - x[j])
-    if not first > second:
-        return math.inf
-    along = (y[j] - y[i] - second * (x[j] - x[i])) / (first - second)
-    height = y[i] + first * along
-    below = float(np.interp(x[i] + along, x[i : j + 2], y[i : j + 2]))
-    return float(height / below - 1)
 
 
 @functools.lru_cache(maxsize=4096)

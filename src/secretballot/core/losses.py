@@ -182,15 +182,11 @@ class Losses:
         return Losses(h, one.first + two.first, chance, certain)._shorter()._fitting()
 
     def __mul__(self, count: int) -> "Losses":
-        result, base = None, self
-        while True:
-            if count & 1:
-                result = base if result is None else result + base
-            count >>= 1
-            if not count:
-                assert result is not None
-                return result
-            base = base + base
+        # of 1, 2, 4, ... times the losses, those that add up to so many
+        doubled = accumulate(range(1, count.bit_length()), lambda one, _: one + one, initial=self)
+        return functools.reduce(
+            operator.add, (one for i, one in enumerate(doubled) if count >> i & 1)
+        )
 
     @functools.cached_property
     def _values(self) -> tuple[FloatArray, float]:
