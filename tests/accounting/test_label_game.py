@@ -28,7 +28,9 @@ def game_delta(
 ) -> float:
     """Return what a game of all labels at once gives."""
     chances = GaussianChances(sigma=sigma, n_teachers=n_teachers)
-    losses = label_losses(chances, queries, queries, resolution)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(room, "RESOLUTION", resolution)
+        losses = label_losses.__wrapped__(chances, queries, queries)
     return float(losses.delta(np.array([epsilon]))[0])
 
 
@@ -39,7 +41,7 @@ def test_grid_points_are_worked_on_apart_and_no_number_moves(
     chances = GaussianChances(sigma=sigma, n_teachers=n_teachers)
     pairs, _ = room.vote_pairs(chances, math.ceil(9 * sigma))
     grid = room.Grid.of_step(1 / sigma, 20)
-    step = room.Step(pairs.chance, pairs.log_ratio, grid)
+    step = room.Step(pairs.laws, grid)
     value = np.maximum(0.0, -np.expm1(grid.h * np.arange(-grid.below, grid.above + 1)))
     in_blocks = step.best(value).tobytes()
     monkeypatch.setattr(room, "CACHED", 0)

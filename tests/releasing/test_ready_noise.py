@@ -156,17 +156,6 @@ def test_answers_that_are_stored_need_no_sampler(ledger, tmp_path, monkeypatch) 
     assert opened().find([b"a", b"b"]).given.all()
 
 
-def test_every_process_checks_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    checked: list[int] = []
-    monkeypatch.setattr(room, "first_failure", lambda *_: checked.append(1))
-    for _ in range(2):
-        room.ready_sampler()
-    assert checked == [1]
-    room.ready_sampler.cache_clear()
-    room.ready_sampler()
-    assert checked == [1, 1]
-
-
 # --- in a process of its own ---
 
 

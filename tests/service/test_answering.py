@@ -10,10 +10,8 @@ from served_places import MARKED_NUMBER, QUERIES, QUESTIONS, Place, TestClient, 
 
 import secretballot as sb
 from secretballot.learners.training.point_digests import question_digests
-from secretballot.service.access import AuditEntry
 from secretballot.service.app import application
 from secretballot.service.problems import KINDS, MEDIA_TYPE
-from secretballot.service.served import AskedPoints
 
 
 def points(n: int, start: int = 0) -> list[list[float]]:
@@ -102,29 +100,6 @@ def test_a_question_that_the_ledger_fails_for_fails_alone(
     with TestClient(app) as client:
         assert client.post(QUESTIONS, json={"points": [hurt]}, headers=key).status_code == 200
         assert client.get("/v1/key", headers=key).json()["asked"] == {"registry": 5}
-
-
-def test_where_the_ledger_is_gone_for_all_nobody_is_asked_one_by_one(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    app, tries = application(place.settings), []
-    served = app.state.service.datasets["registry"].sessions["session"]
-
-    def broken(*_: Any) -> Any:
-        tries.append(1)
-        raise sb.LedgerError("gone")
-
-    monkeypatch.setattr(served.session._stream, "answer", broken)
-    key = app.state.service.access.add("analyst", ["registry"])[0]
-    entry = AuditEntry("r", key.id, "ask", "registry", "session", 1)
-    group = [
-        AskedPoints(rows, question_digests(rows), entry, None)
-        for rows in np.array(points(8))[:, None]
-    ]
-    assert [reply.kind for reply in served.answer(group)] == ["ledger-unavailable"] * 8
-    assert len(tries) == 3  # all together, and two by themselves
-    # counted, and asked again for nothing
-    assert app.state.service.access.asked(key.id, "registry") == 8
 
 
 @pytest.mark.parametrize(

@@ -261,12 +261,10 @@ def account_in(transaction: Transaction) -> Account:
     try:
         return Account.model_validate_json(row[-1])
     except _UNREADABLE as error:
-        # up to format 8 of the tables, it had a column of its own
-        found = f"the earlier format {in_brief(row[1])}" if len(row) > 2 else "another format"
         raise LedgerError(
-            f"{transaction.where} has lost its terms, or they are of {found}, and this program"
-            f" reads format {VERSION} ({type(error).__name__}); restore it from a copy, or use the"
-            " version of secretballot that made it."
+            f"{transaction.where} has lost its terms, or they are of another format, and this"
+            f" program reads format {VERSION} ({type(error).__name__}); restore it from a copy, or"
+            " use the version of secretballot that made it."
         ) from None
 
 
