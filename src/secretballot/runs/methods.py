@@ -6,7 +6,6 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -39,7 +38,7 @@ from secretballot.learners.training.shards import check_positions
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.search.settings import stated_noise
 from secretballot.publishing.release import ChosenHypothesis
-from secretballot.queries import InRounds, rounds_of
+from secretballot.queries import rounds_of
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.releasing import release
 from secretballot.report.certificate.coverage import COUNTS_SHARE
@@ -460,15 +459,6 @@ class Pate(VoteMethod):
         """The name of the teacher."""
         return str(self.settings.teacher or ("ridge" if self.kind == "number" else "logistic"))
 
-    @cached_property
-    def _estimate(self) -> float | None:
-        """The part of epsilon that pays for a private estimate of the number of queries."""
-        return estimate_in(self.settings.n_queries)
-
-    @cached_property
-    def _rounds(self) -> InRounds | None:
-        return rounds_of(self.settings.strategy)
-
     def _n_teachers(self, n_columns: int) -> int:
         if self.settings.n_teachers is not None:
             return int(self.settings.n_teachers)
@@ -480,7 +470,7 @@ class Pate(VoteMethod):
     def sizes(self, inputs: Any) -> Sizes:
         """Return the public sizes of tables; in rounds each distinct point is asked once."""
         found = super().sizes(inputs)
-        if self._rounds is None:
+        if rounds_of(self.settings.strategy) is None:
             return found
         return replace(found, n_public=len(AskableRows.of(inputs.X_public).rows))
 
@@ -507,10 +497,11 @@ class Pate(VoteMethod):
         # what was asked for is enough
         usual = 0 if self.settings.n_queries is not None else min(_FEW_POINTS, sizes.n_public)
         quoted = self.quoted_votes(self.terms(sizes), sizes, usual)
-        if self._estimate is None:
+        estimate = estimate_in(self.settings.n_queries)
+        if estimate is None:
             return quoted
         # which would say itself how many queries make sense
-        terms = {**quoted.terms, "estimate": self._estimate}
+        terms = {**quoted.terms, "estimate": estimate}
         return replace(quoted, terms=terms, cautions=())
 
     def learner(self, inputs: RunInputs, ledger: Ledger | None) -> Learner:
