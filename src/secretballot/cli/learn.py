@@ -8,7 +8,7 @@ from typing import Any
 from secretballot._places import place_of, shown_place
 from secretballot.cli.outcome import BAD_INPUT, DONE, Answer
 from secretballot.cli.settings import settings_of
-from secretballot.runs.spec import DEFAULT_OUT, VOTES, RunSpec, Sources, groups
+from secretballot.runs.spec import DEFAULT_OUT, VOTES, RunSpec, Sources
 
 LEARNING = ("data", "budget", "method", "output", "execution", "about")
 
@@ -64,13 +64,9 @@ def check(sources: Sources, *, watch: Any) -> Answer:
     """
     from secretballot.runs.tables import check_tables, percent
 
-    fields = {
-        name: one
-        for name, one in sources.given.items()
-        if groups()[name] == "data" or name == "evaluate"
-    }
-    fields |= {"epsilon": 1, "delta": 1e-6}  # which are not looked at
-    found = check_tables(RunSpec.of_tree(Sources(fields=fields).tree()), watch)
+    # what a run needs, and is not looked at
+    sources.given |= {"epsilon": 1, "delta": 0, "total": None}
+    found = check_tables(RunSpec.of_tree(sources.tree()), watch)
     # all of it is for the curator alone, and so are all notes
     document = {"notes": [note.text for note in watch.notes], **found}
     code = BAD_INPUT if found["stopping"] else DONE

@@ -60,7 +60,7 @@ def show(name: str, *facts: Any) -> None:
         lines = [line.rstrip()]
         if label is not None and 0 < width < len(line) and "secretballot " not in line:
             # a path, or a key, stays whole
-            how = {"break_long_words": False, "break_on_hyphens": False}
+            how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
             lines = textwrap.wrap(line, width, subsequent_indent=" " * label.end(), **how)
         for one in lines:
             say(one)

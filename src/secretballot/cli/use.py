@@ -176,7 +176,7 @@ def sign(
         Make a key, and its public part FILE.pub.
     """
     from secretballot.publishing.signing import new_signing_key, sign_release
-    from secretballot.runs.use import certified_folder
+    from secretballot.runs.use import release_of
 
     if new_key is not None:
         if release is not None or key is not None:
@@ -184,7 +184,7 @@ def sign(
         mark = new_signing_key(new_key)
         found = {"private": str(new_key), "public": f"{new_key}.pub", "key": mark}
     elif release is not None and key is not None:
-        folder = certified_folder(release)
+        folder = release_of(release)
         found = {"release": str(folder), "key": sign_release(folder, key)}
     else:
         raise ParameterError("Name a release and the key to sign it with, or --new-key FILE.")
