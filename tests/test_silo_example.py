@@ -25,10 +25,7 @@ class OneAfterTheOther:
 
 @pytest.mark.parametrize("mode", ["trusted", "noisy"])
 def test_three_hospitals_teach_one_student(
-    tmp_path: Path,
-    mode: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # imports would take most of the time of four processes
     monkeypatch.syspath_prepend(SILOS)

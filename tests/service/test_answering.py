@@ -218,12 +218,7 @@ def test_no_private_cell_is_said_or_logged(
     with TestClient(application(place.settings)) as client:
         openapi = client.get("/openapi.json").json()
         for path in openapi["paths"]:
-            address = path.format(
-                dataset="registry",
-                session="session",
-                release="x",
-                name="x",
-            )
+            address = path.format(dataset="registry", session="session", release="x", name="x")
             texts.append(client.get(address, headers=key).text)
         texts.append(client.post(QUESTIONS, json={"points": points(3)}, headers=key).text)
         texts.append(client.post(QUESTIONS, content=b"{", headers=key).text)
