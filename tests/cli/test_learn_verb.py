@@ -135,10 +135,7 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
     ),
     "class not declared": (label(7, SECRET), (), r"none of the 2 declared classes \(row 7\)"),
     "unit ids missing": (
-        edit(
-            "private.csv",
-            lambda text: f"person,{text}".replace("\n", "\n,").rstrip(","),
-        ),
+        edit("private.csv", lambda text: f"person,{text}".replace("\n", "\n,").rstrip(",")),
         ("--unit", "person"),
         "600 rows without a unit in column 'person'",
     ),

@@ -9,10 +9,7 @@ from typer.testing import Result
 
 import secretballot as sb
 
-METHODS = {
-    "moments": (),
-    "votes": ("--n-teachers", "30", "--set", "n_queries=60"),
-}
+METHODS = {"moments": (), "votes": ("--n-teachers", "30", "--set", "n_queries=60")}
 
 
 @pytest.fixture

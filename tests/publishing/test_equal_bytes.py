@@ -47,13 +47,7 @@ def given(tmp_path: Path) -> Path:
     }
     plan = noisy(12.0, 30, release="counts", n_teachers=200)
     released["rounds"] = sb.label_actively(
-        counts,
-        points,
-        plan.mechanism,
-        ledger,
-        plan.budget,
-        "margin:round_size=5",
-        n_queries=30,
+        counts, points, plan.mechanism, ledger, plan.budget, "margin:round_size=5", n_queries=30
     )
     X = np.random.default_rng(1).normal(size=(800, 3))
     y = np.where(X[:, 0] > 0, "yes", "no")

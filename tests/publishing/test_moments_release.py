@@ -32,11 +32,7 @@ def model() -> sb.RecordMomentsClassifier:
 
 @pytest.mark.parametrize(
     "basis",
-    [
-        "auto",
-        sb.bases.KernelBasis(n_landmarks=20, random_state=3),
-        sb.bases.GraphBasis(n_modes=20),
-    ],
+    ["auto", sb.bases.KernelBasis(n_landmarks=20, random_state=3), sb.bases.GraphBasis(n_modes=20)],
     ids=lambda basis: type(basis).__name__,
 )
 def test_the_model_comes_back_from_certificate_and_public_points(

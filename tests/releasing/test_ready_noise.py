@@ -39,11 +39,7 @@ def streamed(terms: Terms) -> Callable[[sb.Ledger], object]:
 
 
 def reserved(ledger: sb.Ledger) -> object:
-    terms: dict[str, Any] = {
-        "epsilon": 0.5,
-        "request": "later",
-        "guarantee": RECORD,
-    }
+    terms: dict[str, Any] = {"epsilon": 0.5, "request": "later", "guarantee": RECORD}
     bought = reserve_choice(ledger, **terms, purpose="which")
     return bought.answer(Scores.of_candidates([3, 4], RECORD), [b"points"])
 
@@ -55,10 +51,7 @@ PATHS: dict[str, Callable[[sb.Ledger], object]] = {
     "stream of the sparse vector": streamed(SPARSE),
     "stability": lambda ledger: sb.estimate_stability(COUNTS, ledger, fraction=0.5, epsilon=0.5),
     "choice": lambda ledger: choose_by_scores(
-        lambda: Scores.of_candidates([3, 4], RECORD),
-        2,
-        ledger,
-        epsilon=0.5,
+        lambda: Scores.of_candidates([3, 4], RECORD), 2, ledger, epsilon=0.5
     ),
     "reserved choice": reserved,
 }

@@ -114,10 +114,7 @@ DRAWN = drawn_choice(
 )
 LOUDER = drawn_choice(ExponentialChoice(epsilon=5.0), ScoreShape(guarantee=USERS))
 # a choice by record says nothing of all records of a user
-BY_RECORD = drawn_choice(
-    ExponentialChoice(epsilon=0.1),
-    ScoreShape(guarantee=RECORDS),
-)
+BY_RECORD = drawn_choice(ExponentialChoice(epsilon=0.1), ScoreShape(guarantee=RECORDS))
 
 
 @pytest.mark.parametrize(
@@ -148,10 +145,7 @@ BY_RECORD = drawn_choice(
     ],
 )
 def test_every_lie_in_a_plan_or_a_choice_is_caught(
-    planned: Callable[..., dict[str, Any]],
-    true: dict[str, Any],
-    change: dict[str, Any],
-    words: str,
+    planned: Callable[..., dict[str, Any]], true: dict[str, Any], change: dict[str, Any], words: str
 ) -> None:
     name = "plan" if true is PLAN else "choices"
     told, lie = ((one if true is PLAN else [one]) for one in (true, true | change))

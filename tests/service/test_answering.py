@@ -182,25 +182,6 @@ def test_a_slow_body_is_cut_off(shared_place: Place) -> None:
     problem(sent(app, key, {"content": slow()})[0], "too-slow")
 
 
-@pytest.mark.parametrize("kind", ["vnd.apache.arrow.stream", "vnd.apache.parquet"])
-def test_damaged_tables_are_unreadable(shared_place: Place, kind: str) -> None:
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
-    table, sink = pa.table({"a": [1.0], "b": [2.0]}), pa.BufferOutputStream()
-    if kind.endswith("parquet"):
-        pq.write_table(table, sink)
-    else:
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-    whole = sink.getvalue().to_pybytes()
-    headers = {**shared_place.key(), "Content-Type": f"application/{kind}"}
-    with TestClient(application(shared_place.settings)) as client:
-        for content in (b"", whole[: len(whole) // 2], b"x" + whole, bytes(len(whole))):
-            found = client.post(QUESTIONS, content=content, headers=headers)
-            problem(found, "unreadable")
-
-
 def test_an_error_that_nobody_foresaw_is_told_by_nothing_and_logged_by_type_and_place(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -237,12 +218,7 @@ def test_no_private_cell_is_said_or_logged(
     with TestClient(application(place.settings)) as client:
         openapi = client.get("/openapi.json").json()
         for path in openapi["paths"]:
-            address = path.format(
-                dataset="registry",
-                session="session",
-                release="x",
-                name="x",
-            )
+            address = path.format(dataset="registry", session="session", release="x", name="x")
             texts.append(client.get(address, headers=key).text)
         texts.append(client.post(QUESTIONS, json={"points": points(3)}, headers=key).text)
         texts.append(client.post(QUESTIONS, content=b"{", headers=key).text)
