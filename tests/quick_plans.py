@@ -5,9 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from secretballot.planning.search import best_setting, evaluation, settings
+from secretballot.planning.search import best_setting, evaluation, moments_forecast, settings
 from secretballot.planning.simulation import stand_in
-from secretballot.runs import moments_forecast
 
 
 def few_budgets_in(patched: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from public_data import ADULT_SCHEMA, ADULT_TARGET, adult
-from reference_data import reference
+from public_data import ADULT_SCHEMA, ADULT_TARGET
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -63,16 +62,3 @@ def test_numbers_are_those_of_teachers_trained_and_asked_one_by_one(
     assert measured["correlation"] == pytest.approx(np.corrcoef(margin, 0.5 - against)[0, 1])
     sums = np.cumsum(margin), np.cumsum(0.5 - against)
     assert measured["cumulated"] == pytest.approx(np.corrcoef(*sums)[0, 1])
-
-
-def test_the_sizes_are_those_of_the_paper(script: Any) -> None:
-    people = pd.concat(list(reference(adult)), ignore_index=True)
-    sizes = script.Sizes()
-    data = script.split(people, sizes, 0)
-    assert len(people) == 48_842
-    assert (len(data.y), len(data.y_public)) == (36_631, 12_211)
-    assert (sizes.n_queries, sizes.n_teachers, 12_211 - sizes.n_queries) == (2_000, 250, 10_211)
-    counts = script.counted(data._replace(X=data.X[:2_000], y=data.y[:2_000]), 10)[:500]
-    assert (counts.sum(axis=1) == 10).all()
-    measured = script.numbers(counts, data.y_public[:500], data.y_public[:500])
-    assert 77 < measured["teacher"] < measured["vote"] < 89

@@ -163,27 +163,6 @@ def test_examples_run_as_they_stand(
                     run_command(page, command)
 
 
-def test_the_pages_that_teach_have_examples() -> None:
-    """The reader of the two pages that teach finds blocks there, so that the test above is no
-    empty promise."""
-    for name, language in (
-        ("guides/python.md", "python"),
-        ("reference/command-line.md", "console"),
-    ):
-        blocks = [block for block in blocks_of((ROOT / "docs" / name).read_text()) if block.run]
-        assert sum(block.language == language for block in blocks) >= 5, name
-
-
-def test_blocks_and_commands_are_found() -> None:
-    text = "a\n<!-- not run: long -->\n```console\n$ secretballot demo\n```\n\n```console\n$ ls\n"
-    text += "$ secretballot a \\\n    b\nx ...\n$ echo $?\n3\n$ secretballot c\n```\n"
-    left_out, block = blocks_of(text)
-    assert (left_out.run, block.run, block.language, block.line) == (False, True, "console", 8)
-    first, second = commands_of(block)
-    assert (first.words, first.shown, first.code, first.line) == (("a", "b"), "x ...", 3, 9)
-    assert (second.words, second.shown, second.code) == (("c",), "", 0)
-
-
 def test_tests_and_files_that_pages_name_are_there() -> None:
     tests = (ROOT / "tests").rglob("test_*.py")
     known = {

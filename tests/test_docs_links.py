@@ -68,13 +68,6 @@ def test_links_lead_to_files_and_headings() -> None:
             assert anchor in anchors_of(target), f"{page.name} links to {path}#{anchor}: no heading"
 
 
-def test_broken_links_and_anchors_would_be_found(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("# One `two` [three](b.md#x)\n```\n# no heading [no](link.md)\n```\n[a](#y)\n")
-    assert list(links_of(page)) == [("b.md", "x"), ("", "y")]
-    assert anchors_of(page) == {"one-two-three"}
-
-
 def test_every_page_is_in_the_menu_and_every_entry_is_a_page() -> None:
     entries = re.findall(
         r"^ +- (?:[^:\n]+: )?([\w/.-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE
@@ -113,10 +106,3 @@ def test_pages_that_the_code_names_are_there() -> None:
     for path in [ROOT / "Makefile", *files]:
         for name in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text(encoding="utf-8")):
             assert (ROOT / name).is_file(), f"{path.name} names {name}"
-
-
-def test_pages_use_no_word_that_the_glossary_of_the_project_rules_out() -> None:
-    banned = r"\b(told|worth|dear(er|est)?|mended|stands?(?!-in)|house|rooms?|door)\b"
-    for page in PAGES:
-        found = re.search(banned, prose_of(page), re.IGNORECASE)
-        assert found is None, f"{page.name} says {found and found.group()!r}"

@@ -3,7 +3,6 @@ vote."""
 
 import errno
 import pickle
-import threading
 import traceback
 from concurrent.futures import BrokenExecutor, CancelledError
 from concurrent.futures.process import BrokenProcessPool
@@ -168,20 +167,6 @@ def test_an_exception_that_cannot_say_what_it_is_counts_as_the_shard_s():
     loop.__context__ = KeyError(MARK)
     loop.__context__.__context__ = loop
     assert resource_failure(loop) is None
-
-
-def test_threads_of_a_learner_that_cannot_start_end_the_run(monkeypatch):
-    class StartsAThread(FailsAt):
-        def _fail_at(self, stage):
-            if stage == "fit":
-                threading.Thread(target=int).start()
-
-    def no_more(thread):
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", no_more)
-    with pytest.raises(ResourceError):
-        voted(StartsAThread())
 
 
 def test_what_one_row_draws_moves_the_draws_of_no_other() -> None:

@@ -10,11 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import secretballot as sb
 from public_rooms import MORE_ROOMS, PUBLIC_ROOMS
-from secretballot.cli import app
 from secretballot.core.private import RecordSums, Scores, Votes
 from secretballot.core.releasing import AnswerStream
 
@@ -119,13 +117,6 @@ def test_private_things_state_their_privacy() -> None:
     for thing in PRIVATE_THINGS:
         text = inspect.getdoc(thing) or ""
         assert re.search(r"^Privacy$", text, re.MULTILINE), f"{thing} has no Privacy section"
-
-
-def test_every_verb_has_help() -> None:
-    for verb in ("", "learn", "ledger show", "audit release"):
-        result = CliRunner().invoke(app, [*verb.split(), "--help"])
-        assert result.exit_code == 0
-        assert len(result.output) > 200
 
 
 def test_no_path_of_a_machine_is_tracked() -> None:

@@ -42,15 +42,6 @@ def test_a_stream_has_the_distribution_of_the_library_s_sampler(kind: str, scale
     assert abs(drawn.astype(float).std() / np.sqrt((pmf * values**2).sum()) - 1) < 0.01
 
 
-def test_a_name_gives_one_stream() -> None:
-    one, same, other = (SeededStream(name) for name in ("a", "a", "b"))
-    assert (one.draw("gaussian", 30.0, 50) == same.draw("gaussian", 30.0, 50)).all()
-    key = one.token_bytes(16)
-    assert key == same.token_bytes(16) != other.token_bytes(16)
-    assert one.randbits(80) == same.randbits(80) < 2**80
-    assert (one.draw("laplace", 30.0, 50) != other.draw("laplace", 30.0, 50)).any()
-
-
 @pytest.mark.skipif(SEED == "os", reason="the library's own sampler was asked for")
 def test_a_test_draws_from_its_own_stream() -> None:
     assert noise._draw_ready is not draw_ready

@@ -153,7 +153,7 @@ def test_a_list_of_laws_that_lacks_the_worst_ones_is_noticed(monkeypatch):
     laws = class_games.covering_laws(20.0)
     change = np.expm1(laws.log_ratio)
     tame = np.argsort((laws.chance * change**2).sum(axis=0))[: laws.chance.shape[1] // 2]
-    few = class_games.StepLaws(laws.chance[:, tame], laws.log_ratio[:, tame])
+    few = class_games.Laws(laws.chance[:, tame], laws.log_ratio[:, tame])
     monkeypatch.setattr(class_games, "covering_laws", lambda *_: few)
     bound = class_games.class_renyi.__wrapped__(20.0, (3.0,))[0]
     assert math.expm1(2 * bound) < largest_moment(20.0, 3.0)

@@ -28,7 +28,9 @@ def game_delta(
 ) -> float:
     """Return what a game of all labels at once gives."""
     chances = GaussianChances(sigma=sigma, n_teachers=n_teachers)
-    losses = label_losses(chances, queries, queries, resolution)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(room, "RESOLUTION", resolution)
+        losses = label_losses.__wrapped__(chances, queries, queries)
     return float(losses.delta(np.array([epsilon]))[0])
 
 

@@ -2,8 +2,6 @@
 finds what is broken."""
 
 import numpy as np
-import pytest
-from scipy.stats import norm
 
 from exact_games.distributions import discrete_gaussian_distribution, discrete_laplace_distribution
 from exact_games.statistics import delta_lower, sample_p_value
@@ -20,14 +18,6 @@ def drawn(law, size):
     return law.low + np.searchsorted(np.cumsum(law.pmf), RNG.random(size))
 
 
-@pytest.mark.parametrize("law", [discrete_laplace_distribution, discrete_gaussian_distribution])
-def test_p_values_of_sound_samples_are_rarely_small(law):
-    values = np.array([sample_p_value(drawn(law(4.0), 500), law(4.0)) for _ in range(80)])
-    for level in (0.01, 0.1, 0.5):
-        # valid: at most the level, up to five standard errors
-        assert (values <= level).mean() <= level + 5 * np.sqrt(level * (1 - level) / 80)
-
-
 def test_shifted_coarse_and_constant_samples_are_caught():
     law = discrete_laplace_distribution(5.0)
     sound = drawn(law, 40_000)
@@ -36,23 +26,6 @@ def test_shifted_coarse_and_constant_samples_are_caught():
 
 
 # -- the black box
-
-
-def test_the_attack_never_claims_more_than_the_truth():
-    # two unit normals one apart, read off to whole tenths: the true delta(1) is that of mu = 1 at
-    # most
-    truth = norm.cdf(-0.5) - np.e * norm.cdf(-1.5)
-    claims = [
-        delta_lower(
-            np.round(RNG.normal(1, 1, 4000), 1),
-            np.round(RNG.normal(0, 1, 4000), 1),
-            1.0,
-            alpha=0.05,
-        )
-        for _ in range(60)
-    ]
-    assert np.mean(np.array(claims) > truth) <= 0.2
-    assert np.mean(claims) > 0.4 * truth
 
 
 def test_the_attack_passes_a_sound_mechanism_and_catches_one_with_too_little_noise():

@@ -44,12 +44,6 @@ def test_draws_follow_the_stated_law_and_no_neighbouring_one(law, scale):
     assert p_value(drawn, other, scale) < ALPHA
 
 
-def test_the_same_seed_draws_the_same_noise():
-    assert (coins(3).discrete_gaussian(4.0, 50) == coins(3).discrete_gaussian(4.0, 50)).all()
-    assert (coins(3).discrete_gaussian(4.0, 50) != coins(4).discrete_gaussian(4.0, 50)).any()
-    assert coins().exact is False
-
-
 def test_seeded_uniform_integers_cover_their_range_evenly():
     drawn = coins(5).uniform_integers(3, DRAWS)
     assert chisquare(np.bincount(drawn, minlength=8)).pvalue > ALPHA

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from made_releases import binary
 from sklearn.linear_model import LogisticRegression
 from test_report_page import HOSTILE, Page
 
@@ -16,13 +17,11 @@ import secretballot_verify as second
 from made_certificates import failed, renewed, reseal
 from secretballot.exceptions import CertificateError
 from secretballot.publishing.release import write_release
-from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import with_about
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.release.page import say
 from secretballot.report.wording import at_most_text, percent_text
 
-Make = Callable[..., ReleasedLabels]
 SAID = {"title": "Stays in the wards", "controller": "The trust", "contact": "office@example.org"}
 
 
@@ -36,21 +35,19 @@ SAID = {"title": "Stays in the wards", "controller": "The trust", "contact": "of
     ids=repr,
 )
 def test_words_that_cannot_be_are_refused_by_both(
-    make_binary: Make, make_folder: Callable[..., Path], about: Any
+    make_folder: Callable[..., Path], about: Any
 ) -> None:
-    folder = make_folder(make_binary())
+    folder = make_folder(binary())
     reseal(folder, lambda document: document.update(about=about))
     assert failed(folder) == {"fields"}
     assert second.exit_code(second.check_release(str(folder))) == 4
     if about not in ({}, [], None):
         with pytest.raises(CertificateError, match=r"field about(\.[a-z]+)? is"):
-            with_about(make_binary().certificate, about)
+            with_about(binary().certificate, about)
 
 
-def test_they_are_written_with_the_files_and_change_nothing_that_was_paid(
-    tmp_path: Path, make_binary: Make
-) -> None:
-    released = make_binary()
+def test_they_are_written_with_the_files_and_change_nothing_that_was_paid(tmp_path: Path) -> None:
+    released = binary()
     made = write_release(tmp_path / "named", released, about=SAID, without=("report",))
     plain = write_release(tmp_path / "plain", released, without=("report",))
     assert made.certificate["about"] == SAID
@@ -72,10 +69,8 @@ def test_they_are_written_with_the_files_and_change_nothing_that_was_paid(
 
 
 @pytest.mark.parametrize("hostile", [text for text in HOSTILE if text.isprintable() and text])
-def test_hostile_words_stay_text_everywhere(
-    tmp_path: Path, make_binary: Make, hostile: str
-) -> None:
-    released = make_binary()
+def test_hostile_words_stay_text_everywhere(tmp_path: Path, hostile: str) -> None:
+    released = binary()
     released = replace(released, certificate=renewed(released.certificate, purpose=hostile))
     X = np.random.default_rng(0).normal(size=(180, 3))
     student = LogisticRegression().fit(X[released.queries], released.label_values)
@@ -100,18 +95,16 @@ def test_hostile_words_stay_text_everywhere(
         (12.0, "Caution: an epsilon above 10 is hardly any guarantee.", "99.9994 % sure"),
     ],
 )
-def test_large_epsilons_come_with_a_caution(
-    make_binary: Make, epsilon: float, begins: str, sure: str
-) -> None:
-    certificate = make_binary().certificate | {"epsilon": epsilon}
+def test_large_epsilons_come_with_a_caution(epsilon: float, begins: str, sure: str) -> None:
+    certificate = binary().certificate | {"epsilon": epsilon}
     words = say("caution", certificate)
     assert words.startswith(begins)
     assert sure in words
     assert bool(words) == bool(begins)
 
 
-def test_the_total_of_the_account_is_said_where_it_is_more(make_binary: Make) -> None:
-    certificate = make_binary().certificate
+def test_the_total_of_the_account_is_said_where_it_is_more() -> None:
+    certificate = binary().certificate
     assert certificate["composition"]["spent_after"]["epsilon"] > certificate["epsilon"]
     spent = certificate["composition"]["spent_after"]
     assert f"cost ε = {spent['epsilon']:g} and δ =" in say("total", certificate)

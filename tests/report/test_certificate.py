@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from made_releases import binary
 
 from secretballot.accounting import PrivacyBudget
 from secretballot.exceptions import CertificateError, ParameterError
@@ -18,7 +18,6 @@ from secretballot.report.certificate.build import (
     with_files,
 )
 
-Make = Callable[..., ReleasedLabels]
 ROOT = Path(__file__).parents[2]
 FILE = {"sha256": "0" * 64, "bytes": 1}
 
@@ -53,8 +52,8 @@ def test_counts_of_no_query_have_their_columns() -> None:
         assert described["count_columns"] == columns
 
 
-def test_without_a_declaration_nobody_vouches_for_the_teachers(make_binary: Make) -> None:
-    certificate = make_binary(declaration=None).certificate
+def test_without_a_declaration_nobody_vouches_for_the_teachers() -> None:
+    certificate = binary(declaration=None).certificate
     assert (certificate["unit"], certificate["relation"]) == ("record", "add-remove")
     assert UNSEEN_TEACHERS in certificate["assumptions"]
 
@@ -72,24 +71,22 @@ def test_without_a_declaration_nobody_vouches_for_the_teachers(make_binary: Make
         {"unti": "record"},
     ],
 )
-def test_a_declaration_with_unknown_words_is_refused(
-    make_binary: Make, declaration: dict[str, object]
-) -> None:
+def test_a_declaration_with_unknown_words_is_refused(declaration: dict[str, object]) -> None:
     with pytest.raises(ParameterError):
-        make_binary(declaration=declaration)
+        binary(declaration=declaration)
 
 
-def test_events_beyond_the_promise_get_no_certificate(make_binary: Make) -> None:
+def test_events_beyond_the_promise_get_no_certificate() -> None:
     with pytest.raises(CertificateError, match="more than the promised"):
-        make_binary(scale=5.0)
+        binary(scale=5.0)
     with pytest.raises(CertificateError, match="more than the promised"):
-        make_binary(budget=PrivacyBudget(0.1, 1e-5))
+        binary(budget=PrivacyBudget(0.1, 1e-5))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}])
-def test_values_that_json_lacks_are_refused(make_binary: Make, value: object) -> None:
+def test_values_that_json_lacks_are_refused(value: object) -> None:
     with pytest.raises(CertificateError):
-        make_binary(public={"method": "votes", "confidence": value})
+        binary(public={"method": "votes", "confidence": value})
 
 
 @pytest.mark.parametrize(
@@ -108,8 +105,6 @@ def test_values_that_json_lacks_are_refused(make_binary: Make, value: object) ->
     ],
     ids=range(10),
 )
-def test_a_list_of_files_is_names_and_digests_alone(
-    make_binary: Make, files: dict[str, dict[str, object]]
-) -> None:
+def test_a_list_of_files_is_names_and_digests_alone(files: dict[str, dict[str, object]]) -> None:
     with pytest.raises(CertificateError, match="field files"):
-        with_files(make_binary().certificate, files)
+        with_files(binary().certificate, files)

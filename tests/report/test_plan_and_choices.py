@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from made_releases import binary
 
 from made_certificates import failed, renewed
 from made_events import counts_event, json_of
@@ -25,12 +26,8 @@ from secretballot.core.mechanisms import (
 )
 from secretballot.core.types import Guarantee, Sample, ScoreShape, VoteShape
 from secretballot.exceptions import CertificateError
-from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID
 from secretballot.report.certificate.verify import verify_certificate
-
-Make = Callable[..., ReleasedLabels]
-
 
 PLAN = {
     "planned": 100,
@@ -84,12 +81,12 @@ STUDENT = drawn_choice(
 
 
 @pytest.fixture(name="planned")
-def with_plan(make_binary: Make) -> Callable[..., dict[str, Any]]:
+def with_plan() -> Callable[..., dict[str, Any]]:
     """Return certificates of 60 queries out of a plan of 100, with changes."""
 
     def make(**changes: Any) -> dict[str, Any]:
         given = {"scale": 45.0, "n_queries": 100, "plan": PLAN} | changes
-        return make_binary(**given).certificate
+        return binary(**given).certificate
 
     return make
 
@@ -117,10 +114,7 @@ DRAWN = drawn_choice(
 )
 LOUDER = drawn_choice(ExponentialChoice(epsilon=5.0), ScoreShape(guarantee=USERS))
 # a choice by record says nothing of all records of a user
-BY_RECORD = drawn_choice(
-    ExponentialChoice(epsilon=0.1),
-    ScoreShape(guarantee=RECORDS),
-)
+BY_RECORD = drawn_choice(ExponentialChoice(epsilon=0.1), ScoreShape(guarantee=RECORDS))
 
 
 @pytest.mark.parametrize(
@@ -151,10 +145,7 @@ BY_RECORD = drawn_choice(
     ],
 )
 def test_every_lie_in_a_plan_or_a_choice_is_caught(
-    planned: Callable[..., dict[str, Any]],
-    true: dict[str, Any],
-    change: dict[str, Any],
-    words: str,
+    planned: Callable[..., dict[str, Any]], true: dict[str, Any], change: dict[str, Any], words: str
 ) -> None:
     name = "plan" if true is PLAN else "choices"
     told, lie = ((one if true is PLAN else [one]) for one in (true, true | change))

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_releases import binary
 
 from made_certificates import failed, renewed, reseal
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.verify import verify_certificate
 
-Make = Callable[..., ReleasedLabels]
 Seal = Callable[[Path, dict[str, Any]], None]
 
 
 @pytest.fixture
-def folder(make_folder: Callable[[ReleasedLabels], Path], make_binary: Make) -> Path:
-    return make_folder(make_binary())
+def folder(make_folder: Callable[[ReleasedLabels], Path]) -> Path:
+    return make_folder(binary())
 
 
 def test_a_genuine_folder_verifies_by_its_path_and_by_the_file_in_it(folder: Path) -> None:
@@ -95,11 +95,9 @@ def test_only_regular_files_of_bounded_size_are_read(
     assert failed(folder) == {"files"}
 
 
-def test_a_list_of_another_file_or_without_labels_is_refused(
-    folder: Path, seal: Seal, make_binary: Make
-) -> None:
+def test_a_list_of_another_file_or_without_labels_is_refused(folder: Path, seal: Seal) -> None:
     reseal(folder, lambda document: document["files"].pop("labels.csv"))
     assert failed(folder) == {"files"}
     (folder / "votes.csv").write_text("201,49\n")
-    seal(folder, make_binary().certificate)
+    seal(folder, binary().certificate)
     assert failed(folder) == {"files"}

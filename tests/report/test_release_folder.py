@@ -2,7 +2,6 @@
 last."""
 
 import json
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from made_releases import binary, withheld
 from sklearn.linear_model import LogisticRegression
 
 from secretballot.exceptions import CertificateError, DataError
@@ -20,8 +20,6 @@ from secretballot.report.release.folder import ReleaseJob, write_files
 from secretballot.report.student.load import load_student
 from secretballot_verify import check_files
 
-Make = Callable[..., ReleasedLabels]
-
 
 @pytest.fixture(name="X_public")
 def public_points() -> np.ndarray:
@@ -29,8 +27,8 @@ def public_points() -> np.ndarray:
 
 
 @pytest.fixture
-def student(make_binary: Make, X_public: np.ndarray) -> Any:
-    released = make_binary()
+def student(X_public: np.ndarray) -> Any:
+    released = binary()
     return LogisticRegression().fit(X_public[released.queries], released.label_values)
 
 
@@ -39,11 +37,11 @@ def names(path: Path) -> set[str]:
 
 
 def test_a_folder_holds_what_may_be_published(
-    tmp_path: Path, make_binary: Make, student: Any, X_public: np.ndarray
+    tmp_path: Path, student: Any, X_public: np.ndarray
 ) -> None:
     pytest.importorskip("onnxruntime")
     schema = {"columns": [{"name": "age <years>"}]}
-    released = make_binary()
+    released = binary()
     written = write_files(tmp_path, ReleaseJob(released, None, X_public, schema), student=student)
     assert written.left_out == {}
     texts = {"README.txt", "model-card.md", "report.html", "labels.csv"}
@@ -60,8 +58,8 @@ def test_a_folder_holds_what_may_be_published(
     assert frame["noisy_count[yes]"].tolist() == counts
 
 
-def test_a_certificate_of_other_labels_is_refused(tmp_path: Path, make_binary: Make) -> None:
-    one, two = make_binary(n=60), make_binary(n=59)
+def test_a_certificate_of_other_labels_is_refused(tmp_path: Path) -> None:
+    one, two = binary(n=60), binary(n=59)
     mixed = ReleasedLabels(
         two.queries, two.labels, two.classes, 250, 32.0, two.noisy_counts, one.certificate
     )
@@ -71,33 +69,31 @@ def test_a_certificate_of_other_labels_is_refused(tmp_path: Path, make_binary: M
     assert "certificate.json" not in names(tmp_path)
 
 
-def test_the_time_of_writing_is_not_told(tmp_path: Path, make_binary: Make) -> None:
-    written = write_files(tmp_path, ReleaseJob(make_binary()))
+def test_the_time_of_writing_is_not_told(tmp_path: Path) -> None:
+    written = write_files(tmp_path, ReleaseJob(binary()))
     issued = datetime.fromisoformat(written.certificate["issued"]).timestamp()
     assert {path.stat().st_mtime for path in (tmp_path, *tmp_path.iterdir())} == {issued}
 
 
 def test_a_reason_tells_no_address(
-    tmp_path: Path, make_binary: Make, student: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, student: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise DataError(f"{object()!r} cannot be written.")
 
     monkeypatch.setattr(folder_room, "student_bytes", refuse)
-    written = write_files(tmp_path, ReleaseJob(make_binary()), student=student)
+    written = write_files(tmp_path, ReleaseJob(binary()), student=student)
     assert written.left_out["student.onnx"] == "<object object at 0x...> cannot be written."
 
 
-def test_released_labels_are_written_as_parquet_too(tmp_path: Path, make_withheld: Make) -> None:
+def test_released_labels_are_written_as_parquet_too(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
-    released = make_withheld(classes=("01", "1"))
+    released = withheld(classes=("01", "1"))
     write_files(tmp_path, ReleaseJob(released, parquet=True))
     table = pd.read_parquet(tmp_path / "labels.parquet")
     assert {*table["label"].dropna()} <= {"01", "1"}  # texts stay texts
     pd.testing.assert_frame_equal(
-        table,
-        pd.read_csv(tmp_path / "labels.csv", dtype={"label": object}),
-        check_dtype=False,
+        table, pd.read_csv(tmp_path / "labels.csv", dtype={"label": object}), check_dtype=False
     )
     assert table["label"].isna().equals(table["abstained"])
     assert verify_certificate(tmp_path).ok

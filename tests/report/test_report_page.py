@@ -8,14 +8,13 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from made_releases import binary, chosen, summed, tallied, withheld
 from sklearn.linear_model import LogisticRegression
-from test_forgeries import chosen, summed
 
 from made_certificates import ACCOUNT, renewed
 from secretballot.released import ReleasedLabels
 from secretballot.report.release.page import Facts, render_page, sentences
 
-Make = Callable[..., ReleasedLabels]
 HOSTILE = [
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(2)>',
@@ -78,8 +77,8 @@ def test_the_page_is_well_formed_and_loads_nothing(
     assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)", text)
 
 
-def test_the_page_says_what_matters(make_binary: Make) -> None:
-    page = Page(render_page(make_binary()))
+def test_the_page_says_what_matters() -> None:
+    page = Page(render_page(binary()))
     said = " ".join(page.said.split())
     for words in (
         "ε = 1 and δ = 1e-5",
@@ -105,16 +104,16 @@ def test_the_page_says_what_matters(make_binary: Make) -> None:
         assert words in said, words
 
 
-def test_hostile_names_stay_text(make_binary: Make, make_multi: Make, make_withheld: Make) -> None:
+def test_hostile_names_stay_text() -> None:
     hostile = HOSTILE[0]
     account = {"dataset": hostile, "unit": "user", "relation": "add-remove", "durable": False}
     composition = ACCOUNT | account
     declaration = {"unit": "user", "unit_column": HOSTILE[1], "assumptions": [HOSTILE[0]]}
     changes = {"composition": composition, "declaration": declaration, "purpose": HOSTILE[1]}
     for released in (
-        make_binary(classes=HOSTILE[:2], **changes),
-        make_multi(classes=HOSTILE, **changes),
-        make_withheld(classes=HOSTILE, **changes),
+        binary(classes=HOSTILE[:2], **changes),
+        tallied(classes=HOSTILE, **changes),
+        withheld(classes=HOSTILE, **changes),
     ):
         text = render_page(released)
         page = Page(text)
@@ -125,8 +124,8 @@ def test_hostile_names_stay_text(make_binary: Make, make_multi: Make, make_withh
         text.encode("utf-8")
 
 
-def test_the_page_shows_what_each_round_changed(make_binary: Make) -> None:
-    released = make_binary()
+def test_the_page_shows_what_each_round_changed() -> None:
+    released = binary()
     plan = {"planned": 60, "used": 60, "rounds": [25, 25, 10], "left": "none"}
     plan |= {"strategy": {"name": HOSTILE[0]}}
     certificate = renewed(released.certificate | {"plan": plan})

@@ -2,26 +2,17 @@
 not."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from test_forgeries import counted
+from made_releases import binary, counted, withheld
 
 from made_certificates import changed, failed, renewed
-from made_events import (
-    counts_event,
-    json_of,
-    label_event,
-    pure_event,
-    sparse_event,
-    stable_event,
-)
+from made_events import counts_event, json_of, label_event, pure_event, sparse_event, stable_event
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.verify import verify_certificate
 
-Make = Callable[..., ReleasedLabels]
 Place = tuple[str | int, ...]
 
 
@@ -47,8 +38,8 @@ def test_a_digest_that_was_not_renewed_is_seen(released: ReleasedLabels) -> None
     assert failed(changed(certificate, ("price", "epsilon"), float("nan"))) == {"format"}
 
 
-def test_a_field_that_is_gone_or_added_is_seen(make_binary: Make) -> None:
-    certificate = make_binary().certificate
+def test_a_field_that_is_gone_or_added_is_seen() -> None:
+    certificate = binary().certificate
     for key in certificate:
         assert not verify_certificate({k: v for k, v in certificate.items() if k != key}).ok, key
     parts = (), ("price",), ("composition",), ("composition", "budget"), ("noise",), ("released",)
@@ -81,16 +72,12 @@ def test_a_field_that_is_gone_or_added_is_seen(make_binary: Make) -> None:
         ([(("events", 0, "sigma"), 1e300), (("mechanism", "scale"), 1e300)], "fields"),
     ],
 )
-def test_a_forger_cannot_break_what_must_agree(
-    make_binary: Make, changes: list[Any], check: str
-) -> None:
-    assert check in failed(forged(make_binary().certificate, *changes))
+def test_a_forger_cannot_break_what_must_agree(changes: list[Any], check: str) -> None:
+    assert check in failed(forged(binary().certificate, *changes))
 
 
-def test_more_queries_than_the_plan_are_refused_where_they_do_not_enter_the_price(
-    make_withheld: Make,
-) -> None:
-    certificate = make_withheld().certificate
+def test_more_queries_than_the_plan_are_refused_where_they_do_not_enter_the_price() -> None:
+    certificate = withheld().certificate
     assert failed(forged(certificate, (("released", "queries"), 51))) == {"released"}
     assert failed(forged(certificate, (("shape", "n_queries"), 1), (("shape", "moved"), 1))) == {
         "released"
@@ -124,14 +111,14 @@ def test_a_release_adds_to_a_total_about_what_changes_with_its_unit(
     assert failed(paid) == (set() if fine else {"budget"})
 
 
-def test_under_a_renyi_filter_the_whole_may_cost_less_than_the_sum(make_binary: Make) -> None:
-    certificate = make_binary(kind="renyi").certificate
+def test_under_a_renyi_filter_the_whole_may_cost_less_than_the_sum() -> None:
+    certificate = binary(kind="renyi").certificate
     cheaper = forged(certificate, (("composition", "spent_after", "epsilon"), 0.7))
     assert verify_certificate(cheaper).ok
 
 
-def test_events_beyond_all_reason_are_refused_quickly(make_binary: Make) -> None:
-    certificate = make_binary().certificate
+def test_events_beyond_all_reason_are_refused_quickly() -> None:
+    certificate = binary().certificate
     for event in (
         counts_event(1e6, 10**12),
         label_event(1e9, 10**12, None),
@@ -147,8 +134,8 @@ def test_events_beyond_all_reason_are_refused_quickly(make_binary: Make) -> None
 
 
 @pytest.mark.parametrize("version", [2, True, 3.0])
-def test_another_version_is_refused(make_binary: Make, version: object) -> None:
-    check = verify_certificate(make_binary().certificate | {"version": version}).failures[0]
+def test_another_version_is_refused(version: object) -> None:
+    check = verify_certificate(binary().certificate | {"version": version}).failures[0]
     assert check.name == "format"
     assert "this program reads version 3" in check.detail
 

@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from secretballot._naming import integers_or_words, named
-from secretballot._typing import IntArray
 from secretballot._validation import check_choice, check_count, check_instance, name_part
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
@@ -29,12 +28,12 @@ from secretballot.learners.pate.mechanisms import OF_CLASSES
 from secretballot.planning.plan.model import PLANNED, Plan, Task
 from secretballot.planning.plan.pictures import draw_plan_pictures
 from secretballot.planning.search.best_setting import ImpossibleTaskError, plan_votes
+from secretballot.planning.search.moments_forecast import forecast_moments
 from secretballot.planning.simulation.stand_in import MOST_CLASSES, checked_stand_in
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_outside_of_runs, write_files
 from secretballot.runs.methods import KINDS, Quote, Sizes, basis_of_columns, by_class, method_of
-from secretballot.runs.moments_forecast import forecast_moments
 from secretballot.runs.questions import Watch, cautions_of_price
 from secretballot.runs.spec import MOMENTS, PATE, DataSpec, RunSpec, Sources, groups, toml_text
 from secretballot.runs.tables import (
@@ -317,7 +316,11 @@ def plan(
                 raise
     if made is not None and of_votes:
         return made
-    made = made or _plan_without_votes(task, index, seed)
+    if made is None:
+        student_by_name(task.student)
+        # what always answering one class reaches
+        constant = float(np.bincount(index).max() / len(index))
+        made = Plan(task, None, (), constant, (), (), seed)
     watch.step("Trying record moments")
     found_names = np.unique(np.asarray(like[1])).tolist()
     # by themselves where all occur, else by number
@@ -327,15 +330,6 @@ def plan(
         task, X, index, class_weights=weights, basis=basis, seed=seed, progress=progress
     )
     return replace(made, moments=moments)
-
-
-def _plan_without_votes(task: Task, index: IntArray, seed: int) -> Plan:
-    """Return a plan of record moments alone, whose forecast is still to come; `index` are the
-    classes of a stand-in, of shape (n_rows,)."""
-    student_by_name(task.student)
-    # what always answering one class reaches
-    constant = float(np.bincount(index).max() / len(index))
-    return Plan(task, None, (), constant, (), (), seed)
 
 
 def read_stand_in(

@@ -18,7 +18,7 @@ from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, mapped_rows, one_thread
 from secretballot.learners.moments.class_weights import ClassWeights, checked_weights
 from secretballot.learners.moments.release import release_moments
-from secretballot.learners.moments.stages import MomentStages, MomentTarget
+from secretballot.learners.moments.stages import N_STAGES, MomentStages, MomentTarget
 from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.moments.vectors import (
     Records,
@@ -76,7 +76,7 @@ class MomentsLearner(Learner):
 
     basis: Basis | str = "auto"
     _: KW_ONLY
-    n_stages: int = 4
+    n_stages: int = N_STAGES
 
     def _release(self, task: Task) -> ReleasedLabels | ReleasedSums:
         target, points, guarantee = task.target, task.points, task.guarantee

@@ -44,6 +44,8 @@ from secretballot.report.certificate.models import (
 from secretballot.students.moment_fit import MomentFit, ReleasedMoments
 from secretballot.students.moment_links import Link, classes_link, labels_link, number_link
 
+#: Noisy sums of a fit, unless another number is asked for.
+N_STAGES = 4
 #: Integers for 1.0 in a residual of the first stage, unless a bound were too long for that.
 RESIDUAL_UNIT = 2**10
 #: Share of the pool whose coordinates are longer than the bound of the first stage.

@@ -16,8 +16,8 @@ from secretballot.cli import app
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Task
 from secretballot.planning.plan.text import plan_text
-from secretballot.runs import moments_forecast
-from secretballot.runs.moments_forecast import forecast_moments
+from secretballot.planning.search import moments_forecast
+from secretballot.planning.search.moments_forecast import forecast_moments
 from secretballot.runs.plan import plan_toml
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)

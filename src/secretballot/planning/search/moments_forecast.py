@@ -19,8 +19,7 @@ from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.class_weights import ClassWeights
-from secretballot.learners.moments.estimators import RecordMomentsClassifier
-from secretballot.learners.moments.stages import MomentStages, MomentTarget
+from secretballot.learners.moments.stages import N_STAGES, MomentStages, MomentTarget
 from secretballot.learners.moments.vectors import Records, vector_sums
 from secretballot.planning.plan.model import Estimate, MomentsForecast, Task
 from secretballot.planning.search.best_setting import FRONTIER
@@ -154,7 +153,7 @@ def _simulated(
                 MomentTarget.of_classes(range(task.n_classes)),
                 budget,
                 RECORD,
-                n_stages=RecordMomentsClassifier().n_stages,
+                n_stages=N_STAGES,
                 n_records=None,
                 expected_uncovered=fitted.uncovered_share_,
                 class_weights=class_weights,
