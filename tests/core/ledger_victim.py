@@ -197,10 +197,11 @@ def statements(path: Place, _: int) -> object:
 
 
 def creation(path: Place, _: int) -> object:
-    """Kill the maker of a ledger at its first step, then at the second, ... until it survives."""
+    """Kill the maker of a ledger before its first statement, the second, ... until it survives."""
     seen = []
     while not seen or seen[-1]["signal"]:
-        place, steps = another(path, len(seen)), len(seen)
+        # every second step: after a statement all is as before the next one
+        place, steps = another(path, len(seen)), 2 * len(seen)
 
         def work(say: Callable[[str], None], place: Place = place, steps: int = steps) -> None:
             Mortal.possess(steps)

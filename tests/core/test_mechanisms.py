@@ -11,7 +11,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from exact_games.distributions import discrete_gaussian_distribution, discrete_laplace_distribution
-from exact_games.games import adaptive_delta, shifted_delta
+from exact_games.games import adaptive_delta
 from exact_games.statistics import outcomes_p_value
 from exact_games.worlds import ScriptedNoise, all_counts, neighbouring_counts, output_distribution
 from secretballot.core import events
@@ -729,22 +729,6 @@ def test_no_short_run_loses_more_than_its_price_and_less_noise_is_caught(
         adaptive_delta(weak, shape.n_queries, epsilon) > price + 100 * TAIL
         for epsilon, price in zip(epsilons, promised, strict=True)
     )
-
-
-@pytest.mark.parametrize("sigmas", [(12.0,), (12.0, 15.0)])
-def test_sums_cost_the_distance_that_their_shape_states(sigmas):
-    shape = SumShape(guarantee=RECORD, coordinates=1, squared_sensitivity=144)
-    for epsilon in (0.3, 1.0):
-        price = delta_upper([NoisySums(sigmas=sigmas).event(shape)], epsilon)
-        true, weak = (
-            max(
-                shifted_delta(discrete_gaussian_distribution(factor * s), 1, epsilon, distance=12)
-                for s in sigmas
-            )
-            for factor in (1.0, 0.7)
-        )
-        assert true <= price
-        assert len(sigmas) == 2 or price < weak
 
 
 # -- real noise
