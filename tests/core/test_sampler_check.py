@@ -83,6 +83,8 @@ class Sampler:
             drawn[CHUNK:] = drawn[: size - CHUNK]
         if self.fault == "positive":
             drawn = np.abs(drawn)
+        if self.fault == "no tails" and kind == "gaussian":
+            drawn = np.clip(drawn, -int(2.3 * scale), int(2.3 * scale))
         return drawn[:-1] if self.fault == "short" else drawn
 
 
@@ -102,6 +104,7 @@ def test_the_installed_sampler_and_a_right_one_pass() -> None:
         "one of many",
         "chunks",
         "positive",
+        "no tails",
         "short",
         "scale 0.7",
         "scale 1.3",

@@ -205,7 +205,8 @@ def _values_of(unit_ids: Any) -> Iterable[object]:
         column = np.array(list(unit_ids), dtype=object)
     if column.ndim != 1 or column.dtype.kind not in "biufOSUT" or isinstance(unit_ids, str | bytes):
         raise DataError(
-            f"unit ids have {column.ndim} dimensions and the type {column.dtype}; give one id per"
+            # their type may tell how long the longest one is
+            f"unit ids have {column.ndim} dimensions, or are of another kind; give one id per"
             " record, a single column of integers or text."
         )
     return column if column.dtype.kind == "f" else column.tolist()

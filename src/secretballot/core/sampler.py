@@ -2,10 +2,11 @@
 anything is paid.
 
 The draws depend on no data. Each sample is looked at in several ways: by value, by size, by what is
-left of the size, and as pairs of draws. In each way the share of draws up to any outcome differs
-from its probability by more than sqrt(log(2 / a) / (2 n)) with probability at most a (Massart 1990,
-the inequality of Dvoretzky, Kiefer and Wolfowitz), whatever the distribution is. So all of them
-together raise a false alarm with probability at most `FALSE_ALARM`, by the union bound.
+left of the size, by its tails, and as pairs of draws. Of two outcomes the count is binomial, with
+exact tails. Of more the share of draws up to any outcome differs from its probability by more than
+sqrt(log(2 / a) / (2 n)) with probability at most a (Massart 1990, the inequality of Dvoretzky,
+Kiefer and Wolfowitz), whatever the distribution is. So all ways together raise a false alarm with
+probability at most `FALSE_ALARM`, by the union bound.
 
 Noise of 0.7 or 1.3 times the scale is refused with probability above 1 - 1e-5 by every sample but
 the last, which looks for repeated draws, and the noise of OpenDP 0.14.0 and 0.14.1 with probability
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import bdtr, bdtrc
 
 from secretballot.core.types import FloatArray, IntArray
 
@@ -70,9 +72,10 @@ SAMPLES = (
     Sample("gaussian", 26.7, 2_000),
     Sample("laplace", 20.0, 100, singly=True),
 )
-# Eight ways to look at each sample. One part of the alarm is kept for draws beyond the listed
+FAR = (0.95, 0.99)  # of the sizes; beyond such a quantile shares are too small for the inequality
+# Ten ways to look at each sample. One part of the alarm is kept for draws beyond the listed
 # values, which have probability below 1e-14 in all.
-_ALARM = FALSE_ALARM / (8 * len(SAMPLES) + 1)
+_ALARM = FALSE_ALARM / (10 * len(SAMPLES) + 1)
 _REACH = 50.0  # logarithm of how much rarer than 0 the outermost listed value is
 
 
@@ -94,11 +97,19 @@ def first_failure(draw: Draw, chunk: int) -> str | None:
         if not (drawn.shape == (size,) and (np.abs(drawn) <= values[-1]).all()):
             return f"of {about}, some are missing or beyond {values[-1]}"
         for outcomes, chances in _looked_at(drawn, values, law, chunk):
-            counts = np.bincount(outcomes, minlength=len(chances))
-            apart = np.abs(np.cumsum(counts / len(outcomes) - chances)).max()
-            if not apart <= most_apart(len(outcomes)):
+            if not _fits(np.bincount(outcomes, minlength=len(chances)), chances):
                 return f"{about} do not follow their law"
     return None
+
+
+def _fits(counts: IntArray, chances: FloatArray) -> bool:
+    """Return whether counts of outcomes may be those of independent trials."""
+    n = int(counts.sum())
+    if len(chances) == 2:
+        times, chance = counts[1], min(float(chances[1]), 1.0)
+        rare = min(bdtr(times, n, chance), bdtrc(times - 1, n, chance))
+        return bool(2 * rare > _ALARM)
+    return bool(np.abs(np.cumsum(counts / n - chances)).max() <= most_apart(n))
 
 
 def most_apart(n: int) -> float:
@@ -122,7 +133,10 @@ def _looked_at(
 ) -> Iterator[tuple[IntArray, FloatArray]]:
     """Give the outcomes of independent trials, as integers from 0, and their probabilities."""
     sizes = np.abs(values)
-    for numbers in (values - values[0], sizes, sizes % 2, sizes % 3):
+    by_size = np.argsort(sizes, kind="stable")
+    far = sizes[by_size][np.searchsorted(np.cumsum(law[by_size]), FAR)]
+    tails = [(sizes > one).astype(np.int64) for one in far]
+    for numbers in (values - values[0], sizes, sizes % 2, sizes % 3, *tails):
         yield numbers[drawn - values[0]], np.bincount(numbers, law).astype(np.float64)
     # each draw is in at most one pair, so that pairs are independent of each other
     apart = chunk if len(drawn) > chunk else len(drawn) // 2

@@ -243,7 +243,8 @@ class Schema:
         A cell is encoded by its value, not by the type of its column. What pandas lost when the
         frame was made is beyond recall, and then one cell may have changed others: in a column of
         integers, a null or a fraction made integers beyond 2**53 round (declare the type,
-        "Int64", or give them as text); numpy turns truth values beside numbers into 1 and 0.
+        "Int64", or give them as text); numpy turns truth values beside numbers into 1 and 0; and
+        where no other text is in the column pandas reads 005 as 5 (read a file with dtype=str).
         `tables.read_table` has no such loss.
 
         Parameters

@@ -488,7 +488,7 @@ def _place_of_label(label: Any, places: dict[Any, int]) -> int:
 
 
 #: What a truth value becomes beside a text.
-_TRUTH_VALUES = {"True": True, "False": False}
+_TRUTH_VALUES = {"true": True, "false": False}
 
 
 @dataclass(frozen=True)
@@ -594,13 +594,23 @@ def number_of(cell: Any) -> float:
     if isinstance(cell, bytes):
         cell = cell.decode(errors="replace")
     if isinstance(cell, str):
-        cell = _TRUTH_VALUES.get(cell.strip(), cell)
+        text = cell.strip().casefold()  # pandas makes truth values of TRUE, True and true
+        with contextlib.suppress(ValueError):
+            return float(_TRUTH_VALUES.get(text, text))
     # a length of time passes for an integer in numpy
-    known = isinstance(cell, numbers.Real | Decimal | np.bool_ | str)
-    if known and not isinstance(cell, np.timedelta64):
-        number = result_of(partial(float, cell))  # None of a text that is no number
+    elif isinstance(cell, numbers.Real | Decimal | np.bool_) and not isinstance(
+        cell, np.timedelta64
+    ):
+        number = result_of(partial(_float_or_infinite, cell))
         return math.nan if number is None else number
     return math.nan
+
+
+def _float_or_infinite(cell: Any) -> float:
+    try:
+        return float(cell)
+    except OverflowError:  # an integer too large, whose text is infinite
+        return math.inf if cell > 0 else -math.inf
 
 
 def labels_at(y: Any, rows: IntArray, n_records: int) -> Any:

@@ -188,6 +188,10 @@ def _is_unlike(place: int, *tables: Any) -> bool:
         pd.Series(one[:, place]) if isinstance(one, np.ndarray) else one.iloc[:, place]
         for one in tables
     )
+    there = given.dropna()
+    # pandas reads texts of digits as numbers where no other text is in the column
+    if len(there) and _has_text(public) and not _has_text(there):
+        return True
     if public.count() < FEWEST:
         return False
     strange, usual = typed.isna(), 0.0
@@ -196,6 +200,10 @@ def _is_unlike(place: int, *tables: Any) -> bool:
         usual = float((public.value_counts() == 1).sum() / public.count())
     said = given.notna().to_numpy()
     return bool(strange.to_numpy()[said].sum() > max(STOPS, OF_PUBLIC * usual) * said.sum())
+
+
+def _has_text(cells: "pd.Series[Any]") -> bool:
+    return any(isinstance(cell, str) for cell in cells)
 
 
 # --- hashes of rows, by which equal rows are found without keeping a row ---

@@ -43,6 +43,12 @@ from secretballot.teachers.training import Shards, ShardSource
 
 #: Cells of a part of a table in memory; several parts for each worker are on their way at a time.
 _PART_CELLS = 2**21
+_HOLDS_RECORDS = (
+    "X_public holds private records, more of them than chance explains, and public points are"
+    " published; give points that are known to everybody, and X with all its equal rows, or, if the"
+    " features are public and the labels alone private, give public_features=True and no X_public."
+    " Nothing was spent."
+)
 
 
 class Block(NamedTuple):
@@ -166,12 +172,7 @@ class Table(Private):
         else:
             rows.add(self._records, self._persons)
         if rows.hold(0):
-            raise DataError(
-                "X_public holds private records, more of them than chance explains, and public"
-                " points are published; give points that are known to everybody, and X with all its"
-                " equal rows, or, if the features are public and the labels alone private, give"
-                " public_features=True and no X_public. Nothing was spent."
-            )
+            raise DataError(_HOLDS_RECORDS)
 
     def note_columns(self, learner: Any) -> None:
         """Note at a learner how many columns there are, and their names if they have any."""
@@ -309,6 +310,8 @@ def private_table(
         _check_stored_table(X, y, units, points, target.classes)
         table: Table = TableOnDisk(X, points)
     else:
+        if X_public is X:  # few equal rows may be chance
+            raise DataError(_HOLDS_RECORDS)
         rows = as_matrix("X", X)
         check_same_columns(rows, points)
         given, rows = rows, with_public_types(rows, points)
