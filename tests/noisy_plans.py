@@ -55,10 +55,7 @@ def confident(
     threshold: int, threshold_sigma: float, sigma: float, max_answers: int
 ) -> ConfidentLabels:
     return ConfidentLabels(
-        threshold=threshold,
-        threshold_sigma=threshold_sigma,
-        sigma=sigma,
-        max_answers=max_answers,
+        threshold=threshold, threshold_sigma=threshold_sigma, sigma=sigma, max_answers=max_answers
     )
 
 

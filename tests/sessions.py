@@ -41,12 +41,7 @@ def session_of(
     teachers: sb.TrainedTeachers, terms: Terms, ledger: sb.Ledger, **more: Any
 ) -> sb.LabelingSession:
     return sb.LabelingSession(
-        teachers,
-        terms.mechanism,
-        ledger,
-        terms.budget,
-        n_queries=terms.shape.n_queries,
-        **more,
+        teachers, terms.mechanism, ledger, terms.budget, n_queries=terms.shape.n_queries, **more
     )
 
 

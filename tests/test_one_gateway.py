@@ -9,13 +9,7 @@ import pytest
 import secretballot
 
 SOURCE = Path(secretballot.__file__).parent
-PRIVATE_SIDE = (
-    "bases",
-    "data",
-    "teachers",
-    "hypotheses",
-    "learners",
-)
+PRIVATE_SIDE = ("bases", "data", "teachers", "hypotheses", "learners")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 ROUTES = {"alone", "each_alone", "each_slot", "result_of", "result_once_seeded", "rows_alone"}
 METHODS = {
@@ -37,9 +31,7 @@ CATCHES = {
         "data/sources.py:_file_system",
         "data/sources.py:attempt",
     },
-    "a file of what can be had again, or of public points": {
-        "teachers/ensemble.py:_read_models",
-    },
+    "a file of what can be had again, or of public points": {"teachers/ensemble.py:_read_models"},
     "what an engine fails at ends the run": {
         "teachers/executors.py:_connecting",
         "teachers/executors.py:_dask_workers",

@@ -217,10 +217,7 @@ def reserved(ledger: sb.Ledger) -> object:
 
 OF_A_LABEL = {"unit": "label", "relation": "replace-one"}
 REFUSED = {
-    "labels, classes": (
-        of_labels(sb.votes_of_counts([[30, 70]], classes=["no", LONG])),
-        "classes",
-    ),
+    "labels, classes": (of_labels(sb.votes_of_counts([[30, 70]], classes=["no", LONG])), "classes"),
     "labels, purpose": (of_labels(purpose=LONG), "purpose"),
     "labels, points": (of_labels(points_sha256="zz"), "points_sha256 is 'zz'"),
     "labels, unit column": (

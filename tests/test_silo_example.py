@@ -1,4 +1,4 @@
-"""Three hospitals as three processes, as `examples/silos` runs them."""
+"""Three hospitals, as `examples/silos` runs them, one after the other in the place of processes."""
 
 import runpy
 import subprocess
@@ -9,16 +9,6 @@ import pytest
 
 SILOS = Path(__file__).parents[1] / "examples" / "silos"
 CURATOR = SILOS / "curator.py"
-
-
-def said_by_processes(folder: Path, mode: str) -> str:
-    return subprocess.run(
-        [sys.executable, str(CURATOR), str(folder), mode],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    ).stdout
 
 
 class OneAfterTheOther:
@@ -33,27 +23,16 @@ class OneAfterTheOther:
         return 0
 
 
-@pytest.mark.parametrize(
-    ("mode", "processes"),
-    [("trusted", False), ("noisy", False), pytest.param("trusted", True, marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("mode", ["trusted", "noisy"])
 def test_three_hospitals_teach_one_student(
-    tmp_path: Path,
-    mode: str,
-    processes: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # imports take most of the time of four processes; they run the mode of less noise, since theirs
-    # is real
-    if processes:
-        said = said_by_processes(tmp_path, mode)
-    else:
-        monkeypatch.syspath_prepend(SILOS)
-        monkeypatch.setattr(subprocess, "Popen", OneAfterTheOther)
-        monkeypatch.setattr(sys, "argv", [str(CURATOR), str(tmp_path), mode])
-        runpy.run_path(str(CURATOR), run_name="__main__")
-        said = capsys.readouterr().out
+    # imports would take most of the time of four processes
+    monkeypatch.syspath_prepend(SILOS)
+    monkeypatch.setattr(subprocess, "Popen", OneAfterTheOther)
+    monkeypatch.setattr(sys, "argv", [str(CURATOR), str(tmp_path), mode])
+    runpy.run_path(str(CURATOR), run_name="__main__")
+    said = capsys.readouterr().out
     # A coin has 50. In 3,000 draws of the trusted curator's noise the student's weights had 4.37 on
     # average along the truth, with a deviation of .31, and 0 across it, with .17 in each
     # direction: nearest to 80 %, where across is .73 of along, is 11 deviations away, 1e-26.

@@ -51,12 +51,7 @@ WRONG = {
     ),
     "ids for their name": (
         lambda: sb.PATEClassifier(
-            GaussianNB(),
-            epsilon=8,
-            delta=1e-6,
-            n_teachers=20,
-            n_queries=2,
-            mechanism="labels",
+            GaussianNB(), epsilon=8, delta=1e-6, n_teachers=20, n_queries=2, mechanism="labels"
         ).fit(
             P,
             np.arange(30) % 2,

@@ -3,13 +3,13 @@
 Proofs: `docs/explanation/prices.md`, section 15.
 """
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 
 import secretballot_verify as second
+from exact_games.worlds import neighbouring_counts
 from made_events import class_event, json_of
 from secretballot import PrivacyBudget
 from secretballot.accounting import (
@@ -54,16 +54,12 @@ def label_chances(votes, sigma, *, last_of_ties=False):
     return np.array(chances)
 
 
-def neighbouring_votes(n_teachers, n_classes):
-    for votes in itertools.product(range(n_teachers + 1), repeat=n_classes):
-        if sum(votes) != n_teachers:
-            continue
-        for loser, gainer in itertools.permutations(range(n_classes), 2):
-            if votes[loser]:
-                moved = list(votes)
-                moved[loser] -= 1
-                moved[gainer] += 1
-                yield votes, tuple(moved)
+def neighbouring_votes(n_teachers, n_classes, stride=1):
+    """Return votes and their neighbours, of votes that are so many apart."""
+    here, there = neighbouring_counts(n_teachers, n_classes)
+    for one, other in zip(here.tolist(), there.tolist(), strict=True):
+        if not any(count % stride for count in one):
+            yield tuple(one), tuple(other)
 
 
 def divergence(p, q, order):

@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
-from secretballot.audit import (
-    clopper_pearson,
-    epsilon_from_guesses,
-    group_privacy,
-    guess_p_value,
-)
+from secretballot.audit import clopper_pearson, epsilon_from_guesses, group_privacy, guess_p_value
 from secretballot.exceptions import ParameterError
 
 RNG = np.random.default_rng(20240619)

@@ -4,9 +4,7 @@ seen."""
 from pathlib import Path
 
 import pytest
-from campaigns.fuzzing.edits import (
-    MARKER,
-)
+from campaigns.fuzzing.edits import MARKER
 from campaigns.fuzzing.parsers import PARSERS
 from campaigns.fuzzing.reading import LONGEST_SECONDS, Answer, breach, inputs_read
 

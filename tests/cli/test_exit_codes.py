@@ -128,13 +128,9 @@ def rows() -> dict[int, str]:
     }
 
 
-def test_the_help_names_every_code() -> None:
+def test_the_help_and_the_page_name_every_code() -> None:
     helped = re.findall(r"\b(\d+) [a-z]", EXIT_CODES)
-    assert sorted(CASES) == sorted(map(int, helped))
-
-
-def test_the_page_names_every_code() -> None:
-    assert sorted(rows()) == sorted(CASES)
+    assert sorted(CASES) == sorted(map(int, helped)) == sorted(rows())
 
 
 @pytest.mark.parametrize("code", CASES)

@@ -118,12 +118,11 @@ BAD_TABLES = {
 }
 
 
-@pytest.mark.parametrize("more", [(), RECORD_VOTES], ids=["record-moments", "record-votes"])
 @pytest.mark.parametrize("name", BAD_TABLES)
-def test_poor_tables_give_a_model_all_the_same(
-    files: Path, name: str, more: tuple[str, ...]
-) -> None:
+def test_poor_tables_give_a_model_all_the_same(files: Path, name: str) -> None:
     changed(files, *BAD_TABLES[name])
+    # a method in turn
+    more = RECORD_VOTES if [*BAD_TABLES].index(name) % 2 else ()
     test = ["--evaluate", str(files / "test.csv"), "--confirm", "records"]
     document = document_of(learn(files, *more, *test, *QUIET))
     assert 0 <= document["accuracy"] <= 1

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from patients import invoke
 from sklearn.datasets import load_digits
-from typer.testing import Result
 
 
 def write_table(folder: Path, name: str, rows: slice) -> Path:
@@ -22,32 +21,15 @@ def write_table(folder: Path, name: str, rows: slice) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("images")
+def test_images_in_a_table_are_learned_released_and_read_again(tmp_path: Path) -> None:
+    folder = tmp_path
     write_table(folder, "private", slice(0, 1200))
     write_table(folder, "public", slice(1200, 1600))
     write_table(folder, "test", slice(1600, None))
-    return folder
-
-
-def learn(folder: Path, out: str, *more: object) -> Result:
     tables = (folder / "private.csv", folder / "public.csv", "--target", "size")
-    price = ("--classes", "small,large", "--epsilon", 8, "--delta", 1e-4, "--total", "20,1e-2")
-    return invoke(
-        "learn", *tables, *price, "--out", folder / out, "--ledger", "own", "--json", *more
-    )
-
-
-def test_images_in_a_table_are_learned_released_and_read_again(folder: Path) -> None:
-    result = learn(
-        folder,
-        "moments",
-        "--evaluate",
-        folder / "test.csv",
-        "--confirm",
-        "epsilon,delta,records,teachers,noise,target,unit",
-    )
+    price = ("--classes", "small,large", "--epsilon", 8, "--delta", 1e-4, "--ledger", "own")
+    test = ("--evaluate", folder / "test.csv", "--confirm", "epsilon,delta,records,noise", "--json")
+    result = invoke("learn", *tables, *price, "--out", folder / "moments", *test)
     assert result.exit_code == 0, result.stderr
     said = json.loads(result.stdout)
     release = folder / "moments" / "release"

@@ -44,8 +44,7 @@ def test_information_lies_between_that_of_a_guess_and_that_of_the_truth(release:
     sample = VoteSample(60, 60 * np.eye(3, dtype=np.int64)[truth], truth)
     told = [
         forecast(
-            sample,
-            noisy(scale, 50, n_classes=3, release=release, budget=BUDGET, n_teachers=60),
+            sample, noisy(scale, 50, n_classes=3, release=release, budget=BUDGET, n_teachers=60)
         ).information
         for scale in (0.3, 60.0, 1e6)
     ]

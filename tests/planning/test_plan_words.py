@@ -8,12 +8,6 @@ from secretballot.planning.plan.model import MomentsForecast
 from secretballot.planning.plan.text import plan_text
 
 
-def test_a_plan_fits_on_a_screen() -> None:
-    lines = plan_text(made_plan()).splitlines()
-    assert len(lines) < 30
-    assert max(map(len, lines)) <= 100
-
-
 def test_votes_are_recommended_with_their_rivals() -> None:
     text = plan_text(made_plan())
     assert "recommended  pate: accuracy 0.840 (0.820 to 0.860)" in text

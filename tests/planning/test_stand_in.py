@@ -15,11 +15,6 @@ BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
 LOGISTIC = teacher_by_name("logistic")
 
 
-class Broken(LogisticRegression):
-    def fit(self, X, y, sample_weight=None):
-        raise RuntimeError("never")
-
-
 def two_classes(n, seed, n_features=20):
     data = synthetic_two_class(n, n_features=n_features, bayes_error=0.15, seed=seed)
     return data.X, data.y
@@ -75,18 +70,6 @@ def test_votes_and_students_are_those_of_runs_on_fresh_records():
     assert np.mean(simulated) == pytest.approx(np.mean(students), abs=0.02)
 
 
-def test_a_model_says_the_same_again_and_another_seed_says_something_else():
-    setting = Setting(40, "gaussian", "labels", 100)
-    terms = noisy(8.0, 100, budget=BUDGET, n_teachers=40)
-    first, second, other = (model() for _ in range(3))
-    other._seed = 9
-    assert np.array_equal(first.votes(40, 4000, 1).counts, second.votes(40, 4000, 1).counts)
-    assert not np.array_equal(first.votes(40, 4000, 1).counts, other.votes(40, 4000, 1).counts)
-    assert not np.array_equal(first.votes(40, 4000, 1).counts, first.votes(40, 4000, 2).counts)
-    scores = [one.simulate(setting, terms, 4000, 0).student for one in (first, second)]
-    assert scores[0] == scores[1]
-
-
 def test_folds_score_on_rows_that_no_teacher_and_no_student_saw():
     stand_in = model(403, n_folds=6)
     parts = [stand_in._fold(fold) for fold in range(6)]
@@ -96,18 +79,3 @@ def test_folds_score_on_rows_that_no_teacher_and_no_student_saw():
     scored = np.concatenate([test for _, test in parts[:4]])
     assert len(np.unique(scored)) == len(scored) == 400
     assert set(parts[4][1]) != set(parts[0][1])
-
-
-def test_teacher_range():
-    stand_in = model(800)
-    assert stand_in.teacher_range(24_000) == (100, 4800)
-    assert stand_in.teacher_range(100) == (1, 20)
-    assert stand_in.teacher_range(3) == (1, 1)
-    assert stand_in.votes(1, 3, 0).counts.sum(axis=1).max() == 1
-    assert (stand_in.votes(100, 24_000, 0).counts.sum(axis=1) == 100).all()
-
-
-def test_teachers_that_fail_vote_their_fixed_rule():
-    sample = model(teacher=Broken()).votes(1000, 10_000, 0)
-    assert abs(sample.counts[:, 1].mean() / 1000 - 0.5) < 0.02
-    assert abs((sample.counts.argmax(axis=1) == sample.truth).mean() - 0.5) < 0.1

@@ -4,7 +4,6 @@ reaches one of them."""
 import json
 import os
 import pickle
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 import write_releases
-from typer.testing import CliRunner
 
 import secretballot as sb
 from noisy_plans import noisy
-from secretballot.cli import app
 
 EVERY_KIND = {
     *("student.onnx", "report.html", "README.txt", "labels.csv", "answers.csv", "schema.json"),
@@ -50,13 +47,7 @@ def given(tmp_path: Path) -> Path:
     }
     plan = noisy(12.0, 30, release="counts", n_teachers=200)
     released["rounds"] = sb.label_actively(
-        counts,
-        points,
-        plan.mechanism,
-        ledger,
-        plan.budget,
-        "margin:round_size=5",
-        n_queries=30,
+        counts, points, plan.mechanism, ledger, plan.budget, "margin:round_size=5", n_queries=30
     )
     X = np.random.default_rng(1).normal(size=(800, 3))
     y = np.where(X[:, 0] > 0, "yes", "no")
@@ -101,33 +92,3 @@ def test_no_byte_depends_on_the_private_side(tmp_path: Path, given: Path) -> Non
     assert [name for name in here if here[name] != there[name]] == []
     assert {name.rpartition("/")[2] for name in here} >= EVERY_KIND
     assert b"What further labels changed" in here["rounds/report.html"]
-
-
-def test_an_interrupted_run_comes_to_the_same_release_wherever_it_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(5)
-    table = rng.normal(size=(700, 2)).round(3)
-    private = "\n".join(f"{a},{b},{int(a + b > 0)}" for a, b in table[:600])
-    (tmp_path / "private.csv").write_text(f"a,b,y\n{private}\n")
-    (tmp_path / "public.csv").write_text(
-        "a,b\n" + "\n".join(f"{a},{b}" for a, b in table[600:]) + "\n"
-    )
-    files = [str(tmp_path / "private.csv"), str(tmp_path / "public.csv")]
-    words = ["learn", *files, "--target", "y", "--classes", "0,1"]
-    words += ["--epsilon", "4", "--delta", "1e-5", "--total", "20,1e-2", "--n-teachers", "20"]
-    words += ["--confirm", "records,noise", "--set", "n_queries=20", "--set", "strategy=margin"]
-
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as broken:
-        broken.setattr("secretballot.runs.run.publish", interrupt)
-        assert CliRunner().invoke(app, [*words, "--out", str(tmp_path / "here")]).exit_code == 130
-    shutil.copytree(tmp_path / "here", tmp_path / "elsewhere" / "run")
-    assert CliRunner().invoke(app, [*words, "--out", str(tmp_path / "here")]).exit_code == 0
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    assert CliRunner().invoke(app, [*words, "--out", "run"]).exit_code == 0
-    one, two = (contents(tmp_path / place / "release") for place in ("here", "elsewhere/run"))
-    assert one.keys() == two.keys()
-    assert [name for name in one if one[name] != two[name]] == []

@@ -11,11 +11,7 @@ import pytest
 
 import secretballot as sb
 import secretballot_verify as second
-from secretballot.accounting import (
-    noisy_votes,
-    sparse_vector,
-    stable_value,
-)
+from secretballot.accounting import noisy_votes, sparse_vector, stable_value
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisySums, NoisyVotes, TableLabels
 from secretballot.core.noise import ExactNoise
@@ -101,11 +97,7 @@ def test_asking_less_than_planned_costs_the_plan(
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_is_spent(
-    counts: sb.Votes,
-    ledger: sb.Ledger,
-    mechanism: NoisyVotes,
-    arguments: dict[str, Any],
-    word: str,
+    counts: sb.Votes, ledger: sb.Ledger, mechanism: NoisyVotes, arguments: dict[str, Any], word: str
 ) -> None:
     with pytest.raises(sb.SecretBallotError, match=word):
         sb.release(counts, mechanism, ledger, BUDGET, **arguments)
@@ -124,9 +116,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_spent(
     ],
 )
 def test_a_ledger_about_another_unit_or_relation_is_refused_before_anything_is_spent(
-    mechanism: NoisyVotes,
-    terms: dict[str, str],
-    declaration: dict[str, str] | None,
+    mechanism: NoisyVotes, terms: dict[str, str], declaration: dict[str, str] | None
 ) -> None:
     ledger = sb.Ledger.in_memory(dataset="registry", budget=BUDGET, **terms)
     with pytest.raises(sb.LedgerError, match=r"does not add.*Nothing was spent"):
@@ -136,16 +126,10 @@ def test_a_ledger_about_another_unit_or_relation_is_refused_before_anything_is_s
 
 @pytest.mark.parametrize(
     ("terms", "declaration"),
-    [
-        ({}, None),
-        ({}, {"unit": "user"}),
-        ({"unit": "user", "relation": "replace-one"},) * 2,
-    ],
+    [({}, None), ({}, {"unit": "user"}), ({"unit": "user", "relation": "replace-one"},) * 2],
 )
 def test_the_certificate_says_what_the_ledger_promises(
-    mechanism: NoisyVotes,
-    terms: dict[str, str],
-    declaration: dict[str, str] | None,
+    mechanism: NoisyVotes, terms: dict[str, str], declaration: dict[str, str] | None
 ) -> None:
     ledger = sb.Ledger.in_memory(dataset="registry", budget=BUDGET, **terms)
     counts = votes(**declaration or {})
@@ -262,10 +246,7 @@ def test_a_process_that_is_asked_to_end_during_the_draw_stores_the_answer_first(
 
 
 def test_a_signal_that_is_ignored_stays_ignored(
-    counts: sb.Votes,
-    ledger: sb.Ledger,
-    mechanism: NoisyVotes,
-    monkeypatch: pytest.MonkeyPatch,
+    counts: sb.Votes, ledger: sb.Ledger, mechanism: NoisyVotes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noise = _InterruptedNoise()
     noise.number = signal.SIGTERM

@@ -86,13 +86,7 @@ def test_a_repeated_request_is_free_and_another_question_is_refused(
 
 @BUYERS
 @pytest.mark.parametrize(
-    "settings",
-    [
-        {"epsilon": 0.0},
-        {"epsilon": float("nan")},
-        {"epsilon": 1e9},
-        {"request": " "},
-    ],
+    "settings", [{"epsilon": 0.0}, {"epsilon": float("nan")}, {"epsilon": 1e9}, {"request": " "}]
 )
 def test_bad_settings_are_refused_and_nothing_is_spent(
     buy: Buy, ledger: sb.Ledger, settings: dict[str, Any]

@@ -39,11 +39,7 @@ def streamed(terms: Terms) -> Callable[[sb.Ledger], object]:
 
 
 def reserved(ledger: sb.Ledger) -> object:
-    terms: dict[str, Any] = {
-        "epsilon": 0.5,
-        "request": "later",
-        "guarantee": RECORD,
-    }
+    terms: dict[str, Any] = {"epsilon": 0.5, "request": "later", "guarantee": RECORD}
     bought = reserve_choice(ledger, **terms, purpose="which")
     return bought.answer(Scores.of_candidates([3, 4], RECORD), [b"points"])
 
@@ -55,10 +51,7 @@ PATHS: dict[str, Callable[[sb.Ledger], object]] = {
     "stream of the sparse vector": streamed(SPARSE),
     "stability": lambda ledger: sb.estimate_stability(COUNTS, ledger, fraction=0.5, epsilon=0.5),
     "choice": lambda ledger: choose_by_scores(
-        lambda: Scores.of_candidates([3, 4], RECORD),
-        2,
-        ledger,
-        epsilon=0.5,
+        lambda: Scores.of_candidates([3, 4], RECORD), 2, ledger, epsilon=0.5
     ),
     "reserved choice": reserved,
 }
@@ -154,17 +147,6 @@ def test_answers_that_are_stored_need_no_sampler(ledger, tmp_path, monkeypatch) 
     room.ready_sampler.cache_clear()
     monkeypatch.setattr(importlib.metadata, "version", lambda _: "0.14.0")
     assert opened().find([b"a", b"b"]).given.all()
-
-
-def test_every_process_checks_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    checked: list[int] = []
-    monkeypatch.setattr(room, "first_failure", lambda *_: checked.append(1))
-    for _ in range(2):
-        room.ready_sampler()
-    assert checked == [1]
-    room.ready_sampler.cache_clear()
-    room.ready_sampler()
-    assert checked == [1, 1]
 
 
 # --- in a process of its own ---

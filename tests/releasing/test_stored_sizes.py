@@ -9,12 +9,7 @@ import pytest
 
 import secretballot as sb
 from noisy_plans import confident, priced, released
-from secretballot.accounting import (
-    sparse_vector,
-    table_labels,
-    table_of_abstentions,
-    teacher_shape,
-)
+from secretballot.accounting import sparse_vector, table_labels, table_of_abstentions, teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
 from secretballot.core.mechanisms import Mechanism, NoisyVotes

@@ -93,9 +93,7 @@ def test_released_labels_are_written_as_parquet_too(tmp_path: Path) -> None:
     table = pd.read_parquet(tmp_path / "labels.parquet")
     assert {*table["label"].dropna()} <= {"01", "1"}  # texts stay texts
     pd.testing.assert_frame_equal(
-        table,
-        pd.read_csv(tmp_path / "labels.csv", dtype={"label": object}),
-        check_dtype=False,
+        table, pd.read_csv(tmp_path / "labels.csv", dtype={"label": object}), check_dtype=False
     )
     assert table["label"].isna().equals(table["abstained"])
     assert verify_certificate(tmp_path).ok

@@ -9,14 +9,7 @@ import pytest
 from made_releases import binary, counted, withheld
 
 from made_certificates import changed, failed, renewed
-from made_events import (
-    counts_event,
-    json_of,
-    label_event,
-    pure_event,
-    sparse_event,
-    stable_event,
-)
+from made_events import counts_event, json_of, label_event, pure_event, sparse_event, stable_event
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.verify import verify_certificate
 

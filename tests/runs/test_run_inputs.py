@@ -74,6 +74,11 @@ def test_classes_must_be_declared_by_option_or_schema(tmp_path: Path) -> None:
     assert inputs.classes == ("high", "low")
     assert inputs.private.targets.tolist() == [1, 0, 1]
     assert read(tmp_path, schema=schema)[0].classes == ("low", "high")
+    for value in ("1e400", '"\\ud800"'):  # which no file can hold
+        columns = '{"age": "numeric", "state": ["CA", "NY"]}'
+        schema.write_text(f'{{"columns": {columns}, "classes": ["low", {value}]}}')
+        with pytest.raises((DataError, ParameterError)):
+            read(tmp_path, classes=None, schema=schema)
 
 
 def test_ids_that_repeat_and_copies_of_rows_are_shown_to_the_curator(tmp_path: Path) -> None:

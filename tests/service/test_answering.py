@@ -10,10 +10,8 @@ from served_places import MARKED_NUMBER, QUERIES, QUESTIONS, Place, TestClient, 
 
 import secretballot as sb
 from secretballot.learners.training.point_digests import question_digests
-from secretballot.service.access import AuditEntry
 from secretballot.service.app import application
 from secretballot.service.problems import KINDS, MEDIA_TYPE
-from secretballot.service.served import AskedPoints
 
 
 def points(n: int, start: int = 0) -> list[list[float]]:
@@ -104,29 +102,6 @@ def test_a_question_that_the_ledger_fails_for_fails_alone(
         assert client.get("/v1/key", headers=key).json()["asked"] == {"registry": 5}
 
 
-def test_where_the_ledger_is_gone_for_all_nobody_is_asked_one_by_one(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    app, tries = application(place.settings), []
-    served = app.state.service.datasets["registry"].sessions["session"]
-
-    def broken(*_: Any) -> Any:
-        tries.append(1)
-        raise sb.LedgerError("gone")
-
-    monkeypatch.setattr(served.session._stream, "answer", broken)
-    key = app.state.service.access.add("analyst", ["registry"])[0]
-    entry = AuditEntry("r", key.id, "ask", "registry", "session", 1)
-    group = [
-        AskedPoints(rows, question_digests(rows), entry, None)
-        for rows in np.array(points(8))[:, None]
-    ]
-    assert [reply.kind for reply in served.answer(group)] == ["ledger-unavailable"] * 8
-    assert len(tries) == 3  # all together, and two by themselves
-    # counted, and asked again for nothing
-    assert app.state.service.access.asked(key.id, "registry") == 8
-
-
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
@@ -207,25 +182,6 @@ def test_a_slow_body_is_cut_off(shared_place: Place) -> None:
     problem(sent(app, key, {"content": slow()})[0], "too-slow")
 
 
-@pytest.mark.parametrize("kind", ["vnd.apache.arrow.stream", "vnd.apache.parquet"])
-def test_damaged_tables_are_unreadable(shared_place: Place, kind: str) -> None:
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
-    table, sink = pa.table({"a": [1.0], "b": [2.0]}), pa.BufferOutputStream()
-    if kind.endswith("parquet"):
-        pq.write_table(table, sink)
-    else:
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-    whole = sink.getvalue().to_pybytes()
-    headers = {**shared_place.key(), "Content-Type": f"application/{kind}"}
-    with TestClient(application(shared_place.settings)) as client:
-        for content in (b"", whole[: len(whole) // 2], b"x" + whole, bytes(len(whole))):
-            found = client.post(QUESTIONS, content=content, headers=headers)
-            problem(found, "unreadable")
-
-
 def test_an_error_that_nobody_foresaw_is_told_by_nothing_and_logged_by_type_and_place(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -262,12 +218,7 @@ def test_no_private_cell_is_said_or_logged(
     with TestClient(application(place.settings)) as client:
         openapi = client.get("/openapi.json").json()
         for path in openapi["paths"]:
-            address = path.format(
-                dataset="registry",
-                session="session",
-                release="x",
-                name="x",
-            )
+            address = path.format(dataset="registry", session="session", release="x", name="x")
             texts.append(client.get(address, headers=key).text)
         texts.append(client.post(QUESTIONS, json={"points": points(3)}, headers=key).text)
         texts.append(client.post(QUESTIONS, content=b"{", headers=key).text)

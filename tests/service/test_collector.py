@@ -90,28 +90,6 @@ def test_more_than_may_wait_is_refused_at_once_and_who_left_takes_no_place() -> 
     assert recorder.groups == [[0], [6]]
 
 
-def test_nothing_queues_behind_a_group_that_hangs() -> None:
-    recorder = Recorder()
-
-    async def ask() -> list[str]:
-        gathered = collector(recorder, answer_seconds=0.2)
-        recorder.go.clear()
-        late = [asyncio.create_task(gathered.ask(number, 1)) for number in (0, 2)]
-        await recorder.begun()
-        late.append(asyncio.create_task(gathered.ask(4, 1)))
-        kinds = [one.kind for one in await asyncio.gather(*late, return_exceptions=True)]
-        assert gathered.stuck
-        with pytest.raises(ProblemError) as refused:
-            gathered.ask(6, 1).send(None)  # refused before it waits for anything
-        recorder.go.set()
-        await gathered.close()
-        return [*kinds, refused.value.kind]
-
-    assert asyncio.run(ask()) == ["ledger-unavailable"] * 4
-    # those that waited and left were never asked
-    assert recorder.groups == [[0, 2]]
-
-
 def test_a_locked_ledger_refuses_and_does_not_queue(place: Place) -> None:
     place.config.write_text(place.config.read_text() + "\n[limits]\nanswer_seconds = 0.4\n")
     key, app = place.key(), application(place.settings)

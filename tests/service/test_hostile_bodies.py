@@ -78,6 +78,16 @@ def views_of(value: str, n: int) -> Any:
         ),
         (lambda: parquet([[0.0] * 1_000_000]), PARQUET, "wrong-points"),
         (lambda: stream([[0.0] * 9]), ARROW, "unreadable"),
+        *(
+            (lambda damage=damage, whole=whole: damage(whole(["x"])), kind, "unreadable")
+            for whole, kind in ((stream, ARROW), (parquet, PARQUET))
+            for damage in (
+                lambda _: b"",
+                lambda b: b[: len(b) // 2],
+                lambda b: b"x" + b,
+                lambda b: bytes(len(b)),
+            )
+        ),
         (lambda: stream(["x"], other=["x"]), ARROW, "wrong-points"),
         (lambda: parquet(["x"], other=["x"]), PARQUET, "wrong-points"),
     ],
