@@ -281,5 +281,5 @@ def test_number_of_teachers_must_be_whole_and_positive(n_teachers):
 
 def test_position_rule_is_even_and_needs_a_record_per_teacher():
     assert np.bincount(PositionPartition(4, 10).assign()).tolist() == [3, 3, 2, 2]
-    with pytest.raises(ParameterError, match="fewer teachers"):
+    with pytest.raises(ParameterError, match="every teacher needs a record"):
         PositionPartition(11, 10)

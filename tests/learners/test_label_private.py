@@ -265,7 +265,7 @@ def test_a_ledger_of_labels_takes_labels_and_replaced_records_and_nothing_else()
     [
         ({}, {"dropped": 1.0}, "dropped is 1.0"),
         ({}, {"dropped": 0.001}, "leaves no point to ask"),
-        ({"n_teachers": 151}, {}, "151 with n_records 150; every teacher needs a record"),
+        ({"n_teachers": 151}, {}, "151; it must be at most n_records, 150, as every teacher needs"),
         ({"n_queries": 151}, {}, "n_queries is 151"),
         ({}, {"y": np.full(300, 7)}, "not among the declared classes"),
     ],

@@ -19,7 +19,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from secretballot.core.errors import COMPOSITIONS, Parameter, ParameterError, check_choice
+from secretballot.core.errors import COMPOSITIONS, check_choice, wrong
 from secretballot.core.events import Event
 from secretballot.core.price import PrivacyBudget, round_up
 from secretballot.core.renyi import ORDERS, lost_epsilon
@@ -139,10 +139,7 @@ class RenyiFilter:
     def __init__(self, budget: PrivacyBudget, order: float | None = None) -> None:
         self.budget = budget
         if not budget.delta > 0:
-            raise ParameterError(
-                Parameter("delta"),
-                " is 0; a Renyi filter needs a delta above 0. Choose the basic composition.",
-            )
+            raise wrong("delta", budget.delta, "above 0 for the composition renyi; basic takes 0")
         kept = (1 - FAILURE_SHARE) * budget.delta
         if order is None:
             # the divergence of Gaussian noise grows with the order
@@ -153,11 +150,8 @@ class RenyiFilter:
         spare = float(lost_epsilon(np.array([order]), kept)[0]) if order > 1 else math.inf
         self.divergence_limit = budget.epsilon - max(0.0, spare) * (1 + 1e-10)
         if not self.divergence_limit > 0:
-            raise ParameterError(
-                Parameter("order"),
-                f" is {order} and leaves nothing of epsilon {budget.epsilon}; use a larger order,"
-                " above 1.",
-            )
+            wanted = f"above 1, and large enough to leave something of epsilon {budget.epsilon}"
+            raise wrong("order", order, wanted)
 
     def costs(self, events: Sequence[Event], price: PrivacyBudget) -> Totals:
         """Return the sums over one release; what has no bound adds more than any budget."""

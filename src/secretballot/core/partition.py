@@ -178,11 +178,8 @@ class PositionPartition:
         self.n_teachers = check_count("n_teachers", n_teachers)
         self.n_records = check_count("n_records", n_records)
         if self.n_teachers > self.n_records:
-            raise ParameterError(
-                Parameter("n_teachers"),
-                f" is {n_teachers} with n_records {n_records}; every teacher needs a record, so ask"
-                " for fewer teachers.",
-            )
+            wanted = f"at most n_records, {n_records}, as every teacher needs a record"
+            raise wrong("n_teachers", n_teachers, wanted)
 
     def assign(self) -> IntArray:
         """Return the shard number of every position, an int64 array of shape (n_records,)."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from secretballot.core.errors import DataError, Parameter, ParameterError
+from secretballot.core.errors import DataError, Parameter, wrong
 from secretballot.core.exponential import MAX_SCORE
 from secretballot.core.types import (
     LARGEST,
@@ -115,8 +115,8 @@ class Votes(Sealed):
         super().__init__(shape, *integers)
         self.classes = tuple(range(shape.n_classes) if classes is None else classes)
         if len(self.classes) != shape.n_classes:
-            raise ParameterError(
-                Parameter("classes"), f" are not {shape.n_classes}, the columns of the votes."
+            raise wrong(
+                "classes", self.classes, f"of length {shape.n_classes}, as each row of votes"
             )
 
     @classmethod
@@ -259,10 +259,8 @@ class Votes(Sealed):
         chosen, n_queries = np.asarray(rows), self.shape.n_queries
         whole = chosen.ndim == 1 and chosen.dtype.kind in "iu" and chosen.size
         if not whole or len(np.unique(chosen[(chosen >= 0) & (chosen < n_queries)])) < chosen.size:
-            raise ParameterError(
-                Parameter("rows"),
-                f" must be whole numbers from 0 to {n_queries - 1}, one or more, each once.",
-            )
+            wanted = f"whole numbers from 0 to {n_queries - 1}, one or more, each once"
+            raise wrong("rows", rows, wanted)
         parts = (np.concatenate([one[chosen], one[n_queries:]]) for one in Sealed._unseal(self))
         return Votes(self.shape.first(len(chosen)), self.classes, *parts)
 

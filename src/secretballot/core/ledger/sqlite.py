@@ -167,10 +167,8 @@ class SqliteStore:
     def create(self, account: rows.Account) -> None:
         """Make the account."""
         if self._path is not None:
-            try:
+            with self._errors_named():
                 _create_file(self._path, account)
-            except _ERRORS as error:
-                raise rows.unusable(self.where, error) from None
             return
         connection = connect(None)
         create_tables(connection, account)
@@ -179,13 +177,10 @@ class SqliteStore:
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[rows.Transaction]:
         """Begin a transaction."""
-        try:
-            with self._alone, self._connection() as connection:
-                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-                yield rows.Transaction(connection, self.where)
-                self._commit(connection, write)
-        except _ERRORS as error:
-            raise rows.unusable(self.where, error) from None
+        with self._errors_named(), self._alone, self._connection() as connection:
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            yield rows.Transaction(connection, self.where)
+            self._commit(connection, write)
 
     def claim_space(self, size: int) -> None:
         """See that the file has free pages for `size` bytes, or fail; in memory nothing is taken.
@@ -194,23 +189,20 @@ class SqliteStore:
         """
         if self._path is None:
             return
-        try:
-            with self._connection() as connection:
-                space, journal = size + _SPARE, _journal_of(self._path)
-                (free,) = connection.execute(
-                    "SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size"
-                ).fetchone()
-                if free >= space and journal.exists() and journal.stat().st_size >= _BALLAST:
-                    return
-                # Each in a transaction of its own, as pages that are free when one begins need no
-                # space in the journal. The first takes that space, for it writes over its pages:
-                # other bytes, as SQLite leaves pages alone that do not change. Some more than is
-                # needed lasts for further answers.
-                for made, more in (("random", 0), ("zero", space), ("zero", 0)):
-                    claim = f"UPDATE space SET filler = {made}blob(?) WHERE reservation = 0"
-                    connection.execute(claim, (_BALLAST + more,))
-        except _ERRORS as error:
-            raise rows.unusable(self.where, error) from None
+        with self._errors_named(), self._connection() as connection:
+            space, journal = size + _SPARE, _journal_of(self._path)
+            (free,) = connection.execute(
+                "SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size"
+            ).fetchone()
+            if free >= space and journal.exists() and journal.stat().st_size >= _BALLAST:
+                return
+            # Each in a transaction of its own, as pages that are free when one begins need no
+            # space in the journal. The first takes that space, for it writes over its pages: other
+            # bytes, as SQLite leaves pages alone that do not change. Some more than is needed lasts
+            # for further answers.
+            for made, more in (("random", 0), ("zero", space), ("zero", 0)):
+                claim = f"UPDATE space SET filler = {made}blob(?) WHERE reservation = 0"
+                connection.execute(claim, (_BALLAST + more,))
 
     def confirm_earlier(self, transaction: rows.Transaction) -> None:
         """Let the end of a transaction be durable, and with it all that was committed before,
@@ -233,6 +225,14 @@ class SqliteStore:
                 f"{self.where} has tables or triggers that were changed by hand, or others beside"
                 " them; restore it from a copy, or name an empty place."
             )
+
+    @contextmanager
+    def _errors_named(self) -> Iterator[None]:
+        """Raise an error of the driver or of the system as one that names the ledger."""
+        try:
+            yield
+        except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
+            raise rows.unusable(self.where, error) from None
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -278,6 +278,3 @@ class SqliteStore:
                 f"{self.where} met an error at the end of storing ({rows.in_brief(error)}), so"
                 " check the disk and its free space"
             ) from None
-
-
-_ERRORS = (sqlite3.Error, UnicodeDecodeError, OSError)
