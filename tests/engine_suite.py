@@ -243,10 +243,6 @@ class EngineSuite:
         assert (counts_of(again) == counts).all()
         assert (counts_of(there) == counts).all()
 
-    def test_teachers_that_cannot_be_pickled_are_refused(self, engine):
-        with pytest.raises(DataError, match="cannot be pickled"):
-            fitted(CannotBePickled(), engine=engine)
-
     def test_stored_shards_are_read_by_the_workers(self, engine, tmp_path):
         source = Files.written(tmp_path)
         there = TeacherEnsemble.of_shards(
@@ -256,12 +252,6 @@ class EngineSuite:
         readers = {int(path.name.split("-")[1]) for path in tmp_path.glob("read-*")}
         assert readers
         assert os.getpid() not in readers
-
-    def test_a_stored_shard_that_is_gone_ends_the_run(self, engine, tmp_path):
-        source = Files.written(tmp_path)
-        (tmp_path / "4.npz").unlink()
-        with pytest.raises(ResourceError, match="the system refused a file"):
-            TeacherEnsemble.of_shards(DecisionTreeClassifier(), source, n_classes=C, engine=engine)
 
     def test_shards_are_sent_to_workers_that_do_not_see_the_folder(self, engine, tmp_path):
         shards = replace(hidden_shards(tmp_path), sparse=True)

@@ -1,5 +1,6 @@
-"""The law of permute-and-flip."""
+"""The law of permute-and-flip, and choices that are scripted."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -16,3 +17,33 @@ def flip_law(scores: Any, scale: float) -> np.ndarray:
     nodes, weights = np.polynomial.legendre.leggauss(len(given) // 2 + 1)
     coins = 1 - heads + heads * (nodes + 1) / 2
     return (heads * coins.prod(axis=0) / coins) @ weights / 2
+
+
+class ScriptedChoice:
+    """Answers a choice with a fixed outcome, and keeps what it was asked to weigh."""
+
+    exact, description = True, "scripted"
+
+    def __init__(self) -> None:
+        self.outcome, self.law = 0, np.ones(1)
+
+    def exponential_index(self, scores: np.ndarray, scale: float) -> int:
+        weights = np.exp((scores - scores.max()) / scale)
+        self.law = weights / weights.sum()
+        return self.outcome
+
+    def flipped_index(self, scores: np.ndarray, scale: float) -> int:
+        self.law = flip_law(scores, scale)
+        return self.outcome
+
+    def exponential_range(
+        self, starts: np.ndarray, ends: np.ndarray, scale: float
+    ) -> tuple[int, int] | None:
+        ranges = list(itertools.combinations_with_replacement(range(len(starts)), 2))
+        drawn = self.exponential_index(
+            np.array([0, *(int(starts[i] - ends[j]) for i, j in ranges)]), scale
+        )
+        return ranges[drawn - 1] if drawn else None
+
+    def discrete_laplace(self, scale: float, size: int) -> Any:
+        return np.zeros(size, dtype=np.int64)

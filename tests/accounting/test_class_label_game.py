@@ -3,12 +3,11 @@
 Proofs: `docs/explanation/prices.md`, section 15.
 """
 
-import itertools
 import math
 
 import numpy as np
 import pytest
-from test_class_labels import label_chances
+from test_class_labels import label_chances, neighbouring_votes
 
 import secretballot_verify as second
 from made_events import class_event, json_of
@@ -78,18 +77,6 @@ def test_a_list_without_spread_or_with_a_gap_does_not_pass_its_check(sigma, monk
     assert covering_laws.__wrapped__(sigma) is not None
 
 
-def votes_and_neighbours(n_teachers, stride):
-    for votes in itertools.product(range(0, n_teachers + 1, stride), repeat=3):
-        if sum(votes) != n_teachers:
-            continue
-        for loser, gainer in itertools.permutations(range(3), 2):
-            if votes[loser]:
-                moved = list(votes)
-                moved[loser] -= 1
-                moved[gainer] += 1
-                yield votes, tuple(moved)
-
-
 def best_of_all_strategies(laws, labels, x):
     """Return the largest hockey stick of adaptive strategies, for an array of likelihood ratios."""
     p, q = laws
@@ -107,7 +94,7 @@ def best_of_all_strategies(laws, labels, x):
     [(3, 1, 3, 0.3), (5, 1, 2, 0.2), (40, 5, 2, 0.2)],
 )
 def test_no_adaptive_strategy_of_a_small_world_beats_the_price(n_teachers, stride, labels, epsilon):
-    sigma, pairs = 10.0, list(votes_and_neighbours(n_teachers, stride))
+    sigma, pairs = 10.0, list(neighbouring_votes(n_teachers, 3, stride))
     known = {votes: label_chances(votes, sigma) for votes in {v for pair in pairs for v in pair}}
     p = np.array([known[one] for one, _ in pairs] + [known[other] for _, other in pairs])
     q = np.array([known[other] for _, other in pairs] + [known[one] for one, _ in pairs])

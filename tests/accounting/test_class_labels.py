@@ -3,13 +3,13 @@
 Proofs: `docs/explanation/prices.md`, section 15.
 """
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 
 import secretballot_verify as second
+from exact_games.worlds import neighbouring_counts
 from made_events import class_event, json_of
 from secretballot import PrivacyBudget
 from secretballot.accounting import (
@@ -54,16 +54,12 @@ def label_chances(votes, sigma, *, last_of_ties=False):
     return np.array(chances)
 
 
-def neighbouring_votes(n_teachers, n_classes):
-    for votes in itertools.product(range(n_teachers + 1), repeat=n_classes):
-        if sum(votes) != n_teachers:
-            continue
-        for loser, gainer in itertools.permutations(range(n_classes), 2):
-            if votes[loser]:
-                moved = list(votes)
-                moved[loser] -= 1
-                moved[gainer] += 1
-                yield votes, tuple(moved)
+def neighbouring_votes(n_teachers, n_classes, stride=1):
+    """Return votes and their neighbours, of votes that are so many apart."""
+    here, there = neighbouring_counts(n_teachers, n_classes)
+    for one, other in zip(here.tolist(), there.tolist(), strict=True):
+        if not any(count % stride for count in one):
+            yield tuple(one), tuple(other)
 
 
 def divergence(p, q, order):
@@ -157,7 +153,7 @@ def test_a_list_of_laws_that_lacks_the_worst_ones_is_noticed(monkeypatch):
     laws = class_games.covering_laws(20.0)
     change = np.expm1(laws.log_ratio)
     tame = np.argsort((laws.chance * change**2).sum(axis=0))[: laws.chance.shape[1] // 2]
-    few = class_games.StepLaws(laws.chance[:, tame], laws.log_ratio[:, tame])
+    few = class_games.Laws(laws.chance[:, tame], laws.log_ratio[:, tame])
     monkeypatch.setattr(class_games, "covering_laws", lambda *_: few)
     bound = class_games.class_renyi.__wrapped__(20.0, (3.0,))[0]
     assert math.expm1(2 * bound) < largest_moment(20.0, 3.0)

@@ -11,6 +11,7 @@ from made_events import (
     abstention_event,
     admits,
     class_event,
+    confident_event,
     counts_event,
     label_event,
     pure_event,
@@ -39,7 +40,7 @@ EVENTS: list[Event] = [
     counts_event(20.0, 100),
     label_event(20.0, 40, 250),
     label_event(20.0, 40),
-    class_event(20.0, 20),
+    class_event(10.0, 20),
     table_event(table_weights(250, 20.0, 0.004), 100, 250),
     table_event((2**51, 2**50), 3, 9),
     pure_event(0.1, 10),
@@ -53,7 +54,11 @@ EVENTS: list[Event] = [
 
 @pytest.mark.parametrize(
     "event",
-    [*EVENTS, sampled_event(sparse_event(3.0, 5.0, 20, 2), 30, 400, "replace-one", 0.5)],
+    [
+        *EVENTS,
+        confident_event(100.0, 20.0, 300, 50, 10),
+        sampled_event(sparse_event(3.0, 5.0, 20, 2), 30, 400, "replace-one", 0.5),
+    ],
     ids=repr,
 )
 def test_events_survive_json(event: Event) -> None:
@@ -183,15 +188,6 @@ def test_a_filter_admits_nothing_without_a_bound() -> None:
     unbounded = Counts.model_construct(sigma=math.nan, shifts=1)
     for event in (unbounded, abstention_event(1.001, 1e-9, 1e-12, 1)):
         assert not rule.admits(Totals(), (event,), PrivacyBudget(0.1, 1e-9))
-
-
-def test_renyi_filter_remembers_its_order() -> None:
-    budget = PrivacyBudget(1.0, 1e-6)
-    rule = filter_for("renyi", budget)
-    assert rule.order is not None
-    again = filter_for("renyi", budget, rule.order)
-    assert again.order == rule.order
-    assert rule.costs(*_grant(1.0, 0.0)).loss > 0
 
 
 @pytest.mark.parametrize(("name", "delta"), [("best", 1e-6), ("renyi", 0.0)])

@@ -132,17 +132,6 @@ def test_cut_ends_are_charged() -> None:
         assert delta_at(cut, epsilon) >= true_profile(losses, chance, epsilon)
 
 
-@pytest.mark.parametrize("sigma", [0.3, 1.0, 20.0, 3000.0, 1.9e5])
-@pytest.mark.parametrize("n_teachers", [1, 250, None, 10**12])
-def test_no_block_costs_more_than_its_bound(sigma: float, n_teachers: int | None) -> None:
-    chances = GaussianChances(sigma=sigma, n_teachers=n_teachers)
-    for queries in (3, 700, 10**5):
-        block = room.label_block(chances, queries)
-        if block is not None:
-            most = room.WHOLE_WORK if block == queries else room.BLOCK_WORK
-            assert room.game_work(chances, block) <= most
-
-
 def test_more_labels_never_cost_less_where_blocks_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "BLOCKS", (64,))
     prices = [

@@ -15,72 +15,9 @@ from secretballot.accounting import (
     StableTests,
     delta_upper,
 )
-from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.core.renyi import ORDERS, delta_of, response
 
 Pair = tuple[float, float]
-
-
-# -- section 1
-# --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("sigma", [0.8, 1.0, 1.3])
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_the_sum_of_noises_is_normal_up_to_the_fourier_error(sigma: float, n: int) -> None:
-    _, pmf = discrete_gaussian_pmf(sigma)
-    chance = np.ones(1)
-    for _ in range(n):
-        chance = np.convolve(chance, pmf)
-    s = np.arange(len(chance)) - len(chance) // 2
-    normal = np.exp(-s * s / (2 * n * sigma**2)) / math.sqrt(2 * math.pi * n * sigma**2)
-    assert np.max(np.abs(chance - normal)) <= 5 * n * math.exp(-(math.pi**2) * sigma**2 / 2)
-
-
-@pytest.mark.parametrize("sigma", [4.0, 9.5, 60.0])
-@pytest.mark.parametrize("n", [30, 2000])
-def test_a_point_of_a_wide_lattice_is_dominated_by_its_cell(sigma: float, n: int) -> None:
-    """A point's chance is at most that of its cell on the line, lifted, and the mean of Q / P over
-    the cell, of losses that are raised a little, is at most the point's."""
-    deviation = sigma * math.sqrt(n)
-    u = np.linspace(-0.5, 0.5, 2001)
-    for z in (-12.5, -4.0, 0.0, 1.0, 6.0, 12.5):
-        s = z * deviation
-        density = np.exp(-((s + u) ** 2 - s * s) / (2 * deviation**2))
-        mass = np.trapezoid(density, u)
-        assert mass * (1 + 0.2 / deviation**2) >= 1
-        more = 1 / (8 * sigma**4) + 3.2 / (deviation * sigma**2)
-        ratio = np.trapezoid(density * np.exp(-u / sigma**2 - more), u) / mass
-        assert ratio <= 1
-
-
-# -- section 2: answers about a public threshold
-# ---------------------------------------------------------------------
-
-
-# -- section 3: parts and labels in any order
-# ------------------------------------------------------------------------
-
-
-# -- section 7: the failures of a sample
-# -----------------------------------------------------------------------------
-
-
-def test_a_sampled_failure_counts_at_the_rate() -> None:
-    rng = np.random.default_rng(8)
-    for _ in range(200):
-        without, given, other = rng.dirichlet(np.ones(6), size=3)
-        rate, failure = rng.uniform(0.05, 0.9), rng.uniform(0, 0.2)
-        stand_in = (1 - failure) * given + failure * rng.dirichlet(np.ones(6))
-        p, p_near = ((1 - rate) * without + rate * law for law in (given, stand_in))
-        q = (1 - rate) * without + rate * other
-        assert np.abs(p - p_near).sum() / 2 <= rate * failure + 1e-12
-        for order in (1.5, 4.0, 30.0):
-            inside = math.log(float(np.sum(stand_in**order * other ** (1 - order))))
-            assert (
-                math.log(float(np.sum(p_near**order * q ** (1 - order))))
-                <= max(0.0, inside) + 1e-12
-            )
 
 
 # -- section 8: filters

@@ -117,9 +117,6 @@ def test_a_pure_promise_adds_up_and_spends_all_of_epsilon(n_classes: int, parts:
     assert price([found.event(shape)], delta=0.0).method == "pure"
 
 
-# --- tables of chances ---
-
-
 # --- numbers ---
 
 

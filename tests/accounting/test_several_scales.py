@@ -1,6 +1,5 @@
 """Lists of Gaussian noise of several kinds: composed losses against all orders of asking."""
 
-import functools
 import itertools
 import math
 
@@ -24,58 +23,6 @@ def law_of(sigma):
     reach = math.ceil(9 * sigma) + 1
     weights = [math.exp(-(x**2) / (2 * sigma**2)) for x in range(-reach, reach + 1)]
     return reach, np.array(weights) / math.fsum(weights)
-
-
-def shifted_pair(sigma):
-    """Return the chances of a noisy count under neighbours; what lies past nine deviations is left
-    out, which only lowers a delta."""
-    _, pmf = law_of(sigma)
-    return tuple(pmf[1:].tolist()), tuple(pmf[:-1].tolist())
-
-
-def label_pairs(sigma, n_teachers):
-    reach, pmf = law_of(sigma)
-    tail = np.cumsum(pmf[::-1])[::-1]
-
-    def chance(votes):
-        return float(tail[math.ceil(n_teachers / 2) - votes + reach])
-
-    for votes, moved in itertools.pairwise(range(n_teachers + 1)):
-        p, q = chance(votes), chance(moved)
-        yield from (((p, 1 - p), (q, 1 - q)), ((q, 1 - q), (p, 1 - p)))
-
-
-def best_delta(kinds, epsilon):
-    """Return the largest delta of steps of several kinds, in any order, each chosen from all that
-    was told."""
-    pairs = [listed for listed, _ in kinds]
-
-    @functools.cache
-    def value(left, x):
-        found = max(0.0, 1 - x)
-        for kind, number in enumerate(left):
-            if not number:
-                continue
-            rest = (*left[:kind], number - 1, *left[kind + 1 :])
-            for p, q in pairs[kind]:
-                found = max(
-                    found, sum(a * value(rest, x * b / a) for a, b in zip(p, q, strict=True))
-                )
-        return found
-
-    return value(tuple(number for _, number in kinds), math.exp(epsilon))
-
-
-@pytest.mark.parametrize("epsilon", [0.3, 1.5])
-def test_labels_beside_loud_counts_cost_at_least_what_any_order_reaches(epsilon):
-    kinds = [(list(label_pairs(3.0, 4)), 2), ([shifted_pair(1.5)], 1)]
-    events = [label_event(3.0, 2, 4), counts_event(1.5, 1)]
-    best, found = best_delta(kinds, epsilon), price(events, epsilon=epsilon)
-    assert found.method == "losses"
-    assert best <= found.delta <= 1.05 * best
-    # as counts, and by divergences, it was dearer
-    assert found.delta < 0.96 * delta_upper([counts_event(3.0, 2), counts_event(1.5, 1)], epsilon)
-    assert found.delta < 0.8 * delta_by_divergences(events, epsilon)
 
 
 @pytest.mark.parametrize(

@@ -24,25 +24,6 @@ def one_vote_charge(order: float, loss: float) -> float:
     return float(room.one_vote_charges(event, 1, np.array([order]))[0]) * (order - 1)
 
 
-def _laplace(scale: float, reach: int) -> tuple[np.ndarray, np.ndarray]:
-    x = np.arange(-reach, reach + 1)
-    mass = np.exp(-np.abs(x) / scale)
-    return x, mass / mass.sum()
-
-
-@pytest.mark.parametrize(
-    ("scales", "threshold"), [((2.0, 4.0), 10), ((3.0, 3.0), 46), ((1.5, 1.0), 0)]
-)
-def test_false_answer_is_the_enumerated_probability(
-    scales: tuple[float, float], threshold: int
-) -> None:
-    y, py = _laplace(scales[0], 400)
-    x, px = _laplace(scales[1], 400)
-    exact = float((np.outer(px, py) * (x[:, None] > threshold + y[None, :])).sum())
-    event = sparse_event(*scales, threshold, 1)
-    assert room.false_answer(event) == pytest.approx(exact, rel=1e-9)
-
-
 def test_figures_of_the_errata() -> None:
     # errata 11a: T = 50: lambda 59.7, w 2149; T = 1: both scales 3, w 46
     assert delta_upper([sparse_event(59.8, 119.6, 2149, 50)], 1.0) <= 1.05e-6

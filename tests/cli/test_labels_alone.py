@@ -108,17 +108,17 @@ def test_a_run_of_python_reads_features_and_no_label_as_public(files: Path) -> N
         ({"unit": "patient", "drop": ""}, "without a public file and without a unit"),
         ({"classes": None, "bounds": "0,9", "target": "dose"}, "one target of classes"),
         ({"target": "ill,ward"}, "one target of classes"),
-        ({"method": "record-votes"}, "goes with method record-moments, and with pate"),
-        ({"method": "semi-private:hypotheses=stumps", "delta": None}, "goes with method"),
-        ({"method": "pate", "strategy": "margin"}, "pate without a strategy or an estimate"),
+        ({"method": "record-votes"}, "nothing that RecordVotesClassifier takes"),
+        ({"method": "semi-private:hypotheses=stumps", "delta": None}, "nothing that SemiPrivate"),
+        ({"method": "pate", "strategy": "margin"}, "A strategy, or an estimate, does not go with"),
         (
-            {"method": "pate:n_queries=estimate:epsilon=0.1"},
-            "pate without a strategy or an estimate",
+            {"method": "pate:mechanism=labels", "n_queries": "estimate:epsilon=0.1"},
+            "or an estimate, does not go with",
         ),
         ({"public_features": False}, "public is missing"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_read(
+def test_what_cannot_be_is_refused_and_leaves_nothing(
     files: Path, more: dict[str, Any], message: str
 ) -> None:
     given = fields(files, **more)

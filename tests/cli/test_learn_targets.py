@@ -250,7 +250,9 @@ ONE_TARGET = "goes with one target of classes, and the target is"
 REFUSED = [
     ("pate", "number", ["--set", "mechanism=laplace"], "must be one of auto, mean, quantile"),
     ("pate", "number", ["--set", "strategy=margin"], ONE_TARGET),
-    ("pate", "number", ["--set", "n_queries=estimate:epsilon=0.1"], ONE_TARGET),
+    ("pate", "number", ["--set", "n_queries=estimate:epsilon=0.1"], "n_queries is 'estimate"),
+    ("pate", "labels", ["--set", "strategy=margin"], "does not go with labels"),
+    ("record-moments", "labels", ["--class-weight", "balanced"], "does not go with labels"),
     ("pate", "number", ["--bounds", "4,2"], "--bounds is 4 to 2; its first number must be below"),
     ("pate", "labels", ["--classes", "a,b,c"], "of several labels give two spellings"),
     ("pate", "number", ["--set", "relation=replace-one", "--unit", "patient"], "add-remove only"),

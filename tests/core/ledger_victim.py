@@ -122,10 +122,8 @@ def state_of(path: Place, request: str) -> dict[str, object]:
     }
 
 
-def buy_and_answer(
-    ledger: Ledger, request: str, say: Callable[[str], None], *, claimed: bool = True
-) -> None:
-    number = buy(ledger, request, 0.0001, room=len(answer_to(request)) if claimed else 0)
+def buy_and_answer(ledger: Ledger, request: str, say: Callable[[str], None]) -> None:
+    number = buy(ledger, request, 0.0001, room=len(answer_to(request)))
     say("drawn")  # from here on noise may have been drawn
     answer(ledger, number, answer_to(request))
     say("answered")  # from here on the answer may have left
@@ -199,10 +197,11 @@ def statements(path: Place, _: int) -> object:
 
 
 def creation(path: Place, _: int) -> object:
-    """Kill the maker of a ledger at its first step, then at the second, ... until it survives."""
+    """Kill the maker of a ledger before its first statement, the second, ... until it survives."""
     seen = []
     while not seen or seen[-1]["signal"]:
-        place, steps = another(path, len(seen)), len(seen)
+        # every second step: after a statement all is as before the next one
+        place, steps = another(path, len(seen)), 2 * len(seen)
 
         def work(say: Callable[[str], None], place: Place = place, steps: int = steps) -> None:
             Mortal.possess(steps)
@@ -245,32 +244,6 @@ def room_for_answers(path: Place, _: int) -> object:
 
             seen.append([size, room, *fork(work)[0]])
     return {"seen": seen, "spent": ledger.spent().epsilon}
-
-
-def system_limits(path: Place, _: int) -> object:
-    """Let the system kill the victim inside COMMIT, by ever larger limits on the size of the
-    files it may write."""
-    Ledger(path, dataset="registry", budget=BUDGET)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    seen = []
-    for trial in range(40):
-        request, claimed = f"r{trial}", bool(trial % 2)
-        limit = path.stat().st_size * (trial // 2) // 12  # from nothing to some more than there is
-
-        def work(
-            say: Callable[[str], None],
-            request: str = request,
-            claimed: bool = claimed,
-            limit: int = limit,
-        ) -> None:
-            ledger = Ledger.open_existing(path)
-            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-            buy_and_answer(ledger, request, say, claimed=claimed)
-
-        said, ended = fork(work)
-        seen.append({"said": said, "signal": ended, "claimed": claimed, **state_of(path, request)})
-    return seen
 
 
 def crowd(path: Place, count: int) -> object:
@@ -319,30 +292,6 @@ def founders(path: Place, count: int) -> object:
     }
 
 
-def out_of_space(path: Place, _: int) -> object:
-    """Try to write while the system refuses to let files grow, then again with space."""
-    ledger = Ledger(path, dataset="registry", budget=BUDGET)
-    number = buy(ledger, "first", 0.1)
-    size = path.stat().st_size
-    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    said = []
-    for limit in (0, 512, size):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
-        try:
-            answer(ledger, number, bytes(50_000))
-        except LedgerError as error:
-            said.append(str(error))
-        try:
-            Ledger(path.with_name("new.sqlite"), dataset="registry", budget=BUDGET)
-        except LedgerError as error:
-            said.append(str(error))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-    files = sorted(os.listdir(path.parent))
-    before = ledger.spent().epsilon
-    answer(ledger, number, bytes(50_000))
-    return {"said": said, "files": files, "spent": before, "state": ledger.history()[0].state}
-
-
 def read_only(path: Place, _: int) -> object:
     """Read and try to write a ledger whose file, and then whose folder, may not be written."""
     ledger = Ledger(path, dataset="registry", budget=BUDGET)
@@ -370,10 +319,8 @@ VERBS = (
     room_for_answers,
     statements,
     creation,
-    system_limits,
     crowd,
     founders,
-    out_of_space,
     read_only,
 )
 

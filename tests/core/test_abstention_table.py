@@ -13,7 +13,7 @@ from mpmath import mp, mpf
 from scipy.stats import binomtest
 
 from exact_games.worlds import neighbouring_counts
-from made_events import abstention_event, admits, pure_event, sampled_event
+from made_events import abstention_event, admits
 from secretballot.accounting import (
     PrivacyBudget,
     TableStream,
@@ -109,20 +109,6 @@ def test_a_table_without_weights_or_with_one_of_zero_keeps_no_inequality():
     assert not keeps_inequalities(SHORT, (0, int(weights[1])))
 
 
-def test_a_table_is_the_same_however_far_it_was_walked_before():
-    event = abstention_event(order=2.0, charge=1.0, false_answer=1e-9, abstentions=5)
-    abstention_table._walk.cache_clear()
-    whole = answer_weights(event, 10)
-    abstention_table._walk.cache_clear()
-    for largest in (0, 7, 3, 9, 10, 10, 2):
-        found = answer_weights(event, largest)
-        assert found.tolist() == whole[: largest + 1].tolist()
-        assert not found.flags.writeable
-    end = answer_weights(event, 10**5)
-    assert len(whole) < len(end) < 10**5
-    assert answer_weights(event, 2 * 10**5).tolist() == end.tolist()
-
-
 def test_a_sum_must_keep_clear_of_one_whatever_the_callers_decimals_are():
     event = abstention_event(order=18.0, charge=0.14, false_answer=1e-9, abstentions=5)
     wanted = answer_weights(event, 7)
@@ -174,27 +160,6 @@ def true_delta(moves, queries, abstentions, factor):
         return best
 
     return value(queries, abstentions, Fraction(factor))
-
-
-def moment(chances, order, queries, abstentions):
-    """Return the largest moment E_Q (B / Q)^order of runs whose labels agree, by recursion."""
-    pairs = [
-        (chances[d], chances[e])
-        for d in range(len(chances))
-        for e in (d - 1, d, d + 1)
-        if 0 <= e < len(chances)
-    ]
-    rows = [
-        (float((1 - s) ** order * (1 - t) ** (1 - order)), float(s**order * t ** (1 - order)))
-        for s, t in pairs
-    ]
-    values = [1.0] * (abstentions + 1)
-    for _ in range(queries):
-        values = [1.0] + [
-            max(1.0, *(f * values[stops - 1] + s * values[stops] for f, s in rows))
-            for stops in range(1, abstentions + 1)
-        ]
-    return values[abstentions]
 
 
 WORLDS = [(8, 2, 4), (9, 2, 4), (5, 3, 3)]
@@ -270,13 +235,6 @@ def test_orders_below_its_own_have_its_divergence_and_those_above_none():
     assert float(event.renyi(np.array([18.2]))[0]) == pytest.approx(whole, rel=1e-12)
     assert float(event.renyi(np.array([2.0]))[0]) == float(event.renyi(np.array([18.2]))[0])
     assert float(event.renyi(np.array([18.3]))[0]) == math.inf
-
-
-def test_on_a_relabelled_sample_it_has_the_price_of_its_profile():
-    stream = calibrate_abstention_table(PrivacyBudget(0.94, 1e-5), 100)
-    event = sampled_event(stream, 50, 1000, "add-remove")
-    assert delta_upper([event], 1.0) < delta_upper([stream], 1.0)
-    assert delta_upper([event, pure_event(0.1, 1)], 1.0) > delta_upper([event], 1.0)
 
 
 def test_a_renyi_filter_admits_a_table_of_its_order():

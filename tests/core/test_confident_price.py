@@ -9,7 +9,6 @@ import secretballot_verify as second_verifier
 from exact_games.distributions import discrete_gaussian_distribution
 from exact_games.worlds import ScriptedNoise
 from secretballot.core import label_games
-from secretballot.core.errors import ParameterError
 from secretballot.core.events import Confident
 from secretballot.core.mechanisms import ConfidentLabels, State
 from secretballot.core.price import delta_upper, price
@@ -155,8 +154,6 @@ def test_a_higher_count_than_the_votes_is_not_made_of_predictions():
     ("event", "share"),
     [
         ((80, 20.0, 10.0, 60, 25, 100), 0.9),
-        pytest.param((300, 200.0, 40.0, 1500, 538, 300), 0.88, marks=pytest.mark.slow),
-        pytest.param((700, 60.0, 60.0, 500, 300, 1000), 0.8, marks=pytest.mark.slow),
         ((125, 60.0, 30.0, 20, 10, 250), 1.0),
     ],
 )
@@ -183,16 +180,3 @@ def test_the_second_program_confirms_it_and_no_less_noise():
     for weaker in ({"sigma": 4.7}, {"threshold_sigma": 4.7}):
         broken = json_of(event) | weaker
         assert second_verifier.price_of(broken, 1.0, delta).upper > 1.1 * delta
-
-
-def test_a_threshold_above_all_teachers_is_refused():
-    with pytest.raises(ParameterError, match="threshold"):
-        Confident(
-            threshold_sigma=1.0,
-            sigma=1.0,
-            queries=1,
-            answers=1,
-            n_classes=2,
-            threshold=9,
-            n_teachers=8,
-        )

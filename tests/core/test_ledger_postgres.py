@@ -81,37 +81,6 @@ def test_a_writer_that_waited_sees_what_the_one_before_it_left(
     assert ledger.head()[0] == 3
 
 
-def test_two_rows_never_have_one_place_whatever_programs_believe(
-    place: str, ledger: Ledger
-) -> None:
-    # as two writers that read the same head, and took no lock
-    buy(ledger, "first")
-    found = DatabasePlace(place)
-    row = (
-        "INSERT INTO entry SELECT position + 1, kind, reservation + 1, number, '{0}'::bytea, terms,"
-        " body, at, sums, chain FROM entry WHERE position = 1"
-    )
-
-    def add(name: str) -> str:
-        with psycopg.connect(**found.words) as connection:
-            connection.execute(f'SET search_path = "{found.schema}"'.encode())
-            connection.execute("SELECT * FROM head")
-            gate.wait()
-            try:
-                connection.execute(row.format(name).encode())
-            except psycopg.IntegrityError as error:
-                return type(error).__name__
-            time.sleep(0.2)
-        return "stored"
-
-    gate = threading.Barrier(2)
-    with ThreadPoolExecutor() as pool:
-        assert sorted(pool.map(add, ["a", "b"])) in (
-            ["UniqueViolation", "stored"],
-            ["IntegrityConstraintViolation", "stored"],
-        )
-
-
 def test_a_lock_that_lasts_is_one_sentence(
     place: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

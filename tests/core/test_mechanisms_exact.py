@@ -20,7 +20,7 @@ from exact_games.distributions import (
 from exact_games.games import adaptive_delta, shifted_delta
 from exact_games.threshold_game import ThresholdGame, stream_queries
 from exact_games.worlds import drawn_labels, neighbouring_counts, output_distribution
-from made_events import counts_event, pattern_of, sparse_event
+from made_events import pattern_of, sparse_event
 from secretballot.accounting import (
     PrivacyBudget,
     delta_upper,
@@ -48,10 +48,6 @@ def steps_of(mechanism, law, n_teachers, n_classes=2, draws=1):
 
 def price(mechanism, epsilon, length, n_teachers=9, n_classes=2):
     return delta_upper([mechanism.event(teacher_shape(length, n_classes, n_teachers))], epsilon)
-
-
-# -- Gaussian labels: an exact price
-# ---------------------------------------------------------------------------------
 
 
 # -- counts and histograms
@@ -87,13 +83,6 @@ def test_the_printed_sigma_on_a_histogram_breaks_its_promise():
     assert shifted_delta(
         discrete_gaussian_distribution(printed, 1e-20), 2, budget.epsilon
     ) == pytest.approx(7.9e-6, rel=0.02)
-
-
-def test_the_highest_of_three_noisy_counts_is_not_free_of_the_second_count():
-    # one count's price would be a lie for some noise
-    law = discrete_gaussian_distribution(0.5, 1e-13)
-    steps = steps_of(NoisyVotes(scale=0.5), law, 4, 3, draws=3)
-    assert adaptive_delta(steps, 1, 2.0) > delta_upper([counts_event(0.5, 1)], 2.0)
 
 
 # -- Laplace labels
@@ -198,14 +187,3 @@ def test_broken_sparse_vectors_are_caught():
     both = {"threshold_distribution": less, "query_distribution": less}
     assert caught(sound, sound, labels=False, **both) > 1e3
     assert caught(sound.changed(threshold=2), sound) > 1.2
-
-
-def test_without_threshold_noise_the_loss_grows_with_the_stream():
-    # errata 9: "w + 1" printed for "w + Lap(lambda)"
-    sound = sparse_event(2.0, 2.0, 3, 1, True)
-    game = ThresholdGame(
-        sound, stream_queries(9), labels=False, threshold_distribution=point_distribution()
-    )
-    promise = pattern_of(sound)
-    true = [game.delta(length, promise.epsilon * promise.count) for length in (2, 4, 6)]
-    assert true[0] < TAIL < 0.01 < true[1] < 1.1 * true[1] < true[2]

@@ -11,14 +11,9 @@ from exact_games.distributions import Distribution
 from exact_games.statistics import sample_p_value
 from flips import flip_law
 from secretballot.core import exponential
-from secretballot.core.events import Pure
-from secretballot.core.mechanisms import ExponentialChoice, State
 from secretballot.core.noise import ExactNoise
-from secretballot.core.price import price
-from secretballot.core.types import Guarantee, ScoreShape
 
 ALPHA = 1e-6
-FLIP = ExponentialChoice(epsilon=1.0, rule="permute-and-flip")
 
 
 def law_of_orders(scores, scale):
@@ -97,18 +92,6 @@ def test_one_unit_changes_no_chance_by_more_than_epsilon(relation):
             widest = max(widest, float(np.ptp(losses)))
     assert 0.95 * epsilon < worst <= epsilon * (1 + 1e-12)
     assert widest > 1.2 * epsilon  # losses have no range of this length: the price is a pure one
-
-
-def test_the_mechanism_draws_so_and_is_priced_as_pure():
-    for relation, moved in (("add-remove", 1), ("replace-one", 2)):
-        shape = ScoreShape(guarantee=Guarantee(unit="record", relation=relation))
-        assert FLIP.event(shape) == Pure(epsilon=1.0, count=1)
-        scores = np.array([4, 2, 3])
-        sample = np.array(
-            [int(FLIP.draw(shape, [scores], ExactNoise(), State())[0][0, 0]) for _ in range(400)]
-        )
-        assert sample_p_value(sample, Distribution(0, flip_law(scores, moved), 0.0)) > ALPHA
-    assert price([FLIP.event(shape)], delta=0.0).epsilon == 1.0
 
 
 def test_it_is_never_farther_from_the_best_and_up_to_half_as_far():

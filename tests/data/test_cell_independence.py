@@ -13,14 +13,12 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.data.cells import numbers_of, texts_of
 from secretballot.data.frames import class_indices, frame_of, unit_ids
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
-from secretballot.teachers import KeyedHashPartition, TeacherEnsemble
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -305,35 +303,3 @@ def test_damaged_cells_are_refused_by_column_without_a_cell(tmp_path: Path) -> N
     assert "s3cr3t" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
-
-
-@pytest.mark.parametrize("new", [-0.0, None, 0.5, 2.0**60])
-def test_a_record_moves_the_votes_of_one_teacher(tmp_path: Path, new: float | None) -> None:
-    rng, n_teachers = np.random.default_rng(5), 25
-    cells = rng.integers(0, 3, 500).astype(float)
-    persons, labels = np.arange(500), (cells == 0).astype(int)
-    schema = Schema.from_json({"columns": {"c": ["0", "1", "2"]}})
-    partition = KeyedHashPartition(n_teachers, b"k" * 16)
-    public = schema.encode(pd.DataFrame({"c": ["0", "1", "2", "3"]}))
-
-    def ballots(
-        c: Sequence[Any], person: Sequence[int], label: Sequence[int]
-    ) -> np.ndarray[Any, Any]:
-        kinds = {"c": pa.array(c, pa.float64()), "person": pa.array(person), "y": pa.array(label)}
-        parquet.write_table(pa.table(kinds), tmp_path / "t.parquet")
-        frame = read_table(tmp_path / "t.parquet")
-        shards = partition.assign(unit_ids(frame, "person", role="file"))
-        index = class_indices(frame, "y", [0, 1], role="file")
-        fitted = TeacherEnsemble.fit(
-            DecisionTreeClassifier(random_state=0),
-            schema.encode(frame),
-            index,
-            shards,
-            n_teachers=25,
-            n_classes=2,
-        )
-        return np.array([teacher.predict(public) for teacher in fitted._teachers])
-
-    before = ballots(cells.tolist(), persons.tolist(), labels.tolist())
-    after = ballots([new, *cells], [999, *persons], [0, *labels])
-    assert (before != after).any(axis=1).sum() <= 1

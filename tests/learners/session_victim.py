@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import sqlite3
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,16 +63,6 @@ def begin(folder: Path, kind: str, queries: int) -> None:
     begun_session(teachers, mechanism, ledger, queries, delta=delta)
 
 
-def schedule(asks: int, pool: int) -> list[list[int]]:
-    """Return what is asked, in order: single points and batches, some points again and again."""
-    rng, events, left = np.random.default_rng(2), list[list[int]](), asks
-    while left:
-        size = min(left, 1 if rng.random() < 0.7 else int(rng.integers(2, 40)))
-        events.append(rng.integers(0, pool, size).tolist())
-        left -= size
-    return events
-
-
 def ask_on(folder: Path, events: list[list[int]], points: np.ndarray, start: int, log: int) -> None:
     session = sb.LabelingSession.reopen(folder / "vault")
     for number in range(start, len(events)):
@@ -114,7 +103,6 @@ def logged(path: Path) -> list[tuple[int, list[Any]]]:
 class Books:
     """What is found when all is over."""
 
-    asks: int
     kills: int = 0
     answers: int = 0
     distinct: int = 0
@@ -130,32 +118,7 @@ class Books:
     entries: int = 0
     spent: float = 0.0
     price: float = 0.0
-    seconds: float = 0.0
     other_exits: list[int] = field(default_factory=list)
-
-
-def random_moments(folder: Path, kind: str, asks: int) -> Books:
-    """Kill whoever asks at random moments until everything was asked."""
-    queries = asks // 4
-    begin(folder, kind, queries)
-    pool = pool_of(asks // 2)
-    events, path = schedule(asks, len(pool)), folder / "log"
-    path.touch()
-    books, rng, start, began = Books(asks), np.random.default_rng(3), 0, time.monotonic()
-    while start < len(events):
-        log = os.open(path, os.O_WRONLY | os.O_APPEND)
-        child = child_of(lambda start=start, log=log: ask_on(folder, events, pool, start, log))
-        time.sleep(rng.exponential(0.1))
-        os.kill(child, signal.SIGKILL)
-        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        os.close(log)
-        books.kills += ended == -9
-        if ended > 0:
-            books.other_exits.append(ended)
-            break
-        start = logged(path)[-1][0] + 1 if path.stat().st_size else 0
-    books.seconds = time.monotonic() - began
-    return closed(books, folder, events, pool, logged(path), plan_of(kind, queries)[0])
 
 
 def closed(
@@ -249,7 +212,7 @@ def statements(folder: Path, kind: str, n_events: int) -> Books:
     ]
     path = folder / "log"
     path.touch()
-    books, number, steps = Books(sum(map(len, events))), 0, 0
+    books, number, steps = Books(), 0, 0
     while number < len(events):
         log = os.open(path, os.O_WRONLY | os.O_APPEND)
 

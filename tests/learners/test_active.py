@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from noisy_plans import calibrated
 from secretballot.learners.pate.rounds import AskableRows
 from secretballot.queries import PublicPool, QuerySelector, QueryStrategy
 from secretballot.released import ReleasedLabels
@@ -134,27 +133,6 @@ def test_what_is_left_stays_open_and_another_strategy_spends_it(tmp_path: Path) 
         fitted(learner(strategy=Listed([np.arange(2)])), **place)
 
 
-def test_the_answer_to_another_kind_of_request_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    place = durable(tmp_path, epsilon=2.0)
-    of_records = sb.RecordMomentsClassifier(**BUDGET.to_json(), ledger=place["ledger"])
-    of_records.fit(X, Y, X_public=POOL, classes=[0, 1], request="fit")
-    with pytest.raises(sb.ParameterError, match="other terms"):
-        fitted(learner(), **place)
-
-
-def test_what_is_left_goes_back_into_a_renyi_ledger(tmp_path: Path) -> None:
-    place = durable(tmp_path, "renyi", 3.0)
-    model = fitted(learner(strategy=Listed([np.arange(4)]), round_size=4), **place)
-    assert model.certificate_["plan"]["left"] == "returned"
-    assert sb.verify_certificate(model.certificate_).ok
-    whole = sb.Ledger.in_memory(
-        dataset="x", budget=sb.PrivacyBudget(3.0, 2e-6), composition="renyi"
-    )
-    terms = calibrated(BUDGET, 40, n_teachers=50)
-    whole.reserve((terms.mechanism.event(terms.shape),), BUDGET, request="whole", purpose="")
-    assert place["ledger"].spent().epsilon == pytest.approx(whole.spent().epsilon / 10)
-
-
 def test_what_nobody_could_take_up_is_forfeited() -> None:
     model = fitted(learner(strategy=Listed([np.arange(4)]), round_size=4))
     assert model.certificate_["plan"]["left"] == "forfeited"
@@ -188,20 +166,6 @@ def test_an_interrupted_walk_goes_on_and_pays_once(tmp_path: Path) -> None:
 def _parts(ledger: sb.Ledger) -> list[tuple[bytes, bytes]]:
     with ledger.reading(1) as page:
         return page.parts()
-
-
-def test_a_vault_of_other_data_is_refused(tmp_path: Path) -> None:
-    place = durable(tmp_path, epsilon=2.0)
-    fitted(learner(), **place)
-    second = {"vault": place["vault"], "request": "second"}
-    other = learner(ledger=place["ledger"])
-    with pytest.raises(sb.DataError, match="belongs to other data"):
-        other.fit(X[:-1], Y[:-1], X_public=POOL, classes=[0, 1], **second)
-    with pytest.raises(sb.DataError, match="other settings of the teachers"):
-        fitted(other.set_params(n_teachers=49), **second)
-    assert place["ledger"].spent().epsilon == 1.0
-    fitted(learner(ledger=place["ledger"]), **second)
-    assert place["ledger"].spent().epsilon == 2.0
 
 
 def test_a_stored_release_is_not_taken_for_other_public_points(tmp_path: Path) -> None:

@@ -271,14 +271,6 @@ def test_the_vault_holds_no_row_numbers_and_is_closed_to_others(
     assert not list((tmp_path / "vault").rglob("record.ids"))
 
 
-def test_a_plan_does_not_go_on_with_other_settings(tmp_path: Path) -> None:
-    ledger = ledger_at(tmp_path, budget=ROOMY)
-    fitted_at(tmp_path, ledger)
-    for changes in ({"n_teachers": 90}, {"relabel_epsilon": 0.5}):
-        with pytest.raises(DataError, match="other settings"):
-            fitted_at(tmp_path, ledger, **changes)
-
-
 # -- what is refused, and that nothing is spent
 
 

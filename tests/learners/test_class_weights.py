@@ -24,7 +24,6 @@ from secretballot.report.certificate.verify import verify_certificate
 from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
-RARE = 0.03
 
 
 def rows(count: int, seed: int, n_classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -92,9 +91,11 @@ def test_the_sums_and_the_price_do_not_know_of_weights(
 
 
 @pytest.mark.parametrize("given", ["balanced", {0: 1.0, 1: 9.0}])
-def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(given: Any) -> None:
+def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(
+    given: Any, balanced: sb.RecordMomentsClassifier
+) -> None:
     """Undone on the certificate, the weights leave the model that meets the released sums."""
-    model = fitted(class_weight=given)
+    model = balanced if given == "balanced" else fitted(class_weight=given)
     mechanism, (X_public, _) = stated(model.certificate_), rows(800, 1)
     basis = TableBasis.suited_to(X_public).fit(X_public)
     pool = basis.rows(X_public)
@@ -130,21 +131,8 @@ def test_balanced_weights_follow_from_what_the_model_says_of_the_pool(
     assert 0.2 < share[1] < 0.5
 
 
-def test_released_labels_and_the_student_are_those_of_the_weighted_model(
-    plain: sb.RecordMomentsClassifier, balanced: sb.RecordMomentsClassifier
-) -> None:
-    X_public, _ = rows(800, 1)
-    assert np.array_equal(balanced.predict(X_public), balanced.released_.labels)
-    # in eight fits at least .19 (mean .22), and none without weights
-    assert balanced.released_.labels.mean() > 0.1
-    assert plain.released_.labels.mean() < 0.03
-
-
-@pytest.mark.parametrize(
-    ("first", "then"),
-    [(None, "balanced"), ({0: 1.0, 1: 9.0}, {0: 1.0, 1: 3.0})],
-)
-def test_a_stored_answer_keeps_its_weights(first: Any, then: Any) -> None:
+def test_a_stored_answer_keeps_its_weights() -> None:
+    first, then = {0: 1.0, 1: 9.0}, {0: 1.0, 1: 3.0}
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(4.0, 1e-4))
     kept = {"ledger": ledger, "request": "r"}
     model = fitted(class_weight=first, **kept)

@@ -188,23 +188,6 @@ def test_the_number_of_abstentions_is_the_largest_whose_threshold_is_shown_to_be
     assert plan.size_by(599) <= 11  # the whole pool can need no more
 
 
-def test_an_estimated_stream_answers_what_it_was_shown_to() -> None:
-    """Nine in ten points are stable: nearly all of them are answered, and the wrong quantile
-    would not do."""
-    plan, k = _plan(1200, 60, mechanism="sparse-vector"), 1200
-    ones = np.where(np.arange(60) % 12 == 0, k // 2, k)  # one in twelve ties
-    table = np.column_stack([k - ones, ones])
-    assert np.sort(stability(table))[6] == 599
-    ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
-    counts = sb.votes_of_counts(table)
-    estimate = plan.pay(lambda: counts, ledger, None)
-    terms = plan.terms(plan.size_by(estimate.values.item()))
-    assert terms.mechanism.stops_at > 5
-    out = released(counts, terms, ledger, choices=[estimate])
-    assert out.answered[ones == k].mean() > 0.95
-    assert sb.verify_certificate(out.certificate).ok
-
-
 @pytest.mark.parametrize(("whole", "part"), [(0.7, 0.1), (3.3, 1.1)])
 def test_estimate_and_rest_are_never_more_than_the_budget(whole: float, part: float) -> None:
     budget = sb.PrivacyBudget(whole, 1e-6)

@@ -142,29 +142,6 @@ def test_parts_bring_every_record_once_and_all_of_a_unit_in_one(
     assert len(chosen) == len(set(units.tolist()))
 
 
-@pytest.mark.parametrize("kept", [False, True])
-def test_a_person_with_records_everywhere_moves_a_sum_by_the_bound_at_most(
-    kept: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One person has every second record, all of them as far out as records go and of one class."""
-    rows, classes = NUMBERS.copy(), RNG.integers(0, 3, N)
-    rows[::2], classes[::2] = 1e9, 2
-    persons = np.where(np.arange(N) % 2, np.arange(N), 10**6)
-    basis = TableBasis().fit(POOL)
-    stage = Residuals(
-        IntegerModel.of(np.zeros((basis.n_directions_ + 1, 3))), 1024, 3_000_000, 1000, 1
-    )
-    monkeypatch.setattr(Table, "most_kept", 2**29 if kept else 0)
-    monkeypatch.setattr(estimators, "_BLOCK_ENTRIES", 5 * (basis.n_directions_ + 1))
-    monkeypatch.setattr(tables, "_PART_CELLS", 12)  # four records
-    worlds = []
-    for who in (np.arange(N), np.arange(1, N, 2)):
-        sums = sums_of(basis, POOL, rows[who], classes[who], persons[who])
-        worlds.append(sums(stage)._unseal()[0])
-    moved = [int(one) for one in worlds[0] - worlds[1]]
-    assert 0.9 * stage.bound**2 < sum(one**2 for one in moved) <= stage.bound**2
-
-
 class Together(KernelBasis):
     """Looks at all rows that it is given."""
 

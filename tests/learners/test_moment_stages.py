@@ -1,7 +1,5 @@
 """What a stage asks, and what its sums come to, follows from released sums and public values."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,6 @@ from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import with_constant
 from secretballot.core.types import Guarantee
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
-from tiny_sums import records_of, sum_of
 
 
 def stages_of(
@@ -77,15 +74,3 @@ def test_stages_begin_anew_once_more_is_uncovered_than_chance_explains() -> None
     other = sums_of(stages, width, 50_000, 0.8, 3)
     # but for the marks, the first stage has no say any more
     assert np.allclose(stages.after([counts, other, later]).fit.weights, alone, rtol=1e-6)
-
-
-def test_records_are_left_out_of_the_sum_that_is_asked() -> None:
-    stages, _ = stages_of(0.0)
-    rng = np.random.default_rng(1)
-    coordinates = stages.pool[:50]
-    marks = np.column_stack([np.ones(50, int), rng.random(50) < 0.4])
-    records = records_of(coordinates, rng.integers(0, 2, 50), None, marks)
-    asked = replace(stages.asked_after([]), without_marked=True)
-    total = sum_of(records, asked)
-    assert total[:2].sum() == asked.count_weight * (marks[:, 1] == 0).sum()
-    assert total[-1] == stages.mark_weight * marks[:, 1].sum()

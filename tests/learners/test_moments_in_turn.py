@@ -2,7 +2,8 @@
 
 import itertools
 import math
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -11,20 +12,18 @@ import secretballot as sb
 from secretballot.accounting import VectorSum, delta_upper
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import (
-    LARGEST_COORDINATE,
     PROBABILITY_UNIT,
     IntegerLabels,
+    IntegerLine,
     IntegerModel,
     Smoothed,
 )
 from secretballot.core.types import Guarantee
 from secretballot.learners.moments.stages import CLIPPED, MomentStages, MomentTarget
 from secretballot.learners.moments.vectors import (
-    LARGEST_SCALE,
     SCALE_UNIT,
     Records,
     Residuals,
-    vector_sums,
 )
 from tiny_sums import records_of, sum_of, true_delta
 
@@ -55,19 +54,57 @@ def counted(sign: int | None) -> Residuals:
     return staged(sign)
 
 
-#: What is asked, and the noise of the first sum.
-BEGUN = [pytest.param(staged, SIGMA, id="moments"), pytest.param(counted, 6.0, id="counts")]
+def of_line(sign: int | None) -> Residuals:
+    weights = [0, 0] if sign is None else [2**28 if sign > 0 else -(2**28), 2**28]
+    return Residuals(IntegerLine(np.array(weights).reshape(2, 1)), 4, BOUND)
+
+
+def of_labels(sign: int | None) -> Residuals:
+    weights = [0, 0] if sign is None else [2**28 if sign > 0 else -(2**28), 2**28]
+    return Residuals(IntegerLabels(np.array([weights])), 4, BOUND)
+
+
+@dataclass(frozen=True)
+class World:
+    """What is asked, which records there are, and the noise of the first sum."""
+
+    asked: Callable[[int | None], Residuals]
+    alphabet: list[tuple[int, ...]]
+    parts: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+    first: float = SIGMA
+
+    def of(self, rows: list[tuple[int, ...]], persons: list[int] | None = None) -> Records:
+        table = np.array(rows, dtype=np.int64).reshape(-1, len(self.alphabet[0]))
+        ids = None if persons is None else np.array(persons, dtype=np.int64)
+        return records_of(*self.parts(table), ids)
+
+    def delta(self, one: Records, other: Records, share: float = 1.0) -> float:
+        """Return the true delta, with a share of the noise."""
+        noise = {"first_sigma": share * self.first}
+        return true_delta(one, other, self.asked, share * SIGMA, EPSILON, **noise)
+
+
+#: Targets of a number are low, in the middle, high or missing; of two labels each is there or not.
+NUMBERS = [
+    (*place, target)
+    for place in itertools.product((-2, 1), (0, 2))
+    for target in (0, PROBABILITY_UNIT // 4, PROBABILITY_UNIT, -1)
+]
+LABELLED = list(itertools.product((-3, 1, 2), (0, 1), (0, 1)))
+WORLDS = {
+    "moments": World(staged, ALPHABET, lambda table: (table[:, :3], table[:, 3])),
+    "counts": World(counted, ALPHABET, lambda table: (table[:, :3], table[:, 3]), 6.0),
+    "number": World(of_line, NUMBERS, lambda table: (table[:, :2], table[:, 2:])),
+    "labels": World(
+        of_labels, LABELLED, lambda table: (table[:, :1], table[:, 1:] * PROBABILITY_UNIT)
+    ),
+}
+IN_ALL = pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 
 
 def promised(first: float, squared: int) -> float:
     event = VectorSum(sigmas=(first, SIGMA), squared_sensitivity=squared, coordinates=2)
     return delta_upper([event], EPSILON)
-
-
-def of(rows: list[tuple[int, ...]], persons: list[int] | None = None) -> Records:
-    table = np.array(rows, dtype=np.int64).reshape(-1, 4)
-    ids = None if persons is None else np.array(persons, dtype=np.int64)
-    return records_of(table[:, :3], table[:, 3], ids)
 
 
 def test_a_record_adds_one_bounded_vector_to_the_counts_of_labels() -> None:
@@ -87,57 +124,41 @@ def test_the_second_stage_asks_something_else_by_what_the_first_released() -> No
     low, high = staged(-1), staged(1)
     asked = [one.model.parts_of(POOL, UNIT).ravel().tolist() for one in (low, high)]
     assert asked[0] != asked[1]
-    assert (sum_of(of([ALPHABET[7]]), low) != sum_of(of([ALPHABET[7]]), high)).any()
+    record = WORLDS["moments"].of([ALPHABET[7]])
+    assert (sum_of(record, low) != sum_of(record, high)).any()
 
 
-@pytest.mark.parametrize(("asked", "first"), BEGUN)
-def test_one_record_more_or_less_stays_within_the_promise(asked: Any, first: float) -> None:
-    promise, others = promised(first, BOUND**2), [ALPHABET[3], ALPHABET[12]]
+@IN_ALL
+def test_one_record_more_or_less_stays_within_the_promise(world: World) -> None:
+    promise, alphabet = promised(world.first, BOUND**2), world.alphabet
+    others = [alphabet[3], alphabet[-4]]
     found = {
-        (own, more): true_delta(*pair, asked, SIGMA, EPSILON, first_sigma=first)
-        for own in ALPHABET[::2] + ALPHABET[1::4]
-        for more, pair in enumerate(itertools.permutations((of([own, *others]), of(others))))
+        (own, more): world.delta(*pair)
+        for own in alphabet[::2]
+        for more, pair in enumerate(
+            itertools.permutations((world.of([own, *others]), world.of(others)))
+        )
     }
     assert promise / 10 < max(found.values()) <= promise
     own = max(found, key=found.__getitem__)[0]
-    less = 0.7 * SIGMA
-    assert true_delta(of([own]), of([]), asked, less, EPSILON, first_sigma=0.7 * first) > promise
+    assert world.delta(world.of([own]), world.of([]), 0.6) > promise
 
 
-@pytest.mark.parametrize(("asked", "first"), BEGUN)
-def test_one_record_for_another_stays_within_twice_the_bound(asked: Any, first: float) -> None:
-    promise = promised(first, 4 * BOUND**2)
-    pairs = itertools.permutations(ALPHABET[::5], 2)
-    found = [
-        true_delta(of([a]), of([b]), asked, SIGMA, EPSILON, first_sigma=first) for a, b in pairs
-    ]
+@IN_ALL
+def test_one_record_for_another_stays_within_twice_the_bound(world: World) -> None:
+    promise = promised(world.first, 4 * BOUND**2)
+    pairs = itertools.permutations(world.alphabet[::5], 2)
+    found = [world.delta(world.of([a]), world.of([b])) for a, b in pairs]
     assert promise / 10 < max(found) <= promise
 
 
-@pytest.mark.parametrize(("asked", "first"), BEGUN)
-def test_all_records_of_one_person_stay_within_the_promise(asked: Any, first: float) -> None:
-    promise = promised(first, BOUND**2)
-    for rows in itertools.combinations_with_replacement(ALPHABET[1::5], 2):
-        one, other = of([*rows, ALPHABET[5]], [0, 0, 1]), of([ALPHABET[5]], [1])
+@IN_ALL
+def test_all_records_of_one_person_stay_within_the_promise(world: World) -> None:
+    promise, alphabet = promised(world.first, BOUND**2), world.alphabet
+    for rows in itertools.combinations_with_replacement(alphabet[1::5], 2):
+        one, other = world.of([*rows, alphabet[5]], [0, 0, 1]), world.of([alphabet[5]], [1])
         for pair in ((one, other), (other, one)):
-            assert true_delta(*pair, asked, SIGMA, EPSILON, first_sigma=first) <= promise
-
-
-@pytest.mark.parametrize("unit", ["record", "user"])
-def test_no_row_is_longer_than_the_bound_whatever_it_holds(unit: str) -> None:
-    """Coordinates, cells and scales at their ends, and beyond."""
-    guarantee = Guarantee.model_validate({"unit": unit, "relation": "add-remove"})
-    ends = [-(2**40), -LARGEST_COORDINATE, -1, 0, 1, LARGEST_COORDINATE, 2**40]
-    persons = np.zeros(1, dtype=np.int64) if unit == "user" else None
-    marks = np.array([[1, 0]])
-    before = staged(1).model.before
-    for scales in ([1, LARGEST_SCALE], [LARGEST_SCALE, LARGEST_SCALE], [1, 1]):
-        model = IntegerModel(np.array([[2**20], [-(2**20)]]), before)
-        asked = Residuals(model, 1024, 50_000, 5000, 2, False, np.array(scales))
-        for row in itertools.product(ends, ends, (-(2**40), 0, 2**40)):
-            records = records_of(np.array([row]), np.array([1]), persons, marks)
-            total = vector_sums([[records]], asked, guarantee)._unseal()[0]
-            assert np.square(total.astype(object)).sum() <= asked.bound**2
+            assert world.delta(*pair) <= promise
 
 
 def test_counts_come_first_and_are_those_of_the_classes() -> None:

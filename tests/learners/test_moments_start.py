@@ -103,9 +103,9 @@ def test_a_release_of_any_method_is_a_start_that_helps_where_noise_drowns_the_su
 
 def test_the_start_is_a_function_of_the_release_and_the_pool_that_anybody_can_find_again() -> None:
     X, _ = plane()
-    model = moments(start=released("votes"))
+    model = moments(start=released("record votes"))
     pool = with_constant(TableBasis().fit(X[N:]).integers(X[N:]))
-    again = released_start(released("votes"), pool, classes_link(2))
+    again = released_start(released("record votes"), pool, classes_link(2))
     assert again is not None
     assert model.certificate_["public"]["start"] == again.to_json()
 
@@ -115,7 +115,7 @@ def test_the_start_is_a_function_of_the_release_and_the_pool_that_anybody_can_fi
 
 def test_a_start_that_is_no_release_is_refused_before_anything_is_spent() -> None:
     X, _ = plane()
-    votes = released("votes")
+    votes = released("record votes")
     ledger = ledger_of()
     fitted = moments(sb.PrivacyBudget(0.5, 1e-5))
     document = votes.to_json()
@@ -177,11 +177,11 @@ def test_an_interrupted_fit_goes_on_with_the_same_start_alone(
     ledger = sb.Ledger(tmp_path / "l", dataset="people", budget=BUDGET)
     monkeypatch.setattr(MomentStages, "asked_after", stops_at_the_second)
     with pytest.raises(StopError):
-        moments(start=released("votes"), ledger=ledger, request="a")
+        moments(start=released("record votes"), ledger=ledger, request="a")
     for start in (released("labels"), None):
         with pytest.raises(ParameterError, match="begun with other"):
             moments(start=start, ledger=ledger, request="a")
-    model = moments(start=released("votes"), ledger=ledger, request="a")
+    model = moments(start=released("record votes"), ledger=ledger, request="a")
     assert sb.verify_certificate(model.certificate_).ok
     assert next(asked) == 5  # four stages, one of them tried twice
     assert ledger.releases() == 1
@@ -217,7 +217,7 @@ def started_stages(expected: float) -> tuple[MomentStages, np.ndarray]:
     X, _ = plane()
     pool = with_constant(TableBasis().fit(X[N:]).integers(X[N:]))
     target = MomentTarget.of_classes([0, 1])
-    start = released_start(released("votes"), pool, target.link)
+    start = released_start(released("record votes"), pool, target.link)
     stages = MomentStages.of_records(
         pool,
         target,
@@ -261,6 +261,3 @@ def test_records_that_are_left_out_from_now_on_begin_anew_at_the_start() -> None
     assert (asked.model.weights == weights).all()
     kept = sums_of(stages, 50_000, 0.31, 1)
     assert not (stages.asked_after([kept]).model.weights == weights).all()
-
-
-# --- the files ---

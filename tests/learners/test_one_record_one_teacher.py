@@ -11,8 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from secretballot.accounting import PrivacyBudget
@@ -245,12 +243,6 @@ def taught(X, public, **options):
     train_teachers(Witness(), X, LABELS, X_public=public, **settings)
 
 
-def released(X, public):
-    terms = {"epsilon": 1e4, "delta": 1e-6, "relation": "replace-one", "mechanism": "labels"}
-    model = PATEClassifier(Witness(), Witness(), n_teachers=K, **terms)
-    model.fit(X, LABELS, X_public=public, classes=[0, 1])
-
-
 ALL = {**CONTAINERS, **NUMERIC}
 
 
@@ -315,18 +307,6 @@ def test_numbers_that_are_categories_are_no_words(kind):
     for new in (2, 2.5, 1, 1 + 0j, "x4711"):
         assert seen([new, True, 2, *range(3, N)]) is None
     assert len(seen([f"w{row % 3}" for row in range(N)])) == K
-
-
-@pytest.mark.parametrize(
-    "name", ["list", "object array", "array", "frame", "nullable frame", "coo"]
-)
-@settings(max_examples=4, deadline=None)
-@given(data=st.data())
-def test_a_drawn_record_changes_no_other_teacher_of_a_release(name, data):
-    odd, numbers = st.sampled_from(CELLS), st.one_of(st.integers(), st.floats())
-    cells = st.one_of(odd, numbers, st.text(max_size=5), st.binary(max_size=3))
-    new = data.draw(st.lists(cells, min_size=2, max_size=4))
-    others_unmoved(ALL[name], NUMBERS, made(ALL[name], NUMBERS[:8]), [new], path=released)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 import secretballot as sb
@@ -95,86 +95,28 @@ def parts_of_adult(n_private: int, n_public: int) -> tuple[Any, list[np.ndarray]
     return rows, np.split(order, [n_private, n_private + n_public])
 
 
-@pytest.mark.slow
-def test_every_label_of_a_real_table_is_learnt() -> None:
-    rows, (private, pool, held_out) = parts_of_adult(18_000, 3_000)
-    y = pd.DataFrame(
-        {
-            "rich": rows[ADULT_TARGET] == ADULT_CLASSES[1],
-            "married": rows["marital-status"].astype(str) == "Married-civ-spouse",
-            "man": rows["sex"].astype(str) == "Male",
-        }
-    ).astype(int)
-    X = rows.drop(columns=[ADULT_TARGET, "marital-status", "sex", "relationship"])
-    truth = y.iloc[held_out].to_numpy()
-
-    def model_at(epsilon: float) -> Any:
-        given = X.iloc[private], y.iloc[private], X.iloc[pool], "labels"
-        return fitted(*given, labels=list(y), epsilon=epsilon)
-
-    model = model_at(0.5)
-    right = (model.predict(X.iloc[held_out]) == truth).mean(axis=0)
-    # without privacy .840, .728, .747; the larger of both sides .757, .544, .666
-    assert (right > [0.815, 0.695, 0.72]).all()
-    shares = model.predict_proba(X.iloc[held_out])
-    assert np.abs(shares.mean(axis=0) - truth.mean(axis=0)).max() < 0.03
-    assert ((model_at(0.005).predict(X.iloc[held_out]) == truth).mean(axis=0) < right).all()
-
-
-@pytest.mark.slow
-def test_on_a_real_table_a_number_comes_near_least_squares_without_privacy() -> None:
-    rows, (private, pool, held_out) = parts_of_adult(20_000, 6_000)
-    X, y, pool = rows.drop(columns="age"), rows["age"].to_numpy(float), pool[:3000]
-
-    def score_at(epsilon: float) -> float:
-        given = X.iloc[private], y[private], X.iloc[pool], "number"
-        model = fitted(*given, bounds=(17, 90), epsilon=epsilon)
-        return float(model.score(X.iloc[held_out], y[held_out]))
-
-    basis = TableBasis().fit(X.iloc[pool])
-    plain = Ridge(alpha=1.0).fit(basis.transform(X.iloc[private]), y[private])
-    best = plain.score(basis.transform(X.iloc[held_out]), y[held_out])
-    assert best > 0.4
-    assert best - 0.04 < score_at(0.5) < best + 0.02
-    # what the noise is for: at a hundredth of the budget far less is learnt
-    assert score_at(0.005) < 0.3
-
-
-@pytest.mark.parametrize(
-    ("kept", "uncovered", "least"),
-    [
-        pytest.param(lambda rows: rows.age > 45, 0.72, 0.79, id="over 45"),
-        *(
-            pytest.param(*one, marks=pytest.mark.slow)
-            for one in (
-                (lambda rows: rows.age > 0, 0.03, 0.84),
-                (lambda rows: rows.sex == "Male", 0.36, 0.82),
-            )
-        ),
-    ],
-)
-def test_a_pool_that_misses_part_of_the_world_is_told_and_does_not_ruin_the_model(
-    kept: Any, uncovered: float, least: float
-) -> None:
+def test_a_pool_that_misses_part_of_the_world_is_told_and_does_not_ruin_the_model() -> None:
     rows, (private, pool, held_out) = parts_of_adult(12_000, 5_000)
     X, y = rows.drop(columns=ADULT_TARGET), np.asarray(rows[ADULT_TARGET])
-    pool = pool[kept(X.iloc[pool]).to_numpy()]
+    pool = pool[(X.iloc[pool].age > 45).to_numpy()]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = fitted(X.iloc[private], y[private], X.iloc[pool], classes=list(ADULT_CLASSES))
     told = [str(one.message) for one in caught if "do not show" in str(one.message)]
-    assert model.coverage_.is_poor == bool(told) == (uncovered > 0.1)
+    assert model.coverage_.is_poor
+    assert told
     # six standard errors of the noise, and what a pool of another seed may leave out
-    assert abs(model.coverage_.uncovered - uncovered) < 6 * model.coverage_.standard_error + 0.02
+    assert abs(model.coverage_.uncovered - 0.72) < 6 * model.coverage_.standard_error + 0.02
     # always naming one class is right for .76
-    assert np.mean(model.predict(X.iloc[held_out]) == y[held_out]) > least
+    assert np.mean(model.predict(X.iloc[held_out]) == y[held_out]) > 0.79
 
 
 # -- certificates, and what follows from them
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("kind", [*DECLARED, "three classes"])
+@pytest.mark.parametrize(
+    ("kind", "relation"), zip([*DECLARED, "three classes"], 2 * RELATIONS, strict=True)
+)
 def test_both_verifiers_confirm_the_certificate(kind: str, relation: str) -> None:
     if kind == "three classes":
         X, y = table()
@@ -290,7 +232,6 @@ def test_one_odd_record_or_target_raises_nothing_and_warns_of_nothing() -> None:
             odd = numbers[:600].astype(object)
             odd[7] = value
             fitted(X[:600], odd, X[600:], "number")
-            fitted(X[:600], list(odd), X[600:], "number")
 
 
 def test_numbers_are_read_one_by_one_by_fixed_rules() -> None:

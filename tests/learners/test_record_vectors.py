@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -179,23 +178,6 @@ def test_coordinates_that_are_too_large_are_cut() -> None:
         coordinates[3, 2] = beyond
         sums.append(sum_of(records_of(coordinates, classes), asked(2)).tolist())
     assert sums[0] == sums[1] == sums[2]
-
-
-def test_persons_with_many_rows_take_no_more_memory() -> None:
-    """Forty persons with five hundred rows each once took a block of all rows at a time."""
-    coordinates = np.ones((20_000, 200), dtype=np.int64)
-    persons = np.arange(20_000) // 500
-    records = records_of(coordinates, np.zeros(20_000, dtype=np.int64), persons)
-    stage = Residuals(IntegerModel.of(np.zeros((200, 1))), 1024, 3_000_000)
-    whole = sum_of(records, stage)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vectors, "_BLOCK_ENTRIES", 2**14)
-        tracemalloc.start()
-        try:
-            assert (sum_of(records, stage) == whole).all()
-            assert tracemalloc.get_traced_memory()[1] < 8_000_000
-        finally:
-            tracemalloc.stop()
 
 
 def some_targets(n_columns: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_one_record_one_teacher import (
     ALL,
     NUMBERS,
@@ -375,44 +373,3 @@ def test_students_learn_from_votes_whose_rows_sum_to_nothing(student: Any) -> No
 
 
 # -- scikit-learn
-
-
-class _OwnPublic(sb.RecordVotesClassifier):
-    """The checks' face: fit(X, y), with the points themselves as public pool and the classes as
-    declared."""
-
-    def __init__(self, random_state: int | None = 0) -> None:
-        super().__init__(epsilon=200.0, delta=1e-3, votes_per_record=1, random_state=random_state)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {"random_state": self.random_state}
-
-    def fit(self, X: Any, y: Any) -> "_OwnPublic":  # type: ignore[override]
-        # complex numbers are declared as no classes; the check is about the cells
-        said = np.unique([0, 1] if y is None else np.asarray(y))
-        classes = [0, 1] if np.iscomplexobj(said) else list(said)
-        return super().fit(X, y, X_public=X, classes=classes)
-
-
-SKLEARN = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
-FEW = "ten public points are too few for a basis, which says so before it counts columns"
-NO_VALUES = (
-    "an error must not quote private values, so scikit-learn's own sentence is not passed on"
-)
-
-
-@pytest.mark.slow
-@parametrize_with_checks(
-    [_OwnPublic()],
-    expected_failed_checks=lambda _: {
-        "check_dtype_object": NO_VALUES,
-        "check_classifier_data_not_an_array": FEW,
-        "check_fit2d_1feature": FEW,
-        # of ten points in earlier versions, of more later
-        **({"check_n_features_in_after_fitting": FEW} if SKLEARN < (1, 7) else {}),
-    },
-)
-def test_follows_the_conventions_of_scikit_learn(
-    estimator: Any, check: Any, unnoised: None
-) -> None:
-    check(estimator)

@@ -1,8 +1,9 @@
-"""Sums over records of a tiny world: what all neighbours tell apart; and how they are released."""
+"""Sums over records as they are released: exactly, once, and about what was promised.
 
-import itertools
+What all neighbours tell apart is enumerated in `test_moments_in_turn`.
+"""
+
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,115 +12,20 @@ import pytest
 
 import secretballot as sb
 from exact_games.worlds import ScriptedNoise
-from made_events import sums_event
-from secretballot.accounting import PrivacyBudget, delta_upper
+from secretballot.accounting import PrivacyBudget
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import IntegerModel, with_constant
-from secretballot.bases.rotation import UNIT as UNIT_OF_COORDINATES
 from secretballot.core import releasing
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.learners.moments import release as release_module
 from secretballot.learners.moments.release import release_moments
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
-from secretballot.learners.moments.start import released_start
 from secretballot.learners.moments.vectors import Records, Residuals, vector_sums
 from secretballot.released import ReleasedLabels
-from secretballot.students.moment_links import classes_link
-from tiny_sums import records_of, sum_of, true_delta
+from tiny_sums import records_of, sum_of
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
-BOUND, UNIT = 3, 2
-#: A coordinate of 2 is a logit of 4.
-STEEP = 2**31
-
-
-def model_after(sums: Sequence[np.ndarray]) -> IntegerModel:
-    """Return what the next stage predicts by: nothing at first, then by the sign of a sum."""
-    weights = [0, 0] if not sums else [STEEP if sums[-1][0] > 0 else 0, STEEP]
-    return IntegerModel(np.array(weights).reshape(2, 1))
-
-
-def numbered(rows: Sequence[tuple[int, int, int]]) -> Records:
-    table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    return records_of(table[:, :2], table[:, 2])
-
-
-# --- the guarantee ---
-
-
-def staged(sign: int | None) -> Residuals:
-    """Return what the first stage asks, or the second, by the sign of the first sum."""
-    sums = [] if sign is None else [np.array([sign, 0])]
-    return Residuals(model_after(sums), UNIT, BOUND)
-
-
-def test_all_neighbours_of_a_tiny_world_stay_within_the_promise() -> None:
-    epsilon, sigma = 1.0, 4.5
-    promise = delta_upper([sums_event(sigma, BOUND**2, 2, 2)], epsilon)
-    alphabet = [(a, b, label) for a in (-2, 0, 2) for b in (0, 2) for label in (0, 1)]
-    worst = 0.0
-    pairs = 0
-    for own in alphabet:
-        for others in ([], [alphabet[0]], [alphabet[3], alphabet[8]]):
-            one, other = numbered([own, *others]), numbered(others)
-            for pair in ((one, other), (other, one)):
-                found = true_delta(*pair, staged, sigma, epsilon)
-                assert found <= promise
-                worst, pairs = max(worst, found), pairs + 1
-    assert pairs == 72
-    # and the promise is not far from the worst of them: the price is no idle bound
-    assert worst > promise / 4
-
-
-@pytest.mark.parametrize("labels", [[1, 1, 0, 0], [0, 1, 1, 1]])
-def test_all_neighbours_stay_within_the_promise_where_a_release_is_the_start(
-    labels: list[int],
-) -> None:
-    """The first stage asks for what a model of released labels misses; the price is the same."""
-    pool = np.array([[2, 2], [2, 0], [-2, 2], [0, 2]]) * UNIT_OF_COORDINATES
-    start = released_start(
-        ReleasedLabels(
-            range(4),
-            labels,
-            ("no", "yes"),
-            0,
-            certificate={"public": {"method": "none"}, "digest": "0" * 64},
-        ),
-        pool,
-        classes_link(2),
-    )
-    assert start is not None
-    weights = np.array(start.to_json()["weights"]).reshape(2, 1)
-    begun = IntegerModel(weights * UNIT_OF_COORDINATES)  # these coordinates are whole numbers
-    assert weights.any()
-
-    def from_start(sign: int | None) -> Residuals:
-        return Residuals(begun, UNIT, BOUND) if sign is None else staged(sign)
-
-    epsilon, sigma = 1.0, 4.5
-    promise = delta_upper([sums_event(sigma, BOUND**2, 2, 2)], epsilon)
-    alphabet = [(a, b, label) for a in (-2, 0, 2) for b in (0, 2) for label in (0, 1)]
-    found = [
-        true_delta(*pair, from_start, sigma, epsilon)
-        for own in alphabet
-        for others in ([], [alphabet[3], alphabet[8]])
-        for pair in itertools.permutations((numbered([own, *others]), numbered(others)))
-    ]
-    assert len(found) == 48
-    assert promise / 10 < max(found) <= promise
-
-
-def test_less_noise_than_stated_would_be_seen() -> None:
-    epsilon, sigma = 1.0, 4.5
-    promise = delta_upper([sums_event(sigma, BOUND**2, 2, 2)], epsilon)
-    one, other = numbered([(-2, 2, 0)]), numbered([])
-    assert true_delta(one, other, staged, 0.7 * sigma, epsilon) > promise
-
-
-# --- releases ---
-
-
 X = np.random.default_rng(0).normal(size=(900, 2))
 BASIS = TableBasis().fit(X[:300])
 POOL, MAPPED = (with_constant(BASIS.integers(part)) for part in (X[:300], X[300:]))

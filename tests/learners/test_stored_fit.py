@@ -256,21 +256,6 @@ def account_by_position() -> sb.Ledger:
     )
 
 
-@pytest.mark.parametrize("as_url", [False, True])
-def test_one_file_is_split_by_position(tmp_path: Path, as_url: bool) -> None:
-    path = tmp_path / "private.parquet"
-    rows().to_parquet(path, index=False)
-    stored = store_table(
-        path.as_uri() if as_url else path,
-        tmp_path / "vault",
-        schema=SCHEMA,
-        target="ill",
-        classes=CLASSES,
-        drop=["person"],
-    )
-    shards_module.assign_stored_shards(stored, 5, "replace-one", tmp_path / "vault")
-
-
 def test_records_get_a_shard_of_their_own_at_each_dealing(tmp_path: Path) -> None:
     table, vault = kept(tmp_path), tmp_path / "vault"
     one = shards_module.assign_stored_shards(table, 5, "add-remove", vault)

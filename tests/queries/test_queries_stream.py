@@ -136,18 +136,6 @@ def test_labels_needed_grow_like_a_logarithm_where_passive_needs_them_all():
     assert asked[1] < asked[0] + 30 < 100
 
 
-def test_a_batch_stops_before_an_update():
-    X = np.random.default_rng(0).random((64, 1))
-    selector = DisagreementSampling(Thresholds(), slack_constant=0.0).start(pool_of(X))
-    answers, order = (X[:, 0] >= 0.5).astype(np.int64), np.random.default_rng(0).permutation(64)
-    first = selector.propose(1000)
-    assert first.tolist() == order[:2].tolist()
-    selector.receive(release_of(first, answers))
-    second = np.argsort(order)[selector.propose(1000)]
-    # all before the same update
-    assert len({math.ceil(math.log2(place + 1)) for place in second.tolist()}) == 1
-
-
 def test_an_update_without_its_answers_is_refused():
     X = np.random.default_rng(0).random((64, 1))
     selector = DisagreementSampling(Thresholds()).start(pool_of(X))

@@ -1,7 +1,6 @@
 import numpy as np
 
 from secretballot.students import GraphCountsClassifier, NoisyCountsClassifier
-from secretballot.students.graph_counts import NeighbourGraph
 
 K = 250
 
@@ -28,18 +27,6 @@ def test_the_pool_shape_beats_a_kernel_where_few_points_are_asked():
     accuracy = (graph.predict(X[new]) == side[new]).mean()
     assert accuracy > 0.95
     assert accuracy >= (kernel.predict(X[new]) == side[new]).mean()
-
-
-def test_modes_of_the_graph():
-    rng = np.random.default_rng(2)
-    apart = np.vstack([rng.standard_normal((40, 2)), 100 + rng.standard_normal((40, 2))])
-    graph = NeighbourGraph.build(apart, 5, 10)
-    assert (np.diff(graph.frequencies) >= -1e-12).all()
-    np.testing.assert_allclose(graph.frequencies[:2], 0.0, atol=1e-6)  # one for each connected part
-    slow = graph.modes[:, :2]
-    np.testing.assert_allclose(np.ptp(slow[:40], axis=0), 0.0, atol=1e-2)
-    np.testing.assert_allclose(np.ptp(slow[40:], axis=0), 0.0, atol=1e-2)
-    np.testing.assert_allclose(graph.place(apart)[:, :2], slow, atol=1e-2)
 
 
 def test_far_points_and_doubled_points_have_a_place():

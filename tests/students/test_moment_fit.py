@@ -69,32 +69,6 @@ def test_noise_without_end_leaves_the_model_where_it_was(n_classes: int) -> None
     assert (after.precision >= start.precision).all()
 
 
-def test_the_penalties_follow_from_noise_and_from_the_model_that_is_found() -> None:
-    points, _, labels = world(2)
-    start = MomentFit.start(points, classes_link(2))
-    sigma = 1e8
-    after = stage(start, points, labels, sigma)
-    # the same terms, written out once more
-    phi, n = points / UNIT, len(points)
-    scale = UNIT * RESIDUAL_UNIT * n
-    noise = np.rint(np.random.default_rng(1).normal(0, sigma, (phi.shape[1], 1)))
-    moments = (exact_sums(points, labels, start) + noise)[:, 0] / scale
-    # assumed figures first, then twice those of the model that was found
-    spread, changes, w = np.full(n, 0.12), np.full(n, 0.03), np.zeros(phi.shape[1])
-    for _ in range(3):
-        curvature = (phi**2).T @ spread / n
-        uncertain = (sigma / scale) ** 2 + (phi**2).T @ (spread + changes) / n**2
-        penalty = uncertain * start.precision / curvature
-        for _ in range(50):
-            p = expit(phi @ w)
-            hessian = (phi.T * (p * (1 - p))) @ phi / n + np.diag(penalty)
-            w = w - np.linalg.solve(hessian, phi.T @ (p - 0.5) / n - moments + penalty * w)
-        p = expit(phi @ w)
-        spread, changes = p * (1 - p), (p - 0.5) ** 2
-    # the model's own predictions are integers, in units of 2^-10
-    assert after.weights[:, 0] == pytest.approx(w, abs=1e-3 * np.abs(w).max())
-
-
 def test_later_stages_take_a_small_pool_to_the_model_of_the_records() -> None:
     # one stage meets the records' moments on a pool that is another sample; what the model still
     # changes later is little, so later stages end near the records' own likelihood

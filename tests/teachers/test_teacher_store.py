@@ -181,23 +181,6 @@ def test_learner_that_cannot_be_pickled_is_trained_again(tmp_path):
     assert len(fits) == 2 * K
 
 
-class Forgetful(Counted):
-    """Cannot be pickled before its fit, and can be afterwards."""
-
-    def fit(self, X, y):
-        self.stop_at = None
-        return super().fit(X, y)
-
-    def __repr__(self):
-        return "Forgetful()"
-
-
-def test_learners_that_look_alike_are_not_taken_for_each_other(tmp_path):
-    for setting in (lambda: 1, lambda: 2):
-        run(tmp_path / "vault", teacher=Forgetful(setting))
-    assert len(fits) == 2 * K
-
-
 def test_disk_trouble_is_one_sentence(tmp_path, monkeypatch):
     def full(*args):
         raise OSError(28, "No space left on device")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from secretballot._validation import RecordChange, Relation, ReleaseKind
-from secretballot.cli.outcome import DONE, FOUND, Answer, say
+from secretballot.cli.outcome import DONE, FOUND, Answer
 from secretballot.cli.screens import group, verb
 
 if TYPE_CHECKING:
@@ -154,5 +154,4 @@ def _audit(context: typer.Context, watch: Any, attack: Any, step: str) -> Answer
     found: CanaryAudit | ReleaseAudit = attack(
         **given, program=None if program is None else shlex.split(program), progress=watch.progress
     )
-    code = DONE if found.passed else FOUND
-    return Answer(found.to_json(), lambda: say(found.text(), keep="\n"), code)
+    return Answer(found.to_json(), "audit", (found.text(),), DONE if found.passed else FOUND)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from secretballot.cli.outcome import Answer, lines, say
+from secretballot.cli.outcome import Answer, say
 from secretballot.exceptions import DataError
 
 #: Lines of each verb's output that are shown, by their first word.
@@ -53,7 +53,7 @@ def demo(context: typer.Context, *, out: Path = Path("demo-out"), as_json: bool 
             if line.startswith(_SHOWN[verb]):
                 tell(f"{'':<11}{line}")
     tell(f"Open {out / 'study' / 'release' / 'report.html'}; repeat any command above.")
-    return lines({"out": str(out), "commands": commands, "said": said})
+    return Answer({"out": str(out), "commands": commands, "said": said})
 
 
 def _commands(out: Path) -> dict[str, list[str]]:

@@ -8,8 +8,7 @@ from typing import Any
 from secretballot._places import place_of, shown_place
 from secretballot.cli.outcome import BAD_INPUT, DONE, Answer
 from secretballot.cli.settings import settings_of
-from secretballot.cli.texts import show
-from secretballot.runs.spec import DEFAULT_OUT, VOTES, RunSpec, Sources, groups
+from secretballot.runs.spec import DEFAULT_OUT, VOTES, RunSpec, Sources
 
 LEARNING = ("data", "budget", "method", "output", "execution", "about")
 
@@ -51,11 +50,8 @@ def plan(
     text = "" if found.plan is None else plan_text(found.plan).rstrip("\n")
     public = "PUBLIC" if found.schema is None else shown_place(sources.given["public"])
     places = [shlex.quote(one) for one in (public, str(out or "DIR"))]
-
-    def show_it() -> None:
-        show("plan", found, columns.get("columns", {}), text, *places)
-
-    return Answer({**made, **quoted, **({"schema": columns} if columns else {})}, show_it)
+    facts = found, columns.get("columns", {}), text, *places
+    return Answer({**made, **quoted, **({"schema": columns} if columns else {})}, "plan", facts)
 
 
 @settings_of("data", "output.evaluate", required=("target",))
@@ -68,17 +64,13 @@ def check(sources: Sources, *, watch: Any) -> Answer:
     """
     from secretballot.runs.tables import check_tables, percent
 
-    fields = {
-        name: one
-        for name, one in sources.given.items()
-        if groups()[name] == "data" or name == "evaluate"
-    }
-    fields |= {"epsilon": 1, "delta": 1e-6}  # which are not looked at
-    found = check_tables(RunSpec.of_tree(Sources(fields=fields).tree()), watch)
+    # what a run needs, and is not looked at
+    sources.given |= {"epsilon": 1, "delta": 0, "total": None}
+    found = check_tables(RunSpec.of_tree(sources.tree()), watch)
     # all of it is for the curator alone, and so are all notes
     document = {"notes": [note.text for note in watch.notes], **found}
     code = BAD_INPUT if found["stopping"] else DONE
-    return Answer(document, lambda: show("check", found, percent), code)
+    return Answer(document, "check", (found, percent), code)
 
 
 @settings_of(*LEARNING, required=("target", "epsilon", "delta"))
@@ -137,18 +129,18 @@ def _performed(tree: dict[str, Any], watch: Any, *, dry_run: bool) -> Answer:
     if dry_run:
         quoted = quote(spec, watch)
         said = quoted.to_json() | {"forecast": spec.forecast}
-        return Answer(said, lambda: show("quote", quoted, spec.forecast))
+        return Answer(said, "quote", (quoted, spec.forecast))
     from secretballot.report.certificate.models import stated, total_price
 
     outcome = run(spec, watch)
     certificate, report = outcome.certificate, outcome.release / "report.html"
     # of all that was paid for: an estimate or a choice, too
     price = dict(zip(("epsilon", "delta"), total_price(certificate), strict=True))
-    facts = ("method", "queries", "answered", "accuracy", "chosen", "resumed")
+    named = ("method", "queries", "answered", "accuracy", "chosen", "resumed")
     places = ("release", "vault", "account")
     document = {
         **price,
-        **{name: getattr(outcome, name) for name in facts},
+        **{name: getattr(outcome, name) for name in named},
         **{name: str(getattr(outcome, name)) for name in places},
         "metrics": None if outcome.metrics is None else outcome.metrics.to_json(),
         "plan": certificate.get("plan"),
@@ -157,5 +149,5 @@ def _performed(tree: dict[str, Any], watch: Any, *, dry_run: bool) -> Answer:
         "report": str(report) if report.is_file() else None,
         "forecast": spec.forecast,
     }
-    terms = {**stated(certificate), **price}
-    return Answer(document, lambda: show("outcome", outcome, terms, spec.forecast))
+    facts = outcome, {**stated(certificate), **price}, spec.forecast
+    return Answer(document, "outcome", facts)

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from secretballot._places import shown_place
 from secretballot._validation import Composition, Relation, Unit
-from secretballot.cli.outcome import Answer, lines
+from secretballot.cli.outcome import Answer
 from secretballot.cli.screens import group, verb
-from secretballot.cli.texts import show as show_text
 from secretballot.exceptions import LedgerError
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def _shown(ledger: "Ledger") -> Answer:
         for entry in entries
     ]
     document = {**terms, **pairs, "releases": releases}
-    return Answer(document, lambda: show_text("ledger", ledger, amounts, entries))
+    return Answer(document, "ledger", (ledger, amounts, entries))
 
 
 @verb(app)
@@ -111,7 +110,5 @@ def check(place: str) -> Answer:
     ledger = Ledger.open_existing(place)
     ledger.check()
     rows, chain = ledger.head()
-    return lines(
-        {"dataset": ledger.dataset, "rows": rows, "chain": chain, "ok": True},
-        f"All {rows} rows are as they were written; the last one is {chain}.",
-    )
+    document = {"dataset": ledger.dataset, "rows": rows, "chain": chain, "ok": True}
+    return Answer(document, "checked", (document,))

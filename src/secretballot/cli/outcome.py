@@ -85,14 +85,17 @@ class Answer:
     ----------
     document : mapping
         For machines.
-    show : callable
-        Prints it for a person.
+    text : str
+        Name of the text that a person sees; none where it was shown already.
+    facts : tuple
+        What that text takes.
     code : int
         Exit code.
     """
 
     document: Mapping[str, Any]
-    show: Callable[[], None]
+    text: str = ""
+    facts: tuple[Any, ...] = ()
     code: int = DONE
 
 
@@ -225,16 +228,6 @@ def _write_out() -> None:
 def say(text: str, *, keep: str = "") -> None:
     """Print text for a person; control characters in names are written out, but those to keep."""
     print(without_controls(text, keep=keep))
-
-
-def lines(document: Mapping[str, Any], *texts: str, code: int = DONE) -> Answer:
-    """Return an answer that is a few lines for a person."""
-
-    def show() -> None:
-        for text in texts:
-            say(text)
-
-    return Answer(document, show, code)
 
 
 def print_json(document: Mapping[str, Any], code: int) -> None:

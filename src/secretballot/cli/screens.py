@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from secretballot.cli.outcome import RUNNING, Answer, option_of, print_json
+from secretballot.cli.texts import show
 from secretballot.runs.spec import ARGUMENTS, RUN, described
 
 #: Key of a context's `meta`: rows of settings that a help text shows besides the options.
@@ -148,8 +149,8 @@ def verb(
                 answer = function(**values)
             if as_json:
                 print_json(answer.document, answer.code)
-            else:
-                answer.show()
+            elif answer.text:
+                show(answer.text, *answer.facts)
             if answer.code:
                 raise typer.Exit(answer.code)
 

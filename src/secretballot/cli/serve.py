@@ -5,14 +5,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from secretballot.cli.outcome import BUDGET_REFUSED, DONE, Answer, lines, say
+from secretballot.cli.outcome import BUDGET_REFUSED, DONE, Answer, say
 from secretballot.cli.screens import group, verb
 from secretballot.cli.settings import settings_of
-from secretballot.cli.texts import show
 from secretballot.runs.spec import STREAM, RunSpec, Sources
 
 if TYPE_CHECKING:
-    from secretballot.service.access import Access, ApiKey
+    from secretballot.service.access import Access
 
 
 app = group("serve", "Prepare, start and query a service.")
@@ -45,7 +44,7 @@ def prepare(sources: Sources, *, watch: Any) -> Answer:
 
     sources.given.setdefault("out", Path("service"))
     made = run_prepare(RunSpec.of_tree(sources.tree()), watch)
-    return Answer(made, lambda: show("prepared", made))
+    return Answer(made, "prepared", (made,))
 
 
 @verb(app)
@@ -87,7 +86,7 @@ def start(
             say(f"serving      {url}")
             sys.stdout.flush()  # whoever reads the address through a pipe waits for it
         run_service(settings.changed(listen=own), listening)
-    return lines({"served": url})
+    return Answer({"served": url})
 
 
 #: Holds the key where no file does: on the command line every user of the machine would see it.
@@ -104,6 +103,7 @@ def ask(
     stream: str | None = None,
     max_new: int | None = None,
     out: Path | None = None,
+    as_json: bool = False,
 ) -> Answer:
     """Ask a service for the labels of the rows of a file, and write them as a table.
 
@@ -146,22 +146,19 @@ def ask(
         table = answers_table(answers, there.classes)
     given, rows = int(answers.given.sum()), len(table)
     document: dict[str, Any] = {"points": rows, "given": given, "left": answers.left}
+    text, csv = "", table.to_csv(index=False)
     if out is not None:
-        write_files(out.parent, {out.name: table.to_csv(index=False).encode()})
-    else:
+        write_files(out.parent, {out.name: csv.encode()})
+        text = "asked"
+    elif as_json:
         document["answers"] = {name: table[name].tolist() for name in table}
-
-    def show() -> None:
-        if out is None:
-            say(table.to_csv(index=False).rstrip("\n"), keep="\n\t")
-        else:
-            say(f"{out}: {given} of {rows} points answered, {answers.left} queries left")
-
+    else:
+        say(csv.rstrip("\n"), keep="\n\t")
     if given < rows:
         # on the standard error: the standard output may be the table
-        text = f"{given} of {rows} points were answered, then the budget or the quota was spent."
-        print(f"secretballot: {text}", file=sys.stderr)
-    return Answer(document, show, BUDGET_REFUSED if given < rows else DONE)
+        why = f"{given} of {rows} points were answered, then the budget or the quota was spent."
+        print(f"secretballot: {why}", file=sys.stderr)
+    return Answer(document, text, (out, document), BUDGET_REFUSED if given < rows else DONE)
 
 
 def _read_key(file: Path | None) -> str:
@@ -221,17 +218,7 @@ def add(
     """
     with _access(config) as access:
         key, token = access.add(role, dataset, owner=owner, quota=quota, expires=expires)
-    said = [f"id           {key.id}", f"key          {token}"]
-    said += [f"expires      {key.expires}"] if key.expires is not None else []
-    return lines({**key.model_dump(mode="json"), "key": token}, *said)
-
-
-def _state_of(key: "ApiKey") -> str:
-    if key.revoked_at is not None:
-        return f"revoked {key.revoked_at[:19]}"
-    if key.expires is None:
-        return "valid"
-    return f"{'held' if key.has_expired else 'valid'} until {key.expires}"
+    return Answer({**key.model_dump(mode="json"), "key": token}, "key", (key, token))
 
 
 @verb(key_app, name="list")
@@ -247,12 +234,7 @@ def list_keys(*, config: Path = _CONFIG) -> Answer:
     """
     with _access(config) as access:
         keys = access.keys()
-    said = [
-        f"{key.id}  {key.role:<8} {','.join(key.datasets)}  made {key.made_at[:19]}"
-        f"  {_state_of(key)}{'' if key.quota is None else f'  quota {key.quota}'}  {key.owner}"
-        for key in keys
-    ] or ["There are no keys yet; secretballot serve key add makes one."]
-    return lines({"keys": [key.model_dump(mode="json") for key in keys]}, *said)
+    return Answer({"keys": [key.model_dump(mode="json") for key in keys]}, "keys", (keys,))
 
 
 @verb(key_app)
@@ -270,7 +252,7 @@ def revoke(key_id: str, *, config: Path = _CONFIG) -> Answer:
     """
     with _access(config) as access:
         key = access.revoke(key_id)
-    return lines(key.model_dump(mode="json"), f"The key {key.id} is revoked.")
+    return Answer(key.model_dump(mode="json"), "revoked", (key,))
 
 
 @verb(key_app)
@@ -286,9 +268,4 @@ def audit(*, config: Path = _CONFIG) -> Answer:
     """
     with _access(config) as access:
         rows = access.rows(None, after=0, most=2**31)
-    said = [
-        f"{row.position:>6}  {row.at[:19]}  {row.key}  {row.action:<8}"
-        f" {row.dataset}/{row.session}  {row.points} points, {row.new} new  {row.outcome}"
-        for row in rows
-    ]
-    return lines({"rows": [vars(row) for row in rows]}, *said)
+    return Answer({"rows": [vars(row) for row in rows]}, "log", (rows,))

@@ -59,6 +59,8 @@ def show(name: str, *facts: Any) -> None:
         label = _LABEL.match(line)
         lines = [line.rstrip()]
         if label is not None and 0 < width < len(line) and "secretballot " not in line:
-            lines = textwrap.wrap(line, width, subsequent_indent=" " * label.end())
+            # a path, or a key, stays whole
+            how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+            lines = textwrap.wrap(line, width, subsequent_indent=" " * label.end(), **how)
         for one in lines:
             say(one)

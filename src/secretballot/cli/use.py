@@ -2,19 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from secretballot._places import place_of
 from secretballot._validation import check_positive
-from secretballot.cli.outcome import DONE, NOT_CONFIRMED, NOT_VERIFIED, Answer, lines, say
+from secretballot.cli.outcome import DONE, NOT_VERIFIED, Answer, say
 from secretballot.cli.texts import show
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.runs.spec import words_of
-from secretballot_verify import CONFIRMED, WAIT, Finding, each_finding, exit_code
+from secretballot_verify import CONFIRMED, WAIT, each_finding, exit_code
 from secretballot_verify.games import MINUTES
-
-if TYPE_CHECKING:
-    from secretballot.report.certificate.verify import Verification
 
 
 def predict(
@@ -51,7 +48,7 @@ def predict(
     rows = run_predict(student, table, out, overwrite=overwrite, reporter=watch)
     if out is not None:
         watch.note(f"{rows:,} rows, written to {out}.", private=False)
-    return lines({"rows": rows, "out": str(out)})
+    return Answer({"rows": rows, "out": str(out)})
 
 
 def evaluate(paths: list[str], *, watch: Any, target: str | None = None) -> Answer:
@@ -82,22 +79,9 @@ def evaluate(paths: list[str], *, watch: Any, target: str | None = None) -> Answ
     found, cautions = evaluate_releases(
         list(map(Path, releases)), place_of(table), words_of(target) if target else ()
     )
-
-    def show_it() -> None:
-        if len(found) == 1:
-            show("metrics", found[0].metrics)
-        else:
-            letters = [chr(ord("A") + i % 26) * (1 + i // 26) for i in range(len(found))]
-            show("comparison", found, letters)
-        for caution in cautions:
-            say(f"caution: {caution}")
-
+    letters = [chr(ord("A") + i % 26) * (1 + i // 26) for i in range(len(found))]
     document = {"releases": [one.to_json() for one in found], "cautions": cautions}
-    return Answer(document, show_it)
-
-
-#: Checks that are shown of a release that verifies, by the names that rows give them.
-_ROWS = {"files": "files", "price": "price", "budget": "account"}
+    return Answer(document, "evaluated", (found, letters, cautions))
 
 
 def verify(
@@ -144,7 +128,7 @@ def verify(
     verification = verify_certificate(certificate, key=key)
     trusted = _statements(certificate) if verification.ok else []
     if not as_json:
-        _print_checks(verification, trusted)
+        show("checks", verification, trusted)
     second = []
     check_positive("minutes", minutes)
     for finding in each_finding(str(folder), minutes) if independent else ():
@@ -154,20 +138,13 @@ def verify(
             sys.stdout.flush()
         if finding.verdict != WAIT:
             second.append(finding)
-    unknown = verification.signature == "not checked"
-    end = "verifies; who signed it was not checked" if unknown else "verifies"
-    said = [f"The certificate {end if verification.ok else 'does NOT verify'}."]
     code = DONE if verification.ok else NOT_VERIFIED
     if verification.ok and second:
         code = exit_code(second)
-        ends = {DONE: "confirms the release", NOT_CONFIRMED: "can neither confirm nor refuse it"}
-        said.append(f"The second program {ends.get(code, 'REFUSES it')}.")
     document = {"certificate": str(certificate), **verification.to_json(), "trusted": trusted}
-    return lines(document | _opinion(second, independent=independent), *said, code=code)
-
-
-def _opinion(second: list[Finding], *, independent: bool) -> dict[str, Any]:
-    return {"independent": [finding._asdict() for finding in second]} if independent else {}
+    if independent:
+        document["independent"] = [finding._asdict() for finding in second]
+    return Answer(document, "verified", (verification, code if second else None), code)
 
 
 def _statements(certificate: Path) -> list[str]:
@@ -177,20 +154,6 @@ def _statements(certificate: Path) -> list[str]:
 
     path = certificate / CERTIFICATE_FILE if certificate.is_dir() else certificate
     return list(read_certificate(path)["assumptions"])
-
-
-def _print_checks(verification: "Verification", trusted: list[str]) -> None:
-    """Print what failed and what a reader wants to know."""
-    for check in verification.checks:
-        if not check.ok:
-            say(f"{'FAILED':<8}{check.name:<11}{check.detail}")
-        elif check.name in _ROWS:
-            say(f"{_ROWS[check.name]:<11}{check.detail}")
-    for sentence in verification.unchecked:
-        say(f"{'note':<11}{sentence}")
-    if verification.ok:
-        say(f"{'signature':<11}{verification.signature}")
-        say(f"{'trusted':<11}{len(trusted)} statements of the curator (--json lists them)")
 
 
 def sign(
@@ -213,7 +176,7 @@ def sign(
         Make a key, and its public part FILE.pub.
     """
     from secretballot.publishing.signing import new_signing_key, sign_release
-    from secretballot.runs.use import certified_folder
+    from secretballot.runs.use import release_of
 
     if new_key is not None:
         if release is not None or key is not None:
@@ -221,13 +184,8 @@ def sign(
         mark = new_signing_key(new_key)
         found = {"private": str(new_key), "public": f"{new_key}.pub", "key": mark}
     elif release is not None and key is not None:
-        folder = certified_folder(release)
+        folder = release_of(release)
         found = {"release": str(folder), "key": sign_release(folder, key)}
     else:
         raise ParameterError("Name a release and the key to sign it with, or --new-key FILE.")
-    more = {"private": ": keep it secret", "public": ": publish it"}
-    said = (
-        f"{'signed' if name == 'release' else name:<11}{value}{more.get(name, '')}"
-        for name, value in found.items()
-    )
-    return lines(found, *said)
+    return Answer(found, "signed", (found,))

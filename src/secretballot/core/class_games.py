@@ -28,7 +28,9 @@ import numpy as np
 
 from secretballot.core.label_games import (
     OVERHEAD,
+    RESOLUTION,
     Grid,
+    Laws,
     NoiseTable,
     Step,
     block_of,
@@ -122,23 +124,8 @@ class Noise(NoiseTable):
 OpenSquares = Callable[[IntArray, IntArray, int], BoolArray]
 
 
-class StepLaws(NamedTuple):
-    """Pairs of distributions on three outcomes, one of which dominates what a label reveals.
-
-    Attributes
-    ----------
-    chance : ndarray of shape (3, n)
-        Under P.
-    log_ratio : ndarray of shape (3, n)
-        Logarithms of the chances under Q over those under P.
-    """
-
-    chance: FloatArray
-    log_ratio: FloatArray
-
-
 @functools.lru_cache(maxsize=32)
-def covering_laws(sigma: float) -> StepLaws | None:
+def covering_laws(sigma: float) -> Laws | None:
     """Return laws that dominate one label of more than two classes, whatever the votes are.
 
     For every label and every convex function V from 1 down to at least 0, the largest mean of V
@@ -175,25 +162,19 @@ def covering_laws(sigma: float) -> StepLaws | None:
     return None
 
 
-def _ratio_moments(p: FloatArray, ratio: FloatArray, orders: list[float]) -> FloatArray:
-    """Return what moments of the ratios exceed 1 by, of shape (..., 7): of order 2, and of several
-    orders in both directions. Outcomes are on the first axis."""
-    found, log_r = [(p * (ratio - 1) ** 2).sum(axis=0)], np.log(ratio)
-    for order in orders:
-        for a in (order, 1 - order):
-            found.append((p * (np.exp(a * log_r) - 1 - a * (ratio - 1))).sum(axis=0))
-    return np.stack(found, axis=-1)
+def _ratio_moments(p: FloatArray, log_ratio: FloatArray, orders: list[float]) -> FloatArray:
+    """Return what moments of the ratios exceed 1 by, of shape (..., 4): of order 2, and of several
+    orders in the direction of the larger one. Outcomes are on the first axis."""
+    square = (p * np.expm1(log_ratio) ** 2).sum(axis=0)
+    return np.stack([square, *(moments(p, [log_ratio], a) for a in orders)], axis=-1)
 
 
 def _largest_moments(noise: Noise, orders: list[float]) -> FloatArray:
-    """Return about the largest moments on the lattice; both directions have the same."""
+    """Return about the largest moments on the lattice."""
     sigma = noise.sigma
     axis = np.arange(math.ceil(-4 * sigma), math.ceil(3 * sigma), max(1, int(sigma / 10)))
     u, w = (a.ravel() for a in np.meshgrid(axis, axis, indexing="ij"))
-    p, log_r = noise.losses(u, w)
-    found: FloatArray = _ratio_moments(p, np.exp(log_r), orders).max(axis=0)
-    for i in range(1, len(found), 2):
-        found[i : i + 2] = found[i : i + 2].max()
+    found: FloatArray = _ratio_moments(*noise.losses(u, w), orders).max(axis=0)
     return found
 
 
@@ -206,7 +187,7 @@ class _Mesh(NamedTuple):
     hockey stick exceeds that of silence by.
     """
 
-    laws: StepLaws
+    laws: Laws
     apart: FloatArray
     together: FloatArray
     kinks: FloatArray
@@ -217,7 +198,7 @@ class _Mesh(NamedTuple):
         cls, noise: Noise, edge: int, deep: int, orders: list[float], most: FloatArray
     ) -> "_Mesh":
         """Return laws of the lattice, spread as far as their moments of these orders stay below
-        `most`, of shape (7,)."""
+        `most`, of shape (4,)."""
         sigma = noise.sigma
         mirrored = sigma >= MIRRORED_FROM
         across = math.sqrt(2) * sigma
@@ -250,8 +231,7 @@ class _Mesh(NamedTuple):
         p, q = (one.reshape(-1, 3).T for one in (p, q))
         if not mirrored:
             p, q = np.hstack([p, q]), np.hstack([q, p])
-        laws = StepLaws(p, np.log(q / p))
-        return cls(laws, apart, sums.astype(np.float64), kinks, excess)
+        return cls(Laws(p, np.log(q / p)), apart, sums.astype(np.float64), kinks, excess)
 
     def around(self, u: FloatArray, w: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return the cell of each point, and the shares of its four laws, of shape (n, 4)."""
@@ -277,9 +257,8 @@ def _spread_laws(
     p, log_r = noise.losses(u, w)
     change = np.expm1(log_r)
     ratio = 1 + change[:, :, None] * (1 + SPREADS)
-    held = np.maximum(ratio, LEAST_RATIO)
-    with np.errstate(over="ignore"):
-        fits = (_ratio_moments(p[:, :, None], held, orders) <= most).all(axis=-1)
+    held = np.log(np.maximum(ratio, LEAST_RATIO))
+    fits = (_ratio_moments(p[:, :, None], held, orders) <= most).all(axis=-1)
     fits &= (ratio >= LEAST_RATIO).all(axis=0)
     fits[:, 0] = True
     spread = SPREADS[len(SPREADS) - 1 - fits[:, ::-1].argmax(axis=1)]
@@ -311,9 +290,7 @@ def _excess_over_silence(p: FloatArray, ratio: FloatArray, x: FloatArray) -> Flo
 def _closes_lattice(sigma: float, open_squares: OpenSquares) -> bool:
     """Return whether no square of the lattice stays open. Open ones are cut in four."""
     edge, deep = math.ceil(FAR * sigma), math.ceil(DEEP * sigma)
-    side = 1
-    while side < FIRST_SIDE * sigma:
-        side *= 2
+    side = 2 ** max(0, math.ceil(math.log2(FIRST_SIDE * sigma)))
     starts = np.arange(-edge, edge + 1, side)
     u, w = (axis.ravel() for axis in np.meshgrid(starts, starts, indexing="ij"))
     while True:
@@ -325,10 +302,8 @@ def _closes_lattice(sigma: float, open_squares: OpenSquares) -> bool:
             return not chosen.any()
         side //= 2
         u, w = u[chosen], w[chosen]
-        u, w = (
-            np.concatenate([u, u + side, u, u + side]),
-            np.concatenate([w, w, w + side, w + side]),
-        )
+        u = np.concatenate([u, u + side, u, u + side])
+        w = np.concatenate([w, w, w + side, w + side])
 
 
 def _bounds_on(
@@ -419,11 +394,12 @@ def class_losses(sigma: float, queries: int, block: int) -> Losses | None:
     if laws is None:
         return None
     return played_losses(
-        lambda grid: Step(laws.chance, laws.log_ratio, grid).best,
+        lambda grid: Step(laws, grid).best,
         LOSS_OF_SIGMA / sigma,
         queries,
         block,
         beside=LEFT_OUT,
+        resolution=RESOLUTION,
         least=lambda labels: count_losses(sigma, 2 * labels),
     )
 
@@ -456,8 +432,8 @@ def class_renyi(sigma: float, orders: tuple[float, ...]) -> FloatArray:
     listed = held & (a <= TILTS[-1] * sigma)
     laws = covering_laws(sigma) if listed.any() else None
     if laws is not None:
-        moments_of_list = largest_moments(laws.chance, laws.log_ratio, a[listed])
-        found[listed] = _divergences(moments_of_list, noise, a[listed], LISTED_SLACK)
+        of_list = largest_moments(*laws, a[listed])
+        found[listed] = _divergences(of_list, noise, a[listed], LISTED_SLACK)
     whole = held if sigma < MIN_SIGMA else held & ~listed
     if whole.any() and sigma <= MAX_SIGMA_CUT:
         largest = _largest_on_lattice(noise, a[whole])

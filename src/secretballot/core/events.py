@@ -92,9 +92,9 @@ class Event(Model, ABC):
         """Return what stands for this event in a list: its parts where it costs no less whole."""
         return self.parts()
 
-    def pure(self) -> Fraction | None:
-        """Return a pure privacy loss that holds but for the failure; None if there is none."""
-        return None
+    def pure(self) -> Fraction | float:
+        """Return a pure privacy loss that holds but for the failure; infinite if there is none."""
+        return math.inf
 
     def losses(self) -> Losses:
         """Return losses that dominate the event's outcome."""
@@ -254,10 +254,10 @@ class BinaryLabels(Event):
             return self.rough().losses()
         return label_games.label_losses(self.chances, self.queries, block)
 
-    def pure(self) -> Fraction | None:
+    def pure(self) -> Fraction | float:
         if isinstance(self.chances, TableChances):
             return self.queries * Fraction(label_games.largest_loss(self.chances))
-        return None
+        return math.inf
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         each = label_games.label_renyi(self.chances, tuple(orders.tolist()))
@@ -651,11 +651,11 @@ class Sampled(Event):
         """How far apart the log-ratios of two labellings can lie, in nats."""
         return sampling.relabelling_loss(self.relation, self.relabel_epsilon)
 
-    def pure(self) -> Fraction | None:
+    def pure(self) -> Fraction | float:
         # at this epsilon relabelling and sampling leave the stream no more than its failure
         inner = self.stream.pure()
-        if inner is None or not inner < sampling.LARGE:
-            return None
+        if not inner < sampling.LARGE:
+            return math.inf
         whole = float(inner) * (1 + sampling.SLACK) + self.loss
         return Fraction(math.log1p(self.rate * math.expm1(whole)) * (1 + sampling.SLACK))
 

@@ -22,10 +22,10 @@ _FLIP_BITS = 62  # of a coin at first
 Bits = Callable[[int], int]
 
 
-def least_quotient(numerator: int, denominator: float) -> float:
+def least_quotient(numerator: int | Fraction, denominator: float) -> float:
     """Return the smallest float q with q * denominator >= numerator in exact arithmetic: the scale
     that keeps a loss, or the loss that a scale leaves."""
-    quotient = numerator / denominator
+    quotient = float(numerator) / denominator
     while Fraction(quotient) * Fraction(denominator) < numerator:
         quotient = math.nextafter(quotient, math.inf)
     return quotient

@@ -19,12 +19,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from secretballot.core.errors import (
-    COMPOSITIONS,
-    Parameter,
-    ParameterError,
-    check_choice,
-)
+from secretballot.core.errors import COMPOSITIONS, Parameter, ParameterError, check_choice
 from secretballot.core.events import Event
 from secretballot.core.price import PrivacyBudget, round_up
 from secretballot.core.renyi import ORDERS, lost_epsilon
@@ -149,19 +144,19 @@ class RenyiFilter:
                 " is 0; a Renyi filter needs a delta above 0. Choose the basic composition.",
             )
         kept = (1 - FAILURE_SHARE) * budget.delta
-        self.order = _gaussian_order(budget) if order is None else order
-        if not self.order > 1:
-            raise ParameterError(
-                Parameter("order"), f" is {order}; a Renyi filter needs an order above 1."
-            )
-        self.failure_limit = FAILURE_SHARE * budget.delta
+        if order is None:
+            # the divergence of Gaussian noise grows with the order
+            left = (budget.epsilon - np.maximum(0.0, lost_epsilon(ORDERS, kept))) / ORDERS
+            order = float(ORDERS[int(np.argmax(left))])
+        self.order, self.failure_limit = order, FAILURE_SHARE * budget.delta
         # the divergence at which the conversion at this one order just keeps the promise
-        spare = max(0.0, float(lost_epsilon(np.array([self.order]), kept)[0]))
-        self.divergence_limit = budget.epsilon - spare * (1 + 1e-10)
+        spare = float(lost_epsilon(np.array([order]), kept)[0]) if order > 1 else math.inf
+        self.divergence_limit = budget.epsilon - max(0.0, spare) * (1 + 1e-10)
         if not self.divergence_limit > 0:
             raise ParameterError(
-                f"order {self.order} leaves nothing of epsilon {budget.epsilon}; use a larger"
-                " order."
+                Parameter("order"),
+                f" is {order} and leaves nothing of epsilon {budget.epsilon}; use a larger order,"
+                " above 1.",
             )
 
     def costs(self, events: Sequence[Event], price: PrivacyBudget) -> Totals:
@@ -210,13 +205,6 @@ def _divergence_costs(events: tuple[Event, ...], order: float) -> Totals:
 def _exact_fraction(value: float) -> Fraction:
     """Return a float exactly; what is no bound, nan too, beyond every limit."""
     return Fraction(value) if math.isfinite(value) and value < _BOUNDLESS else _BOUNDLESS
-
-
-def _gaussian_order(budget: PrivacyBudget) -> float:
-    """Return the order at which the most Gaussian noise fits, whose divergence grows with it."""
-    kept = (1 - FAILURE_SHARE) * budget.delta
-    left = (budget.epsilon - np.maximum(0.0, lost_epsilon(ORDERS, kept))) / ORDERS
-    return float(ORDERS[int(np.argmax(left))])
 
 
 #: Admits releases one by one: the whole sequence stays within the budget, however each release was

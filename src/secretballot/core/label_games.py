@@ -54,7 +54,8 @@ from secretballot.core.renyi import LOST as MOMENT_LOST
 from secretballot.core.renyi import largest_moments
 from secretballot.core.types import Count, FloatArray, IntArray, Model, Scale, Squared
 
-# grid points per step of the likelihood ratio at an even vote; the excess falls with its square
+# grid points per step of the likelihood ratio at an even vote: the excess falls, and the time
+# grows, with its square; 10 keeps delta within 2 % of the exact value at 300 labels and sigma 60
 RESOLUTION = 10
 FINE, FINER = 2000, 4000  # grid points of a game of few labels, and more of one, read between them
 # standard deviations past which one corner covers all vote counts: beyond, a label reveals less
@@ -173,6 +174,27 @@ class TableChances(Model):
 Chances = GaussianChances | TableChances
 
 
+class Laws(NamedTuple):
+    """Pairs of distributions, any of which one step of a game may be.
+
+    Attributes
+    ----------
+    chance : ndarray of shape (outcomes, n)
+        Of the outcomes under P.
+    log_ratio : ndarray of shape (outcomes, n)
+        Logarithms of the chances under Q over those under P.
+    """
+
+    chance: FloatArray
+    log_ratio: FloatArray
+
+    @property
+    def squares(self) -> FloatArray:
+        """Mean squares of the losses, of shape (n,)."""
+        found: FloatArray = (self.chance * self.log_ratio**2).sum(axis=0)
+        return found
+
+
 class Pairs(NamedTuple):
     """Pairs (p, p + gap): the probability of label 1 under v and under v + 1 votes, or corners
     that cover them.
@@ -190,14 +212,10 @@ class Pairs(NamedTuple):
     over: FloatArray
 
     @property
-    def chance(self) -> FloatArray:
-        """Chances of both labels under v votes, of shape (2, n)."""
-        return np.stack([self.p, self.rest])
-
-    @property
-    def log_ratio(self) -> FloatArray:
-        """By how much each label moves log Q / P, of shape (2, n)."""
-        return np.stack([np.log1p(self.gap / self.p), np.log(self.over / self.rest)])
+    def laws(self) -> Laws:
+        """Of both labels, P under v votes and Q under v + 1."""
+        log_ratio = np.stack([np.log1p(self.gap / self.p), np.log(self.over / self.rest)])
+        return Laws(np.stack([self.p, self.rest]), log_ratio)
 
 
 class NoiseTable:
@@ -286,8 +304,7 @@ class Grid(NamedTuple):
 def _step_of(chances: Chances) -> float:
     """Return the largest root mean square of one label's loss, in nats."""
     if isinstance(chances, TableChances):
-        pairs = table_corners(chances)
-        return math.sqrt(float(np.max((pairs.chance * pairs.log_ratio**2).sum(axis=0))))
+        return math.sqrt(float(table_corners(chances).laws.squares.max()))
     # an even vote's two labels differ by P(N = 0) between neighbours
     even = float(discrete_gaussian_pmf(chances.sigma)[1].max())
     return math.log1p(even) - math.log1p(-even) if even < 1 else 40.0
@@ -299,16 +316,15 @@ class Step:
 
     Parameters
     ----------
-    chance, log_ratio : ndarray of shape (outcomes, n)
-        Of the outcomes under P, and the logarithms of those under Q over them.
+    laws : Laws
+        Of none, all values are 0.
     grid : Grid
     apart : bool
         Whether each outcome has values of its own.
     """
 
-    def __init__(
-        self, chance: FloatArray, log_ratio: FloatArray, grid: Grid, *, apart: bool = False
-    ) -> None:
+    def __init__(self, laws: Laws, grid: Grid, *, apart: bool = False) -> None:
+        chance, log_ratio = laws
         # a game that ends at a kink would show the last digit of a loss: each is taken for smaller;
         # past the grid a value stays at its last one, so how far past does not matter
         lowered = log_ratio - LOST * (1 + np.abs(log_ratio))
@@ -316,7 +332,7 @@ class Step:
         whole = np.floor(shifts)
         part = np.expm1((shifts - whole) * grid.h) / math.expm1(grid.h)
         places = whole.astype(np.int64)
-        below, self._above = max(0, -int(places.min())), max(0, int(places.max()) + 1)
+        below, self._above = -int(places.min(initial=0)), int(places.max(initial=-1)) + 1
         self._beyond = np.exp(-grid.h * np.arange(below, 0, -1.0))
         rows = places + below
         if apart:  # the values of one outcome come after those of the other
@@ -339,10 +355,11 @@ class Step:
         size = len(values[0])
         windows = sliding_window_view(np.concatenate([*map(self._padded, values)]), size)
         best = np.empty(size)
-        block = max(LEAST_BLOCK, CACHED // sum(self._weights.shape))
+        block = max(LEAST_BLOCK, CACHED // sum(self._weights.shape, 1))
         for start in range(0, size, block):
             part = slice(start, start + block)
-            np.max(self._weights @ windows[self._rows, part], axis=0, out=best[part])
+            made = self._weights @ windows[self._rows, part]
+            np.max(made, axis=0, initial=0.0, out=best[part])
         return best
 
     def _padded(self, value: FloatArray) -> FloatArray:
@@ -358,8 +375,8 @@ def played_losses(
     block: int,
     *,
     beside: float,
+    resolution: float,
     least: Callable[[int], Losses] | None = None,
-    resolution: float = RESOLUTION,
 ) -> Losses:
     """Return losses that dominate a game of so many steps, played for blocks and added up.
 
@@ -374,11 +391,11 @@ def played_losses(
         All queries, and those of one block.
     beside : float
         What one query may cost beside the outcomes of the step, as a probability.
+    resolution : float
+        Grid points per usual step.
     least : callable, optional
         Losses that dominate so many queries, if any are known: the profile of a block is nowhere
         above theirs.
-    resolution : float
-        Grid points per usual step.
     """
     size = min(block, queries)
     grid = Grid.of_step(usual, size, resolution)
@@ -406,7 +423,7 @@ def game_work(chances: Chances, labels: int) -> float:
         if not _step_of(chances) >= LEAST_DEVIATION:
             return math.inf
         pairs = table_corners(chances)
-        n, moved = float(len(pairs.p)), float(np.ptp(pairs.log_ratio))
+        n, moved = float(len(pairs.p)), float(np.ptp(pairs.laws.log_ratio))
     else:
         sigma, half = chances.sigma, (chances.n_teachers or math.inf) / 2
         if not MIN_SIGMA <= sigma <= MAX_SIGMA:
@@ -437,9 +454,7 @@ def label_block(chances: Chances, queries: int) -> int | None:
 
 
 @functools.lru_cache(maxsize=256)
-def label_losses(
-    chances: Chances, queries: int, block: int, resolution: float = RESOLUTION
-) -> Losses:
+def label_losses(chances: Chances, queries: int, block: int) -> Losses:
     """Return losses that dominate `queries` adaptively chosen labels, by blocks of `block`.
 
     Parameters
@@ -450,9 +465,6 @@ def label_losses(
         Number l of labels.
     block : int
         Labels of a block.
-    resolution : float
-        Grid points per typical step: the excess falls, and the time grows, with its square; 10
-        keeps delta within 2 % of the exact value at 300 labels and sigma 60.
 
     Privacy
     -------
@@ -469,13 +481,13 @@ def label_losses(
         # no more than the counts that the labels are read off, which corners can exceed for a few
         least = functools.partial(count_losses, chances.sigma)
     return played_losses(
-        lambda grid: Step(pairs.chance, pairs.log_ratio, grid).best,
+        lambda grid: Step(pairs.laws, grid).best,
         _step_of(chances),
         queries,
         block,
         beside=beside,
         least=least,
-        resolution=resolution,
+        resolution=RESOLUTION,
     )
 
 
@@ -497,8 +509,7 @@ def label_renyi(chances: Chances, orders: tuple[float, ...]) -> FloatArray:
         return np.full(len(a), math.inf)
     if not (np.all(pairs.p > 0) and np.all(pairs.over > 0)):  # floats run out
         return np.full(len(a), math.inf)
-    moments = largest_moments(pairs.chance, pairs.log_ratio, a)
-    found: FloatArray = np.log1p(moments) / (a - 1)
+    found: FloatArray = np.log1p(largest_moments(*pairs.laws, a)) / (a - 1)
     if isinstance(chances, GaussianChances) and beside > 0:
         found[~(a <= 1 + 4 * chances.sigma)] = math.inf
     return found
@@ -520,8 +531,6 @@ def _upper_hull(points: list[_Point]) -> list[_Point]:
 
 def _meeting_point(hull: list[_Point], i: int, j: int) -> _Point:
     """Return where the lines through edges i < j of a hull meet."""
-    if j == i + 1:
-        return hull[j]
     (a, b), (c, d), (e, f), (g, h) = hull[i], hull[i + 1], hull[j], hull[j + 1]
     first, second = Fraction(d - b, c - a), Fraction(h - f, g - e)
     x = (f - b + first * a - second * e) / (first - second)
@@ -543,27 +552,18 @@ def table_corners(chances: TableChances, tolerance: float = TOLERANCE) -> Pairs:
     i = 0
     while i < len(hull) - 2:
         # a corner above the hull only adds to the price: one stands for as many edges as it may
-        j = i + 1
-        while j < len(hull) - 2 and _excess_share(x, y, i, j + 1) <= tolerance:
-            j += 1
-        found.append(_meeting_point(hull, i, j))
-        i = j
+        start, i = i, i + 1
+        corner = hull[i]
+        while i < len(hull) - 2:
+            further = _meeting_point(hull, start, i + 1)
+            if further[1] > (1 + tolerance) * np.interp(float(further[0]), x, y):
+                break
+            corner, i = further, i + 1
+        found.append(corner)
     if len(hull) > 1:
         found.append(hull[-1])
     exact = [(x, ONE - x, y, ONE - x - y) for x, y in found]
     return Pairs(*np.array([[float(Fraction(one, ONE)) for one in each] for each in exact]).T)
-
-
-def _excess_share(x: FloatArray, y: FloatArray, i: int, j: int) -> float:
-    """Return by what share of the hull's height the lines through edges i < j meet above it."""
-    first = (y[i + 1] - y[i]) / (x[i + 1] - x[i])
-    second = (y[j + 1] - y[j]) / (x[j + 1] - x[j])
-    if not first > second:
-        return math.inf
-    along = (y[j] - y[i] - second * (x[j] - x[i])) / (first - second)
-    height = y[i] + first * along
-    below = float(np.interp(x[i] + along, x[i : j + 2], y[i : j + 2]))
-    return float(height / below - 1)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -583,24 +583,26 @@ class Group(NamedTuple):
 
     Attributes
     ----------
-    labels : Pairs
-        Corners of the labels of these votes alone, both ways round.
-    passing : Pairs
-        Corners of the answers about the threshold that these votes allow, and no less clear ones.
-    sure : bool
-        Whether some of these votes pass the threshold surely.
+    labels : Laws
+        Of the labels of these votes alone.
+    passing : Laws
+        Of the answers about the threshold that these votes allow, and no less clear ones.
     """
 
-    labels: Pairs
-    passing: Pairs
-    sure: bool
+    labels: Laws
+    passing: Laws
 
 
-def _corners(noise: NoiseTable, first: int, last: int) -> Pairs:
+_SURELY = Laws(np.array([[1.0], [0.0]]), np.zeros((2, 1)))  # passed
+
+
+def _both_ways(noise: NoiseTable, first: int, last: int) -> Laws:
     """Return corners of a polygon around the pairs at first, ..., last, of those that lie within
-    the table: none where no pair does."""
+    the table, none where no pair does; and the same turned round."""
     first, last = max(first, 3 - noise.reach), min(last, noise.reach - 1)
-    return corners(noise, first, last, CONFIDENT_DENSITY)
+    pairs = corners(noise, first, last, CONFIDENT_DENSITY)
+    there, turned = pairs.laws, np.stack([pairs.p + pairs.gap, pairs.over])
+    return Laws(np.hstack([there.chance, turned]), np.hstack([there.log_ratio, -there.log_ratio]))
 
 
 @functools.lru_cache(maxsize=64)
@@ -619,61 +621,36 @@ def groups_of(
         # where an odd vote is even the highest count may stay where it is
         moves = int(end > 0 or n_teachers % 2 == 0)
         first = threshold - min(n_teachers, half + 1 + end) + moves
-        there = _corners(labels, 2 + before, 1 + end)
-        turned = _corners(labels, 1 - end, min(0, -before))
-        of_group = Pairs(*map(np.concatenate, zip(there, turned, strict=True)))
-        sure = first < min(above, 3 - tops.reach)
-        found.append(Group(of_group, _corners(tops, first, above - 1), sure))
+        passing = _both_ways(tops, first, above - 1)
+        if first < min(above, 3 - tops.reach):  # some of these votes pass surely
+            passing = Laws(*map(np.hstack, zip(passing, _SURELY, strict=True)))
+        found.append(Group(_both_ways(labels, 2 + before, 1 + end), passing))
         before, above = end, min(above, first)
     return tuple(found[::-1])
-
-
-def _both_ways(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
-    """Return chances of both outcomes, and the logarithms of the neighbour's over them, of the
-    pairs and of the pairs turned round; shapes (2, 2 n)."""
-    there, turned = pairs.log_ratio, np.stack([pairs.p + pairs.gap, pairs.over])
-    return np.hstack([pairs.chance, turned]), np.hstack([there, -there])
 
 
 def _usual_step(groups: tuple[Group, ...]) -> float:
     """Return about the largest root mean square of one query's loss, in nats."""
     label, whole = 0.0, 0.0
     for group in groups:
-        squares = (group.labels.chance * group.labels.log_ratio**2).sum(axis=0)
-        label = max(label, float(np.max(squares, initial=0.0)))
-        chances, ratios = _both_ways(group.passing)
-        squares = (chances * ratios**2).sum(axis=0) + chances[0] * label
-        whole = max(whole, float(np.max(squares, initial=label if group.sure else 0.0)))
+        label = max(label, float(group.labels.squares.max(initial=0.0)))
+        squares = group.passing.squares + group.passing.chance[0] * label
+        whole = max(whole, float(squares.max(initial=0.0)))
     return math.sqrt(whole)
 
 
 def _step_on(groups: tuple[Group, ...], grid: Grid) -> Callable[[FloatArray], FloatArray]:
     """Return the step of one query on a grid."""
-    steps = [
-        (
-            _some(group.labels.chance, group.labels.log_ratio, grid, apart=False),
-            _some(*_both_ways(group.passing), grid, apart=True),
-            group.sure,
-        )
-        for group in groups
-    ]
+    steps = [(Step(one.labels, grid), Step(one.passing, grid, apart=True)) for one in groups]
 
     def further(value: FloatArray) -> FloatArray:
         labelled, best = value, value
-        for label, question, sure in steps:
-            if label is not None:
-                labelled = np.maximum(labelled, label.best(value))
-            if question is not None:
-                best = np.maximum(best, question.best(labelled, value))
-            if sure:
-                best = np.maximum(best, labelled)
+        for label, question in steps:
+            labelled = np.maximum(labelled, label.best(value))
+            best = np.maximum(best, question.best(labelled, value))
         return best
 
     return further
-
-
-def _some(chance: FloatArray, log_ratio: FloatArray, grid: Grid, *, apart: bool) -> Step | None:
-    return Step(chance, log_ratio, grid, apart=apart) if chance.size else None
 
 
 def is_played(groups: tuple[Group, ...]) -> bool:
@@ -719,14 +696,13 @@ def joint_renyi(
     power = (1 - orders)[:, None]
     label, kept = np.zeros(len(orders)), []
     for group in groups:
-        of_group = largest_moments(group.labels.chance, group.labels.log_ratio, orders)
-        label = np.maximum(label, np.log1p(of_group))
+        label = np.maximum(label, np.log1p(largest_moments(*group.labels, orders)))
         kept.append(label)
     best = np.full(len(orders), np.inf)
     for share in SHARES.tolist():
         charge, worst = share * label, np.zeros(len(orders))
         for group, most in zip(groups, kept, strict=True):
-            chances, ratios = _both_ways(group.passing)
+            chances, ratios = group.passing
             answered = power * ratios[0] + (most - charge)[:, None]
             with np.errstate(over="ignore"):
                 refused, passed = np.expm1(power * ratios[1]), np.expm1(answered)
@@ -735,7 +711,5 @@ def joint_renyi(
                 lost = (1 + np.abs(power * ratios[1])) * np.abs(chances[1] * refused)
                 lost += (1 + np.abs(answered)) * np.abs(chances[0] * passed)
                 worst = np.maximum(worst, np.max(above + MOMENT_LOST * lost, axis=1, initial=0.0))
-                if group.sure:
-                    worst = np.maximum(worst, np.expm1(most - charge))
         best = np.minimum(best, queries * np.log1p(worst) + answers * charge)
     return best / (orders - 1)

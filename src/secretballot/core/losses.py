@@ -69,19 +69,13 @@ class Losses:
         certain : float
             Probability of an infinite loss.
         """
-        low = int(np.searchsorted(np.cumsum(chance), TAIL))
-        high = len(chance) - int(np.searchsorted(np.cumsum(chance[::-1]), TAIL))
-        high = min(high, int(np.searchsorted(losses, FARTHEST)))
-        if not low < high:
-            low = max(0, high - 1)
-        certain += float(chance[high:].sum())
-        if not high > 0:
-            return _all_certain(certain)
-        at = np.maximum(losses[low:high] + LOSS_ERROR * np.abs(losses[low:high]), -FARTHEST)
-        kept = chance[low:high].copy()
-        kept[0] += chance[:low].sum()
+        low, kept, beyond = _without_ends(chance, int(np.searchsorted(losses, FARTHEST)))
+        if not len(kept):
+            return _all_certain(certain + beyond)
+        stay = losses[low : low + len(kept)]
+        at = np.maximum(stay + LOSS_ERROR * np.abs(stay), -FARTHEST)
         h = grid_step(max(float(at[-1] - at[0]), 2.0**-30 * float(np.abs(at).max())))
-        return _on_grid(h, at, kept, certain)
+        return _on_grid(h, at, kept, certain + beyond)
 
     @classmethod
     def of_profile(cls, delta: Profile, reach: float) -> "Losses":
@@ -113,10 +107,8 @@ class Losses:
         v, gap = value[at], h * np.diff(at)
         fall = v[:-1] - v[1:]
         # x times the slopes on both sides of each loss, as differences would lose digits
-        before, after = (
-            fall / -np.expm1(-gap),
-            np.append((fall / np.expm1(np.minimum(gap, 700.0)))[1:], 0.0),
-        )
+        before = fall / -np.expm1(-gap)
+        after = np.append((fall / np.expm1(np.minimum(gap, 700.0)))[1:], 0.0)
         up = np.maximum(0.0, before - after) + 2.0**-50 * v[:-1] / -math.expm1(-h)
         loss = h * at[1:]
         down = up * np.exp(-loss)
@@ -149,7 +141,7 @@ class Losses:
         chance[1:] += upper
         chance[0] += float(ndtr(z[0]))
         certain = float(ndtr(-z[-1])) * (1 + PROFILE_ERROR)
-        return cls(h, first, chance * (1 + PROFILE_ERROR), certain)._without_ends()
+        return cls(h, first, chance * (1 + PROFILE_ERROR), certain)._shorter()
 
     @property
     def reach(self) -> float:
@@ -161,19 +153,13 @@ class Losses:
         """How far the finite losses lie apart, in nats."""
         return self.h * len(self.chance)
 
-    def _without_ends(self) -> "Losses":
-        """Return the losses without their ends: low ones are raised to the lowest that stays, high
-        ones become infinite."""
-        chance = self.chance
-        low = int(np.searchsorted(np.cumsum(chance), TAIL))
-        high = len(chance) - int(np.searchsorted(np.cumsum(chance[::-1]), TAIL))
-        high = min(high, max(0, math.floor(FARTHEST / self.h) - self.first))
-        if not low < high:
-            return _all_certain(self.certain + float(chance.sum()))
-        kept = chance[low:high].copy()
-        kept[0] += chance[:low].sum()
-        certain = self.certain + float(chance[high:].sum())
-        return Losses(self.h, self.first + low, kept, min(1.0, certain))
+    def _shorter(self) -> "Losses":
+        """Return the losses without their ends."""
+        farthest = max(0, math.floor(FARTHEST / self.h) - self.first)
+        low, kept, beyond = _without_ends(self.chance, farthest)
+        if not len(kept):
+            return _all_certain(self.certain + beyond)
+        return Losses(self.h, self.first + low, kept, min(1.0, self.certain + beyond))
 
     def coarser(self, h: float) -> "Losses":
         """Return the losses on a grid of step `h`, a power of two times the present one."""
@@ -193,18 +179,14 @@ class Losses:
         chance = np.convolve(one.chance, two.chance) * (1 + FOLDING_ERROR)
         certain = one.certain + two.certain - one.certain * two.certain
         certain = min(1.0, certain * (1 + FOLDING_ERROR))
-        return Losses(h, one.first + two.first, chance, certain)._without_ends()._fitting()
+        return Losses(h, one.first + two.first, chance, certain)._shorter()._fitting()
 
     def __mul__(self, count: int) -> "Losses":
-        result, base = None, self
-        while True:
-            if count & 1:
-                result = base if result is None else result + base
-            count >>= 1
-            if not count:
-                assert result is not None
-                return result
-            base = base + base
+        # of 1, 2, 4, ... times the losses, those that add up to so many
+        doubled = accumulate(range(1, count.bit_length()), lambda one, _: one + one, initial=self)
+        return functools.reduce(
+            operator.add, (one for i, one in enumerate(doubled) if count >> i & 1)
+        )
 
     @functools.cached_property
     def _values(self) -> tuple[FloatArray, float]:
@@ -243,7 +225,18 @@ def _on_grid(h: float, losses: AnyArray, chance: FloatArray, certain: float) -> 
     size = int(cell[-1]) + 2
     lower = np.bincount(cell, chance - upper, size).astype(np.float64)
     shared = (lower + np.bincount(cell + 1, upper, size)) * (1 + FOLDING_ERROR)
-    return Losses(h, first, shared, certain)._without_ends()
+    return Losses(h, first, shared, certain)._shorter()
+
+
+def _without_ends(chance: FloatArray, farthest: int) -> tuple[int, FloatArray, float]:
+    """Return the chances of rising losses without the ends: the first place that stays, to which
+    lower ones are raised, the chances from there on, and that of higher ones, which become
+    infinite; `farthest` and all after it do."""
+    high = min(farthest, len(chance) - int(np.searchsorted(np.cumsum(chance[::-1]), TAIL)))
+    low = max(0, min(high - 1, int(np.searchsorted(np.cumsum(chance), TAIL))))
+    kept = chance[low:high].copy()
+    kept[:1] += chance[:low].sum()
+    return low, kept, float(chance[high:].sum())
 
 
 def _all_certain(chance: float) -> Losses:
@@ -331,9 +324,8 @@ def count_losses(sigma: float, shifts: int) -> Losses:
     if deviation > WIDE:
         more = 1 / (8 * sigma**4) + 3.2 / (deviation * sigma**2)
         line = Losses.of_gaussian(math.sqrt(shifts) / sigma, more)
-        return Losses(
-            line.h, line.first, line.chance * (1 + 0.2 / deviation**2), line.certain + certain
-        )
+        wider = line.chance * (1 + 0.2 / deviation**2)
+        return replace(line, chance=wider, certain=line.certain + certain)
     reach = math.ceil(DEVIATIONS * deviation)
     s = np.arange(-reach, reach + 1.0)
     chance = np.exp(-(s**2) / (2 * deviation**2)) / (math.sqrt(2 * math.pi) * deviation)

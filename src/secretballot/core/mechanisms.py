@@ -82,7 +82,7 @@ class Mechanism(Model, ABC):
         Field of the number of answers or abstentions after which nothing more is drawn, if any.
     """
 
-    takes: ClassVar[type[Model]] = VoteShape
+    takes: ClassVar[type[Shape]] = VoteShape
     of_sample: ClassVar[bool] = False
     of_records: ClassVar[bool] = False
 
@@ -526,7 +526,7 @@ class NoisySums(Mechanism):
 
     kind: Literal["noisy-sums"] = "noisy-sums"
     sigmas: Annotated[tuple[Scale, ...], Field(min_length=1, max_length=MAX_STAGES)]
-    takes: ClassVar[type[Model]] = SumShape
+    takes: ClassVar[type[Shape]] = SumShape
 
     @property
     def stops_at(self) -> int:
@@ -568,7 +568,7 @@ class ExponentialChoice(_OneAnswer):
     kind: Literal["exponential-choice"] = "exponential-choice"
     epsilon: DrawLoss
     rule: Literal["exponential", "permute-and-flip"] = "exponential"
-    takes: ClassVar[type[Model]] = ScoreShape
+    takes: ClassVar[type[Shape]] = ScoreShape
 
     def _event(self, shape: ScoreShape) -> events.Event:
         if self.rule == "permute-and-flip":
@@ -650,9 +650,7 @@ def shape_in(mechanism: Mechanism, content: object) -> Shape:
     ParameterError
         If it is another one, or a field is missing, extra, of another type or out of range.
     """
-    kind: TypeAdapter[Any] = TypeAdapter(mechanism.takes)
-    found: Shape = model_in(kind, content, "A shape")
-    return found
+    return model_in(TypeAdapter(mechanism.takes), content, "A shape")
 
 
 def teachers_of(shape: VoteShape) -> int:

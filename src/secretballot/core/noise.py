@@ -21,13 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from secretballot.core.errors import (
-    SamplerError,
-    check_count,
-    check_positive,
-    shown,
-    wrong,
-)
+from secretballot.core.errors import SamplerError, check_count, check_positive, shown, wrong
 from secretballot.core.exponential import drawn_flip, drawn_index, drawn_range
 from secretballot.core.sampler import draws_wrong_noise, first_failure
 from secretballot.core.types import IntArray, Noise
@@ -63,14 +57,9 @@ def ready_sampler() -> None:
     if fault is not None:
         raise SamplerError(
             f"OpenDP, version {shown(version)}, draws no right noise on this machine ({fault});"
-            f" {_INSTALL}"
+            " install a right version, as pip install --force-reinstall 'opendp>=0.14.2,<0.17'"
+            " does. Nothing was drawn for a release."
         ) from cause
-
-
-_INSTALL = (
-    "install a right version, as pip install --force-reinstall 'opendp>=0.14.2,<0.17' does. Nothing"
-    " was drawn for a release."
-)
 
 
 @functools.lru_cache(maxsize=64)

@@ -33,6 +33,7 @@ from secretballot.core.events import (
     cached_losses,
     cached_profile,
 )
+from secretballot.core.exponential import least_quotient
 from secretballot.core.losses import Losses, fold
 from secretballot.core.renyi import ORDERS, delta_of
 from secretballot.core.types import FloatArray
@@ -135,15 +136,9 @@ def _together(events: Sequence[Event]) -> Kinds:
     return tuple((one.repeated(n), 1) if one.counted else (one, n) for one, n in counted.items())
 
 
-def _pure_loss(kinds: Kinds) -> Fraction | None:
-    """Return the sum of pure losses, failures set aside; None if some event has none."""
-    total = Fraction(0)
-    for event, count in kinds:
-        loss = event.pure()
-        if loss is None:
-            return None
-        total += count * loss
-    return total
+def _pure_loss(kinds: Kinds) -> Fraction | float:
+    """Return the sum of pure losses, failures set aside; infinite if some event has none."""
+    return sum((count * event.pure() for event, count in kinds), Fraction(0))
 
 
 @functools.lru_cache(maxsize=256)
@@ -219,14 +214,14 @@ def price(
 
 def _price_at_delta(kinds: Kinds, delta: float | None) -> Price:
     pure, failure = _pure_loss(kinds), _failure_of(kinds)
-    if pure is not None and delta == 0 and not failure > 0:
-        return Price(_float_above(pure), 0.0, "pure", _SOURCES["pure"])
+    if isinstance(pure, Fraction) and delta == 0 and not failure > 0:
+        return Price(least_quotient(pure, 1), 0.0, "pure", _SOURCES["pure"])
     target = check_probability("delta", delta)
 
     def keeps(epsilon: float) -> bool:
         return _price_at_epsilon(kinds, epsilon, sought=True).delta <= target
 
-    low, high = 0.0, 1.0 if pure is None else _float_above(pure)
+    low, high = 0.0, least_quotient(pure, 1) if isinstance(pure, Fraction) else 1.0
     while not keeps(high):
         if high > MOST_EPSILON:
             return Price(math.inf, target, "losses", _SOURCES["losses"])
@@ -241,7 +236,7 @@ def _price_at_delta(kinds: Kinds, delta: float | None) -> Price:
 
 def _price_at_epsilon(kinds: Kinds, epsilon: float, *, sought: bool = False) -> Price:
     pure, failure = _pure_loss(kinds), _failure_of(kinds)
-    if pure is not None and pure <= Fraction(epsilon) and not failure > 0:
+    if pure <= epsilon and not failure > 0:
         return Price(epsilon, 0.0, "pure", _SOURCES["pure"])
     at = np.array([epsilon])
     # of a stream alone what its bounds say at the epsilon itself, not between places of a grid
@@ -254,7 +249,7 @@ def _price_at_epsilon(kinds: Kinds, epsilon: float, *, sought: bool = False) -> 
         "losses": float(profile(at)[0]),
     }
     # of an epsilon that is looked for, decimals are not given up for less than anybody sees
-    if pure is not None and epsilon >= (float(pure) if sought else 0.0):
+    if isinstance(pure, Fraction) and epsilon >= (float(pure) if sought else 0.0):
         found["pure"] = _response_delta(pure, epsilon) + failure
     found = {name: round_up(delta) for name, delta in found.items()}
     method = min(found, key=lambda name: found[name])
@@ -267,13 +262,8 @@ def _response_delta(loss: Fraction, epsilon: float) -> float:
     beyond = loss - Fraction(epsilon)
     if not beyond > 0:
         return 0.0
-    return -math.expm1(-_float_above(beyond)) / (1 + math.exp(-float(loss)))
+    return -math.expm1(-least_quotient(beyond, 1)) / (1 + math.exp(-float(loss)))
 
 
 def _failure_of(kinds: Kinds) -> float:
     return math.fsum(count * event.failure() for event, count in kinds)
-
-
-def _float_above(value: Fraction) -> float:
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)

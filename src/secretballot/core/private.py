@@ -372,11 +372,13 @@ class RecordSums(Sealed):
         bound = math.isqrt(squared_sensitivity)
         for block in blocks:
             rows, labels, predicted = map(np.array, block)
-            if labels.dtype.kind not in "iu" or predicted.dtype.kind not in "iu":
-                raise DataError("Labels, and what is predicted of them, are no integers.")
             n_columns = predicted.shape[1]
-            if rows.shape[1] * n_columns != coordinates or labels.shape != (len(rows),):
-                raise DataError("Blocks of labels do not have the coordinates of the sum.")
+            whole = labels.dtype.kind in "iu" and predicted.dtype.kind in "iu"
+            fits = labels.shape == (len(rows),) and rows.shape[1] * n_columns == coordinates
+            if not (whole and fits):
+                raise DataError(
+                    "Blocks of labels are no integers, or not of the coordinates of the sum."
+                )
             indicator = labels[:, None] == (np.arange(n_columns) if n_columns > 1 else 1)
             # what of a label moves is kept apart, so that it decides alone which rows are left out
             moved = np.full((len(rows), 1 if n_columns == 1 else 2), unit)

@@ -625,15 +625,11 @@ class _Request:
 
     # --- what came out ---
 
+    @repeated
     def look(self, reservation: int, work: Callable[[AnswerPage], _Result]) -> _Result:
         """Return what work finds among the answers that were given so far."""
-
-        @repeated
-        def found() -> _Result:
-            with self.ledger.reading(reservation) as page:
-                return work(page)
-
-        return found()
+        with self.ledger.reading(reservation) as page:
+            return work(page)
 
     def released(self, entry: LedgerEntry | None) -> Released:
         """Return what is stored under the request; before it is reserved, the release as it would

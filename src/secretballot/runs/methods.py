@@ -6,7 +6,6 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -26,7 +25,6 @@ from secretballot.data.schema import Schema
 from secretballot.data.sources import source_of
 from secretballot.data.vote_files import read_votes
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
-from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.learners.moments.stages import N_STAGES
 from secretballot.learners.pate.estimators import PATEClassifier, PATERegressor, estimate_in
@@ -35,12 +33,12 @@ from secretballot.learners.pate.rounds import AskableRows
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
 from secretballot.learners.selection import SemiPrivateClassifier
 from secretballot.learners.training.inputs import Target, random_rows
-from secretballot.learners.training.learner import Learner
+from secretballot.learners.training.learner import Given, Learner
 from secretballot.learners.training.shards import check_positions
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.search.settings import stated_noise
 from secretballot.publishing.release import ChosenHypothesis
-from secretballot.queries import InRounds, rounds_of
+from secretballot.queries import rounds_of
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.releasing import release
 from secretballot.report.certificate.coverage import COUNTS_SHARE
@@ -81,7 +79,7 @@ from secretballot.students.table_students import NumberStudent, fitted_to_public
 from secretballot.students.trial import fitted_to_dummies
 from secretballot.teachers.executors import check_engine
 from secretballot.teachers.records import record_votes_shape
-from secretballot.teachers.votes import checked_labels, checked_range, guarantee_of
+from secretballot.teachers.votes import guarantee_of
 
 Fitted = tuple[ReleasedLabels | ReleasedSums, Any]
 KINDS = {"class": "one of classes", "number": "a number", "labels": "several labels"}
@@ -168,10 +166,6 @@ class Method:
     step: ClassVar[str]
     #: What learns each kind of target that there is a learner for.
     learners: ClassVar[Mapping[str, type[Learner]]] = {}
-    #: Settings that go with one target of classes alone.
-    of_classes: ClassVar[tuple[str, ...]] = ()
-    #: Whether labels alone may be private.
-    of_labels_alone: bool = False
 
     def __init__(self, spec: RunSpec) -> None:
         self.spec, self.price, self.kind = spec, spec.price, spec.data.kind
@@ -183,8 +177,7 @@ class Method:
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
-        data, execution = self.spec.data, self.spec.execution
-        of_numbers = self.kind == "number"
+        execution = self.spec.execution
         check_engine(execution.executor, execution.n_jobs)
         if self.kind not in self.learners:
             raise ParameterError(
@@ -192,27 +185,20 @@ class Method:
                 f" is {self.settings.name}, which learns classes, and the target is"
                 f" {KINDS[self.kind]}; name one column of classes, or use {MOMENTS} or {PATE}.",
             )
-        for name in self.of_classes:
-            given = getattr(self.settings, name)
-            usual = isinstance(given, int) or given in ("auto", "passive", None)
-            if self.kind != "class" and not usual:
-                raise ParameterError(
-                    name_part(name),
-                    f" of method {self.settings.name} goes with one target of classes, and the"
-                    f" target is {KINDS[self.kind]}; leave it out.",
-                )
-        student_by_name(getattr(self.settings, "student", "auto"), of_numbers=of_numbers)
-        if of_numbers:
-            checked_range(data.bounds)
-        elif self.kind == "labels":
-            checked_labels(data.target)
-        if data.public_features and not self.of_labels_alone:
+        known = {one.name for one in fields(self.learners[self.kind])}
+        for name, field in type(self.settings).model_fields.items():
+            # what learns numbers has fewer settings
+            usual = name in known or getattr(self.settings, name) == field.default
+            if usual or self.kind != "number":
+                continue
             raise ParameterError(
-                Parameter("public_features"),
-                f" goes with method {MOMENTS}, and with {PATE} without a strategy or an estimate;"
-                " leave it out.",
+                name_part(name),
+                f" of method {self.settings.name} goes with one target of classes, and the"
+                f" target is {KINDS[self.kind]}; leave it out.",
             )
-        if self.spec.relation == "replace-one" and data.unit is not None:
+        student = getattr(self.settings, "student", "auto")
+        student_by_name(student, of_numbers=self.kind == "number")
+        if self.spec.relation == "replace-one" and self.spec.data.unit is not None:
             raise ParameterError(
                 Parameter("unit"), " goes with relation add-remove only; leave one of the two out."
             )
@@ -225,6 +211,7 @@ class Method:
     def questions(self, inputs: Any, quoted: Quote, watch: Watch) -> Iterator[Caution]:
         """Refuse settings that do not go with the tables, and yield what is to be asked."""
         spec, stated = self.spec, self.spec.data.n_records
+        self.learner(inputs, None).check_given(Given(**inputs.for_fit))
         if "student" not in spec.output.exclude:
             self.check_converts(inputs)
         yield from cautions_of_records(self.price, stated, inputs.n_units)
@@ -315,7 +302,7 @@ class Method:
         """Return how a fit does its work."""
         return {}
 
-    def learner(self, inputs: Any, ledger: Ledger) -> Learner:
+    def learner(self, inputs: Any, ledger: Ledger | None) -> Learner:
         """Return the learner of these settings."""
         return self.learner_with(ledger=ledger)
 
@@ -370,14 +357,6 @@ class Moments(Method):
         "labels": RecordMomentsClassifier,
     }
 
-    of_classes = ("student", "class_weight")
-    of_labels_alone = True
-
-    def questions(self, inputs: Any, quoted: Quote, watch: Watch) -> Iterator[Caution]:
-        """Refuse settings that do not go with the tables, and yield what is to be asked."""
-        checked_weights(by_class(self.settings.weights, inputs.classes), inputs.classes)
-        yield from super().questions(inputs, quoted, watch)
-
     def quote(self, sizes: Sizes) -> Quote:
         """Return what a run on tables of these sizes would release, at which noise."""
         self.needs_delta()
@@ -396,9 +375,11 @@ class Moments(Method):
             terms["labels"] = self.spec.data.target
         return self.quoted(sigma, sizes, terms)
 
-    def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
+    def learner(self, inputs: RunInputs, ledger: Ledger | None) -> Learner:
         """Return the learner of these settings."""
-        weights = self.settings.weights if self.kind == "class" else None
+        weights = self.settings.weights
+        if self.kind == "labels" and weights == "auto":  # which is about classes
+            weights = None
         return self.learner_with(
             basis=basis_of_columns(self.settings.basis, inputs.schema, inputs.X_public),
             class_weight=by_class(weights, inputs.classes),
@@ -466,8 +447,6 @@ class Pate(VoteMethod):
         "labels": PATEClassifier,
     }
 
-    of_classes = ("n_queries", "strategy")
-
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
         teacher_by_name(self.teacher, 0 if self.kind == "number" else 2)
@@ -480,20 +459,6 @@ class Pate(VoteMethod):
         """The name of the teacher."""
         return str(self.settings.teacher or ("ridge" if self.kind == "number" else "logistic"))
 
-    @cached_property
-    def _estimate(self) -> float | None:
-        """The part of epsilon that pays for a private estimate of the number of queries."""
-        return estimate_in(self.settings.n_queries)
-
-    @cached_property
-    def _rounds(self) -> InRounds | None:
-        return rounds_of(self.settings.strategy)
-
-    @property
-    def of_labels_alone(self) -> bool:  # type: ignore[override]
-        """Whether labels alone may be private: where all points are asked about at once."""
-        return self._rounds is None and self._estimate is None
-
     def _n_teachers(self, n_columns: int) -> int:
         if self.settings.n_teachers is not None:
             return int(self.settings.n_teachers)
@@ -505,7 +470,7 @@ class Pate(VoteMethod):
     def sizes(self, inputs: Any) -> Sizes:
         """Return the public sizes of tables; in rounds each distinct point is asked once."""
         found = super().sizes(inputs)
-        if self._rounds is None:
+        if rounds_of(self.settings.strategy) is None:
             return found
         return replace(found, n_public=len(AskableRows.of(inputs.X_public).rows))
 
@@ -532,13 +497,14 @@ class Pate(VoteMethod):
         # what was asked for is enough
         usual = 0 if self.settings.n_queries is not None else min(_FEW_POINTS, sizes.n_public)
         quoted = self.quoted_votes(self.terms(sizes), sizes, usual)
-        if self._estimate is None:
+        estimate = estimate_in(self.settings.n_queries)
+        if estimate is None:
             return quoted
         # which would say itself how many queries make sense
-        terms = {**quoted.terms, "estimate": self._estimate}
+        terms = {**quoted.terms, "estimate": estimate}
         return replace(quoted, terms=terms, cautions=())
 
-    def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
+    def learner(self, inputs: RunInputs, ledger: Ledger | None) -> Learner:
         """Return the learner of these settings."""
         model: Learner = self._voter(inputs.X_public.shape[1], ledger)
         return model
@@ -690,7 +656,7 @@ class Choice(Method):
         among = self.hypotheses or f"{len(self.candidates)} candidates"
         return self.quoted(sigma, sizes, {"among": among})
 
-    def learner(self, inputs: RunInputs, ledger: Ledger) -> Learner:
+    def learner(self, inputs: RunInputs, ledger: Ledger | None) -> Learner:
         """Return the learner of these settings."""
         return self.learner_with(hypotheses=self._students or self.hypotheses, ledger=ledger)
 
@@ -731,6 +697,10 @@ class Stream(VoteMethod):
                 Parameter("ledger"),
                 f" is {OWN!r}, which is the account of one run; a service needs a file or a"
                 " database's URL.",
+            )
+        if self.spec.data.public_features:
+            raise ParameterError(
+                Parameter("public_features"), " goes with releases alone; leave it out."
             )
         teacher_by_name(self.settings.teacher)
         check_outside_of_runs(self.spec.output.out)

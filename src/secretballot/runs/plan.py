@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from secretballot._naming import integers_or_words, named
-from secretballot._typing import IntArray
 from secretballot._validation import check_choice, check_count, check_instance, name_part
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
@@ -317,7 +316,11 @@ def plan(
                 raise
     if made is not None and of_votes:
         return made
-    made = made or _plan_without_votes(task, index, seed)
+    if made is None:
+        student_by_name(task.student)
+        # what always answering one class reaches
+        constant = float(np.bincount(index).max() / len(index))
+        made = Plan(task, None, (), constant, (), (), seed)
     watch.step("Trying record moments")
     found_names = np.unique(np.asarray(like[1])).tolist()
     # by themselves where all occur, else by number
@@ -327,15 +330,6 @@ def plan(
         task, X, index, class_weights=weights, basis=basis, seed=seed, progress=progress
     )
     return replace(made, moments=moments)
-
-
-def _plan_without_votes(task: Task, index: IntArray, seed: int) -> Plan:
-    """Return a plan of record moments alone, whose forecast is still to come; `index` are the
-    classes of a stand-in, of shape (n_rows,)."""
-    student_by_name(task.student)
-    # what always answering one class reaches
-    constant = float(np.bincount(index).max() / len(index))
-    return Plan(task, None, (), constant, (), (), seed)
 
 
 def read_stand_in(

@@ -254,34 +254,15 @@ def _cautions_of_private_rows(
     return []
 
 
-def certified_folder(path: Path) -> Path:
-    """Return the folder of a release that has a certificate, `path` itself or in that of a run.
-
-    Raises
-    ------
-    DataError
-        If there is none.
-    """
-    folder = release_of(path)
-    if not (folder / CERTIFICATE_FILE).is_file():
-        raise DataError(
-            f"{str(path)!r} holds no {CERTIFICATE_FILE}; give the folder of a release or of a"
-            " finished run."
-        )
-    return folder
-
-
 def verified_certificate(path: Path) -> dict[str, Any]:
     """Return the certificate of a release, or of the folder of a run.
 
     Raises
     ------
-    DataError
-        If there is none.
     CertificateError
-        If it does not verify: what it says of itself is then worthless.
+        If it does not verify, or is not there: what it says of itself is then worthless.
     """
-    folder = certified_folder(path)
+    folder = release_of(path)
     failed = [check for check in verify_certificate(folder).checks if not check.ok]
     if failed:
         raise CertificateError(
@@ -292,7 +273,7 @@ def verified_certificate(path: Path) -> dict[str, Any]:
 
 def certificate_of(path: Path) -> dict[str, Any]:
     """Return the certificate of a release, as it is."""
-    return read_certificate(certified_folder(path) / CERTIFICATE_FILE)
+    return read_certificate(release_of(path) / CERTIFICATE_FILE)
 
 
 PREDICTED = "table"

@@ -208,7 +208,7 @@ class PostgresStore:
             connection: Connection = rested or _connect(self._place)
             try:
                 self._end_lost(connection)
-                _begin_transaction(connection, self._place, write, self.where)
+                self._begin(connection, write)
                 yield connection
                 self._commit(connection, write)
             except BaseException as error:
@@ -236,6 +236,23 @@ class PostgresStore:
                     [lost],
                 )
             self._lost.difference_update(lost)
+
+    def _begin(self, connection: Connection, write: bool) -> None:
+        """Begin a transaction whose commit is durable, and in which names mean the tables of the
+        account."""
+        connection.limit = SILENCE_S
+        kind = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
+        waits = {"wait": WAIT_S * 1000, "idle": IDLE_S * 1000}
+        begin = _BEGIN.format(kind=kind, schema=self._place.schema, **waits)
+        cursor = connection.execute(begin)
+        while cursor.nextset():
+            pass
+        if cursor.fetchone() != (False, "on"):
+            raise LedgerError(
+                f"{self.where} is on a standby server, which may be behind, or on one that runs"
+                " with fsync = off, which may lose a purchase; use the primary one, with fsync ="
+                " on. Nothing was changed."
+            )
 
     def _commit(self, connection: Connection, write: bool) -> None:
         """End a transaction, and where it may write know for certain that it is durable.
@@ -309,22 +326,3 @@ SELECT set_config(name, setting, true) FROM (VALUES
         WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END)
 ) AS wanted (name, setting);
 SELECT pg_is_in_recovery(), current_setting('fsync')"""
-
-
-def _begin_transaction(
-    connection: Connection, place: DatabasePlace, write: bool, where: str
-) -> None:
-    """Begin a transaction whose commit is durable, and in which names mean the tables of the
-    account."""
-    connection.limit = SILENCE_S
-    kind = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
-    waits = {"wait": WAIT_S * 1000, "idle": IDLE_S * 1000}
-    cursor = connection.execute(_BEGIN.format(kind=kind, schema=place.schema, **waits))
-    while cursor.nextset():
-        pass
-    if cursor.fetchone() != (False, "on"):
-        raise LedgerError(
-            f"{where} is on a standby server, which may be behind, or on one that runs with fsync ="
-            " off, which may lose a purchase; use the primary one, with fsync = on. Nothing was"
-            " changed."
-        )

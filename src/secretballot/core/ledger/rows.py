@@ -261,12 +261,10 @@ def account_in(transaction: Transaction) -> Account:
     try:
         return Account.model_validate_json(row[-1])
     except _UNREADABLE as error:
-        # up to format 8 of the tables, it had a column of its own
-        found = f"the earlier format {in_brief(row[1])}" if len(row) > 2 else "another format"
         raise LedgerError(
-            f"{transaction.where} has lost its terms, or they are of {found}, and this program"
-            f" reads format {VERSION} ({type(error).__name__}); restore it from a copy, or use the"
-            " version of secretballot that made it."
+            f"{transaction.where} has lost its terms, or they are of another format, and this"
+            f" program reads format {VERSION} ({type(error).__name__}); restore it from a copy, or"
+            " use the version of secretballot that made it."
         ) from None
 
 
@@ -341,7 +339,8 @@ class Closing(Model):
 
 # a ledger holds the same few purchases many times
 purchase_in = functools.lru_cache(maxsize=4096)(Purchase.model_validate_json)
-_UNREADABLE = (SecretBallotError, TypeError, ValueError, LookupError, RecursionError)
+_WRONG = (TypeError, ValueError, LookupError, ArithmeticError, RecursionError)
+_UNREADABLE = (SecretBallotError, *_WRONG)
 
 
 class Progress(NamedTuple):
@@ -355,7 +354,7 @@ class Progress(NamedTuple):
 
 @functools.lru_cache(maxsize=64)  # all rows between two purchases have the same
 def _totals_in(sums: str) -> Totals:
-    grants, loss, failure = sums.split(" ")
+    grants, loss, failure = str.split(sums, " ")  # a TypeError where it is no text
     return Totals(int(grants), Fraction(loss), Fraction(failure))
 
 
@@ -388,11 +387,7 @@ class Rows:
     """
 
     def __init__(
-        self,
-        transaction: Transaction,
-        digest: bytes,
-        rule: Filter,
-        known: Progress | None = None,
+        self, transaction: Transaction, digest: bytes, rule: Filter, known: Progress | None = None
     ) -> None:
         self.transaction, self.where = transaction, transaction.where
         self._digest, self.rule = digest, rule
@@ -543,10 +538,7 @@ class Rows:
 
     def sums_of(self, row: Row) -> Totals:
         """Return what all reservations up to a row add up to."""
-        try:
-            return _totals_in(row.sums)
-        except (AttributeError, ValueError, ZeroDivisionError):
-            raise self._forged(row.position) from None
+        return self.read(_totals_in, row.sums)
 
     def _checked(self, found: Sequence[Any]) -> Row:
         row, previous = Row(*found[:-1]), found[-1]

@@ -156,13 +156,11 @@ class PayingLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
     ledger: Ledger | None = None
     random_state: int | None = None
 
-    def _prepared(self, given: Given) -> Task:
-        """Return the task of a fit: settings and public values are looked at first, private records
-        last, and the account before anything is done with them."""
+    def check_given(self, given: Given) -> Target:
+        """Refuse settings and public values of a fit that cannot be, and return what is learnt; no
+        private value is looked at, and nothing is spent."""
         ids = given.X.unit_name if isinstance(given.X, StoredTable) else given.units
         by_unit = ids is not None and not given.public_features
-        warn_inside_sklearn(alone=self.ledger is None)
-        budget = self._budget
         if check_choice("relation", self.relation, RELATIONS) == "replace-one" and by_unit:
             raise ParameterError(
                 Parameter("units"),
@@ -170,7 +168,7 @@ class PayingLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 Argument("relation", "replace-one"),
                 ", which is about single records.",
             )
-        self._check_settings(budget)
+        self._check_settings(self._budget)
         for own in fields(Given):
             if own.name in _EVERY | self._takes or getattr(given, own.name) is own.default:
                 continue
@@ -183,7 +181,13 @@ class PayingLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
             check_path("vault", given.vault)
         if given.public_features:
             refuse_beside("public_features", given, "X_public", "units", "start", "labels")
-        target = self._declared(given)
+        return self._declared(given)
+
+    def _prepared(self, given: Given) -> Task:
+        """Return the task of a fit: settings and public values are looked at first, private records
+        last, and the account before anything is done with them."""
+        warn_inside_sklearn(alone=self.ledger is None)
+        target, budget = self.check_given(given), self._budget
         declared: dict[str, Any] = {}
         if given.public_features:
             points = as_matrix("X", given.X)
