@@ -1,29 +1,15 @@
 """The study of Appendix F on people with Adult's columns: numbers by their definitions."""
 
-import importlib
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+import appendix_f
 from public_data import ADULT_SCHEMA, ADULT_TARGET
 
-ROOT = Path(__file__).resolve().parents[1]
 
-
-@pytest.fixture(scope="module")
-def script() -> Iterator[Any]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "benchmarks"))
-        yield importlib.import_module("appendix_f")
-
-
-@pytest.fixture(scope="module")
-def frame() -> pd.DataFrame:
+def people() -> pd.DataFrame:
     """Return 400 people whose income follows from age and education, with noise."""
     rng, rows = np.random.default_rng(3), 400
     columns = {
@@ -34,12 +20,11 @@ def frame() -> pd.DataFrame:
     return pd.DataFrame({**columns, ADULT_TARGET: np.where(rich, ">50K", "<=50K")})
 
 
-def test_numbers_are_those_of_teachers_trained_and_asked_one_by_one(
-    script: Any, frame: pd.DataFrame
-) -> None:
-    sizes = script.Sizes(n_private=240, n_queries=120, n_teachers=8, n_others=2)
-    findings = script.study(frame, sizes, 0)
-    data = script.split(frame, sizes, 0)
+def test_numbers_are_those_of_teachers_trained_and_asked_one_by_one() -> None:
+    frame = people()
+    sizes = appendix_f.Sizes(n_private=240, n_queries=120, n_teachers=8, n_others=2)
+    findings = appendix_f.study(frame, sizes, 0)
+    data = appendix_f.split(frame, sizes, 0)
     assert data.X.shape[0] == 240
     assert data.X_public.shape[0] == 160
     measured, learner = findings.numbers, LogisticRegression(max_iter=2000)

@@ -185,7 +185,7 @@ def test_a_run_tells_no_cell_of_its_private_table(
 
 
 @pytest.mark.parametrize("name", CELLS)
-@pytest.mark.parametrize("more", [(), ("--json",), ("--set", "accept_unseen=age,ward")])
+@pytest.mark.parametrize("more", [("--json",), ("--set", "accept_unseen=age,ward")])
 def test_a_check_tells_no_cell_and_writes_nothing(
     more: tuple[str, ...], name: str, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

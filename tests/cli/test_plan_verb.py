@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from patients import invoke
+from patients import invoke, write_files
 from typer.testing import Result
 
 from made_plans import plan_for
@@ -41,26 +40,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return calls
 
 
-def write_tables(folder: Path) -> None:
-    """Write private, public and labelled public files of age, dose and ill."""
-    rng = np.random.default_rng(5)
-    for name, count, labelled in (
-        ("private", 600, True),
-        ("public", 120, False),
-        ("like", 300, True),
-    ):
-        age, dose = rng.integers(20, 90, count), rng.normal(5, 2, count).round(2)
-        ill = np.where(age + 4 * dose + rng.normal(0, 6, count) > 75, "yes", "no")
-        columns = [age, dose, *([ill] if labelled else [])]
-        head = "age,dose" + (",ill" if labelled else "")
-        lines = [",".join(map(str, row)) for row in zip(*columns, strict=True)]
-        (folder / f"{name}.csv").write_text("\n".join([head, *lines]) + "\n")
-
-
 def like(folder: Path) -> tuple[str, ...]:
     """Return the options of a labelled table that is written into a folder."""
-    write_tables(folder)
-    return ("--like", str(folder / "like.csv"), "--target", "ill")
+    write_files(folder, 600)
+    return ("--like", str(folder / "test.csv"), "--target", "ill")
 
 
 def test_a_person_gets_words(asked: list[dict[str, Any]], tmp_path: Path) -> None:
@@ -98,8 +81,9 @@ def test_a_run_by_a_plan_takes_its_classes(asked: list[dict[str, Any]], tmp_path
     folder = tmp_path / "plan"
     made = plan(*like(tmp_path), "--out", str(folder))
     assert made.exit_code == 0, made.stderr
-    words = f"learn {tmp_path}/private.csv {tmp_path}/public.csv --target ill --total 4,1e-5"
+    words = f"learn {tmp_path}/private.csv {tmp_path}/public.csv --target ill --drop patient"
     asks = [*shlex.split(words), "--config", str(folder / "plan.toml"), "--confirm", "noise"]
+    asks += ["--total", "4,1e-5"]
     other = invoke(*asks, "--classes", "no,maybe", "--out", str(tmp_path / "o"))
     assert other.exit_code == 2
     assert "--classes is 'no,maybe' and the plan has 'no,yes'" in other.stderr

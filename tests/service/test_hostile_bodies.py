@@ -154,14 +154,14 @@ def test_small_tables_are_not_read_on_the_loop(
     assert threads[0] is not threading.main_thread()
 
 
-@pytest.mark.parametrize("cell", [rb'"\ud800"', rb'"\uDC00x"', b'"\xed\xa0\x80"'])
-def test_half_of_a_surrogate_pair_is_no_text(tmp_path: Path, cell: bytes) -> None:
+def test_half_of_a_surrogate_pair_is_no_text(tmp_path: Path) -> None:
     place = made_place(tmp_path, frames=True)
     key = {**place.key(), "Content-Type": "application/json"}
     with TestClient(app.application(place.settings)) as client:
-        body = b'{"points": [{"age": 1, "site": ' + cell + b"}]}"
-        found = client.post(QUESTIONS, content=body, headers=key)
-        assert (found.status_code, found.json()["type"]) == (400, "/problems/unreadable")
+        for cell in (rb'"\ud800"', rb'"\uDC00x"', b'"\xed\xa0\x80"'):
+            body = b'{"points": [{"age": 1, "site": ' + cell + b"}]}"
+            found = client.post(QUESTIONS, content=body, headers=key)
+            assert (found.status_code, found.json()["type"]) == (400, "/problems/unreadable")
         whole = json.dumps({"points": [{"age": 1, "site": "\U0001f33b"}]}).encode()
         assert client.post(QUESTIONS, content=whole, headers=key).status_code == 200
 
