@@ -1,5 +1,6 @@
 """Small releases made by releases."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
 
 N_POINTS = 60
+Forgery = Callable[[Path, dict[str, Any]], object]
 
 
 @pytest.fixture(scope="session", name="points")
@@ -42,16 +44,18 @@ def refused_by_both(tmp_path: Path) -> Callable[..., None]:
     has changed its files or its certificate; whatever lies in the folder is listed, so that the
     digests alone refuse nothing."""
 
-    def refuse(released: Any, forge: Callable[[Path, dict[str, Any]], object]) -> None:
-        folder = write_release(tmp_path / "release", released, without=["report"]).path
-        assert second.exit_code(second.check_release(str(folder))) == 0
+    def refuse(released: Any, forgeries: dict[str, Forgery]) -> None:
+        genuine = write_release(tmp_path / "release", released, without=["report"]).path
+        assert second.exit_code(second.check_release(str(genuine))) == 0
+        for name, forge in forgeries.items():
+            folder = Path(shutil.copytree(genuine, tmp_path / name))
 
-        def change(document: dict[str, Any]) -> None:
-            forge(folder, document)
-            document["files"] = files_in(folder)
+            def change(document: dict[str, Any], forge: Any = forge, folder: Path = folder) -> None:
+                forge(folder, document)
+                document["files"] = files_in(folder)
 
-        reseal(folder, change)
-        assert not sb.verify_certificate(folder).ok
-        assert second.exit_code(second.check_release(str(folder))) == 4
+            reseal(folder, change)
+            assert not sb.verify_certificate(folder).ok, name
+            assert second.exit_code(second.check_release(str(folder))) == 4, name
 
     return refuse

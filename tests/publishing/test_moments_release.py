@@ -169,21 +169,25 @@ def _smaller_promise(_: Path, document: dict[str, Any]) -> None:
     document["epsilon"] = document["price"]["epsilon"] = 2.0
 
 
-@pytest.mark.parametrize(
-    ("kind", "forge"),
-    [
-        ("number", _beside("labels.csv", "query,label,abstained")),
-        ("number", _beside("answers.csv", "query,value")),
-        ("several", _beside("labels.csv", "query,label,abstained")),
-        ("model", _without_labels("public")),
-        ("model", _without_labels("public", method="record-moments-of-labels", labels=NAMES)),
-        ("model", _without_labels("released", classes=[], queries=0, answered=0)),
-        ("number", _classes_of_nothing),
-        ("number", lambda _, document: document["released"]["values"].pop()),
-        ("several", _smaller_promise),
-    ],
-)
+NO_LABELS = _beside("labels.csv", "query,label,abstained")
+FORGERIES: dict[str, dict[str, Any]] = {
+    "number": {
+        "labels": NO_LABELS,
+        "answers": _beside("answers.csv", "query,value"),
+        "classes of nothing": _classes_of_nothing,
+        "a sum less": lambda _, document: document["released"]["values"].pop(),
+    },
+    "several": {"labels": NO_LABELS, "a smaller promise": _smaller_promise},
+    "model": {
+        "no labels": _without_labels("public"),
+        "of labels": _without_labels("public", method="record-moments-of-labels", labels=NAMES),
+        "no classes": _without_labels("released", classes=[], queries=0, answered=0),
+    },
+}
+
+
+@pytest.mark.parametrize("kind", FORGERIES)
 def test_both_verifiers_refuse_other_folders(
-    refused_by_both: Callable[..., None], request: pytest.FixtureRequest, kind: str, forge: Any
+    refused_by_both: Callable[..., None], request: pytest.FixtureRequest, kind: str
 ) -> None:
-    refused_by_both(request.getfixturevalue(kind).released_, forge)
+    refused_by_both(request.getfixturevalue(kind).released_, FORGERIES[kind])

@@ -3,6 +3,7 @@ take and neither takes forged."""
 
 import copy
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,11 @@ KINDS: dict[str, Callable[[], tuple[Terms, sb.Votes]]] = {
     "mean": lambda: numbers(noisy_means),
     "median": lambda: numbers(vote_quantiles),
 }
+
+
+@cache
+def certificate_of(kind: str) -> dict[str, Any]:
+    return sb.releasing.release_table(*KINDS[kind](), account()).certificate
 
 
 def second_verdict(certificate: dict[str, Any]) -> str:
@@ -135,7 +141,7 @@ FORGERIES: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
 @pytest.mark.parametrize("name", FORGERIES)
 def test_neither_verifier_takes_a_forged_certificate(name: str) -> None:
     kind, forge = FORGERIES[name]
-    forged = copy.deepcopy(sb.releasing.release_table(*KINDS[kind](), account()).certificate)
+    forged = copy.deepcopy(certificate_of(kind))
     forge(forged)
     forged["digest"] = certificate_digest(forged)
     assert not sb.verify_certificate(forged).ok

@@ -37,28 +37,47 @@ STREAM = {"threshold_scale": 30.0, "query_scale": 60.0, "threshold": 1200, "max_
 TABLE = abstention_event(15.0, 0.5, 1e-7, 2)
 N = 12
 RECORD_NOISE = NoisyVotes(scale=20.0, release="counts")
-RECORDS = Guarantee(unit="record", relation="add-remove")
-POOL = VoteShape(guarantee=RECORDS, n_queries=90, n_classes=2, n_teachers=250, moved=90)
+RECORDS, USERS = (Guarantee(unit=unit, relation="add-remove") for unit in ("record", "user"))
+
+
+def votes_of(n: int, guarantee: Guarantee = USERS, sample: Sample | None = None) -> VoteShape:
+    return VoteShape(
+        guarantee=guarantee, n_queries=n, n_classes=2, n_teachers=250, moved=n, sample=sample
+    )
+
+
+def drawn_choice(mechanism: Mechanism, shape: Shape, **more: Any) -> dict[str, Any]:
+    """Return what a certificate lists of a choice by a mechanism."""
+    return {
+        "mechanism": mechanism.model_dump(mode="json"),
+        "shape": shape.model_dump(mode="json"),
+        "events": [json_of(mechanism.event(shape))],
+        **more,
+    }
+
+
+POOL = votes_of(90, RECORDS)
 ESTIMATE = StabilityQuantile(epsilon=calibrate_pure(PrivacyBudget(0.1, 0.0), 1), fraction=0.5)
-CHOSEN = {
-    "purpose": "how often the teachers disagree",
-    "mechanism": ESTIMATE.model_dump(mode="json"),
-    "shape": POOL.model_dump(mode="json"),
-    "public": {"method": "stability-quantile"},
-    "events": [json_of(ESTIMATE.event(POOL))],
-    "epsilon": 0.1,
-    "delta": 0.0,
-    "value": 412,
-    "reservation": 3,
-}
-LAPLACE = NoisyVotes(noise="laplace", scale=1000.0)
-COMPARED = {key: value for key, value in CHOSEN.items() if key != "value"} | {
-    "mechanism": LAPLACE.model_dump(mode="json"),
-    "public": {"method": "votes"},
-    "events": [json_of(LAPLACE.event(POOL))],
-    "labels_sha256": "0" * 64,
-    "reservation": 4,
-}
+CHOSEN = drawn_choice(
+    ESTIMATE,
+    POOL,
+    purpose="how often the teachers disagree",
+    public={"method": "stability-quantile"},
+    epsilon=0.1,
+    delta=0.0,
+    value=412,
+    reservation=3,
+)
+COMPARED = drawn_choice(
+    NoisyVotes(noise="laplace", scale=1000.0),
+    POOL,
+    purpose="how often the teachers disagree",
+    public={"method": "votes"},
+    epsilon=0.1,
+    delta=0.0,
+    labels_sha256="0" * 64,
+    reservation=4,
+)
 
 
 def issue(

@@ -1,11 +1,10 @@
 """Plan and choices on the certificate: honest ones verify and are worded, every lie in them is
 caught."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from made_releases import binary
+from made_releases import RECORDS, USERS, binary, drawn_choice, votes_of
 
 from made_certificates import failed, renewed
 from made_events import counts_event, json_of
@@ -17,14 +16,12 @@ from secretballot.accounting import (
 )
 from secretballot.core.mechanisms import (
     ExponentialChoice,
-    Mechanism,
     NoisyVotes,
     RelabelledSample,
-    Shape,
     SparseVector,
     StabilityQuantile,
 )
-from secretballot.core.types import Guarantee, Sample, ScoreShape, VoteShape
+from secretballot.core.types import Sample, ScoreShape
 from secretballot.exceptions import CertificateError
 from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID
 from secretballot.report.certificate.verify import verify_certificate
@@ -36,26 +33,6 @@ PLAN = {
     "strategy": {"name": "disagreement", "slack": 0.5},
     "left": "kept",
 }
-
-
-def drawn_choice(mechanism: Mechanism, shape: Shape, **more: Any) -> dict[str, Any]:
-    """Return what a certificate lists of a choice by a mechanism."""
-    return {
-        "mechanism": mechanism.model_dump(mode="json"),
-        "shape": shape.model_dump(mode="json"),
-        "events": [json_of(mechanism.event(shape))],
-        **more,
-    }
-
-
-USERS = Guarantee(unit="user", relation="add-remove")
-RECORDS = Guarantee(unit="record", relation="add-remove")
-
-
-def votes_of(n: int, guarantee: Guarantee = USERS, sample: Sample | None = None) -> VoteShape:
-    return VoteShape(
-        guarantee=guarantee, n_queries=n, n_classes=2, n_teachers=250, moved=n, sample=sample
-    )
 
 
 ERROR = drawn_choice(
@@ -80,18 +57,12 @@ STUDENT = drawn_choice(
 )
 
 
-@pytest.fixture(name="planned")
-def with_plan() -> Callable[..., dict[str, Any]]:
-    """Return certificates of 60 queries out of a plan of 100, with changes."""
-
-    def make(**changes: Any) -> dict[str, Any]:
-        given = {"scale": 45.0, "n_queries": 100, "plan": PLAN} | changes
-        return binary(**given).certificate
-
-    return make
+def planned(**changes: Any) -> dict[str, Any]:
+    """Return a certificate of 60 queries out of a plan of 100, with changes."""
+    return binary(**{"scale": 45.0, "n_queries": 100, "plan": PLAN} | changes).certificate
 
 
-def test_an_honest_plan_and_honest_choices_verify(planned: Callable[..., dict[str, Any]]) -> None:
+def test_an_honest_plan_and_honest_choices_verify() -> None:
     document = planned(choices=[ERROR, STUDENT])
     verification = verify_certificate(document)
     assert verification.ok, verification.failures
@@ -145,7 +116,7 @@ BY_RECORD = drawn_choice(ExponentialChoice(epsilon=0.1), ScoreShape(guarantee=RE
     ],
 )
 def test_every_lie_in_a_plan_or_a_choice_is_caught(
-    planned: Callable[..., dict[str, Any]], true: dict[str, Any], change: dict[str, Any], words: str
+    true: dict[str, Any], change: dict[str, Any], words: str
 ) -> None:
     name = "plan" if true is PLAN else "choices"
     told, lie = ((one if true is PLAN else [one]) for one in (true, true | change))
@@ -158,7 +129,7 @@ def test_every_lie_in_a_plan_or_a_choice_is_caught(
     assert words in failure.detail
 
 
-def test_the_price_must_be_that_of_the_whole_plan(planned: Callable[..., dict[str, Any]]) -> None:
+def test_the_price_must_be_that_of_the_whole_plan() -> None:
     """Events for the queries used alone would be the smaller epsilon that stopping early must
     not give."""
     event = counts_event(45.0, 60)
@@ -172,13 +143,11 @@ def test_the_price_must_be_that_of_the_whole_plan(planned: Callable[..., dict[st
     assert failed(renewed(small, shape=fewer)) == {"plan"}
 
 
-def test_a_renyi_ledger_takes_queries_back(planned: Callable[..., dict[str, Any]]) -> None:
+def test_a_renyi_ledger_takes_queries_back() -> None:
     assert verify_certificate(planned(kind="renyi", plan=PLAN | {"left": "returned"})).ok
 
 
-def test_choices_that_take_long_to_price_are_bounded(
-    planned: Callable[..., dict[str, Any]],
-) -> None:
+def test_choices_that_take_long_to_price_are_bounded() -> None:
     """One hundred label games of five seconds each would be a trap for whoever verifies."""
     labels = drawn_choice(NoisyVotes(scale=300.0), votes_of(10))
     many = [STUDENT | labels | {"reservation": 100 + number} for number in range(11)]
@@ -189,13 +158,13 @@ def test_choices_that_take_long_to_price_are_bounded(
     assert "at most 10" in detail
 
 
-def test_what_was_spent_must_hold_the_choices(planned: Callable[..., dict[str, Any]]) -> None:
+def test_what_was_spent_must_hold_the_choices() -> None:
     document = planned(choices=[STUDENT])
     spent = document["composition"] | {"spent_after": {"epsilon": 1.2, "delta": 2e-5}}
     assert failed(renewed(document, composition=spent)) == {"budget"}
 
 
-def test_the_assumptions_follow_the_choices(planned: Callable[..., dict[str, Any]]) -> None:
+def test_the_assumptions_follow_the_choices() -> None:
     chosen, blind = planned(choices=[ERROR]), planned()
     assert FIXED_OR_PAID in chosen["assumptions"]
     assert FIXED_BLINDLY not in chosen["assumptions"]
@@ -209,9 +178,7 @@ def test_the_assumptions_follow_the_choices(planned: Callable[..., dict[str, Any
     assert failed(renewed(without)) == {"mechanism"}
 
 
-def test_a_rejected_sample_is_priced_under_the_relation_of_the_release(
-    planned: Callable[..., dict[str, Any]],
-) -> None:
+def test_a_rejected_sample_is_priced_under_the_relation_of_the_release() -> None:
     """It costs less where records come and go than where they are replaced, and nothing is known
     of users."""
     stream = calibrate_sparse_vector(PrivacyBudget(0.5, 1e-6), 1)

@@ -69,13 +69,13 @@ CHANGES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
 def test_neither_verifier_takes_a_changed_certificate(
-    name: str, model: sb.RecordVotesClassifier, tmp_path: Path
+    model: sb.RecordVotesClassifier, tmp_path: Path
 ) -> None:
-    folder = sb.write_release(
-        tmp_path / "release", model.released_, without=("report", "student")
-    ).path
-    reseal(folder, CHANGES[name])
-    assert not verify_certificate(folder).ok
-    assert second.exit_code(second.check_release(str(folder))) == 4
+    made = sb.write_release(tmp_path / "release", model.released_, without=("report", "student"))
+    genuine = (made.path / "certificate.json").read_text()
+    for name, change in CHANGES.items():
+        (made.path / "certificate.json").write_text(genuine)
+        reseal(made.path, change)
+        assert not verify_certificate(made.path).ok, name
+        assert second.exit_code(second.check_release(str(made.path))) == 4, name

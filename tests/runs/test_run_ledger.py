@@ -52,7 +52,8 @@ def test_a_new_ledger_promises_what_the_run_does_and_nothing_else(tmp_path: Path
     ledger = opened(tmp_path / "l", unit="person")
     assert (ledger.unit, ledger.relation) == ("user", "add-remove")
     with pytest.raises(
-        LedgerError, match="unit 'user' under 'add-remove', and this release is about unit 'record'"
+        LedgerError,
+        match="is about unit 'user' under 'add-remove', and a release about unit 'record'",
     ):
         opened(tmp_path / "l")
     opened(tmp_path / "records")
