@@ -115,7 +115,7 @@ def test_the_start_is_a_function_of_the_release_and_the_pool_that_anybody_can_fi
 
 def test_a_start_that_is_no_release_is_refused_before_anything_is_spent() -> None:
     X, _ = plane()
-    votes = released("record votes")
+    votes = released("moments")
     ledger = ledger_of()
     fitted = moments(sb.PrivacyBudget(0.5, 1e-5))
     document = votes.to_json()

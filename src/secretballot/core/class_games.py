@@ -120,8 +120,8 @@ class Noise(NoiseTable):
         return p, np.log(self.chances(u + 1, w - 1) / p)
 
 
-# which squares of integers, of these first corners and of this side, are cut in four
-OpenSquares = Callable[[IntArray, IntArray, int], BoolArray]
+# the largest chances in squares, logarithms of the smallest ratios and of the largest
+Bounds = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @functools.lru_cache(maxsize=32)
@@ -287,8 +287,11 @@ def _excess_over_silence(p: FloatArray, ratio: FloatArray, x: FloatArray) -> Flo
     return found
 
 
-def _closes_lattice(sigma: float, open_squares: OpenSquares) -> bool:
-    """Return whether no square of the lattice stays open. Open ones are cut in four."""
+def _closes_lattice(sigma: float, cut: Callable[[IntArray, IntArray, int], BoolArray]) -> bool:
+    """Return whether no square of the lattice stays open.
+
+    `cut` gets the first corners of squares, and their side, and says which are cut in four.
+    """
     edge, deep = math.ceil(FAR * sigma), math.ceil(DEEP * sigma)
     side = 2 ** max(0, math.ceil(math.log2(FIRST_SIDE * sigma)))
     starts = np.arange(-edge, edge + 1, side)
@@ -297,7 +300,7 @@ def _closes_lattice(sigma: float, open_squares: OpenSquares) -> bool:
         # where both are far below, a point on the rim stands for all of the same difference
         near = (np.maximum(u, w) + side - 1 >= -deep) & (np.maximum(u, w) <= edge)
         u, w = u[near], w[near]
-        chosen = open_squares(u, w, side)
+        chosen = cut(u, w, side)
         if side == 1 or not chosen.any():
             return not chosen.any()
         side //= 2
@@ -306,9 +309,7 @@ def _closes_lattice(sigma: float, open_squares: OpenSquares) -> bool:
         w = np.concatenate([w, w, w + side, w + side])
 
 
-def _bounds_on(
-    noise: Noise, u: IntArray, w: IntArray, side: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _bounds_on(noise: Noise, u: IntArray, w: IntArray, side: int) -> Bounds:
     """Return the largest chances in squares of integers, of shape (3, n), and the logarithms of the
     smallest and of the largest ratios."""
     last_u, last_w = u + side - 1, w + side - 1
@@ -436,18 +437,17 @@ def class_renyi(sigma: float, orders: tuple[float, ...]) -> FloatArray:
         found[listed] = _divergences(of_list, noise, a[listed], LISTED_SLACK)
     whole = held if sigma < MIN_SIGMA else held & ~listed
     if whole.any() and sigma <= MAX_SIGMA_CUT:
-        largest = _largest_on_lattice(noise, a[whole])
-        found[whole] = _divergences(largest, noise, a[whole], 0.0)
+        found[whole] = _divergences(_largest_on_lattice(noise, a[whole]), noise, a[whole], 0.0)
     return found
 
 
-def _divergences(found: FloatArray, noise: Noise, orders: FloatArray, beside: float) -> FloatArray:
+def _divergences(found: FloatArray, noise: Noise, a: FloatArray, beside: float) -> FloatArray:
     """Return the divergences of the largest moments, less 1, with what far noise may add, and what
     hockey sticks may lack, `beside`."""
     edge, deep = math.ceil(FAR * noise.sigma), math.ceil(DEEP * noise.sigma)
     # a hockey stick is that of silence beyond the largest ratio of the lattice
     _, ends = noise.losses(np.array([edge, -edge]), np.array([-edge, edge]))
-    a, two = orders, 2 * noise.sigma**2
+    two = 2 * noise.sigma**2
     lacking = beside * np.exp((a - 1) * np.abs(ends).max())
     lacking += 4 * np.exp((2 * a * (a - 1) - (edge - a) ** 2) / two)
     lacking += np.exp((a * (a - 1) - (deep - a) ** 2 - deep**2) / two)

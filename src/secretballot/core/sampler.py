@@ -107,8 +107,7 @@ def _fits(counts: IntArray, chances: FloatArray) -> bool:
     n = int(counts.sum())
     if len(chances) == 2:
         times, chance = counts[1], min(float(chances[1]), 1.0)
-        rare = min(bdtr(times, n, chance), bdtrc(times - 1, n, chance))
-        return bool(2 * rare > _ALARM)
+        return bool(2 * min(bdtr(times, n, chance), bdtrc(times - 1, n, chance)) > _ALARM)
     return bool(np.abs(np.cumsum(counts / n - chances)).max() <= most_apart(n))
 
 
