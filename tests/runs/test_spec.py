@@ -162,6 +162,8 @@ def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path: Path) -> N
         ({"delta": None}, "delta is missing; give the price"),
         ({"epsilon": "one"}, "epsilon is 'one'; it must be a valid number"),
         ({"epsilon": True}, "epsilon is True; it must be a number"),
+        ({"epsilon": "1,5"}, r"epsilon is '1,5'; it must be a valid number\.$"),
+        ({"total": [True, 1e-5]}, "total is True; it must be a number"),
         ({"epsilon": float("nan")}, "epsilon is nan"),
         ({"epsilon": -1}, "epsilon is -1"),
         ({"delta": 1}, "delta is 1"),

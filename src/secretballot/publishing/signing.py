@@ -139,16 +139,16 @@ def read_private_key(path: Path) -> Any:
         If it cannot be read, others may read it, or it holds something else.
     """
     pem = key_file(path)
-    if hasattr(os, "geteuid") and path.stat().st_mode & 0o077:
-        raise DataError(
-            f"The key file {named(path)} may be read by others; make it its owner's alone with:"
-            f" chmod 600 {path.name}"
-        )
     key = key_or_none(serialization().load_pem_private_key, pem, _environment_passphrase())
     if not isinstance(key, ed25519().Ed25519PrivateKey):
         raise DataError(
             f"The key file {named(path)} holds no private Ed25519 key in PEM, or one with another"
             f" passphrase than {PASSPHRASE} has; make one with: secretballot signing-key FILE"
+        )
+    if hasattr(os, "geteuid") and path.stat().st_mode & 0o077:
+        raise DataError(
+            f"The key file {named(path)} may be read by others; make it its owner's alone with:"
+            f" chmod 600 {path.name}"
         )
     return key
 

@@ -239,8 +239,8 @@ def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
         certificate = verified_certificate(folder.root)
     except (CertificateError, DataError) as error:
         raise CertificateError(
-            f"{error} Move it elsewhere and repeat the command, which makes it again from what was"
-            " paid for. Nothing was spent."
+            f"{error} Move {str(folder.release)!r} elsewhere, that folder alone, and repeat the"
+            " command, which makes it again from what was paid for. Nothing was spent."
         ) from None
     watch.note(_FINISHED, private=False)
     # a crash may have come between the release and this

@@ -83,7 +83,7 @@ def _two_numbers(value: Any) -> Any:
     pair = (pair.epsilon, pair.delta) if hasattr(pair, "epsilon") else pair
     if not isinstance(pair, Sequence) or len(pair) != 2:
         raise ValueError(f" is {shown(value)}; give two numbers by a comma, as in 4,1e-5.")
-    return pair
+    return [_not_a_truth(number) for number in pair]
 
 
 def _by_name(value: Any) -> Any:
@@ -975,7 +975,8 @@ def _refusal(problem: Any) -> SecretBallotError:
         more = more if name == "hypotheses" else ""
         return ParameterError(name_part(name), f" is missing; give it{more}.")
     given = _text(given) if isinstance(given, tuple) else given
-    rule = problem["msg"].replace("Input should be", "it must be")
+    # the rest says what the parser could not do
+    rule = problem["msg"].replace("Input should be", "it must be").partition(", unable")[0]
     return ParameterError(name_part(name), f" is {shown(given)}; {rule}.")
 
 
