@@ -125,11 +125,12 @@ def test_a_path_that_is_wrong_is_bad_input(world: Path, tmp_path: Path) -> None:
         (("predict", str(world / "run"), str(world / "new.csv"), "--out", taken), "cannot be used"),
         ((*ask, "--key-file", none), f"{none!r} cannot be used (No such file or directory)"),
         (("sign", str(tmp_path / "none"), "--key", "k.pem"), "give a release folder."),
-        (("sign", str(tmp_path), "--key", "k.pem"), "give the folder of a release or of a"),
         (("predict", str(tmp_path), str(world / "new.csv")), "give another release, as labels"),
     ):
         result = invoke(*words)
         assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+    result = invoke("sign", str(tmp_path), "--key", "k.pem")
+    assert (result.exit_code, "cannot be read: No such file" in result.stderr) == (4, True)
 
 
 def test_an_earlier_file_stays_until_the_new_one_is_complete(world: Path, tmp_path: Path) -> None:

@@ -279,7 +279,7 @@ def test_of_each_user_one_record_votes_and_no_other_user_has_a_say(
 
 def test_only_some_points_take_votes() -> None:
     X, y = np.arange(100)[:, None], np.arange(100) // 50
-    model = fitted(X, y, X, n_queries=60, random_state=3)
+    model = fitted(X, y, X.copy(), n_queries=60, random_state=3)
     assert len(model.released_.queries) == 60
     assert model.votes_per_record_ == default_votes(60) == 5
     assert [default_votes(n) for n in (1, 20, 400, 8141)] == [1, 2, 5, 81]
@@ -301,7 +301,7 @@ def test_settings_out_of_range_are_refused_before_anything_is_paid(
     ledger = sb.Ledger.in_memory(dataset="registry", budget=BUDGET)
     X = np.arange(100)[:, None]
     with pytest.raises(sb.ParameterError, match=words):
-        fitted(X, np.arange(100) % 2, X, ledger=ledger, **settings)
+        fitted(X, np.arange(100) % 2, X.copy(), ledger=ledger, **settings)
     assert not ledger.history()
 
 
@@ -314,15 +314,15 @@ def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refuse
     ledger = sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
     X, y = np.arange(50)[:, None], np.arange(50) // 25
     settings = {"ledger": ledger, "request": "first", "votes_per_record": 2}
-    first, again = fitted(X, y, X, **settings), fitted(X, y[::-1], X, **settings)
+    first, again = fitted(X, y, X.copy(), **settings), fitted(X, y[::-1], X.copy(), **settings)
     assert first.released_ == again.released_
     assert ledger.spent().epsilon == pytest.approx(1.0)
     others: list[Any] = [
         lambda: fitted(X, y, X + 1, **settings),
-        lambda: fitted(X, y, X, **settings | {"votes_per_record": 3}),
-        lambda: fitted(X, y, X, **settings, classes=[1, 0]),
-        lambda: fitted(X, y, X, **settings, n_queries=40),
-        lambda: fitted(X, y, X, **settings | {"epsilon": 0.5, "delta": 1e-5}),
+        lambda: fitted(X, y, X.copy(), **settings | {"votes_per_record": 3}),
+        lambda: fitted(X, y, X.copy(), **settings, classes=[1, 0]),
+        lambda: fitted(X, y, X.copy(), **settings, n_queries=40),
+        lambda: fitted(X, y, X.copy(), **settings | {"epsilon": 0.5, "delta": 1e-5}),
     ]
     for other in others:
         with pytest.raises(sb.ParameterError, match="begun with other terms"):
@@ -331,9 +331,9 @@ def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refuse
     own = sb.Ledger(tmp_path / "other.sqlite", dataset="registry", budget=BUDGET)
     settings |= {"ledger": own}
     number = sb.RecordMomentsRegressor(epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=own)
-    number.fit(X, y, X_public=X, bounds=(0, 1), request="first")
+    number.fit(X, y, X_public=X.copy(), bounds=(0, 1), request="first")
     with pytest.raises(sb.ParameterError, match="begun with other terms"):
-        fitted(X, y, X, **settings)
+        fitted(X, y, X.copy(), **settings)
 
 
 def test_it_clones_and_pickles_without_a_private_number() -> None:

@@ -51,7 +51,7 @@ def test_the_shares_are_those_of_the_logits(n_classes: int) -> None:
 def test_a_model_of_one_column_is_carried_by_it() -> None:
     y = np.where(POOL["b"] == "x", "yes", "no")
     model = sb.RecordMomentsClassifier(epsilon=50.0, delta=1e-5)
-    model.fit(POOL, y, X_public=POOL, classes=["no", "yes"])
+    model.fit(POOL, y, X_public=POOL.copy(), classes=["no", "yes"])
     shares = model.student_.column_shares(POOL)
     assert shares.argmax() == 1
     assert shares[1] > 0.9
