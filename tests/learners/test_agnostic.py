@@ -306,9 +306,7 @@ def test_bad_settings_and_data_are_one_sentence_and_cost_nothing(
     assert ledger.spent().epsilon == 0
 
 
-def test_questions_of_another_dimension_are_refused_and_not_counted(
-    fitted: sb.Labeler,
-) -> None:
+def test_questions_of_another_dimension_are_refused_and_not_counted(fitted: sb.Labeler) -> None:
     used = fitted.session_.used
     for x in ([0.1, 0.2], []):
         with pytest.raises(DataError):
@@ -412,11 +410,7 @@ def test_printed_constants_are_those_of_the_papers() -> None:
 def test_the_stability_labeler_answers_with_any_learner(tmp_path: Path) -> None:
     points = np.random.default_rng(5).normal(size=(4000, 2))
     y = points @ [1.0, -1.0] > 0
-    settings = {
-        **BUDGET.to_json(),
-        "n_queries": 30,
-        "ledger": ledger_at(tmp_path, "add-remove"),
-    }
+    settings = {**BUDGET.to_json(), "n_queries": 30, "ledger": ledger_at(tmp_path, "add-remove")}
     algorithm = Stability(max_abstentions=1)
     found = sb.Labeler(algorithm, teacher=LogisticRegression(), **settings)
     found.fit(points, y, classes=[False, True], vault=tmp_path / "vault")

@@ -8,12 +8,7 @@ import pytest
 
 import secretballot as sb
 from secretballot.bases import TableBasis
-from secretballot.bases.integer_model import (
-    CONSTANT,
-    PROBABILITY_UNIT,
-    WEIGHT_UNIT,
-    IntegerModel,
-)
+from secretballot.bases.integer_model import CONSTANT, PROBABILITY_UNIT, WEIGHT_UNIT, IntegerModel
 from secretballot.bases.rotation import UNIT
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import CertificateError, ParameterError
@@ -75,9 +70,7 @@ def test_auto_balances_where_a_class_is_ten_times_as_frequent() -> None:
     assert found == pytest.approx([1 / 1.82, 1 / 0.18])
 
 
-def test_the_sums_and_the_price_do_not_know_of_weights(
-    plain: sb.RecordMomentsClassifier,
-) -> None:
+def test_the_sums_and_the_price_do_not_know_of_weights(plain: sb.RecordMomentsClassifier) -> None:
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(4.0, 1e-4))
     weighted = fitted(class_weight={0: 1, 1: 9.0}, ledger=ledger)
     one, two = plain.certificate_, weighted.certificate_

@@ -156,8 +156,7 @@ def test_the_number_of_labels_fits_votes_of_known_margin() -> None:
 def test_too_much_noise_shows_nothing_and_says_so(number: int) -> None:
     plan = _plan()
     with pytest.warns(
-        WeakSignalWarning,
-        match=f"is {number} votes of 250 teachers.* a margin of 0.6 K is assumed",
+        WeakSignalWarning, match=f"is {number} votes of 250 teachers.* a margin of 0.6 K is assumed"
     ):
         assert plan.size_by(number) == choose_label_queries(plan.rest, plan.pool)
     with pytest.warns(WeakSignalWarning, match="one abstention"):
@@ -165,9 +164,7 @@ def test_too_much_noise_shows_nothing_and_says_so(number: int) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["labels", "sparse-vector"])
-def test_an_estimate_that_could_show_nothing_is_refused_before_it_is_bought(
-    mechanism: str,
-) -> None:
+def test_an_estimate_that_could_show_nothing_is_refused_before_it_is_bought(mechanism: str) -> None:
     enough = {"labels": 600, "sparse-vector": 2000}[mechanism]
     _plan(mechanism=mechanism, n_teachers=enough).check_reach()
     with pytest.raises(sb.ParameterError, match="so it could show nothing"):
@@ -223,10 +220,7 @@ def _fit(task: dict[str, Any], **settings: Any) -> Any:
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {},
-        {"mechanism": "sparse-vector", "student": LogisticRegression(), "n_teachers": 400},
-    ],
+    [{}, {"mechanism": "sparse-vector", "student": LogisticRegression(), "n_teachers": 400}],
     ids=["labels", "sparse vector"],
 )
 def test_a_fit_states_its_estimate_and_the_whole_is_the_budget(
@@ -283,11 +277,7 @@ def test_an_interrupted_fit_pays_for_its_estimate_once(
 
     again = _fit(task, progress=train, **settings)
     assert again.released_ == model.released_
-    for change in (
-        {"epsilon": 2.0},
-        {"n_queries": "estimate:epsilon=0.2"},
-        {"n_teachers": 151},
-    ):
+    for change in ({"epsilon": 2.0}, {"n_queries": "estimate:epsilon=0.2"}, {"n_teachers": 151}):
         with pytest.raises(sb.ParameterError, match="other terms"):
             _fit(task, progress=train, **settings, **change)
     assert len(ledger.history()) == 2

@@ -218,10 +218,6 @@ def test_teachers_are_loaded_whole_or_not_at_all(vault: Path) -> None:
 def test_the_reader_takes_what_was_written_and_nothing_like_it() -> None:
     kinds = {"a": int, "b": (str, type(None))}
     assert json_fields(b'{"a": 1, "b": null, "c": 2}', kinds) == {"a": 1, "b": None}
-    for content in (
-        b'{"a": true, "b": ""}',
-        b'{"a": 1}',
-        b'{"a": 1.0, "b": ""}',
-    ):
+    for content in (b'{"a": true, "b": ""}', b'{"a": 1}', b'{"a": 1.0, "b": ""}'):
         assert json_fields(content, kinds) is None
     assert json_fields(json.dumps({"a": 1, "b": "", "c": DEEP}).encode(), kinds) is None

@@ -202,12 +202,7 @@ def test_the_promise_holds_exactly_in_a_small_world(dropped: float) -> None:
     X = np.arange(float(n))[:, None]
 
     def votes(labels: np.ndarray) -> np.ndarray:
-        settings = {
-            "mechanism": "counts",
-            "n_queries": 2,
-            "n_teachers": K,
-            **budget.to_json(),
-        }
+        settings = {"mechanism": "counts", "n_queries": 2, "n_teachers": K, **budget.to_json()}
         teacher = DecisionTreeClassifier(random_state=0)
         model = _model(teacher=teacher, student=QUICK, **settings)
         model.fit(X, labels, **ALONE, dropped=dropped)

@@ -44,13 +44,7 @@ TABLES = {
 }
 
 
-def sums_of(
-    basis: Any,
-    pool: Any,
-    rows: Any,
-    classes: np.ndarray,
-    units: Any = None,
-) -> Any:
+def sums_of(basis: Any, pool: Any, rows: Any, classes: np.ndarray, units: Any = None) -> Any:
     table, points = private_table(rows, classes, pool, CLASSES, units, None)
     unit = "record" if units is None else "user"
     about = Guarantee.model_validate({"unit": unit, "relation": "add-remove"})

@@ -20,11 +20,7 @@ from secretballot.bases.integer_model import (
 )
 from secretballot.core.types import Guarantee
 from secretballot.learners.moments.stages import CLIPPED, MomentStages, MomentTarget
-from secretballot.learners.moments.vectors import (
-    SCALE_UNIT,
-    Records,
-    Residuals,
-)
+from secretballot.learners.moments.vectors import SCALE_UNIT, Records, Residuals
 from tiny_sums import records_of, sum_of, true_delta
 
 BOUND, UNIT, SIGMA, EPSILON = 3, 2, 4.5, 1.0

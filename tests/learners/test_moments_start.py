@@ -21,7 +21,7 @@ from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.learners.moments.start import check_start, released_start
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.students.moment_links import classes_link
-from sessions import in_rounds, of_fit, sparse
+from sessions import of_fit, sparse
 from tiny_sums import records_of, sum_of
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -63,9 +63,6 @@ def released(kind: str) -> sb.ReleasedLabels:
             n_queries=300,
         )
         return fit(model).released_
-    if kind == "rounds":
-        model = in_rounds(epsilon=big.epsilon, delta=big.delta, n_teachers=50, n_queries=200)
-        return fit(model).released_
     if kind == "record votes":
         model = sb.RecordVotesClassifier(epsilon=big.epsilon, delta=big.delta)
         model.fit(X[:N], y[:N], X_public=X[N:], classes=[0, 1])
@@ -73,12 +70,7 @@ def released(kind: str) -> sb.ReleasedLabels:
     return moments(big).released_
 
 
-KINDS = [
-    "labels",
-    "record votes",
-    "moments",
-    *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("votes", "rounds")),
-]
+KINDS = ["labels", "record votes", "moments", pytest.param("votes", marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -267,8 +267,7 @@ def turn_of(name, words):
 
 @WHOLE
 @pytest.mark.parametrize(
-    ("name", "words"),
-    [(name, words) for name in CONTAINERS for words in WORDS if name != "tuple"],
+    ("name", "words"), [(name, words) for name in CONTAINERS for words in WORDS if name != "tuple"]
 )
 def test_a_record_of_any_kind_changes_no_other_teacher_s_words(name, words, whole):
     rows = WORDS[words]

@@ -264,9 +264,7 @@ class _OwnPublic(sb.PATEClassifier):
 NO_VALUES = (
     "an error must not quote private values, so scikit-learn's own sentence is not passed on"
 )
-EXPECTED_FAILURES = {
-    "check_dtype_object": NO_VALUES,
-}
+EXPECTED_FAILURES = {"check_dtype_object": NO_VALUES}
 
 
 @pytest.mark.usefixtures("records_may_be_public", "nothing_drawn")

@@ -115,11 +115,3 @@ def test_private_records_are_no_public_points(name: str) -> None:
     with pytest.raises(sb.DataError, match="holds private records"):
         POOLED[name](ledger=ledger).fit(few, Y[:60], X_public=few, classes=[0, 1])
     assert ledger.history() == []
-
-
-def test_points_that_meet_records_by_chance_are_taken() -> None:
-    cells = RNG.integers(0, 4, size=(2000, 3))
-    world = np.array(np.meshgrid(range(4), range(4), range(4))).reshape(3, -1).T
-    for points in (world, cells[:300]):
-        model = sb.RecordMomentsClassifier(**GIVEN)
-        model.fit(cells, Y, X_public=points, classes=[0, 1])

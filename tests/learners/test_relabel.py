@@ -57,15 +57,6 @@ def test_labels_are_drawn_by_the_stated_law(
     assert worst > ALPHA / len(law)
 
 
-def test_the_law_without_the_half_would_be_rejected() -> None:
-    y = np.array([0, 0, 0, 1, 1])
-    found, wrong = drawn(Thresholds(), LINE, y, 2.0), defined_law(Thresholds(), LINE, y, 4.0)
-    assert (
-        min(frequency_p_value(found[labels], DRAWS, chance) for labels, chance in wrong.items())
-        < ALPHA
-    )
-
-
 # -- secret samples
 
 

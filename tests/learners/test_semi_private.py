@@ -263,11 +263,7 @@ def test_without_public_points_a_model_is_chosen_and_no_label_released():
 def test_nonsense_is_refused_before_anything_is_spent(tmp_path: Path, settings, changes, words):
     ledger = sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=PROMISE)
     X, y = _line(300, 3)
-    given = {
-        "hypotheses": Intervals(),
-        "epsilon": 0.5,
-        "ledger": ledger,
-    } | settings
+    given = {"hypotheses": Intervals(), "epsilon": 0.5, "ledger": ledger} | settings
     call = {"X": X, "X_public": _points(50), "classes": [0, 1]} | changes
     with pytest.raises((sb.ParameterError, sb.DataError), match=words):
         sb.SemiPrivateClassifier(**given).fit(y=y, **call)

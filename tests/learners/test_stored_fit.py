@@ -237,12 +237,7 @@ def test_only_one_file_has_positions(tmp_path: Path, name: str) -> None:
     for _ in range(2):  # written, and found again
         stored = store_table(place, tmp_path / "vault", **settings)
         model = sb.PATEClassifier(
-            "tree",
-            n_teachers=5,
-            epsilon=5,
-            delta=1e-4,
-            relation="replace-one",
-            ledger=ledger,
+            "tree", n_teachers=5, epsilon=5, delta=1e-4, relation="replace-one", ledger=ledger
         )
         with pytest.raises(ParameterError, match="give one file that is not sorted by content"):
             model.fit(stored, None, X_public=X_PUBLIC, classes=CLASSES)

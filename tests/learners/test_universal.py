@@ -386,11 +386,7 @@ def test_nonsense_is_refused_in_a_sentence_and_nothing_is_spent(
         budget=PrivacyBudget(99.0, 1e-3),
         relation="replace-one",
     )
-    given = {
-        "ledger": ledger,
-        "vault": tmp_path / "vault",
-        **settings(),
-    } | changes
+    given = {"ledger": ledger, "vault": tmp_path / "vault", **settings()} | changes
     with pytest.raises((sb.ParameterError, sb.DataError), match=words) as refusal:
         fit_of(given, **call)
     assert str(refusal.value).rstrip().endswith(".")

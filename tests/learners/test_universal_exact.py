@@ -18,13 +18,7 @@ import secretballot as sb
 from exact_games.distributions import discrete_laplace_distribution
 from flips import ScriptedChoice
 from made_events import pure_event, sampled_event, sparse_event
-from secretballot.accounting import (
-    PrivacyBudget,
-    Sampled,
-    SparseStream,
-    delta_upper,
-    price,
-)
+from secretballot.accounting import PrivacyBudget, Sampled, SparseStream, delta_upper, price
 from secretballot.core import releasing
 from secretballot.core.mechanisms import plurality, stability
 from secretballot.hypotheses import HypothesisClass, Intervals, Thresholds
@@ -221,12 +215,3 @@ def test_the_worst_of_two_guarantees_keeps_epsilon_and_as_printed_it_does_not(sh
 
     assert delta(BudgetSplit.of(ASKED, share, 100)) <= 1e-15
     assert delta(printed(ASKED, share, 100)) == pytest.approx(0.338, abs=5e-4)
-
-
-def test_what_is_printed_does_not_fit_a_ledger_of_what_was_asked(monkeypatch):
-    world = World(monkeypatch, Thresholds(), sampled_event(LOUD, 2, 3, "replace-one"), 0.5)
-    world.rows = np.arange(2)
-    monkeypatch.setattr(BudgetSplit, "of", printed)
-    world.first_epsilon = BUDGET.epsilon
-    with pytest.raises(sb.BudgetError):
-        world.fitted(LINE[:3])
