@@ -72,9 +72,6 @@ def fitted() -> sb.Labeler:
     return found
 
 
-# -- answers
-
-
 def test_noisy_labels_are_answered_as_the_best_threshold_would(fitted: sb.Labeler) -> None:
     answers = fitted.ask_many([[0.05], [0.1], [0.9]])
     assert answers.labels.tolist() == ["no", "no", "yes"]
@@ -131,9 +128,6 @@ def test_an_empty_sample_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.ask([0.3]).label in (None, *CLASSES)
 
 
-# -- the certificate
-
-
 def certificate_of(found: sb.Labeler) -> dict[str, Any]:
     return dict(found.released([[0.05], [0.1], [0.9]]).certificate)
 
@@ -165,9 +159,6 @@ def test_the_stream_alone_does_not_price_a_sample(fitted: sb.Labeler) -> None:
     certificate["mechanism"] = certificate["mechanism"]["stream"]
     (failure,) = sb.verify_certificate(signed(certificate)).failures
     assert (failure.name, "secret sample" in failure.detail) == ("mechanism", True)
-
-
-# -- restarts and samples
 
 
 def test_a_plan_goes_on_after_a_restart_with_the_sample_it_began_with(tmp_path: Path) -> None:
@@ -271,9 +262,6 @@ def test_the_vault_holds_no_row_numbers_and_is_closed_to_others(
     assert not list((tmp_path / "vault").rglob("record.ids"))
 
 
-# -- what is refused, and that nothing is spent
-
-
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
@@ -349,8 +337,7 @@ def test_a_record_that_an_estimator_fails_on_stops_nothing_and_dummy_points_do(
         return sb.Labeler(
             f"{algorithm}:max_abstentions=1",
             FiniteClass([_OddBeyond(beyond)]),
-            epsilon=BUDGET.epsilon,
-            delta=BUDGET.delta,
+            **BUDGET.to_json(),
             n_teachers=60,
             relation="replace-one",
             ledger=ledger,
@@ -361,9 +348,6 @@ def test_a_record_that_an_estimator_fails_on_stops_nothing_and_dummy_points_do(
     assert ledger.spent().epsilon == 0
     fit(50.0)
     assert ledger.spent().epsilon > 0
-
-
-# -- public numbers
 
 
 def test_the_number_of_abstentions_is_a_binomial_quantile() -> None:
@@ -402,9 +386,6 @@ def test_printed_constants_are_those_of_the_papers() -> None:
     assert printed_teachers(budget, m, 4, beta) == math.ceil(
         34 * math.sqrt(2) * scale * math.log(4 * m * 4 / 1e-6)
     )
-
-
-# -- the stability labeler
 
 
 def test_the_stability_labeler_answers_with_any_learner(tmp_path: Path) -> None:

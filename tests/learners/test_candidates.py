@@ -251,9 +251,6 @@ def test_an_interrupted_choice_stays_spent_and_a_repeated_one_is_free(
     assert ledger.spent().epsilon == 2 * EPSILON
 
 
-# --- the certificate ---
-
-
 @pytest.fixture(scope="module")
 def task() -> dict[str, Any]:
     rng = np.random.default_rng(1)

@@ -35,7 +35,7 @@ def fitted(n_classes: int = 2, seed: int = 0, **settings: Any) -> sb.RecordMomen
     X, y = rows(6000, seed, n_classes)
     X_public, _ = rows(800, seed + 1)
     given = of_fit(settings)
-    model = sb.RecordMomentsClassifier(epsilon=BUDGET.epsilon, delta=BUDGET.delta, **settings)
+    model = sb.RecordMomentsClassifier(**BUDGET.to_json(), **settings)
     return model.fit(X, y, X_public=X_public, classes=range(n_classes), **given)
 
 

@@ -55,9 +55,6 @@ def scripted(monkeypatch: pytest.MonkeyPatch, noise: list[int]) -> None:
     monkeypatch.setattr(releasing, "noise_source", lambda: source)
 
 
-# --- batches
-
-
 def test_a_batch_stops_at_the_last_answer_and_its_certificate_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -83,9 +80,6 @@ def test_predictions_are_refused_before_anything_is_answered() -> None:
     with pytest.raises(ParameterError, match="at most the number of teachers"):
         released(votes([10, 30], 40), TERMS, ledger)
     assert ledger.spent().epsilon == 0
-
-
-# --- streams
 
 
 def test_a_stream_counts_answers_over_restarts_and_stops(tmp_path: Path) -> None:
@@ -130,9 +124,6 @@ def test_the_whole_reservation_is_paid_whatever_was_answered() -> None:
     assert not opened._stream.returns
     with pytest.raises(sb.BudgetError):
         released(votes([90] * 30), CORRECTS, ledger, request="second")
-
-
-# --- fits
 
 
 def interactive(**settings: Any) -> sb.PATEClassifier:

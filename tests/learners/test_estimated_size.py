@@ -51,8 +51,6 @@ def calibrated_once(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "calibrate_sparse_vector", SPARSE)
 
 
-# --- the promise for both steps together ---
-
 K, POINTS = 8, 2
 TINY = _plan(K, POINTS, epsilon=2.0, budget=sb.PrivacyBudget(4.0, 0.02))
 SEEN = np.arange(-12, 17)
@@ -118,9 +116,6 @@ def test_an_estimate_that_nobody_paid_for_breaks_the_promise() -> None:
     assert (
         _worst_delta(TINY, _sizes(TINY), _sigmas(unpaid), TINY.budget.epsilon) > TINY.budget.delta
     )
-
-
-# --- what is read off the number ---
 
 
 @pytest.mark.parametrize("epsilon", [0.02, 0.3, 2.0])
@@ -194,9 +189,6 @@ def test_estimate_and_rest_are_never_more_than_the_budget(whole: float, part: fl
     counts = sb.votes_of_counts(np.tile([200, 50], (5, 1)))
     sb.estimate_stability(counts, ledger, fraction=0.5, epsilon=part)
     released(counts, calibrated(rest, 5, n_teachers=250), ledger)
-
-
-# --- in a fit ---
 
 
 @pytest.fixture(scope="module")

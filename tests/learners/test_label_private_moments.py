@@ -117,6 +117,6 @@ def test_the_account_is_about_labels_and_a_student_may_learn_from_the_release() 
 )
 def test_what_belongs_to_private_features_is_refused(given: dict[str, Any]) -> None:
     X, y = plane(100)
-    model = sb.RecordMomentsClassifier(epsilon=BUDGET.epsilon, delta=BUDGET.delta)
+    model = sb.RecordMomentsClassifier(**BUDGET.to_json())
     with pytest.raises(ParameterError, match=f"{next(iter(given))} does not go with"):
         model.fit(X, y, classes=[0, 1], public_features=True, **given)

@@ -42,7 +42,7 @@ def moments(budget: sb.PrivacyBudget = BUDGET, **settings: Any) -> Any:
     start = settings.pop("start", None)
     private, classes = settings.pop("y", y[:N]), settings.pop("classes", [0, 1])
     about = {"classes": classes, "start": start, **of_fit(settings)}
-    model = sb.RecordMomentsClassifier(epsilon=budget.epsilon, delta=budget.delta, **settings)
+    model = sb.RecordMomentsClassifier(**budget.to_json(), **settings)
     return model.fit(X[:N], private, X_public=X[N:], **about)
 
 
@@ -102,9 +102,6 @@ def test_the_start_is_a_function_of_the_release_and_the_pool_that_anybody_can_fi
     assert model.certificate_["public"]["start"] == again.to_json()
 
 
-# --- what is refused ---
-
-
 def test_a_start_that_is_no_release_is_refused_before_anything_is_spent() -> None:
     X, _ = plane()
     votes = released("moments")
@@ -150,9 +147,6 @@ def test_a_release_that_names_no_points_or_answers_nothing_is_refused() -> None:
         check_start(silent, (0, 1), X[N:])
 
 
-# --- one request ---
-
-
 def test_an_interrupted_fit_goes_on_with_the_same_start_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,9 +171,6 @@ def test_an_interrupted_fit_goes_on_with_the_same_start_alone(
     assert sb.verify_certificate(model.certificate_).ok
     assert next(asked) == 5  # four stages, one of them tried twice
     assert ledger.releases() == 1
-
-
-# --- stages ---
 
 
 @pytest.mark.parametrize("steep", [1, 2**23])

@@ -145,7 +145,7 @@ def test_persons_are_protected_together() -> None:
     with pytest.raises(ParameterError, match="units"):
         fit_labels(labels_model(relation="replace-one"), units=ids)
     replaced = sb.PATERegressor(
-        n_teachers=TEACHERS, epsilon=BUDGET.epsilon, delta=BUDGET.delta, relation="replace-one"
+        n_teachers=TEACHERS, **BUDGET.to_json(), relation="replace-one"
     ).fit(X, NUMBERS, X_public=X_PUBLIC, bounds=(-8.0, 8.0))
     assert replaced.certificate_["relation"] == "replace-one"
 

@@ -21,7 +21,7 @@ def people(n: int, seed: int, **more: Any) -> pd.DataFrame:
 def fit(private: Any, public: Any) -> sb.Ledger:
     """Fit on an account, and return it."""
     ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET, unit="record", relation="add-remove")
-    model = sb.RecordMomentsClassifier(epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=ledger)
+    model = sb.RecordMomentsClassifier(**BUDGET.to_json(), ledger=ledger)
     y = np.arange(len(private)) % 2
     try:
         model.fit(private, y, X_public=public, classes=[0, 1])

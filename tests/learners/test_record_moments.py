@@ -71,9 +71,6 @@ def first_part(kind: str = "classes", **settings: Any) -> Any:
     return fitted(X[:2000], y[:2000], X[2000:], kind, **settings)
 
 
-# -- real tables
-
-
 def parts_of_adult(n_private: int, n_public: int) -> tuple[Any, list[np.ndarray]]:
     rows = reference(adult).train
     order = np.random.default_rng(0).permutation(len(rows))
@@ -94,9 +91,6 @@ def test_a_pool_that_misses_part_of_the_world_is_told_and_does_not_ruin_the_mode
     assert abs(model.coverage_.uncovered - 0.72) < 6 * model.coverage_.standard_error + 0.02
     # always naming one class is right for .76
     assert np.mean(model.predict(X.iloc[held_out]) == y[held_out]) > 0.79
-
-
-# -- certificates, and what follows from them
 
 
 @pytest.mark.parametrize(
@@ -200,9 +194,6 @@ def test_the_number_of_records_is_released_with_noise() -> None:
     found = np.mean([sums[-2] for sums in counted["values"]]) / counted["mark_weight"]
     assert found != 5000
     assert abs(found - 5000) < 6 * counted["sigma"] / counted["mark_weight"]
-
-
-# -- odd records and targets
 
 
 def test_one_odd_record_or_target_raises_nothing_and_warns_of_nothing() -> None:

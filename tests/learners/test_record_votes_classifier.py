@@ -93,9 +93,6 @@ def counts_apart(*args: Any, **settings: Any) -> tuple[Any, int]:
     return released.noisy_counts, released.certificate["released"].get("values", [[0]])[0][0]
 
 
-# -- the promise
-
-
 POINTS = np.array([[0], [2], [3]])
 RECORDS = [(place, label) for place in (-1, 1, 3) for label in (0, 1)]
 
@@ -144,9 +141,6 @@ def test_no_neighbours_of_a_tiny_world_tell_more_than_was_promised(
     assert worst > 0.99 * budget.delta
     too_little = max(exact_delta(moved, 0.9 * sigma, budget.epsilon) for moved in moves.values())
     assert too_little > budget.delta
-
-
-# -- a record and the others
 
 
 ODD = [
@@ -255,9 +249,6 @@ def test_texts_and_missing_cells_have_a_fixed_rule(container: Any, unnoised: Non
         assert apart == 2
 
 
-# -- users
-
-
 def test_of_each_user_one_record_votes_and_no_other_user_has_a_say(
     unnoised: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,9 +263,6 @@ def test_of_each_user_one_record_votes_and_no_other_user_has_a_say(
         left = counts(X[stays], y[stays], pool, votes_per_record=3, units=units[stays])
         came = whole - left
         assert (came.min(), came.max(), came.sum()) == (0, 1, 3)
-
-
-# -- settings, and bad input
 
 
 def test_only_some_points_take_votes() -> None:
@@ -305,9 +293,6 @@ def test_settings_out_of_range_are_refused_before_anything_is_paid(
     assert not ledger.history()
 
 
-# -- stored releases, copies
-
-
 def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refused(
     tmp_path: Any,
 ) -> None:
@@ -330,7 +315,7 @@ def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refuse
     # nor does it get what was released of another kind
     own = sb.Ledger(tmp_path / "other.sqlite", dataset="registry", budget=BUDGET)
     settings |= {"ledger": own}
-    number = sb.RecordMomentsRegressor(epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=own)
+    number = sb.RecordMomentsRegressor(**BUDGET.to_json(), ledger=own)
     number.fit(X, y, X_public=X.copy(), bounds=(0, 1), request="first")
     with pytest.raises(sb.ParameterError, match="begun with other terms"):
         fitted(X, y, X.copy(), **settings)
@@ -346,9 +331,6 @@ def test_it_clones_and_pickles_without_a_private_number() -> None:
     shown = {key: value for key, value in vars(model).items() if key.endswith("_")}
     assert not any(isinstance(value, int) and value in (4711, 9422) for value in shown.values())
     assert "4711" not in json.dumps(stated(model.certificate_))
-
-
-# -- what it learns
 
 
 @pytest.mark.parametrize(

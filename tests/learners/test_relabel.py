@@ -57,9 +57,6 @@ def test_labels_are_drawn_by_the_stated_law(
     assert worst > ALPHA / len(law)
 
 
-# -- secret samples
-
-
 def test_samples_come_in_every_order_alike() -> None:
     found = Counter(tuple(sample_in_random_order(4, 2).tolist()) for _ in range(6_000))
     orders = list(itertools.permutations(range(4), 2))

@@ -30,9 +30,6 @@ PROMISE = sb.PrivacyBudget(EPSILON, 0.0)
 Dataset = tuple[tuple[float, int], ...]
 
 
-# -- exact laws of the whole fit
-
-
 def datasets(most: int) -> Iterator[Dataset]:
     for n in range(1, most + 1):
         yield from itertools.combinations_with_replacement(RECORDS, n)
@@ -106,9 +103,6 @@ def test_the_loss_of_the_whole_fit_is_epsilon_and_no_more(monkeypatch, world, re
         assert worst_loss(laws, "replace-one") > 1.9 * EPSILON
 
 
-# -- units
-
-
 def test_of_every_unit_one_record_is_taken_whoever_else_comes(monkeypatch):
     monkeypatch.setattr(shards, "entropy_bytes", lambda n: bytes(range(n)))
     units = np.array([5, 3, 5, 9, 3, 5, 7, 7])
@@ -162,9 +156,6 @@ def test_a_unit_of_many_records_counts_once(monkeypatch, family):
     assert laws[0] == laws[1]
 
 
-# -- learning
-
-
 def _line(n: int, seed: int, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.random((n, 1))
@@ -191,9 +182,6 @@ def test_the_order_of_the_classes_is_the_declared_one():
     for names in (["a", "b"], ["b", "a"]):
         model = sb.SemiPrivateClassifier(Thresholds("either"), epsilon=20.0)
         assert model.fit(X, y, X_public=X.copy(), classes=names).score(X, y) > 0.97
-
-
-# -- the account
 
 
 def _fitted(**settings: Any) -> sb.SemiPrivateClassifier:
@@ -227,9 +215,6 @@ def test_a_fit_costs_its_epsilon_and_no_delta_and_repeats_for_nothing(tmp_path: 
         _fitted(ledger=ledger)
 
 
-# -- candidates
-
-
 def _models() -> list[Any]:
     rng = np.random.default_rng(7)
     X = rng.random((60, 1))
@@ -242,9 +227,6 @@ def test_without_public_points_a_model_is_chosen_and_no_label_released():
     model.fit(X, _models()[2].predict(X), classes=[False, True])
     assert len(model.released_.queries) == 0
     assert sb.verify_certificate(model.certificate_).ok
-
-
-# -- refusals
 
 
 @pytest.mark.parametrize(
@@ -268,9 +250,6 @@ def test_nonsense_is_refused_before_anything_is_spent(tmp_path: Path, settings, 
     with pytest.raises((sb.ParameterError, sb.DataError), match=words):
         sb.SemiPrivateClassifier(**given).fit(y=y, **call)
     assert ledger.history() == []
-
-
-# -- sizes
 
 
 def test_sizes_are_those_of_the_errata():

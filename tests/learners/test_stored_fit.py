@@ -211,10 +211,10 @@ def test_public_points_that_are_rows_on_disk_are_refused(tmp_path: Path, n_point
     points = in_memory(None)["X"][::-1][:n_points]
     models = [DecisionTreeClassifier(random_state=s).fit(X_PUBLIC, X_PUBLIC[:, 1]) for s in (0, 1)]
     for model in (
-        sb.PATEClassifier("tree", n_teachers=20, epsilon=budget.epsilon, delta=budget.delta),
-        in_rounds("tree", n_teachers=20, epsilon=budget.epsilon, delta=budget.delta),
-        sb.RecordMomentsClassifier(epsilon=budget.epsilon, delta=budget.delta),
-        sb.RecordVotesClassifier(epsilon=budget.epsilon, delta=budget.delta),
+        sb.PATEClassifier("tree", n_teachers=20, **budget.to_json()),
+        in_rounds("tree", n_teachers=20, **budget.to_json()),
+        sb.RecordMomentsClassifier(**budget.to_json()),
+        sb.RecordVotesClassifier(**budget.to_json()),
         sb.SemiPrivateClassifier(models, epsilon=1),
     ):
         with pytest.raises(DataError, match="X_public holds private records"):
@@ -288,8 +288,8 @@ def test_what_does_not_go_with_a_table_on_disk_is_refused(tmp_path: Path) -> Non
     table = kept(tmp_path)
     budget = sb.PrivacyBudget(5, 1e-4)
     for model in (
-        sb.RecordMomentsClassifier(epsilon=budget.epsilon, delta=budget.delta),
-        sb.PATEClassifier(n_teachers=20, epsilon=budget.epsilon, delta=budget.delta),
+        sb.RecordMomentsClassifier(**budget.to_json()),
+        sb.PATEClassifier(n_teachers=20, **budget.to_json()),
     ):
         for given, words in (
             ({"y": rows()["ill"]}, "y is given beside a stored table"),
@@ -306,6 +306,6 @@ def test_what_does_not_go_with_a_table_on_disk_is_refused(tmp_path: Path) -> Non
     persons = tmp_path / "persons"
     persons.mkdir()
     with pytest.raises(ParameterError, match="about single records"):
-        sb.RecordMomentsClassifier(
-            epsilon=budget.epsilon, delta=budget.delta, relation="replace-one"
-        ).fit(kept(persons, "person"), None, X_public=X_PUBLIC, classes=CLASSES)
+        sb.RecordMomentsClassifier(**budget.to_json(), relation="replace-one").fit(
+            kept(persons, "person"), None, X_public=X_PUBLIC, classes=CLASSES
+        )

@@ -96,9 +96,9 @@ def failed_shards(teacher: Any, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(
         "secretballot.learners.training.table.assign_shards", lambda *_, **__: shards
     )
-    sb.PATEClassifier(
-        teacher, n_teachers=20, epsilon=BUDGET.epsilon, delta=BUDGET.delta, n_queries=20
-    ).fit(X, np.array(["a", "b", "c"])[y], X_public=X_PUBLIC, classes=["a", "b", "c"])
+    sb.PATEClassifier(teacher, n_teachers=20, **BUDGET.to_json(), n_queries=20).fit(
+        X, np.array(["a", "b", "c"])[y], X_public=X_PUBLIC, classes=["a", "b", "c"]
+    )
     (ensemble,) = found
     return sum(one is None for one in ensemble._teachers)
 

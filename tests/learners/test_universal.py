@@ -119,9 +119,6 @@ def true_label(points: np.ndarray) -> np.ndarray:
     return np.where(points[:, 0] > 0.4, "yes", "no")
 
 
-# -- the split
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 17.0, 1e-3])
 @pytest.mark.parametrize("share", [0.123456789, 0.9])
 def test_the_parts_add_up_to_what_was_asked_and_a_ledger_admits_them(epsilon, share):
@@ -130,9 +127,6 @@ def test_the_parts_add_up_to_what_was_asked_and_a_ledger_admits_them(epsilon, sh
     assert total <= Fraction(repr(epsilon))
     assert float(total) == pytest.approx(epsilon, rel=1e-12)
     assert split.endless_epsilon == pytest.approx(share * epsilon, rel=5e-3)
-
-
-# -- asking
 
 
 def test_it_answers_without_end_and_pays_before_the_first_question(tmp_path: Path):
@@ -215,9 +209,6 @@ def test_what_was_drawn_answers_for_its_hypotheses_and_classes_alone(tmp_path: P
     assert len(ledger_at(tmp_path).history()) == 2
 
 
-# -- certificates
-
-
 def test_each_part_has_a_certificate_that_tells_of_the_other_and_they_add_up():
     labeler = fitted(purpose="triage")
     labeler.ask_many(QUESTIONS[:10])
@@ -240,9 +231,6 @@ def test_each_part_has_a_certificate_that_tells_of_the_other_and_they_add_up():
     # just after each was reserved
     after = [one["composition"]["spent_after"]["epsilon"] for one in release.certificates]
     assert after == [0.9, 1.0]
-
-
-# -- restarts and crashes
 
 
 def test_it_goes_on_after_a_restart_before_the_switch_and_after_it(tmp_path: Path):
@@ -362,9 +350,6 @@ def test_a_second_part_that_was_not_reserved_in_time_is_reserved_by_the_next_sta
     labeler = fitted(tmp_path)
     assert len(ledger_at(tmp_path).history()) == 2
     assert labeler.ask_many(QUESTIONS).answered.all()
-
-
-# -- refusals
 
 
 @pytest.mark.parametrize(

@@ -46,9 +46,6 @@ def jointly(*laws: Law) -> Law:
     return whole
 
 
-# -- injected randomness
-
-
 def answers_law(event: SparseStream, ones: tuple[int, ...], n_teachers: int) -> Law:
     """Law of the answers to two queries with so many votes for 1: label 0, label 1, none, or 3
     after the stop."""
@@ -99,8 +96,7 @@ class World:
         labeler = sb.Labeler(
             f"universal:n_first={len(QUERIES)},epsilon_share={self.share}",
             self.hypotheses,
-            epsilon=BUDGET.epsilon,
-            delta=BUDGET.delta,
+            **BUDGET.to_json(),
             relation="replace-one",
         )
         X, y = np.array([[x] for x, _ in records]), [label for _, label in records]
@@ -142,8 +138,6 @@ class World:
             )
 
 
-# -- small worlds, end to end
-
 LOUD, FAINT = sparse_event(1.0, 1.0, 0, 1), sparse_event(6.0, 6.0, 0, 1)
 WORLDS = [
     pytest.param(Thresholds(), sampled_event(LOUD, 2, 3, "replace-one"), 0.5, id="thresholds"),
@@ -179,9 +173,6 @@ def test_both_parts_together_cost_no_more_than_was_asked(monkeypatch, hypotheses
     # a hypothesis that is drawn anew would be caught
     twice = world.pairs(lambda records: jointly(endless(records), endless(records)))
     assert max(true_delta(*pair, share) for pair in twice) > 0.01
-
-
-# -- a budget that is spent twice
 
 
 def sharpest(epsilon: float, side: int) -> Law:
