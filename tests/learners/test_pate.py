@@ -93,16 +93,6 @@ def test_a_ledger_about_something_else_is_refused_before_training(data: dict[str
         assert ledger.history() == []
 
 
-def test_the_same_request_learns_again_for_nothing(data: dict[str, Any], tmp_path: Path) -> None:
-    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
-    first = _fit(data, ledger=ledger, request="run")
-    again = _fit(data, ledger=ledger, request="run")
-    assert first.released_ == again.released_
-    with pytest.raises(sb.ParameterError, match="other terms"):
-        _fit(data, ledger=ledger, request="run", n_teachers=90)
-    assert len(ledger.history()) == 1
-
-
 def test_no_two_releases_share_a_random_partition(data: dict[str, Any], tmp_path: Path) -> None:
     # ids kept for a second fit, and drawn anew once a record has come, would tie releases together
     # in one world only

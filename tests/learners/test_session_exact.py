@@ -37,7 +37,6 @@ DEPTHS = pytest.mark.parametrize(
 )
 History = tuple[int, ...]
 Tree = Callable[[History], int]
-Outcome = tuple[int, int | None]
 
 
 @pytest.fixture
@@ -127,13 +126,12 @@ class World:
         secret = self.stream._states.load(part.mark)
         return () if secret is None else (part.used, secret)
 
-    def ask(self, point: int) -> Outcome | None:
+    def ask(self, point: int) -> int | None:
         try:
             answer = self.session.ask([point])
         except sb.BudgetError:
             return None
-        assert answer.noisy_count is None or isinstance(answer.noisy_count, int)
-        return (-1 if answer.label is None else answer.label), answer.noisy_count
+        return -1 if answer.label is None else answer.label
 
 
 @dataclass(frozen=True)
@@ -150,7 +148,7 @@ class Plan:
 
 def outcomes(
     world: World, tape: _Tape, laws: dict[float, Distribution], point: int
-) -> Iterator[tuple[Outcome | None, float]]:
+) -> Iterator[tuple[int | None, float]]:
     """Ask with every value of the noise; the world is left as the answer left it at each yield."""
     kept, waiting = world.keep(), [((), 1.0)]
     while waiting:
@@ -183,7 +181,7 @@ def explore(
                 if outcome is None:
                     found[history] += weight * p
                     continue
-                place = (*history, outcome[0]), world.hidden()
+                place = (*history, outcome), world.hidden()
                 before, kept_there = following.get(place) or (0.0, world.keep())
                 following[place] = before + weight * p, kept_there
         places = following

@@ -19,7 +19,6 @@ from secretballot.teachers.records import (
 POINTS = np.array([[0], [2], [2], [7]])
 RECORD = Guarantee(unit="record", relation="add-remove")
 REPLACED = Guarantee(unit="record", relation="replace-one")
-CLASSES = [0, 1, 2]
 PLACES = [(place, label) for place in (-1, 1, 2, 6) for label in (0, 1, 2)]
 
 
