@@ -119,7 +119,14 @@ def _timed_price(events: list[Event], epsilon: float) -> float:
     return found
 
 
-def _check_hostile(seed: int) -> None:
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *(*range(4), *range(5, 12)),
+        *(pytest.param(s, marks=pytest.mark.slow) for s in (4, *range(12, 60), *range(1000, 1700))),
+    ],
+)
+def test_hostile_events_are_priced_in_bounded_time_and_more_of_them_cost_more(seed: int) -> None:
     rng = random.Random(seed)
     events, epsilon = _events(rng), rng.choice(EPSILONS)
     once = _timed_price(events, epsilon)
@@ -127,17 +134,6 @@ def _check_hostile(seed: int) -> None:
     rng.shuffle(more)
     # grids follow the events, so the last digits may move
     assert _timed_price(more, epsilon) >= once * (1 - 1e-9)
-
-
-@pytest.mark.parametrize("seed", [*range(4), *range(5, 12)])
-def test_hostile_events_are_priced_in_bounded_time_and_more_of_them_cost_more(seed: int) -> None:
-    _check_hostile(seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [4, *range(12, 60), *range(1000, 1700)])
-def test_many_hostile_lists_are_priced_in_bounded_time(seed: int) -> None:
-    _check_hostile(seed)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,7 @@ import pytest
 
 import secretballot_verify as second
 from adaptive_labels import best_attack
-from made_events import (
-    json_of,
-    table_event,
-)
+from made_events import json_of, table_event
 from secretballot.accounting import (
     BinaryLabels,
     PrivacyBudget,
@@ -152,28 +149,24 @@ def test_losses_of_a_few_last_digits_are_priced_too(share: float) -> None:
 def test_no_price_is_below_the_worst_pair_composed_by_dp_accounting() -> None:
     from dp_accounting.pld import privacy_loss_distribution
 
-    event = calibrated(BUDGET, 30, 120)
-    worst = 0.0
-    for p, q in sorted({(float(a), float(b)) for a, b in steps_of(event) if a < b})[::4]:
-        composed = privacy_loss_distribution.from_two_probability_mass_functions(
+    def composed(p: float, q: float, queries: int) -> float:
+        one = privacy_loss_distribution.from_two_probability_mass_functions(
             {0: math.log(1 - p), 1: math.log(p)},
             {0: math.log(1 - q), 1: math.log(q)},
             value_discretization_interval=1e-5,
             pessimistic_estimate=False,
-        ).self_compose(event.queries)
-        worst = max(worst, composed.get_delta_for_epsilon(1.0))
+        )
+        return float(one.self_compose(queries).get_delta_for_epsilon(1.0))
+
+    event = calibrated(BUDGET, 30, 120)
+    pairs = sorted({(float(a), float(b)) for a, b in steps_of(event) if a < b})[::4]
+    worst = max(composed(*pair, event.queries) for pair in pairs)
     charged = delta_upper([event], 1.0)
     assert 0.2 * charged < worst <= charged
     # the same, of a table for fewer labels, breaks the promise by this attack alone
     sharp = calibrated(BUDGET, 15, 120)
     p, q = (float(chance_of_one(sharp, votes)) for votes in (60, 61))
-    composed = privacy_loss_distribution.from_two_probability_mass_functions(
-        {0: math.log(1 - p), 1: math.log(p)},
-        {0: math.log(1 - q), 1: math.log(q)},
-        value_discretization_interval=1e-5,
-        pessimistic_estimate=False,
-    ).self_compose(event.queries)
-    assert composed.get_delta_for_epsilon(1.0) > 10 * BUDGET.delta
+    assert composed(p, q, event.queries) > 10 * BUDGET.delta
 
 
 @pytest.mark.parametrize(("n_teachers", "seed"), [(250, 1), (251, 2), (2000, 3), (40, 4)])

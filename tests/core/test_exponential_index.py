@@ -11,8 +11,7 @@ from exact_games.distributions import Distribution
 from exact_games.statistics import sample_p_value
 from secretballot.core import exponential
 from secretballot.core.exponential import exp_bounds, least_quotient, locate, running_bounds
-from secretballot.core.noise import MAX_SCALE, ExactNoise
-from secretballot.exceptions import ParameterError
+from secretballot.core.noise import ExactNoise
 
 ALPHA = 1e-6
 PRECISION = 3000  # bits of the reference, beyond anything the sampler looks at here
@@ -156,14 +155,6 @@ def test_a_million_candidates_are_weighed_by_score_and_drawn_evenly_inside_one()
 
 def test_unsigned_scores_do_not_wrap_around():
     assert ExactNoise().exponential_index(np.array([0, 255], dtype=np.uint8), 1.0) == 1
-
-
-@pytest.mark.parametrize(
-    "scale", [0.0, -1.0, float("nan"), float("inf"), 2 * MAX_SCALE, "1", True, None]
-)
-def test_a_scale_that_is_no_scale_is_refused(scale):
-    with pytest.raises(ParameterError, match="scale"):
-        ExactNoise().exponential_index(np.array([1, 2]), scale)
 
 
 def test_scores_that_are_no_integers_are_refused():
