@@ -24,12 +24,7 @@ from made_events import (
     sums_event,
     table_event,
 )
-from secretballot.accounting import (
-    BinaryLabels,
-    Event,
-    Stream,
-    delta_upper,
-)
+from secretballot.accounting import BinaryLabels, Event, Stream, delta_upper
 from secretballot.core.price import round_up
 from secretballot.core.renyi import ORDERS, delta_of, largest_moments
 from secretballot.core.streams import false_answer, laplace_above
@@ -99,10 +94,8 @@ def _event(rng: random.Random) -> Event:
             drawn = rng.choice(SCALES), squared, rng.choice(COUNTS), rng.choice(COUNTS)
             return sums_event(*drawn)
     out_of = rng.choice(COUNTS)
-    relation, loss = (
-        rng.choice(["replace-one", "add-remove"]),
-        rng.choice([2.0**-20, 0.1, 1.0, 100.0]),
-    )
+    relation = rng.choice(["replace-one", "add-remove"])
+    loss = rng.choice([2.0**-20, 0.1, 1.0, 100.0])
     return sampled_event(_stream(rng), rng.randint(1, out_of), out_of, relation, loss)
 
 
@@ -184,10 +177,7 @@ def _exact_tail(n: int, one: float, other: float) -> mpf:
 @pytest.mark.parametrize(
     ("scales", "threshold"),
     [
-        ((0.0021, 0.0021), 0),
-        ((0.0021, 0.001), 0),
-        ((0.001, 0.0012), 0),
-        ((0.01, 0.02), 2),
+        *(((0.0021, 0.0021), 0), ((0.0021, 0.001), 0), ((0.001, 0.0012), 0), ((0.01, 0.02), 2)),
         ((0.3, 0.2), 5),
     ],
 )

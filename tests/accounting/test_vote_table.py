@@ -100,11 +100,8 @@ def test_the_price_is_the_best_adaptive_attack_in_fractions(
 @pytest.mark.parametrize(
     ("weights", "n_teachers"),
     [
-        ((1485514557937078,), 3),
-        ((HALF, 1639699837930636, 596992579484590), 5),
-        ((HALF, HALF // 2), 4),
-        ((7247434491390, 101334), 7),
-        ((HALF - 2**34,), 1),
+        *(((1485514557937078,), 3), ((HALF, 1639699837930636, 596992579484590), 5)),
+        *(((HALF, HALF // 2), 4), ((7247434491390, 101334), 7), ((HALF - 2**34,), 1)),
     ],
 )
 def test_the_price_holds_where_the_largest_loss_ends_it(
@@ -276,16 +273,9 @@ def test_no_label_loses_more_than_the_largest_loss(
 @pytest.mark.parametrize(
     "changed",
     [
-        {"weights": []},
-        {"weights": [HALF]},
-        {"weights": [HALF, 0]},
-        {"weights": [HALF, 1.5]},
-        {"weights": [HALF, True]},
-        {"weights": [HALF, 5, 6]},
-        {"weights": [HALF + 1, 5]},
-        {"weights": [HALF, 9, 8, 7, 6, 5, 4]},
-        {"queries": 0},
-        {"n_teachers": 0},
+        *({"weights": []}, {"weights": [HALF]}, {"weights": [HALF, 0]}, {"weights": [HALF, 1.5]}),
+        *({"weights": [HALF, True]}, {"weights": [HALF, 5, 6]}, {"weights": [HALF + 1, 5]}),
+        *({"weights": [HALF, 9, 8, 7, 6, 5, 4]}, {"queries": 0}, {"n_teachers": 0}),
         {"n_teachers": 2.5},
     ],
 )

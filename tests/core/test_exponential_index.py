@@ -49,8 +49,7 @@ def digits_of(number):
     return draw
 
 
-# -- bounds
-# --------------------------------------------------------------------------------------------------
+# --- bounds ---
 
 
 def test_bounds_of_the_exponential_hold_and_are_two_apart():
@@ -100,8 +99,7 @@ def test_every_prefix_that_is_decided_is_decided_rightly_and_few_are_not(scale, 
     assert 4 <= undecided <= 4 * 20
 
 
-# -- the choice itself
-# -------------------------------------------------------------------------------------------------
+# --- the choice itself ---
 
 
 @pytest.mark.parametrize("spare", [-12, 0, 64])
@@ -163,8 +161,7 @@ def test_scores_that_are_no_integers_are_refused():
             draw(np.array([0.0, 0.5]), 1.0)
 
 
-# -- the least scale
-# --------------------------------------------------------------------------------------------------
+# --- the least scale ---
 
 
 def test_the_least_scale_keeps_its_loss_in_exact_arithmetic_and_no_smaller_float_does():

@@ -96,18 +96,9 @@ def test_history_tells_everything_public(ledger: Ledger) -> None:
     ledger.reserve(events, PRICE, request="a", purpose="first\nline two ü")
     ledger.forfeit(1, "the disk broke")
     (entry,) = ledger.history()
-    assert (entry.id, entry.request, entry.purpose, entry.events) == (
-        1,
-        "a",
-        "first\nline two ü",
-        events,
-    )
-    assert (entry.epsilon, entry.delta, entry.state, entry.reason) == (
-        0.25,
-        1e-9,
-        "forfeited",
-        "the disk broke",
-    )
+    assert (entry.id, entry.request, entry.purpose) == (1, "a", "first\nline two ü")
+    assert (entry.events, entry.epsilon, entry.delta) == (events, 0.25, 1e-9)
+    assert (entry.state, entry.reason) == ("forfeited", "the disk broke")
     assert datetime.fromisoformat(entry.reserved_at).utcoffset().total_seconds() == 0
 
 
@@ -117,14 +108,8 @@ def test_history_tells_everything_public(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"events": ()},
-        {"events": ("pure",)},
-        {"request": ""},
-        {"request": "  "},
-        {"request": "a\0b"},
-        {"request": "\ud800"},
-        {"request": 7},
-        {"purpose": None},
+        *({"events": ()}, {"events": ("pure",)}, {"request": ""}, {"request": "  "}),
+        *({"request": "a\0b"}, {"request": "\ud800"}, {"request": 7}, {"purpose": None}),
     ],
     ids=repr,
 )
@@ -139,14 +124,8 @@ def test_reserve_refuses_bad_arguments(ledger: Ledger, arguments: dict[str, obje
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"dataset": ""},
-        {"dataset": 3},
-        {"budget": (1, 1e-5)},
-        {"composition": "advanced"},
-        {"composition": 1},
-        {"unit": "patient"},
-        {"unit": 1},
-        {"relation": "add"},
+        *({"dataset": ""}, {"dataset": 3}, {"budget": (1, 1e-5)}, {"composition": "advanced"}),
+        *({"composition": 1}, {"unit": "patient"}, {"unit": 1}, {"relation": "add"}),
         {"relation": 1},
     ],
     ids=repr,

@@ -13,7 +13,7 @@ import secretballot as sb
 import secretballot_verify as second
 from secretballot.accounting import noisy_votes, sparse_vector, stable_value
 from secretballot.core import releasing
-from secretballot.core.mechanisms import NoisySums, NoisyVotes, TableLabels
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.noise import ExactNoise
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -77,12 +77,9 @@ def test_asking_less_than_planned_costs_the_plan(
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        ({"queries": [0, 0]}, "twice"),
-        ({"queries": [26]}, "rows go from 0 to 25"),
-        ({"queries": [-1]}, "from 0"),
-        ({"queries": []}, "one or more"),
-        ({"queries": [0.5]}, "integers"),
-        ({"queries": [[0, 1]]}, "one or more"),
+        *(({"queries": [0, 0]}, "twice"), ({"queries": [26]}, "rows go from 0 to 25")),
+        *(({"queries": [-1]}, "from 0"), ({"queries": []}, "one or more")),
+        *(({"queries": [0.5]}, "integers"), ({"queries": [[0, 1]]}, "one or more")),
         ({"queries": [0, 1], "public_rows": [5]}, "one row for each"),
         ({"queries": [0, 1], "public_rows": [5, 5]}, "twice"),
         ({"declaration": {"unit": "household"}}, "unit"),
@@ -138,12 +135,6 @@ def test_what_is_no_mechanism_or_no_budget_or_answers_nothing_is_refused(
     for given in ((None, BUDGET), (mechanism, None), (mechanism, 1.0)):
         with pytest.raises(sb.ParameterError):
             sb.release(counts, given[0], ledger, given[1])  # type: ignore[arg-type]
-    with pytest.raises(sb.ParameterError, match="NoisySums takes"):
-        sb.release(counts, NoisySums(sigmas=(9.0,)), ledger, BUDGET)
-    table = TableLabels(weights=(2**52,))
-    three = sb.votes_of_counts(np.full((4, 3), 10), classes=list("abc"))
-    with pytest.raises(sb.ParameterError, match="two classes"):
-        sb.release(three, table, ledger, BUDGET)
     drowned = sparse_vector(BUDGET, 26, max_abstentions=50)
     with pytest.raises(sb.ParameterError, match="teachers"):
         sb.release(counts, drowned, ledger, BUDGET)
