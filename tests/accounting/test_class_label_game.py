@@ -12,11 +12,7 @@ from test_class_labels import label_chances, neighbouring_votes
 import secretballot_verify as second
 from made_events import class_event, json_of
 from secretballot import PrivacyBudget
-from secretballot.accounting import (
-    delta_upper,
-    least_scale,
-    price,
-)
+from secretballot.accounting import delta_upper, least_scale, price
 from secretballot.core import class_games
 from secretballot.core.class_games import (
     LEFT_OUT,
@@ -90,8 +86,7 @@ def best_of_all_strategies(laws, labels, x):
 
 
 @pytest.mark.parametrize(
-    ("n_teachers", "stride", "labels", "epsilon"),
-    [(3, 1, 3, 0.3), (5, 1, 2, 0.2), (40, 5, 2, 0.2)],
+    ("n_teachers", "stride", "labels", "epsilon"), [(3, 1, 3, 0.3), (5, 1, 2, 0.2), (40, 5, 2, 0.2)]
 )
 def test_no_adaptive_strategy_of_a_small_world_beats_the_price(n_teachers, stride, labels, epsilon):
     sigma, pairs = 10.0, list(neighbouring_votes(n_teachers, 3, stride))

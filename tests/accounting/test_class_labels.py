@@ -12,11 +12,7 @@ import secretballot_verify as second
 from exact_games.worlds import neighbouring_counts
 from made_events import class_event, json_of
 from secretballot import PrivacyBudget
-from secretballot.accounting import (
-    RenyiFilter,
-    delta_upper,
-    least_scale,
-)
+from secretballot.accounting import RenyiFilter, delta_upper, least_scale
 from secretballot.core import class_games
 from secretballot.core.class_games import Noise, class_renyi
 
@@ -135,12 +131,8 @@ def largest_moment(sigma, order):
 @pytest.mark.parametrize(
     ("sigma", "order", "most"),
     [
-        (3.0, 3.5, 0.02),
-        (9.0, 2.0, 0.02),
-        (9.0, 9.5, 0.03),
-        (20.0, 1.5, 0.05),
-        (20.0, 24.0, 0.06),
-        (20.0, 28.0, 0.0015),
+        *((3.0, 3.5, 0.02), (9.0, 2.0, 0.02), (9.0, 9.5, 0.03), (20.0, 1.5, 0.05)),
+        *((20.0, 24.0, 0.06), (20.0, 28.0, 0.0015)),
     ],
 )
 def test_the_bound_hardly_exceeds_the_largest_on_the_whole_lattice(sigma, order, most):

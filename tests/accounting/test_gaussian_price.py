@@ -10,6 +10,8 @@ from made_events import counts_event
 from secretballot.accounting import (
     PrivacyBudget,
     calibrate_gaussian,
+    calibrate_label_gaussian,
+    delta_upper,
 )
 from secretballot.accounting import gaussian as room
 from secretballot.core.losses import DEVIATIONS, Losses, count_losses, discrete_gaussian_pmf
@@ -100,9 +102,18 @@ def test_events_refuse_bad_noise(sigma: object) -> None:
         counts_event(sigma, 1)  # type: ignore[arg-type]
 
 
-def test_delta_zero_is_refused_with_the_mend() -> None:
+def test_a_budget_that_no_noise_keeps_is_refused_in_a_sentence() -> None:
     with pytest.raises(ParameterError, match="Laplace"):
         calibrate_gaussian(PrivacyBudget(1.0, 0.0), 3)
+    for calibrate in (calibrate_gaussian, calibrate_label_gaussian):
+        with pytest.raises(ParameterError, match="No noise fits"):
+            calibrate(PrivacyBudget(1e-13, 1e-300), 10**12)
+
+
+def test_so_large_a_budget_that_the_least_noise_fits() -> None:
+    sigma = calibrate_gaussian(PrivacyBudget(1e12, 0.1), 1)
+    assert delta_upper([counts_event(sigma, 1)], 1e12) <= 0.1
+    assert math.isfinite(sigma)
 
 
 @pytest.mark.parametrize(("epsilon", "sigma"), [(3.4, 4.0), (50.0, 4.05), (5.0, 3.9)])

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from made_events import counts_event, pure_event
-from secretballot.accounting import (
-    delta_upper,
-)
+from secretballot.accounting import delta_upper
 from secretballot.core.losses import (
     discrete_gaussian_pmf,
     fold,

@@ -9,19 +9,13 @@ import pytest
 
 from adaptive_labels import both_ways, label_chances
 from made_events import admits, counts_event, label_event, stable_event
-from secretballot.accounting import (
-    PrivacyBudget,
-    RenyiFilter,
-    StableTests,
-    delta_upper,
-)
+from secretballot.accounting import PrivacyBudget, RenyiFilter, StableTests, delta_upper
 from secretballot.core.renyi import ORDERS, delta_of, response
 
 Pair = tuple[float, float]
 
 
-# -- section 8: filters
-# ----------------------------------------------------------------------------------------------
+# --- section 8: filters ---
 
 
 def test_the_filter_keeps_its_promise_with_failures_and_adaptive_choices() -> None:
@@ -94,8 +88,7 @@ def test_unused_labels_may_be_bought_again() -> None:
     assert 0 < attack <= budget.delta
 
 
-# -- Renyi divergences, beside an independent library
-# ----------------------------------------------------------------
+# --- Renyi divergences, beside an independent library ---
 
 
 @pytest.mark.parametrize(

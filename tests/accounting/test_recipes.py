@@ -21,11 +21,7 @@ from secretballot.accounting import (
     teacher_shape,
     vote_quantiles,
 )
-from secretballot.accounting.recipes import (
-    laplace_deviation,
-    right_chance,
-    unanimous_chance,
-)
+from secretballot.accounting.recipes import laplace_deviation, right_chance, unanimous_chance
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import (
     Mechanism,

@@ -1,28 +1,19 @@
 """Lists of Gaussian noise of several kinds: composed losses against all orders of asking."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 
+from exact_games.distributions import discrete_gaussian_distribution
 from made_events import class_event, counts_event, label_event, sums_event
-from secretballot.accounting import (
-    delta_upper,
-    price,
-)
+from secretballot.accounting import delta_upper, price
 from secretballot.core.renyi import ORDERS, delta_of
 
 
 def delta_by_divergences(events, epsilon):
     total = sum(event.renyi(ORDERS) for event in events)
     return float(delta_of(total, ORDERS, np.array(epsilon)))
-
-
-def law_of(sigma):
-    reach = math.ceil(9 * sigma) + 1
-    weights = [math.exp(-(x**2) / (2 * sigma**2)) for x in range(-reach, reach + 1)]
-    return reach, np.array(weights) / math.fsum(weights)
 
 
 @pytest.mark.parametrize(
@@ -34,10 +25,10 @@ def test_counts_of_two_scales_cost_exactly_what_both_tell(scales):
         losses, chances = np.zeros(1), np.ones(1)
         for event in events:
             for _ in range(event.shifts):
-                reach, pmf = law_of(event.sigma)
-                each = (2 * np.arange(-reach, reach + 1) + 1) / (2 * event.sigma**2)
+                law = discrete_gaussian_distribution(event.sigma, 1e-17)
+                each = (2 * law.support + 1) / (2 * event.sigma**2)
                 losses = np.round(np.add.outer(losses, each).ravel(), 12)
-                chances = np.multiply.outer(chances, pmf).ravel()
+                chances = np.multiply.outer(chances, law.pmf).ravel()
                 losses, place = np.unique(losses, return_inverse=True)
                 chances = np.bincount(place, chances)
         true = float(chances @ np.maximum(0.0, -np.expm1(epsilon - losses)))

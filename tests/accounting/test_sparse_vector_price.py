@@ -14,6 +14,7 @@ from secretballot.accounting import (
     delta_upper,
     needed_distance,
 )
+from secretballot.accounting.stream_recipes import liu_noise
 from secretballot.core import streams as room
 from secretballot.exceptions import ParameterError
 
@@ -37,14 +38,7 @@ def test_calibration_keeps_the_budget_and_beats_the_paper(epsilon: float, unstab
     budget = PrivacyBudget(epsilon, 1e-6)
     event = calibrate_sparse_vector(budget, unstable)
     assert delta_upper([event], epsilon) <= 1e-6
-    log = math.log(2e6)
-    printed = (math.sqrt(2 * unstable * (epsilon + log)) + math.sqrt(2 * unstable * log)) / epsilon
-    paper = sparse_event(
-        printed,
-        2 * printed,
-        math.ceil(3 * printed * math.log(2e6 * (100 + unstable))),
-        unstable,
-    )
+    paper = liu_noise(budget, 100, unstable)
     assert delta_upper([paper], epsilon) <= 1e-6
     assert needed_distance(event) < 0.5 * needed_distance(paper)
 
@@ -85,18 +79,13 @@ def test_a_threshold_without_noise_has_no_pure_price_and_one_by_its_abstentions(
     ("n", "first", "second"),
     [
         (2_180_905, 22072.729557226612, 22072.72992767927),
-        (27_067, 855.3940870524, 855.3940581302974),
-        (100, 3.0, 4.0),
-        (10**9, 1e8, 1e8 * math.sqrt(2)),
-        (10**13, 1e12, 2e12),
-        (5, 0.01, 2.0),
+        *((27_067, 855.3940870524, 855.3940581302974), (100, 3.0, 4.0)),
+        *((10**9, 1e8, 1e8 * math.sqrt(2)), (10**13, 1e12, 2e12), (5, 0.01, 2.0)),
     ],
 )
 def test_tails_keep_their_digits_where_scales_nearly_meet_or_are_huge(
     n: int, first: float, second: float
 ) -> None:
-    from mpmath import mp, mpf
-
     with mp.workdps(60):
         a, b = mp.exp(-1 / mpf(max(first, second))), mp.exp(-1 / mpf(min(first, second)))
         f_a, f_b = (x ** (n + 1) / ((1 - x**2) * (1 - x)) for x in (a, b))
@@ -120,8 +109,7 @@ def test_what_cannot_be_calibrated_is_refused_in_words() -> None:
         calibrate_sparse_vector(PrivacyBudget(1.0, 1e-305), 1)
 
 
-# -- abstentions charged by one vote
-# --------------------------------------------------------------------------------------------------
+# --- abstentions charged by one vote ---
 
 
 def _largest_charge(order: float, loss: float) -> float:

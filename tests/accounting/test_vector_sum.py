@@ -8,28 +8,18 @@ import pytest
 from dp_accounting import GaussianDpEvent
 from dp_accounting.pld import PLDAccountant
 
+from exact_games.distributions import discrete_gaussian_distribution
 from made_events import counts_event, label_event, sums_event
-from secretballot.accounting import (
-    PrivacyBudget,
-    delta_upper,
-    epsilon_upper,
-)
+from secretballot.accounting import PrivacyBudget, delta_upper, epsilon_upper
 from secretballot.accounting.calibration import calibrate_vector_sum
-
-
-def noise(sigma: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the integers and probabilities of discrete Gaussian noise, but for 1e-40."""
-    x = np.arange(-math.ceil(14 * sigma), math.ceil(14 * sigma) + 1)
-    weights = np.exp(-(x.astype(float) ** 2) / (2 * sigma**2))
-    return x, weights / weights.sum()
 
 
 def true_delta(epsilon: float, sigma: float, shift: tuple[int, ...]) -> float:
     """Return the hockey-stick divergence of a discrete Gaussian vector and its shift, summed over
     all outcomes."""
-    x, weights = noise(sigma)
-    grids = np.meshgrid(*[x] * len(shift), indexing="ij")
-    chance = math.prod(np.meshgrid(*[weights] * len(shift), indexing="ij"))
+    law = discrete_gaussian_distribution(sigma, 1e-40)
+    grids = np.meshgrid(*[law.support] * len(shift), indexing="ij")
+    chance = math.prod(np.meshgrid(*[law.pmf] * len(shift), indexing="ij"))
     squared = sum(one * one for one in shift)
     projection = sum(s * grid for s, grid in zip(shift, grids, strict=True))
     loss = (squared + 2 * projection) / (2 * sigma**2)

@@ -11,10 +11,7 @@ import pytest
 
 import secretballot_verify as second
 from adaptive_labels import best_attack
-from made_events import (
-    json_of,
-    table_event,
-)
+from made_events import json_of, table_event
 from secretballot.accounting import (
     BinaryLabels,
     PrivacyBudget,
@@ -103,11 +100,8 @@ def test_the_price_is_the_best_adaptive_attack_in_fractions(
 @pytest.mark.parametrize(
     ("weights", "n_teachers"),
     [
-        ((1485514557937078,), 3),
-        ((HALF, 1639699837930636, 596992579484590), 5),
-        ((HALF, HALF // 2), 4),
-        ((7247434491390, 101334), 7),
-        ((HALF - 2**34,), 1),
+        *(((1485514557937078,), 3), ((HALF, 1639699837930636, 596992579484590), 5)),
+        *(((HALF, HALF // 2), 4), ((7247434491390, 101334), 7), ((HALF - 2**34,), 1)),
     ],
 )
 def test_the_price_holds_where_the_largest_loss_ends_it(
@@ -152,28 +146,24 @@ def test_losses_of_a_few_last_digits_are_priced_too(share: float) -> None:
 def test_no_price_is_below_the_worst_pair_composed_by_dp_accounting() -> None:
     from dp_accounting.pld import privacy_loss_distribution
 
-    event = calibrated(BUDGET, 30, 120)
-    worst = 0.0
-    for p, q in sorted({(float(a), float(b)) for a, b in steps_of(event) if a < b})[::4]:
-        composed = privacy_loss_distribution.from_two_probability_mass_functions(
+    def composed(p: float, q: float, queries: int) -> float:
+        one = privacy_loss_distribution.from_two_probability_mass_functions(
             {0: math.log(1 - p), 1: math.log(p)},
             {0: math.log(1 - q), 1: math.log(q)},
             value_discretization_interval=1e-5,
             pessimistic_estimate=False,
-        ).self_compose(event.queries)
-        worst = max(worst, composed.get_delta_for_epsilon(1.0))
+        )
+        return float(one.self_compose(queries).get_delta_for_epsilon(1.0))
+
+    event = calibrated(BUDGET, 30, 120)
+    pairs = sorted({(float(a), float(b)) for a, b in steps_of(event) if a < b})[::4]
+    worst = max(composed(*pair, event.queries) for pair in pairs)
     charged = delta_upper([event], 1.0)
     assert 0.2 * charged < worst <= charged
     # the same, of a table for fewer labels, breaks the promise by this attack alone
     sharp = calibrated(BUDGET, 15, 120)
     p, q = (float(chance_of_one(sharp, votes)) for votes in (60, 61))
-    composed = privacy_loss_distribution.from_two_probability_mass_functions(
-        {0: math.log(1 - p), 1: math.log(p)},
-        {0: math.log(1 - q), 1: math.log(q)},
-        value_discretization_interval=1e-5,
-        pessimistic_estimate=False,
-    ).self_compose(event.queries)
-    assert composed.get_delta_for_epsilon(1.0) > 10 * BUDGET.delta
+    assert composed(p, q, event.queries) > 10 * BUDGET.delta
 
 
 @pytest.mark.parametrize(("n_teachers", "seed"), [(250, 1), (251, 2), (2000, 3), (40, 4)])
@@ -283,16 +273,9 @@ def test_no_label_loses_more_than_the_largest_loss(
 @pytest.mark.parametrize(
     "changed",
     [
-        {"weights": []},
-        {"weights": [HALF]},
-        {"weights": [HALF, 0]},
-        {"weights": [HALF, 1.5]},
-        {"weights": [HALF, True]},
-        {"weights": [HALF, 5, 6]},
-        {"weights": [HALF + 1, 5]},
-        {"weights": [HALF, 9, 8, 7, 6, 5, 4]},
-        {"queries": 0},
-        {"n_teachers": 0},
+        *({"weights": []}, {"weights": [HALF]}, {"weights": [HALF, 0]}, {"weights": [HALF, 1.5]}),
+        *({"weights": [HALF, True]}, {"weights": [HALF, 5, 6]}, {"weights": [HALF + 1, 5]}),
+        *({"weights": [HALF, 9, 8, 7, 6, 5, 4]}, {"queries": 0}, {"n_teachers": 0}),
         {"n_teachers": 2.5},
     ],
 )

@@ -88,8 +88,7 @@ def test_too_few_points_are_no_reason_to_split(n: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "n_columns"),
-    [(IntegerModel, 1), (IntegerModel, 2), (IntegerLabels, 2)],
+    ("kind", "n_columns"), [(IntegerModel, 1), (IntegerModel, 2), (IntegerLabels, 2)]
 )
 def test_a_correction_of_nothing_leaves_what_it_corrects(
     kind: type[LinearModel], n_columns: int

@@ -315,14 +315,7 @@ def read_only(path: Place, _: int) -> object:
     return {"said": said, "spent": spent, "files": sorted(os.listdir(path.parent))}
 
 
-VERBS = (
-    room_for_answers,
-    statements,
-    creation,
-    crowd,
-    founders,
-    read_only,
-)
+VERBS = (room_for_answers, statements, creation, crowd, founders, read_only)
 
 
 def say_what_was_seen(verb: str, place: str, number: int) -> None:

@@ -26,11 +26,7 @@ from secretballot.accounting import (
     needed_distance,
 )
 from secretballot.accounting.abstention_table import answer_weights
-from secretballot.accounting.stream_recipes import (
-    answer_chance,
-    check_answerable,
-    stream_mechanism,
-)
+from secretballot.accounting.stream_recipes import answer_chance, check_answerable, stream_mechanism
 from secretballot.core import streams
 from secretballot.core.mechanisms import plurality, stability
 from secretballot.core.noise import ExactNoise
@@ -52,8 +48,7 @@ def chances_of(event, largest=4):
     return [Fraction(weight, WHOLE) for weight in weights]
 
 
-# -- the table
-# --------------------------------------------------------------------------------------------------
+# --- the table ---
 
 
 def left_sides(s, t, order, charge):
@@ -120,8 +115,7 @@ def test_a_sum_must_keep_clear_of_one_whatever_the_callers_decimals_are():
     assert 0 < streams._CLEAR < 2.0**-140
 
 
-# -- all adaptive runs
-# --------------------------------------------------------------------------------------------------
+# --- all adaptive runs ---
 
 
 def moves_of(chances, n_teachers, n_classes):
@@ -206,8 +200,7 @@ def test_a_failure_that_is_not_counted_is_caught():
     assert SHORT.false_answer + alone < true
 
 
-# -- the price
-# --------------------------------------------------------------------------------------------------
+# --- the price ---
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
@@ -275,8 +268,7 @@ def test_budgets_that_no_table_keeps_are_refused():
         abstention_event(math.nan, 0.1, 0.1, 1)
 
 
-# -- usefulness
-# --------------------------------------------------------------------------------------------------
+# --- usefulness ---
 
 
 def test_one_abstention_is_left_to_the_sparse_vector():
@@ -284,8 +276,7 @@ def test_one_abstention_is_left_to_the_sparse_vector():
     assert calibrate_stream(BUDGET, 1) == calibrate_sparse_vector(BUDGET, 1)
 
 
-# -- drawing
-# --------------------------------------------------------------------------------------------------
+# --- drawing ---
 
 
 def test_real_draws_have_the_chances_of_the_table_and_a_wrong_one_is_seen():

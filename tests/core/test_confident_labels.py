@@ -7,12 +7,7 @@ import pytest
 
 from exact_games.worlds import neighbouring_counts
 from made_events import confident_event, counts_event
-from secretballot.accounting import (
-    PrivacyBudget,
-    confident_labels,
-    delta_upper,
-    teacher_shape,
-)
+from secretballot.accounting import PrivacyBudget, confident_labels, delta_upper, teacher_shape
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.students.confirmed import predicted_votes
 
@@ -29,8 +24,7 @@ def test_the_difference_from_any_prediction_moves_by_one_vote_at_most(n_classes)
         assert np.abs(tops[0] - tops[1]).max() == 1
 
 
-# -- prices
-# --------------------------------------------------------------------------------------------------
+# --- prices ---
 
 
 @pytest.mark.parametrize("n_classes", [2, 10])

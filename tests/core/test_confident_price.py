@@ -84,10 +84,8 @@ def steps_of(mechanism, n_teachers, interactive, scale=1.0):
 def true_delta(steps, queries, answers, epsilon):
     """Return the exact delta against an adversary who chooses every query from all that was told;
     the run stops at the last answer."""
-    p, moves = (
-        steps[:, 0],
-        np.log(np.maximum(steps[:, 1], 1e-300) / np.maximum(steps[:, 0], 1e-300)),
-    )
+    p = steps[:, 0]
+    moves = np.log(np.maximum(steps[:, 1], 1e-300) / np.maximum(steps[:, 0], 1e-300))
 
     def value(x, left, most):
         if not left or not most:
@@ -152,10 +150,7 @@ def test_a_higher_count_than_the_votes_is_not_made_of_predictions():
 
 @pytest.mark.parametrize(
     ("event", "share"),
-    [
-        ((80, 20.0, 10.0, 60, 25, 100), 0.9),
-        ((125, 60.0, 30.0, 20, 10, 250), 1.0),
-    ],
+    [((80, 20.0, 10.0, 60, 25, 100), 0.9), ((125, 60.0, 30.0, 20, 10, 250), 1.0)],
 )
 def test_it_costs_less_where_the_threshold_keeps_uncertain_labels_back(event, share):
     threshold, first, second, queries, answers, n_teachers = event

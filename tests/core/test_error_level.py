@@ -27,8 +27,7 @@ def stable_query_fails(event, values, stable_from):
     )
 
 
-# -- the slack of a released quantile
-# ----------------------------------------------------------------------------------
+# --- the slack of a released quantile ---
 
 
 @pytest.mark.parametrize("event", STREAMS, ids=str)

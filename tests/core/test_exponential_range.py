@@ -14,7 +14,6 @@ from exact_games.statistics import outcomes_p_value
 from secretballot.core import exponential
 from secretballot.core.exponential import locate, range_bounds
 from secretballot.core.noise import ExactNoise
-from secretballot.exceptions import ParameterError
 
 ALPHA = 1e-6
 PRECISION = 3000
@@ -99,8 +98,3 @@ def test_ranges_follow_their_law_and_no_law_of_another_scale(scale, unit):
     assert outcomes_p_value(sample, law(starts, ends, scale / 3)) < ALPHA
     swapped = law(starts, ends[::-1], scale)
     assert outcomes_p_value(sample, swapped) < ALPHA
-
-
-def test_a_scale_that_is_none_is_refused():
-    with pytest.raises(ParameterError, match="scale"):
-        ExactNoise().exponential_range(np.array([0]), np.array([0]), float("nan"))

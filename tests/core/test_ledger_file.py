@@ -68,7 +68,6 @@ def test_a_ledger_is_not_made_in_a_release_nor_through_a_link_to_one(tmp_path: P
     [
         (b"CREATE TRIGGER head_no_UPDATE", b"CREATE TRIGG\xff\x1b head_no_UPDATE"),
         (b"append-only: UPDATE on head is", b"append-only\xff\x1bUPDATE on head is"),
-        (b"CREATE TABLE entry", b"CREATE TABLE\x04entry"),
         (b"CREATE TABLE entry", b"CREATE TABLE\x1bentry"),
     ],
 )
@@ -215,7 +214,6 @@ def test_a_row_cannot_be_replaced_by_another(path: Path, statement: str) -> None
     "edit",
     [
         "UPDATE account SET terms = x'00'",
-        "UPDATE account SET terms = replace(terms, 'record', 'patient')",
         "UPDATE entry SET reservation = 'none' WHERE position = 1",
         "UPDATE entry SET number = 0.5 WHERE position = 6",
         "UPDATE entry SET kind = x'00' WHERE position = 1",
@@ -224,7 +222,6 @@ def test_a_row_cannot_be_replaced_by_another(path: Path, statement: str) -> None
         "UPDATE entry SET terms = CAST(x'ff' AS TEXT) WHERE position = 2",
         "UPDATE entry SET sums = 7 WHERE position = 2",
         "UPDATE entry SET at = 7 WHERE position = 2",
-        "UPDATE entry SET body = 7 WHERE position = 4",
         "UPDATE entry SET body = 'answer' WHERE position = 4",
         "UPDATE entry SET body = '0' WHERE position = 6",
         "UPDATE entry SET key = 'first' WHERE position = 6",
@@ -454,6 +451,3 @@ def test_an_answer_of_another_handle_is_made_durable_before_it_is_given_out(tmp_
         with other.answering(number) as page:
             assert page.find([b"question"]) == {b"question": b"1"}
         assert writes() == before + 1
-
-
-# --- the space that is taken for an answer when it is paid for ---

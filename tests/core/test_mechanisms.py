@@ -75,8 +75,7 @@ def drawn(mechanism, shape, counts, noise, state=START):
     return mechanism.draw(shape, (counts, np.zeros_like(counts)), noise, state)
 
 
-# -- JSON and events
-# --------------------------------------------------------------------------------------------------
+# --- JSON and events ---
 
 CHANCES = GaussianChances(sigma=3.0, n_teachers=9)
 SPARSE_EVENT = events.SparseStream(threshold_scale=2.0, query_scale=3.0, threshold=2, abstentions=2)
@@ -433,8 +432,7 @@ def test_ranges_are_drawn_at_the_scale_that_is_priced(relation, moved):
         assert noise.draws == [("exponential_range", moved / 0.5)]
 
 
-# -- draws
-# --------------------------------------------------------------------------------------------------
+# --- draws ---
 
 
 class Sources:
@@ -609,8 +607,7 @@ def test_ranges_are_numbered_by_first_place_and_then_by_last():
     assert ExponentialChoice(epsilon=1.0).draw(shape, cut, ExactNoise(), START)[0] == 1
 
 
-# -- sensitivities by brute force
-# --------------------------------------------------------------------------------------------------
+# --- sensitivities by brute force ---
 
 
 def silent_answers(mechanism, shape, counts):
@@ -646,8 +643,7 @@ def test_stability_moves_by_one_and_vanishes_where_any_plurality_changes(n_teach
     assert (there[may_change] == 0).all()
 
 
-# -- the true delta of short runs
-# --------------------------------------------------------------------------------------------------
+# --- the true delta of short runs ---
 
 
 def law_of(mechanism, shape, row, factor=1.0):
@@ -731,8 +727,7 @@ def test_no_short_run_loses_more_than_its_price_and_less_noise_is_caught(
     )
 
 
-# -- real noise
-# --------------------------------------------------------------------------------------------------
+# --- real noise ---
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,7 @@ from exact_games.games import adaptive_delta, shifted_delta
 from exact_games.threshold_game import ThresholdGame, stream_queries
 from exact_games.worlds import drawn_labels, neighbouring_counts, output_distribution
 from made_events import pattern_of, sparse_event
-from secretballot.accounting import (
-    PrivacyBudget,
-    delta_upper,
-    teacher_shape,
-)
+from secretballot.accounting import PrivacyBudget, delta_upper, teacher_shape
 from secretballot.core.mechanisms import NoisyVotes, StableValue, margin, stability
 
 TAIL = 1e-12  # unlisted noise of the enumeration, charged to the true delta
@@ -50,8 +46,7 @@ def price(mechanism, epsilon, length, n_teachers=9, n_classes=2):
     return delta_upper([mechanism.event(teacher_shape(length, n_classes, n_teachers))], epsilon)
 
 
-# -- counts and histograms
-# ------------------------------------------------------------------------------------
+# --- counts and histograms ---
 
 
 @pytest.mark.parametrize(
@@ -85,8 +80,7 @@ def test_the_printed_sigma_on_a_histogram_breaks_its_promise():
     ) == pytest.approx(7.9e-6, rel=0.02)
 
 
-# -- Laplace labels
-# --------------------------------------------------------------------------------------------------
+# --- Laplace labels ---
 
 
 @pytest.mark.parametrize(
@@ -113,16 +107,7 @@ def test_laplace_votes_keep_their_pure_epsilon_and_it_is_nearly_attained(
             assert adaptive_delta(steps, length, epsilon) <= promised + length * slack
 
 
-# -- distance to instability
-# -------------------------------------------------------------------------------------------
-
-
-def printed(counts):
-    return np.maximum(0, margin(counts) - 1)
-
-
-# -- sparse vector
-# --------------------------------------------------------------------------------------------------
+# --- sparse vector ---
 
 SPARSE = [
     sparse_event(threshold_scale, query_scale, threshold, max_below)
@@ -134,6 +119,10 @@ SPARSE = [
     )
     for max_below in (1, 2)
 ]
+
+
+def printed(counts):
+    return np.maximum(0, margin(counts) - 1)
 
 
 def stream_epsilons(mechanism):

@@ -19,6 +19,7 @@ from secretballot.exceptions import ParameterError
 # P-values are exact: a right sampler is below with probability 1e-10. Of a wrong one the count of
 # one cell alone is below, but with a probability that is 0 in double precision.
 ALPHA = 1e-10
+SCORES = np.array([1, 2])
 LAWS = {
     "discrete_laplace": discrete_laplace_distribution,
     "discrete_gaussian": discrete_gaussian_distribution,
@@ -69,13 +70,19 @@ def test_the_largest_scale_stays_far_inside_64_bits(source):
     assert np.abs(source.discrete_laplace(MAX_SCALE, 1000)).max() < 2**50
 
 
-@pytest.mark.parametrize("draw", LAWS)
+@pytest.mark.parametrize(
+    ("draw", "of"),
+    [
+        *(("discrete_laplace", []), ("discrete_gaussian", [])),
+        *(("exponential_index", [SCORES]), ("exponential_range", [SCORES, SCORES])),
+    ],
+)
 @pytest.mark.parametrize(
     "scale", [0.0, -1.0, float("nan"), float("inf"), 2.0 * MAX_SCALE, "3", True, None]
 )
-def test_a_scale_that_is_no_scale_is_refused(source, draw, scale):
+def test_a_scale_that_is_no_scale_is_refused(source, draw, of, scale):
     with pytest.raises(ParameterError, match=r"sigma|scale"):
-        getattr(source, draw)(scale, 3)
+        getattr(source, draw)(*of, scale, *([] if of else [3]))
 
 
 def test_noise_cannot_be_seeded():

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from test_exponential_index import digits_of
 
 from exact_games.distributions import Distribution
 from exact_games.statistics import sample_p_value
@@ -57,17 +58,6 @@ def test_choices_follow_their_law_and_no_other(monkeypatch, bits, scale, scores)
         assert sample_p_value(sample, wrong) < ALPHA
 
 
-def digits_of(number):
-    """A source of the bits of a number of 4000 bits."""
-    places = [0]
-
-    def more(bits):
-        places[0] += bits
-        return (number >> (4000 - places[0])) & ((1 << bits) - 1)
-
-    return more
-
-
 def test_every_coin_is_decided_by_all_digits_of_its_uniform_real(monkeypatch):
     monkeypatch.setattr(exponential, "_FLIP_BITS", 8)
     exponent = Fraction(3, 7)
@@ -75,7 +65,7 @@ def test_every_coin_is_decided_by_all_digits_of_its_uniform_real(monkeypatch):
     for away in (3, 20, 70, 700):
         for sign in (-1, 1):
             number = low + (sign << (4000 - away))
-            heads = exponential._is_head(exponent, digits_of(number))
+            heads = exponential._is_head(exponent, digits_of(Fraction(number, 2**4000)))
             assert heads is (sign < 0)
 
 

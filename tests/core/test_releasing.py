@@ -413,8 +413,9 @@ def test_a_request_is_whole_or_question_by_question(first: str, monkeypatch: Any
 
 def test_closing_gives_back_what_was_not_used_where_that_is_a_release_of_its_own() -> None:
     budget = PrivacyBudget(4.0, 1e-5)
-    for mechanism, returns in ((COUNTS, True), (LABELS, True), (STREAM, False)):
-        ledger = account(budget, composition="renyi")
+    ledgers = [account(budget, composition="renyi") for _ in range(4)]
+    kinds = ((COUNTS, True), (LABELS, True), (STREAM, False))
+    for ledger, (mechanism, returns) in zip(ledgers[1:], kinds, strict=True):
         terms = Terms(mechanism, votes(*[8000] * 50).shape, PrivacyBudget(3.5, 1e-5), {})
         stream = releasing.stream(terms, ledger, request="s")
         before = ledger.spent()
@@ -428,11 +429,6 @@ def test_closing_gives_back_what_was_not_used_where_that_is_a_release_of_its_own
         with pytest.raises(LedgerError):
             stream.close()
     # one answer of fifty counts is one count
-    alone = account(budget, composition="renyi")
+    alone, returned, *_ = ledgers
     alone.reserve([Counts(sigma=20.0, shifts=1)], PrivacyBudget(3.5, 1e-5), request="1", purpose="")
-    returned = account(budget, composition="renyi")
-    terms = Terms(COUNTS, votes(*[8000] * 50).shape, PrivacyBudget(3.5, 1e-5), {})
-    stream = releasing.stream(terms, returned, request="s")
-    stream.answer(votes(8000), [b"a"])
-    stream.close()
     assert returned.spent() == alone.spent()

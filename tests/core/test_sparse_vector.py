@@ -14,8 +14,7 @@ from secretballot.exceptions import ParameterError
 BUDGET = PrivacyBudget(1.0, 1e-6)
 
 
-# -- calibration
-# --------------------------------------------------------------------------------------------------
+# --- calibration ---
 
 
 def test_printed_noise_is_the_papers():
@@ -63,8 +62,7 @@ def test_calibration_refuses_what_cannot_be_kept():
         sparse_vector(BUDGET, 10, max_abstentions=1, calibration="paper")
 
 
-# -- usefulness
-# --------------------------------------------------------------------------------------------------
+# --- usefulness ---
 
 
 def test_a_threshold_that_nobody_passes_is_refused_with_its_mend():

@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 
 from made_events import ranged_event
-from secretballot.accounting import (
-    PrivacyBudget,
-    calibrate_pure,
-    delta_upper,
-)
+from secretballot.accounting import PrivacyBudget, calibrate_pure, delta_upper
 from secretballot.accounting.calibration import calibrate_bounded_range
 from secretballot.core.mechanisms import rank_distances
 

@@ -2,12 +2,7 @@
 
 import numpy as np
 
-from public_data import (
-    ADULT_CLASSES,
-    ADULT_SCHEMA,
-    ADULT_TARGET,
-    adult,
-)
+from public_data import ADULT_CLASSES, ADULT_SCHEMA, ADULT_TARGET, adult
 from reference_data import reference
 from secretballot.data.schema import Schema
 

@@ -27,14 +27,8 @@ def infer() -> Schema:
 
 def test_numbers_are_scaled_by_the_public_file_and_categories_have_an_other() -> None:
     schema = infer()
-    assert schema.feature_names == (
-        "age",
-        "age=missing",
-        "size",
-        "state=CA",
-        "state=NY",
-        "state=(other)",
-    )
+    names = ("age", "age=missing", "size", "state=CA", "state=NY", "state=(other)")
+    assert schema.feature_names == names
     matrix = schema.encode(PUBLIC)
     spread = np.std([20.0, 30.0, 40.0])
     assert matrix[:, 0] == pytest.approx(np.array([-10, 0, 10, 0]) / spread)

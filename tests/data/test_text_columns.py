@@ -21,7 +21,6 @@ NOTES = [" ".join(RNG.choice(WORDS, size=RNG.integers(2, 8))) for _ in range(200
 PUBLIC = pd.DataFrame({"note": NOTES})
 HASHED = {"kind": "text", "encoding": "hashed", "width": 32}
 FEW = {"kind": "text", "width": 6}
-#: Cells of every sort that a private table may hold.
 
 
 def schema_of(spec: Any, public: pd.DataFrame | None = PUBLIC) -> Schema:

@@ -90,19 +90,9 @@ def test_csv_and_parquet_and_python_say_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "odd",
     [
-        [1.0] * (WIDTH + 1),
-        [],
-        "[1, 2, 3, 4, x]",
-        "[1, 2, 3, 4",
-        "abc",
-        7.5,
-        [[1.0], [2.0, 3.0]],
-        [math.nan] * WIDTH,
-        [1.0, 2.0, 3.0, 4.0, math.inf],
-        [1.0, 2.0, 3.0, 4.0, 1e31],
-        [10**400] * WIDTH,
-        [{}] * WIDTH,
-        np.full(WIDTH, 1 + 2j),
+        *([1.0] * (WIDTH + 1), [], "[1, 2, 3, 4, x]", "[1, 2, 3, 4", "abc", 7.5),
+        *([[1.0], [2.0, 3.0]], [math.nan] * WIDTH, [1.0, 2.0, 3.0, 4.0, math.inf]),
+        *([1.0, 2.0, 3.0, 4.0, 1e31], [10**400] * WIDTH, [{}] * WIDTH, np.full(WIDTH, 1 + 2j)),
     ],
     ids=str,
 )

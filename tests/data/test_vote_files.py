@@ -61,22 +61,19 @@ def test_csv_without_a_header_is_read_from_its_first_row(write):
         assert read_votes(path, kind, classes).shape.n_queries == 3
 
 
-def test_csv_with_a_row_index_is_refused(tmp_path):
+def test_files_that_are_not_what_is_said_of_them_are_refused(write, tmp_path):
     pd.DataFrame(COUNTS).to_csv(tmp_path / "indexed.csv")
-    with pytest.raises(DataError, match="without its row index"):
-        read_votes(tmp_path / "indexed.csv", "counts")
-
-
-def test_votes_need_declared_classes(write):
-    with pytest.raises(ParameterError, match="classes are missing"):
-        read_votes(write(VOTES, ".npy"), kind="votes")
-    with pytest.raises(ParameterError, match="kind is 'ballots'"):
-        read_votes(write(VOTES, ".npy"), kind="ballots")
-
-
-def test_votes_must_have_the_stated_teachers(write):
-    with pytest.raises(DataError, match="5 columns; there must be 6"):
-        read_votes(write(VOTES, ".npy"), "votes", classes=[0, 1], n_teachers=6)
+    (tmp_path / "one.csv").write_text("0\n1\n")
+    path = write(VOTES, ".npy")
+    for place, given, error, words in (
+        (tmp_path / "indexed.csv", {"kind": "counts"}, DataError, "without its row index"),
+        (path, {"kind": "votes"}, ParameterError, "classes are missing"),
+        (path, {"kind": "ballots"}, ParameterError, "kind is 'ballots'"),
+        (path, {"classes": [0, 1], "n_teachers": 6}, DataError, "5 columns; there must be 6"),
+        (tmp_path / "one.csv", {"classes": [0, 1]}, DataError, "depends on a few cells"),
+    ):
+        with pytest.raises(error, match=words):
+            read_votes(place, **{"kind": "votes", **given})
 
 
 def test_inconsistent_rows_of_a_csv_are_named(tmp_path):
@@ -114,23 +111,16 @@ def _pickled_objects():
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("empty.csv", b""),
-        ("garbage.csv", bytes(range(256)) * 4),
-        ("garbage.parquet", bytes(range(256))),
-        ("huge.npy", _npy_claiming((10**12, 250))),
-        ("overflow.npy", _npy_claiming((2**40, 2**40))),
-        ("flat.npy", _npy_claiming((10,))),
+        *(("empty.csv", b""), ("garbage.csv", bytes(range(256)) * 4)),
+        *(("garbage.parquet", bytes(range(256))), ("huge.npy", _npy_claiming((10**12, 250)))),
+        *(("overflow.npy", _npy_claiming((2**40, 2**40))), ("flat.npy", _npy_claiming((10,)))),
         ("records.npy", _npy_claiming((2, 2), [("a", "<i8")])),
         ("complex.npy", _npy_claiming((2, 2), "<c16")),
         ("letters.npy", _npy_claiming((2, 2), "<U5").replace(bytes(80), b"\xff" * 80)),
-        ("nothing.npy", _npy_claiming((2, 2), "<U0")),
-        ("objects.npy", _pickled_objects()),
-        ("archive.npy", _npz()),
-        ("cut.npy", b"\x93NUMPY\x01\x00"),
-        ("long.csv", b"a,b\n1,2\n1,2,3,4\n"),
-        ("quotes.csv", b'a,b\n1,"2\n'),
-        ("words.csv", b"a,b\n4711,x\n"),
-        ("header.csv", b"a,b\n"),
+        *(("nothing.npy", _npy_claiming((2, 2), "<U0")), ("objects.npy", _pickled_objects())),
+        *(("archive.npy", _npz()), ("cut.npy", b"\x93NUMPY\x01\x00")),
+        *(("long.csv", b"a,b\n1,2\n1,2,3,4\n"), ("quotes.csv", b'a,b\n1,"2\n')),
+        *(("words.csv", b"a,b\n4711,x\n"), ("header.csv", b"a,b\n")),
         ("latin.csv", "a,b\n1,\xe9\n".encode("latin-1")),
     ],
 )
@@ -190,12 +180,8 @@ def reading(path, edited, **options):
 @pytest.mark.parametrize(
     ("classes", "header", "teachers", "said"),
     [
-        ([0, 1], True, 1, True),
-        (["a", "b"], False, 1, True),
-        ([0, 1], False, 2, False),
-        (["a", "b"], True, 2, False),
-        (["a", "b"], False, 2, False),
-        ([0, 1], True, 2, True),
+        *(([0, 1], True, 1, True), (["a", "b"], False, 1, True), ([0, 1], False, 2, False)),
+        *((["a", "b"], True, 2, False), (["a", "b"], False, 2, False), ([0, 1], True, 2, True)),
     ],
 )
 def test_one_cell_of_votes_changes_no_other_reading(tmp_path, classes, header, teachers, said):
@@ -220,13 +206,6 @@ def test_one_cell_of_votes_changes_no_other_reading(tmp_path, classes, header, t
             lines = [list(line) for line in votes]
             lines[row][column] = cell
             assert read(lines, row) in (before, None)
-
-
-def test_one_column_of_votes_needs_to_be_told_of_its_header(tmp_path):
-    path = tmp_path / "votes.csv"
-    path.write_text("0\n1\n")
-    with pytest.raises(DataError, match="depends on a few cells"):
-        read_votes(path, classes=[0, 1], kind="votes")
 
 
 @pytest.mark.parametrize(("header", "classes"), [(True, ["no", "yes"]), (False, None)])

@@ -15,10 +15,8 @@ def plain_value(mechanism, queries, weights, below, left, epsilon):
     shown on "above"."""
     if left == 0 or below == mechanism.abstentions:
         return max(0.0, weights[0].sum() - math.exp(epsilon) * weights[1].sum())
-    hidden, noise = (
-        discrete_laplace_distribution(mechanism.threshold_scale),
-        discrete_laplace_distribution(mechanism.query_scale),
-    )
+    hidden = discrete_laplace_distribution(mechanism.threshold_scale)
+    noise = discrete_laplace_distribution(mechanism.query_scale)
     best = 0.0
     for query in queries:
         sides = []

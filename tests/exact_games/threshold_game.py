@@ -162,10 +162,8 @@ class ThresholdGame:
 def stream_law(stream: SparseStream, values: IntArray) -> dict[tuple[bool, ...], float]:
     """Return the exact probability of every pattern of above (true) and below that a fixed stream
     can show, for queries of these values, in order; a pattern ends at the T-th below."""
-    hidden, noise = (
-        discrete_laplace_distribution(stream.threshold_scale),
-        discrete_laplace_distribution(stream.query_scale),
-    )
+    hidden = discrete_laplace_distribution(stream.threshold_scale)
+    noise = discrete_laplace_distribution(stream.query_scale)
     found: dict[tuple[bool, ...], float] = {}
 
     def walk(weight: FloatArray, pattern: tuple[bool, ...]) -> None:

@@ -123,10 +123,9 @@ def test_scores_of_another_relation_are_refused() -> None:
         _scored(replace, declaration=REPLACE)
     choice = choose_by_scores(lambda: scores, 3, replace, epsilon=0.1, declaration=REPLACE)
     assert choice.shape.guarantee.relation == "replace-one"
-    labels = sb.Ledger.in_memory(dataset="d", budget=BUDGET, unit="label", relation="replace-one")
-    declared = {"unit": "label", "relation": "replace-one"}
+    labels = sb.Ledger.in_memory(dataset="d", budget=BUDGET, **LABEL)
     told_of = Scores.of_candidates([1, 2], Guarantee(**LABEL))
-    found = choose_by_scores(lambda: told_of, 2, labels, epsilon=0.1, declaration=declared)
+    found = choose_by_scores(lambda: told_of, 2, labels, epsilon=0.1, declaration=LABEL)
     assert found.shape.guarantee.unit == "label"
 
 

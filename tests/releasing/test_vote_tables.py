@@ -181,10 +181,8 @@ def test_tables_are_what_was_drawn(
     ballot: str, release: Any, noise: list[int], expected: list[int], monkeypatch: Any
 ) -> None:
     cast = np.array([[[1, 0, 1], [1, 0, 0], [1, 1, 1], [0, 0, 1]]])
-    votes, loose = (
-        sb.teachers.label_votes(cast, NAMES, ballot=ballot),
-        sb.PrivacyBudget(100.0, 1e-2),
-    )
+    votes = sb.teachers.label_votes(cast, NAMES, ballot=ballot)
+    loose = sb.PrivacyBudget(100.0, 1e-2)
     monkeypatch.setattr(releasing, "noise_source", lambda: ScriptedNoise(noise, exact=True))
     public = {"method": "votes-of-labels", "labels": NAMES, "ballot": ballot, "most_named": None}
     terms = Terms(NoisyVotes(scale=2.0, release=release), votes.shape, loose, public)

@@ -13,7 +13,7 @@ from secretballot._nearest_points import NearestPoints
 from secretballot.accounting import noisy_votes
 from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
-from secretballot.core.mechanisms import NoisyVotes, TableLabels
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import ParameterError
 from secretballot.releasing import release_labels
@@ -71,10 +71,6 @@ def test_the_true_counts_leave_with_the_noise_that_was_drawn_and_nothing_else(mo
 
 def test_votes_leave_under_their_own_price_only() -> None:
     ledger = account()
-    for mechanism in (NoisyVotes(scale=20.0), TableLabels(weights=(2**52,))):
-        # labels need a public number of voters
-        with pytest.raises(sb.ParameterError):
-            sb.release(votes(), mechanism, ledger, BUDGET)
     # four votes of a record at the price of three, and a record that is replaced at that of one
     replacing = account(relation="replace-one")
     for secret, paying in ((votes(k=4), ledger), (votes(promise=REPLACED), replacing)):
@@ -84,17 +80,6 @@ def test_votes_leave_under_their_own_price_only() -> None:
     # votes of teachers are no votes of records
     with pytest.raises(sb.ParameterError, match="could not be verified"):
         released(sb.votes_of_counts([[3, 97]] * 30), ledger)
-    assert not ledger.history()
-
-
-def test_a_stream_has_no_votes_of_records() -> None:
-    ledger = account()
-    with pytest.raises(sb.ParameterError, match="Votes of records"):
-        releasing.stream(
-            Terms(NoisyVotes(scale=20.0), votes().shape, BUDGET), ledger, request="one"
-        )
-    with pytest.raises(sb.ParameterError):
-        sb.estimate_stability(votes(), ledger, fraction=0.5, epsilon=0.1)
     assert not ledger.history()
 
 

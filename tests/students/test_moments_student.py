@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from sklearn.base import is_classifier, is_regressor
 
-import secretballot as sb
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.bases.integer_model import with_constant
 from secretballot.exceptions import DataError
@@ -45,16 +44,6 @@ def test_the_shares_are_those_of_the_logits(n_classes: int) -> None:
         own = logits_of(student, alone)
         parts = [np.cov(own[:, k], logits[:, k], bias=True)[0, 1] for k in range(own.shape[1])]
         assert shares[place] == pytest.approx(np.sum(parts) / total, abs=2e-3)
-
-
-@pytest.mark.usefixtures("records_may_be_public")
-def test_a_model_of_one_column_is_carried_by_it() -> None:
-    y = np.where(POOL["b"] == "x", "yes", "no")
-    model = sb.RecordMomentsClassifier(epsilon=50.0, delta=1e-5)
-    model.fit(POOL, y, X_public=POOL.copy(), classes=["no", "yes"])
-    shares = model.student_.column_shares(POOL)
-    assert shares.argmax() == 1
-    assert shares[1] > 0.9
 
 
 def test_a_model_that_says_the_same_of_all_points_is_carried_by_none() -> None:

@@ -65,10 +65,7 @@ def test_a_hypothesis_without_error_is_not_outvoted() -> None:
 
 def test_takes_sparse_points_and_learners_without_probabilities() -> None:
     X, y = _rings(300, 2)
-    dense, thin = (
-        VotingStudent(n_rounds=9, random_state=0),
-        VotingStudent(n_rounds=9, random_state=0),
-    )
+    dense, thin = (VotingStudent(n_rounds=9, random_state=0) for _ in range(2))
     assert np.array_equal(
         dense.fit(X, y).predict(X), thin.fit(sparse.csr_array(X), y).predict(sparse.csr_array(X))
     )
