@@ -33,12 +33,10 @@ def test_words_are_those_that_the_driver_knows() -> None:
     [
         ("postgresql://", {}),
         ("postgres://db/ledgers", {"host": "db", "dbname": "ledgers"}),
-        ("POSTGRESQL://db", {"host": "db"}),
         ("postgresql://a:@/x?host=/run/pg", {"user": "a", "dbname": "x", "host": "/run/pg"}),
         ("postgresql://%2Frun%2Fpg/x", {"host": "/run/pg", "dbname": "x"}),
         ("postgresql://[::1]:5/x", {"host": "::1", "port": "5", "dbname": "x"}),
         ("postgresql://u:p%40%3A%2F%3F%23@h/x", {"user": "u", "password": "p@:/?#"}),
-        ("postgresql:///?service=ours", {"service": "ours"}),
     ],
 )
 def test_urls_of_many_forms_are_read(url: str, words: dict[str, str]) -> None:

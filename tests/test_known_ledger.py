@@ -27,26 +27,14 @@ def opened(folder: Path) -> AnswerStream:
     return stream_of(terms, ledger, ["no", "yes"], vault=folder / "vault")._stream
 
 
-def copied(folder: Path) -> Path:
-    """Return a copy of the ledger, with its journal."""
+def copied(folder: Path) -> None:
     for name in ("ledger.sqlite", "ledger.sqlite-journal"):
         shutil.copy(folder / name, folder / f"old-{name}")
-    return folder
 
 
 def put_back(folder: Path) -> None:
     for name in ("ledger.sqlite", "ledger.sqlite-journal"):
         shutil.copy(folder / f"old-{name}", folder / name)
-
-
-def test_a_ledger_put_back_alone_does_not_let_a_plan_answer_anew(tmp_path: Path) -> None:
-    stream = opened(tmp_path)
-    copied(tmp_path)
-    first = stream.answer(COUNTS, [b"a", b"b"])
-    put_back(tmp_path)
-    with pytest.raises(sb.LedgerError, match=r"is an older copy.*Nothing was spent"):
-        opened(tmp_path)
-    assert first.given.all()
 
 
 def test_every_answer_is_remembered_and_not_only_the_purchase(tmp_path: Path) -> None:
@@ -55,7 +43,7 @@ def test_every_answer_is_remembered_and_not_only_the_purchase(tmp_path: Path) ->
     copied(tmp_path)
     stream.answer(COUNTS, [b"c", b"d"])
     put_back(tmp_path)
-    with pytest.raises(sb.LedgerError, match="older copy"):
+    with pytest.raises(sb.LedgerError, match=r"is an older copy.*Nothing was spent"):
         opened(tmp_path)
 
 

@@ -112,14 +112,6 @@ def student() -> Any:
     return fit_student(Restless(), X, RELEASED, random_state=5).coins_
 
 
-def forest() -> Any:
-    return (
-        fit_student(RandomForestClassifier(3), X, RELEASED, random_state=5)
-        .predict_proba(X)
-        .tolist()
-    )
-
-
 def abstentions() -> Any:
     unanswered = sb.ReleasedLabels(np.arange(60), np.where(X[:60, 1] > 1, -1, Y[:60]), (0, 1), 50)
     return fit_student(Restless(), X, unanswered, abstentions="random", random_state=5).coins_
@@ -176,18 +168,7 @@ def file() -> Any:
     return converted_student(model).content
 
 
-STEPS = [
-    student,
-    forest,
-    abstentions,
-    trial_fit,
-    walk,
-    committee,
-    candidate,
-    teachers,
-    scores,
-    file,
-]
+STEPS = [student, abstentions, trial_fit, walk, committee, candidate, teachers, scores, file]
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)

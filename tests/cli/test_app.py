@@ -27,12 +27,9 @@ PRICE = ["--target", "y", "--delta", "1e-6", "--total", "20,1e-2"]
         (["learn", "--n-queries", "3"], "given by --set NAME=VALUE; --help-all lists", "usage"),
         (["audit", "canaries", "--runs", "x"], "Invalid value for '--runs'", "usage"),
         (["ledger", "create", "l", "--unit", "x"], "for '--unit': 'x' is not one of", "usage"),
-        (["learn", "--set", "foo"], "--set 'foo' has no value; write KEY=VALUE.", "parameter"),
         (["learn", "a.csv", *PRICE, "--epsilon", "1"], "public is missing", "parameter"),
         (["learn", "a", "b", *PRICE[2:], "--epsilon", "1"], "--target is missing", "parameter"),
         (["learn", "a", "b", *PRICE], "--epsilon is missing; give the price", "parameter"),
-        (["learn", "a", "b", *PRICE, "--epsilon", "one"], "--epsilon is 'one'; it", "parameter"),
-        (["learn", "a", "b", "--set", "n_query=9"], "; did you mean n_queries?", "parameter"),
     ],
 )
 def test_wrong_usage_is_one_sentence_and_code_2(words: list[str], said: str, kind: str) -> None:

@@ -23,10 +23,6 @@ def files(tmp_path: Path) -> Path:
             *("--set", "mechanism=labels"),
         ),
         ("--n-teachers", "400", "--set", "mechanism=sparse-vector:max_abstentions=2"),
-        (
-            *("--n-teachers", "60", "--set", "n_queries=40", "--set", "strategy=margin"),
-            *("--set", "mechanism=interactive:max_answers=9"),
-        ),
         ("--method", "record-votes", "--set", "votes_per_record=4", "--set", "n_queries=120"),
     ],
     ids=lambda more: " ".join(more) or "moments",

@@ -10,9 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
-from patients import invoke
+from patients import invoke, words_of_run, write_files
 
 SLOW = """
 import os, time
@@ -37,18 +36,9 @@ LONG = 300  # seconds after which a test gives up; nothing is measured
 @pytest.fixture
 def command(tmp_path: Path) -> list[str]:
     (tmp_path / "slow.py").write_text(SLOW)
-    rng = np.random.default_rng(5)
-    points = rng.normal(size=(1500, 2)).round(3)
-    private = "\n".join(f"{a},{b},{int(a + b > 0)}" for a, b in points[:1200])
-    (tmp_path / "private.csv").write_text(f"a,b,y\n{private}\n")
-    (tmp_path / "public.csv").write_text(
-        "a,b\n" + "\n".join(f"{a},{b}" for a, b in points[1200:]) + "\n"
-    )
-    words = [sys.executable, "-m", "secretballot", "learn", "private.csv", "public.csv"]
-    words += ["--target", "y", "--classes", "0,1", "--epsilon", "2", "--delta", "1e-5"]
-    words += ["--total", "20,1e-2", "--n-teachers", str(TEACHERS)]
-    words += ["--set", "exclude=report,student"]
-    return [*words, "--teacher", "slow:Slow", "--out", "out", "--json"]
+    words = words_of_run(write_files(tmp_path, 1200), "--n-teachers", str(TEACHERS), "--json")
+    words += ["--set", "exclude=report,student", "--teacher", "slow:Slow"]
+    return [sys.executable, "-m", "secretballot", *words]
 
 
 def environment(folder: Path, pause: float, held: float = float("inf")) -> dict[str, str]:
@@ -76,10 +66,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
     assert run.returncode == 130, err
     assert json.loads(out)["kind"] == "interrupted"
     assert "Traceback" not in err
-    assert (
-        err.strip().splitlines()[-1]
-        == "secretballot: Interrupted; repeat the same command to go on."
-    )
+    assert err.strip().endswith("secretballot: Interrupted; repeat the same command to go on.")
 
     (tmp_path / "fits").unlink()
     monkeypatch.chdir(tmp_path)

@@ -64,13 +64,11 @@ def test_laplace_labels_need_no_delta(counts: Path) -> None:
     ("more", "message"),
     [
         (("--delta", "0"), "--delta is 0.*Laplace noise"),
-        (("--delta", "0", "--mechanism", "vote-table"), "delta is 0.*Laplace noise"),
         (("--n-queries", "201"), "is 201"),
         (("--n-teachers", "99"), "a sum that is not the number of teachers"),
         (("--mechanism", "sparse-vector:release=counts"), "sparse-vector has no setting 'release'"),
         (("--mechanism", "confident:threshold=500"), "threshold is 500, more votes than"),
         (("--mechanism", "interactive"), "votes from a file have none"),
-        (("--mechanism", "labels:threshold=50"), "labels has no setting 'threshold'; it has none"),
         (("--mechanism", "auto:threshold"), "write NAME:key=value"),
         (("--epsilon", "0.1", "--mechanism", "sparse-vector"), "at least|smaller max_abstentions"),
         (("--kind", "ballots"), "--kind is 'ballots'; it must be 'votes' or 'counts'"),

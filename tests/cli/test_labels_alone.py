@@ -107,14 +107,9 @@ def test_a_run_of_python_reads_features_and_no_label_as_public(files: Path) -> N
         ({"public": "public.csv"}, "goes with one target of classes, without a public file"),
         ({"unit": "patient", "drop": ""}, "without a public file and without a unit"),
         ({"classes": None, "bounds": "0,9", "target": "dose"}, "one target of classes"),
-        ({"target": "ill,ward"}, "one target of classes"),
         ({"method": "record-votes"}, "nothing that RecordVotesClassifier takes"),
         ({"method": "semi-private:hypotheses=stumps", "delta": None}, "nothing that SemiPrivate"),
         ({"method": "pate", "strategy": "margin"}, "A strategy, or an estimate, does not go with"),
-        (
-            {"method": "pate:mechanism=labels", "n_queries": "estimate:epsilon=0.1"},
-            "or an estimate, does not go with",
-        ),
         ({"public_features": False}, "public is missing"),
     ],
 )

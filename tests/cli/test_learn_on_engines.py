@@ -1,7 +1,6 @@
 """`secretballot learn` with an executor: a cluster trains and votes, or adds up records, and the
 release has nothing of it."""
 
-import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -9,8 +8,6 @@ from typing import Any
 import pytest
 from patients import invoke, words_of_run, write_files
 from typer.testing import Result
-
-from secretballot.teachers import executors
 
 pytestmark = pytest.mark.xdist_group("dask")
 
@@ -49,17 +46,3 @@ def test_a_run_on_a_cluster_is_the_run_of_one_machine(address: str, tmp_path: Pa
     assert again.exit_code == 0, again.stderr
     assert (folder / "out/release/certificate.json").read_bytes() == certificate
     assert invoke("verify", str(folder / "out/release")).exit_code == 0
-
-
-def test_moments_are_added_up_by_the_cluster(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(executors, "_CONNECT_SECONDS", 1.0)
-    words = words_of_run(write_files(tmp_path, 400), unit=True)
-    nobody = invoke(*words, "--set", "executor=dask://127.0.0.1:1")
-    assert nobody.exit_code == 2
-    assert "no Dask with a worker answers" in nobody.stderr
-    there = invoke(*words, "--set", f"executor={address}", "--json")
-    assert there.exit_code == 0, there.stderr
-    assert json.loads(there.stdout)["method"] == "record-moments"
-    assert invoke("verify", str(tmp_path / "out/release")).exit_code == 0

@@ -90,9 +90,7 @@ def test_students_of_one_file_name_are_called_by_their_folders(world: Path) -> N
     assert world.name not in Path(document["certificate"]).read_text()
 
 
-@pytest.mark.parametrize(
-    ("name", "share"), [("stumps", 0.95), ("thresholds", 0.95), ("intervals", 0.9)]
-)
+@pytest.mark.parametrize(("name", "share"), [("thresholds", 0.95), ("intervals", 0.9)])
 def test_a_class_is_chosen_from_on_the_public_points(world: Path, name: str, share: float) -> None:
     settings = ["--set", f"hypotheses={name}", "--set", "n_cover=60"]
     result = choose(world, *settings, "--evaluate", str(labelled_points(world)))

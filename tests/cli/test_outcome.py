@@ -26,7 +26,6 @@ SECRET = "s3cr3t-cell"
     ("error", "kind", "code"),
     [
         (ParameterError("mend it"), "parameter", 2),
-        (DataError("mend it"), "data", 2),
         (LedgerError("mend it"), "ledger", 2),
         (SamplerError("mend it"), "sampler", 7),
         (SecretBallotError("mend it"), "input", 2),

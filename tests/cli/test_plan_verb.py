@@ -60,7 +60,8 @@ def test_a_person_gets_words(asked: list[dict[str, Any]], tmp_path: Path) -> Non
         f"secretballot learn PRIVATE PUBLIC --config {config}"
     )
     assert result.stderr == ""  # no progress bar where there is no terminal
-    assert (tmp_path / "p" / "frontier.png").read_bytes()[:4] == b"\x89PNG"
+    names = {path.name for path in (tmp_path / "p").iterdir()}
+    assert names >= {"plan.toml", "plan.json", "frontier.svg", "frontier.png"}
 
 
 def test_options_reach_the_planner(asked: list[dict[str, Any]], tmp_path: Path) -> None:
@@ -101,14 +102,6 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "interactive": (
         ("--like", "like.csv", "--target", "ill", "--set", "mechanism=interactive"),
         "mechanism is interactive, which has no forecast; leave it out, or leave --like out",
-    ),
-    "public features": (
-        ("--set", "data.public_features=true"),
-        "public_features goes with one target of classes, without a public file",
-    ),
-    "several targets": (
-        ("--like", "like.csv", "--target", "a,ill"),
-        "--target is several labels, and a forecast is for one of classes; leave it out, or",
     ),
     "a number": (
         ("--like", "like.csv", "--target", "a", "--bounds", "0,9"),

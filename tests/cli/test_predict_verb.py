@@ -95,14 +95,11 @@ def test_cells_that_the_student_cannot_use_are_counted(world: Path, tmp_path: Pa
     ("content", "words"),
     [
         ("age,ward\n40,north\n", "The table lacks column 'dose' of the schema"),
-        ("a,b\n1,2\n", "The table lacks columns 'age', 'ward', 'dose'"),
         (
             "age,ward,dose\n40,north,5 mg\n41,south,3 mg\n",
             "'dose' of the table does not fit: 100 % of its cells are no numbers",
         ),
-        ("age,ward,dose\n", "has a header but no rows"),
         ("age,ward,dose\n40,north\n", "has a first line of 3 cells but another number in row 0"),
-        ("", "is empty"),
     ],
 )
 def test_a_table_that_does_not_fit_ends_in_one_sentence(

@@ -64,9 +64,6 @@ def test_a_key_says_until_when_it_holds(config: Path) -> None:
         (SETTINGS + 'sessions = "a"\n', "sessions is 'a'"),
         (SETTINGS + "[limits]\npoints = 0\n", "points is 0; it should be"),
         (SETTINGS + "[limits]\nbody_seconds = nan\n", "body_seconds is nan"),
-        (SETTINGS + "[answers]\ngrid_seconds = -1.0\n", "grid_seconds is -1.0"),
-        (SETTINGS + "[listen]\nport = 70000\n", "port is 70000"),
-        ("limits = 3\n" + SETTINGS, "limits is 3"),
     ],
 )
 def test_settings_that_cannot_be_are_named(config: Path, text: str, said: str) -> None:

@@ -77,7 +77,6 @@ def released_with(model: sb.RecordMomentsClassifier, **changes: object) -> Relea
         (POINTS[::-1], {}, "do not give the basis"),
         (POINTS, {"weights": [[1, 2, 3]]}, "do not give the basis"),
         (POINTS, {"basis": {"name": "graph"}}, "does not know"),
-        (POINTS, {"basis": {"name": "table", "embedding": "p"}}, "does not know"),
         (POINTS, {"basis": {"name": "graph", "n_modes": "x", "n_nearest": 5}}, "does not know"),
         (POINTS, {"method": "votes"}, "holds no sums"),
     ],

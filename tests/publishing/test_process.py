@@ -106,12 +106,6 @@ def test_a_job_sees_nothing_of_the_process_that_wants_it_and_one_that_ended_is_s
         second.perform(job_bytes(job("Plain")), str(tmp_path), lambda _: None)
 
 
-def test_steps_are_told(tmp_path: Path, job: Any) -> None:
-    steps: list[str] = []
-    publish(tmp_path / "release", job("Plain"), say=steps.append)
-    assert steps == ["Fitting the student", "Writing the release"]
-
-
 def test_the_error_of_a_student_is_one_sentence(tmp_path: Path, job: Any) -> None:
     with pytest.raises(
         DataError,

@@ -16,11 +16,9 @@ from secretballot.exceptions import DataError, ParameterError, ResourceError
 from secretballot.publishing.process import PublishingProcess
 from secretballot.publishing.release import make_release, write_release
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.student.load import load_student
 
 Make = Callable[..., ReleasedLabels]
-BARE = {"README.txt", "certificate.json", "labels.csv", "report.html"}
 
 
 def names(path: Path) -> set[str]:
@@ -35,14 +33,6 @@ def made_here(monkeypatch: pytest.MonkeyPatch) -> None:
         return make_release(pickle.loads(job), Path(folder), say)
 
     monkeypatch.setattr(PublishingProcess, "perform", perform)
-
-
-def test_a_release_verifies_and_is_all_there_is(tmp_path: Path, make_released: Make) -> None:
-    written = write_release(tmp_path / "release", make_released())
-    assert names(written.path) == set(written.files) == BARE
-    assert names(tmp_path) == {"release"}
-    assert verify_certificate(written.path).ok
-    assert written.certificate["files"].keys() == BARE - {"certificate.json"}
 
 
 @pytest.mark.parametrize(

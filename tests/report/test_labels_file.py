@@ -88,17 +88,12 @@ GENUINE = b"query,label,abstained\n3,no,false\n5,,true\n9,yes,false\n"
         GENUINE.replace(b"no,false", b"no,False"),
         GENUINE.replace(b"no,false", b"no,"),
         GENUINE.replace(b"no,false", b'"no",false'),
-        GENUINE.replace(b"3,", b"03,"),
-        GENUINE.replace(b"3,", b"+3,"),
-        GENUINE.replace(b"3,", b" 3,"),
-        GENUINE.replace(b"3,", b"3.0,"),
-        GENUINE.replace(b"3,", b"1_0,"),
-        GENUINE.replace(b"3,", "\N{ARABIC-INDIC DIGIT THREE},".encode()),
-        GENUINE.replace(b"3,", b"9" * 30 + b","),
-        GENUINE.replace(b"3,", b"9" * 5000 + b","),
-        GENUINE.replace(b",,true", b",no,true"),
-        GENUINE.replace(b",,true", b",,false"),
-        GENUINE.replace(b",,true", b",,1"),
+        *(
+            GENUINE.replace(b"3,", number.encode() + b",")
+            for number in ("03", "+3", " 3", "3.0", "1_0", "\N{ARABIC-INDIC DIGIT THREE}")
+        ),
+        *(GENUINE.replace(b"3,", b"9" * digits + b",") for digits in (30, 5000)),
+        *(GENUINE.replace(b",,true", one) for one in (b",no,true", b",,false", b",,1")),
         GENUINE.replace(b"query", b"row"),
         GENUINE.replace(b"query,label,abstained", b"query,label,abstained,votes"),
         GENUINE.replace(b"query,label,abstained\n", b"\xef\xbb\xbfquery,label,abstained\n"),

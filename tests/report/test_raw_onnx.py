@@ -9,7 +9,6 @@ import numpy as np
 import onnxruntime
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.data.schema import Schema
@@ -200,18 +199,6 @@ def test_the_code_of_the_readme_reads_a_file_of_every_kind(
     assert found["answers"]["label"].tolist() == student.predict(X).tolist()
     assert (found["answers"]["probabilities"] == student.predict_proba(X)).all()
     assert "secretballot" not in "".join(usage["runtime_alone"])
-
-
-def test_a_student_of_hashed_texts_reads_encoded_rows() -> None:
-    public = pd.DataFrame({"note": ["some pain", "no pain", "fever", "some fever"] * 5})
-    spec = {"kind": "text", "encoding": "hashed", "width": 16}
-    schema = Schema.from_json({"columns": {"note": spec}}, public=public)
-    X = schema.encode(public)
-    student = LogisticRegression().fit(X, [0, 1] * 10)
-    rows = raw_rows_of(schema, public)
-    loaded = OnnxStudent(student_bytes(student, schema=schema.to_json(), rows=rows))
-    assert not loaded.reads_a_table
-    assert (loaded.predict(X) == student.predict(X)).all()
 
 
 def test_more_words_than_a_graph_looks_for_are_refused() -> None:

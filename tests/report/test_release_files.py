@@ -24,14 +24,6 @@ def folder(make_folder: Callable[[ReleasedLabels], Path]) -> Path:
     return make_folder(binary())
 
 
-def test_a_genuine_folder_verifies_by_its_path_and_by_the_file_in_it(folder: Path) -> None:
-    for path in (folder, folder / "certificate.json"):
-        verification = verify_certificate(path)
-        assert verification.ok, verification.failures
-        assert [check.name for check in verification.checks][-2:] == ["files", "labels"]
-        assert not verification.unchecked
-
-
 @pytest.mark.parametrize(
     "spoil",
     [

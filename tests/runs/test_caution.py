@@ -28,15 +28,12 @@ USUAL = PrivacyBudget(1.0, 1e-6)
 @pytest.mark.parametrize(
     ("epsilon", "delta", "records", "names"),
     [
-        (1.0, 1e-6, None, []),
-        (1.0, 1e-6, 20_000, []),
         (10.0, 1e-3, None, []),
         (10.01, 1e-6, None, ["epsilon"]),
         (50.0, 0.5, None, ["epsilon", "delta"]),
         (1.0, 0.0011, 300, ["delta"]),
         (1.0, 1e-4, 10_000, ["delta"]),
         (1.0, 1e-4, 9_999, []),
-        (1.0, 1e-6, 20, ["records"]),
         (1.0, 1e-6, 105, ["records"]),
         (1.0, 1e-6, 107, []),
         (0.1, 1e-6, 500, ["records"]),
@@ -61,7 +58,6 @@ def test_a_price_is_asked_about_by_public_numbers(
     [
         (1e-6, 20, None, ["records"]),
         (1e-6, 20, 50, ["records", "teachers"]),
-        (1e-6, 5_000, 250, []),
         (1e-6, 200, 250, ["teachers"]),
         (1e-6, 250, 250, []),
         (1e-3, 1_000, None, ["delta"]),

@@ -50,14 +50,6 @@ def test_a_plan_is_the_settings_of_its_run(tmp_path: Path, setting: Setting) -> 
     assert own.get("max_abstentions") == setting.max_abstentions
 
 
-def test_a_plan_is_written_with_its_text_and_pictures(tmp_path: Path) -> None:
-    folder = tmp_path / "deep" / "plan"
-    files = write_plan(plan_for(), folder)
-    names = {path.name for path in files}
-    assert names == {"plan.toml", "plan.json", "frontier.svg", "frontier.png"}
-    assert {path.name for path in folder.iterdir()} == names
-
-
 @pytest.mark.parametrize(
     ("there", "place", "message"),
     [

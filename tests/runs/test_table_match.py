@@ -56,17 +56,6 @@ def abbreviated(share: float = 1.0) -> pd.DataFrame:
     return private
 
 
-def test_other_categories_stop_a_run_and_the_sentence_names_the_column(tmp_path: Path) -> None:
-    with pytest.raises(DataError) as refused:
-        read(tmp_path, abbreviated())
-    assert str(refused.value) == (
-        "The private file does not fit (column 'ward', 100 % of its cells are none of the"
-        " categories of the public file); write cells alike in all files, add public points that"
-        " have them, declare the column with --schema, leave it out with --drop, or go on with"
-        " --set accept_unseen=COLUMN."
-    )
-
-
 @pytest.mark.parametrize(("share", "stops"), [(0.5, False), (0.51, True)])
 def test_half_of_the_cells_is_the_limit(tmp_path: Path, share: float, stops: bool) -> None:
     if stops:
