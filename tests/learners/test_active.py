@@ -139,10 +139,6 @@ def test_what_nobody_could_take_up_is_forfeited() -> None:
     assert sb.verify_certificate(model.certificate_).ok
 
 
-class _BrokenError(Exception):
-    pass
-
-
 def test_an_interrupted_walk_goes_on_and_pays_once(tmp_path: Path) -> None:
     place = durable(tmp_path)
     whole: list[int] = []
@@ -150,9 +146,9 @@ def test_an_interrupted_walk_goes_on_and_pays_once(tmp_path: Path) -> None:
     def stop(done: int, total: int) -> None:
         whole.append(done)
         if total == 40 and done == 12:
-            raise _BrokenError
+            raise InterruptedError
 
-    with pytest.raises(_BrokenError):
+    with pytest.raises(InterruptedError):
         fitted(learner(), progress=stop, **place)
     entry = place["ledger"].history()[0]
     assert (entry.state, entry.parts) == ("reserved", 12)

@@ -264,18 +264,14 @@ def _fit(task: dict[str, Any], ledger: sb.Ledger, rows: Any, **settings: Any) ->
     return model.fit(task["X"][rows], task["y"][rows], X_public=task["P"], classes=[0, 1])
 
 
-def _chosen(task: dict[str, Any], ledger: sb.Ledger, **settings: Any) -> Any:
-    taught, held = sb.hold_out(3000, 0.1)
-    fits = [(f"K={k}", _fit(task, ledger, taught, n_teachers=k)) for k in (50, 20)]
-    about = {"classes": [0, 1], "epsilon": 0.2, "ledger": ledger, **settings}
-    return sb.choose_candidate(fits, task["X"][held], task["y"][held], **about)
-
-
 def test_the_certificate_counts_the_choice_and_what_candidates_cost(
     task: dict[str, Any], tmp_path: Path
 ) -> None:
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
-    found = _chosen(task, ledger, X_public=task["P"])
+    taught, held = sb.hold_out(3000, 0.1)
+    fits = [(f"K={k}", _fit(task, ledger, taught, n_teachers=k)) for k in (50, 20)]
+    about = {"epsilon": 0.2, "X_public": task["P"]}
+    found = _choose(fits, task["X"][held], task["y"][held], ledger, **about)
     certificate, before = found.released.certificate, found.candidate.certificate_
     assert sb.verify_certificate(certificate).ok
     assert [choice["epsilon"] for choice in certificate["choices"]] == [0.4, 0.4]

@@ -264,14 +264,11 @@ def test_an_interrupted_fit_pays_for_its_estimate_once(
     assert ledger.spent().epsilon == 1.0
     assert [entry.request for entry in ledger.history()] == ["fit/estimate", "fit"]
 
-    def train(*_: Any) -> None:
-        raise AssertionError("a teacher was trained")
-
-    again = _fit(task, progress=train, **settings)
+    again = _fit(task, progress=pytest.fail, **settings)
     assert again.released_ == model.released_
     for change in ({"epsilon": 2.0}, {"n_queries": "estimate:epsilon=0.2"}, {"n_teachers": 151}):
         with pytest.raises(sb.ParameterError, match="other terms"):
-            _fit(task, progress=train, **settings, **change)
+            _fit(task, progress=pytest.fail, **settings, **change)
     assert len(ledger.history()) == 2
 
 
@@ -310,12 +307,9 @@ def test_nothing_is_read_off_the_votes_before_it_is_paid(
 def test_bad_settings_are_refused_before_training_and_nothing_is_spent(
     task: dict[str, Any], settings: dict[str, Any], words: str
 ) -> None:
-    def train(done: int, total: int) -> None:
-        raise AssertionError("a teacher was trained")
-
     ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
     with pytest.raises(sb.ParameterError, match=words) as caught:
-        _fit(task, ledger=ledger, progress=train, **settings)
+        _fit(task, ledger=ledger, progress=pytest.fail, **settings)
     assert ledger.history() == []
     assert "\n" not in str(caught.value)
 

@@ -150,19 +150,16 @@ def test_a_release_that_names_no_points_or_answers_nothing_is_refused() -> None:
 def test_an_interrupted_fit_goes_on_with_the_same_start_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class StopError(Exception):
-        pass
-
     asked_after, asked = MomentStages.asked_after, itertools.count()
 
     def stops_at_the_second(self: MomentStages, sums: Any) -> Any:
         if next(asked) == 1:
-            raise StopError
+            raise InterruptedError
         return asked_after(self, sums)
 
     ledger = sb.Ledger(tmp_path / "l", dataset="people", budget=BUDGET)
     monkeypatch.setattr(MomentStages, "asked_after", stops_at_the_second)
-    with pytest.raises(StopError):
+    with pytest.raises(InterruptedError):
         moments(start=released("record votes"), ledger=ledger, request="a")
     for start in (released("labels"), None):
         with pytest.raises(ParameterError, match="begun with other"):

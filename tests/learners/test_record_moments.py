@@ -71,14 +71,10 @@ def first_part(kind: str = "classes", **settings: Any) -> Any:
     return fitted(X[:2000], y[:2000], X[2000:], kind, **settings)
 
 
-def parts_of_adult(n_private: int, n_public: int) -> tuple[Any, list[np.ndarray]]:
+def test_a_pool_that_misses_part_of_the_world_is_told_and_does_not_ruin_the_model() -> None:
     rows = reference(adult).train
     order = np.random.default_rng(0).permutation(len(rows))
-    return rows, np.split(order, [n_private, n_private + n_public])
-
-
-def test_a_pool_that_misses_part_of_the_world_is_told_and_does_not_ruin_the_model() -> None:
-    rows, (private, pool, held_out) = parts_of_adult(12_000, 5_000)
+    private, pool, held_out = np.split(order, [12_000, 17_000])
     X, y = rows.drop(columns=ADULT_TARGET), np.asarray(rows[ADULT_TARGET])
     pool = pool[(X.iloc[pool].age > 45).to_numpy()]
     with warnings.catch_warnings(record=True) as caught:

@@ -233,7 +233,8 @@ def test_only_one_file_has_positions(tmp_path: Path, name: str) -> None:
         part.to_parquet(tmp_path / name / inside / "a.parquet", index=False)
     settings: dict[str, Any] = {"schema": SCHEMA, "target": "ill", "classes": CLASSES}
     settings["drop"] = ["part"]
-    ledger, place = account_by_position(), tmp_path / name
+    budget, place = sb.PrivacyBudget(100, 1e-3), tmp_path / name
+    ledger = sb.Ledger.in_memory(dataset="d", budget=budget, relation="replace-one")
     for _ in range(2):  # written, and found again
         stored = store_table(place, tmp_path / "vault", **settings)
         model = sb.PATEClassifier(
@@ -243,12 +244,6 @@ def test_only_one_file_has_positions(tmp_path: Path, name: str) -> None:
             model.fit(stored, None, X_public=X_PUBLIC, classes=CLASSES)
         assert ledger.history() == []
     shards_module.assign_stored_shards(stored, 5, "add-remove", tmp_path / "vault")
-
-
-def account_by_position() -> sb.Ledger:
-    return sb.Ledger.in_memory(
-        dataset="d", budget=sb.PrivacyBudget(100, 1e-3), relation="replace-one"
-    )
 
 
 def test_records_get_a_shard_of_their_own_at_each_dealing(tmp_path: Path) -> None:

@@ -33,10 +33,6 @@ def opened(teachers: sb.TrainedTeachers, points: Any = POINTS) -> list[list[int]
     return teachers.vote(teachers.points(points))._unseal()[0].tolist()
 
 
-class _Crash(BaseException):
-    pass
-
-
 def test_kept_teachers_vote_as_before_without_their_data_and_are_not_trained_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,10 +97,10 @@ def test_the_ids_that_drew_the_shards_are_gone_before_anybody_asks(
 
     def crash(_: Path) -> None:
         assert (vault / "record.ids").exists()
-        raise _Crash
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(room, "forget_records", crash)
-    with pytest.raises(_Crash):
+    with pytest.raises(KeyboardInterrupt):
         trained(vault)
     monkeypatch.undo()
     assert (vault / "record.ids").exists()
@@ -118,10 +114,10 @@ def test_an_interrupted_training_keeps_its_shards(
     vault = tmp_path / "vault"
 
     def crash(*_: object) -> None:
-        raise _Crash
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(room, "keep_secret", crash)
-    with pytest.raises(_Crash):
+    with pytest.raises(KeyboardInterrupt):
         trained(vault)
     monkeypatch.undo()
     ids = (vault / "record.ids").read_bytes()

@@ -103,11 +103,6 @@ def test_vault_is_closed_to_others(tmp_path):
     assert [stat.S_IMODE(path.stat().st_mode) for path in files(folder)] == [0o600]
 
 
-def damage(path, change):
-    content = path.read_bytes()
-    path.write_bytes(change(content))
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -120,7 +115,8 @@ def damage(path, change):
 )
 def test_damaged_file_counts_as_absent(tmp_path, change):
     first = run(tmp_path / "vault")
-    damage(files(tmp_path / "vault")[0], change)
+    (path,) = files(tmp_path / "vault")
+    path.write_bytes(change(path.read_bytes()))
     np.testing.assert_array_equal(run(tmp_path / "vault"), first)
     assert len(fits) == 2 * K
 
