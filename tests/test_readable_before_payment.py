@@ -50,9 +50,6 @@ def assert_both_take(certificate: dict[str, Any]) -> None:
     assert {one.verdict for one in found} == {second.CONFIRMED}, found
 
 
-# --- many labels ---
-
-
 def labels_learnt(n_labels: int, relation: str, ledger: sb.Ledger) -> Any:
     rows = X[:, [k % 2 for k in range(n_labels)]]
     model = sb.RecordMomentsClassifier(
@@ -85,9 +82,6 @@ def test_any_number_of_labels_has_sums_that_both_verifiers_take(
     assert model.certificate_["public"]["residual_units"] == [unit]
     assert_both_take(model.certificate_)
     assert ledger.spent().epsilon == BUDGET.epsilon
-
-
-# --- ways out ---
 
 
 def of_labels(votes: Any = None, **terms: Any) -> Callable[[sb.Ledger], object]:

@@ -15,9 +15,6 @@ from secretballot.core.renyi import ORDERS, delta_of, response
 Pair = tuple[float, float]
 
 
-# --- section 8: filters ---
-
-
 def test_the_filter_keeps_its_promise_with_failures_and_adaptive_choices() -> None:
     """Two tests of stability, the second chosen after the first; the worst (instances differ) is
     played exactly."""
@@ -86,9 +83,6 @@ def test_unused_labels_may_be_bought_again() -> None:
 
     attack = value(1.0, 1.0, 0, ())
     assert 0 < attack <= budget.delta
-
-
-# --- Renyi divergences, beside an independent library ---
 
 
 @pytest.mark.parametrize(

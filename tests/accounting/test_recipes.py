@@ -47,9 +47,6 @@ def spent(mechanism: Mechanism, shape: VoteShape, epsilon: float = 1.0) -> float
     return delta_upper([mechanism.event(shape)], epsilon)
 
 
-# --- noisy votes ---
-
-
 def test_printed_sigma_is_the_papers() -> None:
     # errata 3: sigma / sqrt(l) = 5.3500 printed, 4.2247 analytic, at (1, 1e-6)
     log = -math.log(BUDGET.delta)
@@ -113,9 +110,6 @@ def test_a_pure_promise_adds_up_and_spends_all_of_epsilon(n_classes: int, parts:
     assert price([found.event(shape)], delta=0.0).method == "pure"
 
 
-# --- numbers ---
-
-
 def test_a_quantile_is_the_median_unless_a_rank_is_asked_for() -> None:
     shape = teacher_shape(3, 50, 9)
     assert vote_quantiles(BUDGET, shape).rank == 5
@@ -125,9 +119,6 @@ def test_a_quantile_is_the_median_unless_a_rank_is_asked_for() -> None:
     for rank in (0, 10):
         with pytest.raises(ParameterError, match="rank"):
             vote_quantiles(BUDGET, shape, rank=rank)
-
-
-# --- small worlds ---
 
 
 def all_sets(n_labels: int) -> np.ndarray:
@@ -202,9 +193,6 @@ def test_the_price_of_sets_is_above_the_truth_and_one_shift_is_below_it() -> Non
         true = hockey_stick(p, q, epsilon)
         assert true <= delta_upper([event], epsilon) * (1 + 1e-6) + 1e-11
         assert true > delta_upper([counts_event(sigma, 1)], epsilon)
-
-
-# --- what the noise leaves ---
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])

@@ -52,9 +52,6 @@ def unsampled_epsilon(epsilon: float, rate: float) -> float:
     return float(sampling.unsampled_epsilon(np.array([epsilon]), rate)[0])
 
 
-# --- the event ---
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -67,9 +64,6 @@ def test_the_event_refuses_what_has_no_price(changes: dict) -> None:
     given = {"stream": STREAM, "sampled": 30, "out_of": 400, "relation": "replace-one", **changes}
     with pytest.raises(ParameterError):
         sampled_event(**given)
-
-
-# --- the constant of the relabelling ---
 
 
 @cache
@@ -167,9 +161,6 @@ def test_no_selection_ratio_exceeds_the_constant(hypotheses: HypothesisClass) ->
     assert worst > 0.5  # something was looked at
 
 
-# --- from the stream's profile to the whole ---
-
-
 def two_points(share: float, loss: float, high: float) -> Callable[[float], float]:
     """Delta of a log-ratio of `high` or `high - loss`, before a stream with the profile `share`
     e^(-5 x)."""
@@ -214,9 +205,6 @@ def test_sampling_never_costs_and_rates_follow_the_rule() -> None:
     ]
     assert deltas == sorted(deltas)
     assert deltas[0] < deltas[-1]
-
-
-# --- figures of the errata ---
 
 
 def test_the_printed_chain_keeps_epsilon_below_56_and_delta_below_5() -> None:
@@ -272,9 +260,6 @@ def test_the_printed_bound_on_repetitions_fails_where_the_errata_say() -> None:
         assert (
             binom.sf(repetitions, 10**6, 1e-6) <= delta / 2 < binom.sf(repetitions - 1, 10**6, 1e-6)
         )
-
-
-# --- a stream with a sharp profile: every sampled label told by randomised response ---
 
 
 def responses(labels: tuple[int, ...], loss: float) -> Law:
@@ -357,8 +342,6 @@ def test_a_sample_in_the_order_of_the_table_is_not_amplified() -> None:
     assert told(list(itertools.combinations(range(5), m))) > 1.5 * bound
     assert told(list(itertools.permutations(range(5), m))) <= bound
 
-
-# --- small worlds, end to end ---
 
 QUERIES = np.array([[0.5], [1.5]])
 

@@ -109,9 +109,6 @@ def test_what_cannot_be_calibrated_is_refused_in_words() -> None:
         calibrate_sparse_vector(PrivacyBudget(1.0, 1e-305), 1)
 
 
-# --- abstentions charged by one vote ---
-
-
 def _largest_charge(order: float, loss: float) -> float:
     """Return the supremum over pairs of chances that one vote allows, by search in many digits."""
     best = mpf(0)

@@ -77,9 +77,6 @@ def test_a_total_below_the_price_makes_no_account(files: Path) -> None:
     assert learn(files).exit_code == 0
 
 
-# --- bad input ---
-
-
 def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
     """Return a step that rewrites one file."""
 
@@ -150,9 +147,6 @@ def test_bad_input_is_one_sentence_that_costs_nothing(
     assert SECRET not in result.output + result.stderr
     assert "Traceback" not in result.stderr
     assert sorted(path.name for path in files.iterdir()) == before
-
-
-# --- broken off and taken up ---
 
 
 def failing(error: BaseException) -> Callable[..., Any]:

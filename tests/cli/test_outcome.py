@@ -68,8 +68,6 @@ def test_the_sentence_goes_to_standard_error_and_the_object_to_standard_output(
     assert err.count("\n") == 1
 
 
-# --- the spelling of parameters ---
-
 NAMES = ("epsilon", "n_teachers", "student")
 
 

@@ -48,9 +48,6 @@ def chances_of(event, largest=4):
     return [Fraction(weight, WHOLE) for weight in weights]
 
 
-# --- the table ---
-
-
 def left_sides(s, t, order, charge):
     """Return both left sides of the inequality in fifty digits of another library."""
     with mp.workdps(50):
@@ -113,9 +110,6 @@ def test_a_sum_must_keep_clear_of_one_whatever_the_callers_decimals_are():
         found = answer_weights(event, 7)
     assert found.tolist() == wanted.tolist()
     assert 0 < streams._CLEAR < 2.0**-140
-
-
-# --- all adaptive runs ---
 
 
 def moves_of(chances, n_teachers, n_classes):
@@ -200,9 +194,6 @@ def test_a_failure_that_is_not_counted_is_caught():
     assert SHORT.false_answer + alone < true
 
 
-# --- the price ---
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 def test_the_price_is_that_of_one_order_and_the_failures(epsilon):
     event = abstention_event(18.2, 0.1434, 8e-10, 50)
@@ -268,15 +259,9 @@ def test_budgets_that_no_table_keeps_are_refused():
         abstention_event(math.nan, 0.1, 0.1, 1)
 
 
-# --- usefulness ---
-
-
 def test_one_abstention_is_left_to_the_sparse_vector():
     assert isinstance(calibrate_stream(BUDGET, 50), TableStream)
     assert calibrate_stream(BUDGET, 1) == calibrate_sparse_vector(BUDGET, 1)
-
-
-# --- drawing ---
 
 
 def test_real_draws_have_the_chances_of_the_table_and_a_wrong_one_is_seen():

@@ -109,9 +109,6 @@ def spy(ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch) -> _SpyNoise:
     return watching
 
 
-# --- order: reserve, draw, store, return ---
-
-
 def test_the_price_is_paid_before_anything_is_drawn_and_answers_are_stored_before_they_return(
     ledger: sb.Ledger, spy: _SpyNoise
 ) -> None:
@@ -124,9 +121,6 @@ def test_the_price_is_paid_before_anything_is_drawn_and_answers_are_stored_befor
         stored = [int(stream._own.decoded(body).rows[0, 0]) for _, body in page.parts()]
     assert stored == given.values[:, 0].tolist()
     assert ledger.spent().epsilon == 1.0
-
-
-# --- repeated questions and the cap ---
 
 
 def test_a_repeated_question_gets_its_stored_answer_and_draws_nothing(
@@ -234,9 +228,6 @@ def test_what_a_full_disk_refuses_does_not_depend_on_where_a_stream_would_stop(
     assert used("in time", 2) == 3
 
 
-# --- the sparse vector ---
-
-
 def test_the_stream_stops_at_the_last_abstention(ledger: sb.Ledger, tmp_path: Path) -> None:
     stream = opened(sparse(), ledger, tmp_path / "vault")
     given = stream.answer(votes(SURE, EVEN, SURE, EVEN, SURE), names(*range(5)))
@@ -277,9 +268,6 @@ def test_a_stream_reopened_before_every_question_answers_as_one_that_lives_on(
     assert labels[0] == labels[1]
     assert draws[0] == draws[1]
     assert {-1, 0} == set(labels[0])
-
-
-# --- the secret state in its vault ---
 
 
 def state_file(vault: Path) -> Path:
@@ -421,9 +409,6 @@ def test_two_vaults_never_answer_with_a_secret_state_under_one_purchase(
     assert two.used == 2
 
 
-# --- copies ---
-
-
 @pytest.mark.parametrize("in_vault", [True, False])
 def test_a_stream_is_neither_pickled_nor_copied(
     ledger: sb.Ledger, tmp_path: Path, in_vault: bool
@@ -453,9 +438,6 @@ def test_after_a_fork_only_one_side_of_a_stream_without_a_vault_goes_on(
     with pytest.raises(sb.LedgerError, match="secret state"):
         ask(stream, 8)
     assert stream.find(names(7)).given.all()
-
-
-# --- taking a plan up, closing ---
 
 
 def test_a_closed_plan_gives_stored_answers_alone(ledger: sb.Ledger, spy: _SpyNoise) -> None:

@@ -24,9 +24,6 @@ def test_the_difference_from_any_prediction_moves_by_one_vote_at_most(n_classes)
         assert np.abs(tops[0] - tops[1]).max() == 1
 
 
-# --- prices ---
-
-
 @pytest.mark.parametrize("n_classes", [2, 10])
 def test_the_price_lies_between_two_that_dp_accounting_gives(n_classes):
     from dp_accounting.pld import privacy_loss_distribution

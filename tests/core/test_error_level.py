@@ -27,9 +27,6 @@ def stable_query_fails(event, values, stable_from):
     )
 
 
-# --- the slack of a released quantile ---
-
-
 @pytest.mark.parametrize("event", STREAMS, ids=str)
 @pytest.mark.parametrize("beta", [0.5, 0.05, 1e-4])
 def test_queries_beyond_the_stream_slack_are_answered_but_for_half_of_beta(event, beta):

@@ -49,9 +49,6 @@ def digits_of(number):
     return draw
 
 
-# --- bounds ---
-
-
 def test_bounds_of_the_exponential_hold_and_are_two_apart():
     rng = np.random.default_rng(3)
     with mpmath.workprec(PRECISION):
@@ -97,9 +94,6 @@ def test_every_prefix_that_is_decided_is_decided_rightly_and_few_are_not(scale, 
         assert edges[group] - 1e-12 <= uniform / 2**bits
         assert (uniform + 1) / 2**bits <= edges[group + 1] + 1e-12
     assert 4 <= undecided <= 4 * 20
-
-
-# --- the choice itself ---
 
 
 @pytest.mark.parametrize("spare", [-12, 0, 64])
@@ -159,9 +153,6 @@ def test_scores_that_are_no_integers_are_refused():
     for draw in (ExactNoise().exponential_index, ExactNoise().flipped_index):
         with pytest.raises(TypeError):
             draw(np.array([0.0, 0.5]), 1.0)
-
-
-# --- the least scale ---
 
 
 def test_the_least_scale_keeps_its_loss_in_exact_arithmetic_and_no_smaller_float_does():

@@ -55,9 +55,6 @@ def buy(ledger: Ledger, request: str, purpose: str = "test") -> int:
     return ledger.reserve(EVENTS, PRICE, request=request, purpose=purpose)
 
 
-# --- buying ---
-
-
 def test_reserve_refuses_when_over_budget_and_spends_nothing(ledger: Ledger) -> None:
     for request in "abcd":
         buy(ledger, request)
@@ -88,9 +85,6 @@ def test_reserve_fails_closed_when_the_price_is_nan(
         buy(ledger, "a")
 
 
-# --- requests and closings ---
-
-
 def test_history_tells_everything_public(ledger: Ledger) -> None:
     events = (pure_event(0.1, 1), pure_event(0.05, 3))
     ledger.reserve(events, PRICE, request="a", purpose="first\nline two ü")
@@ -100,9 +94,6 @@ def test_history_tells_everything_public(ledger: Ledger) -> None:
     assert (entry.events, entry.epsilon, entry.delta) == (events, 0.25, 1e-9)
     assert (entry.state, entry.reason) == ("forfeited", "the disk broke")
     assert datetime.fromisoformat(entry.reserved_at).utcoffset().total_seconds() == 0
-
-
-# --- arguments ---
 
 
 @pytest.mark.parametrize(
@@ -139,9 +130,6 @@ def test_opening_refuses_bad_terms_and_makes_no_file(
         Ledger.in_memory(**{"dataset": "registry", "budget": BUDGET, **arguments})
     assert os.listdir(path.parent) == []
     assert not Ledger.exists(ledgers.place())
-
-
-# --- terms fixed at creation ---
 
 
 def test_file_is_private_to_its_owner(path: Path) -> None:
@@ -223,9 +211,6 @@ def test_relative_path_survives_a_change_of_folder(
     monkeypatch.chdir(tmp_path / "elsewhere")
     buy(ledger, "a")
     assert ledger.path == tmp_path / "ledger.sqlite"
-
-
-# --- handles ---
 
 
 def test_copies_are_the_same_account(ledger: Ledger) -> None:

@@ -130,9 +130,6 @@ def test_older_rows_put_back_are_noticed_by_a_living_handle(place: str, ledgers:
         living.spent()
 
 
-# --- rows that are older than those that a new reader follows ---
-
-
 @pytest.fixture
 def long(ledgers: Ledgers, monkeypatch: pytest.MonkeyPatch) -> str:
     """A ledger of which a new reader follows the last two rows of nine."""

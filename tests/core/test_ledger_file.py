@@ -42,9 +42,6 @@ def run_sql(path: Path, *statements: str) -> None:
             connection.execute(statement)
 
 
-# --- places ---
-
-
 def test_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match=r"the folder .*vault does not exist; make it"):
         Ledger(tmp_path / "vault" / "ledger.sqlite", dataset="registry", budget=BUDGET)
@@ -132,9 +129,6 @@ def test_failed_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert os.listdir(tmp_path) == []
 
 
-# --- other formats, damage ---
-
-
 @pytest.mark.parametrize(
     "content",
     [b"", b"hello, this is text", bytes(range(256)) * 80, b"SQLite format 3\0" + b"\xff" * 9000],
@@ -179,9 +173,6 @@ def test_truncated_file_is_noticed(path: Path) -> None:
     for size in (1, 100, 4096, len(whole) // 2, len(whole) - 4096):
         path.write_bytes(whole[:size])
         assert "ledger.sqlite" in refusal(path)
-
-
-# --- edits by hand ---
 
 
 REPLACED = (
@@ -248,9 +239,6 @@ def test_reservation_that_this_version_cannot_read_is_refused(
     assert "holds a reservation that this program cannot read" in refusal(path)
 
 
-# --- what happens under a living handle ---
-
-
 @pytest.mark.parametrize("others", [0, 1, 2])
 def test_older_copy_put_back_is_noticed_by_a_living_handle(path: Path, others: int) -> None:
     copy = path.with_suffix(".copy")
@@ -281,9 +269,6 @@ def test_other_ledger_put_in_place_is_noticed(path: Path) -> None:
     os.replace(other, path)
     with pytest.raises(LedgerError, match="replaced"):
         buy(living, "new")
-
-
-# --- locks, permissions, space ---
 
 
 @pytest.mark.parametrize("lock", ["IMMEDIATE", "EXCLUSIVE"])
@@ -350,9 +335,6 @@ def test_connection_is_as_durable_as_sqlite_can_be(path: Path) -> None:
         }
     expected = {"journal_mode": "persist", "synchronous": 3, "fullfsync": 1, "busy_timeout": 30_000}
     assert settings == expected
-
-
-# --- a disk that fails at the end of storing ---
 
 
 class FailingConnection:

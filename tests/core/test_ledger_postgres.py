@@ -62,9 +62,6 @@ def wait_until(server: PostgresServer, query: str, *, rows: bool) -> None:
         time.sleep(0.01)
 
 
-# --- two writers ---
-
-
 def test_a_writer_that_waited_sees_what_the_one_before_it_left(
     postgres_server: PostgresServer, ledger: Ledger
 ) -> None:
@@ -109,9 +106,6 @@ def test_a_program_that_hangs_loses_its_hold_and_stores_nothing(
     monkeypatch.undo()
     with ledger.answering(number) as page:
         assert page.count == 0
-
-
-# --- durability ---
 
 
 @pytest.mark.parametrize(
@@ -226,9 +220,6 @@ def test_nothing_of_a_transaction_stays_with_its_session(
     assert connection.execute("SELECT * FROM pg_prepared_statements").fetchall() == []
     locks = f"SELECT * FROM pg_locks WHERE pid = {connection.info.backend_pid}"
     assert postgres_server.run(locks) == []
-
-
-# --- connections that break ---
 
 
 def _end_session(server: PostgresServer, pid: int) -> None:
@@ -393,9 +384,6 @@ def test_a_database_that_is_down_is_one_sentence_and_nothing_is_drawn(
         assert ledger.spent().epsilon == 0.25
 
 
-# --- roles ---
-
-
 @pytest.fixture
 def roles(postgres_server: PostgresServer) -> Iterator[tuple[str, str]]:
     names = ("curator", "asker")
@@ -467,9 +455,6 @@ def test_a_schema_that_was_made_beforehand_is_taken(
     postgres_server.run("DROP SCHEMA used CASCADE")
 
 
-# --- guards taken away ---
-
-
 @pytest.mark.parametrize(
     ("change", "edit"),
     [
@@ -497,9 +482,6 @@ def test_a_table_is_not_emptied(databases: DatabaseLedgers, place: str, ledger: 
     for table in ("account", "head", "entry"):
         with databases.open(place) as run, pytest.raises(psycopg.IntegrityError):
             run(f"TRUNCATE {table} CASCADE")
-
-
-# --- passwords ---
 
 
 def test_a_password_is_told_to_nobody_but_the_server(

@@ -75,8 +75,6 @@ def drawn(mechanism, shape, counts, noise, state=START):
     return mechanism.draw(shape, (counts, np.zeros_like(counts)), noise, state)
 
 
-# --- JSON and events ---
-
 CHANCES = GaussianChances(sigma=3.0, n_teachers=9)
 SPARSE_EVENT = events.SparseStream(threshold_scale=2.0, query_scale=3.0, threshold=2, abstentions=2)
 TABLE_EVENT = events.TableStream(order=3.0, charge=0.75, false_answer=0.01, abstentions=2)
@@ -432,9 +430,6 @@ def test_ranges_are_drawn_at_the_scale_that_is_priced(relation, moved):
         assert noise.draws == [("exponential_range", moved / 0.5)]
 
 
-# --- draws ---
-
-
 class Sources:
     """Seeded numbers, one sequence for each kind of noise, whatever the order of the questions."""
 
@@ -607,9 +602,6 @@ def test_ranges_are_numbered_by_first_place_and_then_by_last():
     assert ExponentialChoice(epsilon=1.0).draw(shape, cut, ExactNoise(), START)[0] == 1
 
 
-# --- sensitivities by brute force ---
-
-
 def silent_answers(mechanism, shape, counts):
     return drawn(mechanism, shape, counts, ScriptedNoise(np.zeros(counts.size, dtype=np.int64)))[0]
 
@@ -641,9 +633,6 @@ def test_stability_moves_by_one_and_vanishes_where_any_plurality_changes(n_teach
     may_change = (leads_here != leads_there).any(axis=1) | (leads_here.sum(axis=1) > 1)
     assert (here[may_change] == 0).all()
     assert (there[may_change] == 0).all()
-
-
-# --- the true delta of short runs ---
 
 
 def law_of(mechanism, shape, row, factor=1.0):
@@ -725,9 +714,6 @@ def test_no_short_run_loses_more_than_its_price_and_less_noise_is_caught(
         adaptive_delta(weak, shape.n_queries, epsilon) > price + 100 * TAIL
         for epsilon, price in zip(epsilons, promised, strict=True)
     )
-
-
-# --- real noise ---
 
 
 @pytest.mark.parametrize(

@@ -46,9 +46,6 @@ def price(mechanism, epsilon, length, n_teachers=9, n_classes=2):
     return delta_upper([mechanism.event(teacher_shape(length, n_classes, n_teachers))], epsilon)
 
 
-# --- counts and histograms ---
-
-
 @pytest.mark.parametrize(
     ("noise", "scale"),
     [*(("gaussian", s) for s in (0.6, 1.5, 4.0, 9.0)), *(("laplace", s) for s in (0.7, 2.0, 5.0))],
@@ -80,9 +77,6 @@ def test_the_printed_sigma_on_a_histogram_breaks_its_promise():
     ) == pytest.approx(7.9e-6, rel=0.02)
 
 
-# --- Laplace labels ---
-
-
 @pytest.mark.parametrize(
     ("scale", "n_teachers", "n_classes", "draws"),
     [(2.0, 9, 2, 1), (2.0, 8, 2, 1), (1.0, 5, 3, 3)],
@@ -106,8 +100,6 @@ def test_laplace_votes_keep_their_pure_epsilon_and_it_is_nearly_attained(
             promised = price(mechanism, epsilon, length, n_teachers, n_classes)
             assert adaptive_delta(steps, length, epsilon) <= promised + length * slack
 
-
-# --- sparse vector ---
 
 SPARSE = [
     sparse_event(threshold_scale, query_scale, threshold, max_below)

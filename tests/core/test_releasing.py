@@ -60,9 +60,6 @@ def opened(shape: Any, ledger: Ledger, vault: Vault | None = None) -> releasing.
     return releasing.stream(terms, ledger, request="s", vault=vault)
 
 
-# --- a release as a whole ---
-
-
 def test_a_release_is_charged_once_and_stored() -> None:
     ledger, private = account(), votes(8000, -8000, 6000)
     first = released(private, LABELS, ledger)
@@ -233,9 +230,6 @@ def test_what_is_drawn_and_priced_is_the_mechanism_that_is_stored() -> None:
             released(private, mechanism, account(), request="other")
 
 
-# --- stages ---
-
-
 class Places:
     """Ends the process at some of the places that a release passes."""
 
@@ -335,9 +329,6 @@ def test_what_would_be_released_is_looked_at_before_anything_is_spent() -> None:
     assert ledger.releases() == 0
     released(private, LABELS, ledger)
     released(private, LABELS, ledger, check=refuse)  # a stored answer was looked at before
-
-
-# --- streams ---
 
 
 @pytest.mark.parametrize("ends", [(), *itertools.product(range(1, 10), (2, 5))])

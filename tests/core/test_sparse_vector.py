@@ -14,9 +14,6 @@ from secretballot.exceptions import ParameterError
 BUDGET = PrivacyBudget(1.0, 1e-6)
 
 
-# --- calibration ---
-
-
 def test_printed_noise_is_the_papers():
     # errata 2 and 11: lambda 77.5 and w = 66.4 lambda at T = 50, l = 2000; w = 556 at T = 1, l = 10
     # (BTT: 724)
@@ -60,9 +57,6 @@ def test_calibration_refuses_what_cannot_be_kept():
         sparse_vector(BUDGET, 10, max_abstentions=0)
     with pytest.raises(ParameterError, match="calibration"):
         sparse_vector(BUDGET, 10, max_abstentions=1, calibration="paper")
-
-
-# --- usefulness ---
 
 
 def test_a_threshold_that_nobody_passes_is_refused_with_its_mend():

@@ -13,9 +13,6 @@ from sessions import sparse
 RNG = np.random.default_rng(20211013)
 
 
-# -- the black box
-
-
 def test_the_attack_passes_a_sound_mechanism_and_catches_one_with_too_little_noise():
     runs, counts, neighbour = 20_000, [4, 5], [5, 4]
     law = discrete_gaussian_distribution(1.5)

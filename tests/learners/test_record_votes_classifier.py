@@ -352,6 +352,3 @@ def test_students_learn_from_votes_whose_rows_sum_to_nothing(student: Any) -> No
     shares = model.predict_proba(new)
     assert shares.shape == (1000, 2)
     assert np.allclose(shares.sum(axis=1), 1.0)
-
-
-# -- scikit-learn

@@ -216,9 +216,6 @@ def explored(
     return sides[0], sides[1]
 
 
-# --- Gaussian noise: near ties; the last label chooses the side that the vote moves to ---
-
-
 def near_tie(point: int) -> tuple[int, int]:
     return (2, 3) if point % 2 else (3, 2)
 
@@ -265,8 +262,6 @@ def test_the_plan_s_end_is_kept(tape: _Tape) -> None:
     assert {len(history) for history in here} == {2}
     assert delta_of(here, there, 1.5) <= labels_plan(2).delta(K, 1.5)
 
-
-# --- the sparse vector: stabilities around the threshold; the last answer chooses the class ---
 
 TEACHERS = 60
 

@@ -185,8 +185,6 @@ def test_a_release_takes_choices_of_its_own_ledger_and_promise_alone(
     ).ok
 
 
-# --- a choice that is paid for now and drawn later ---
-
 POINTS = b'{"points": [[0.5]]}'
 
 

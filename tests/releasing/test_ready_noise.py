@@ -134,9 +134,6 @@ def test_answers_that_are_stored_need_no_sampler(ledger, tmp_path, monkeypatch) 
     assert opened().find([b"a", b"b"]).given.all()
 
 
-# --- in a process of its own ---
-
-
 def run_alone(folder: Path, program: str) -> Any:
     """Run a program after `PRELUDE` in a fresh process; it prints one line of JSON."""
     (folder / "alone.py").write_text(f"{PRELUDE}\n{textwrap.dedent(program)}")

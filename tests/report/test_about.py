@@ -25,9 +25,6 @@ from secretballot.report.wording import at_most_text, percent_text
 SAID = {"title": "Stays in the wards", "controller": "The trust", "contact": "office@example.org"}
 
 
-# --- on the certificate ---
-
-
 @pytest.mark.parametrize(
     "about",
     [{}, [], None, {"colour": "red"}, {**SAID, "note": "x"}]
@@ -63,9 +60,6 @@ def test_they_are_written_with_the_files_and_change_nothing_that_was_paid(tmp_pa
     with pytest.raises(CertificateError, match=r"about\.name is unknown"):
         write_release(tmp_path / "refused", released, about={"name": "x"})
     assert not (tmp_path / "refused").exists()
-
-
-# --- in words ---
 
 
 @pytest.mark.parametrize("hostile", [text for text in HOSTILE if text.isprintable() and text])

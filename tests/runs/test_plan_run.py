@@ -26,9 +26,6 @@ SETTINGS = (
 PUBLIC_NUMBERS = {"n_records": 600, "public": "50", "epsilon": 4.0, "delta": 1e-5}
 
 
-# --- reading and writing ---
-
-
 def spec_of(folder: Path, plan: Plan) -> RunSpec:
     """Return the settings that a run reads of a plan."""
     (folder / "plan.toml").write_text(plan_toml(plan))
@@ -72,9 +69,6 @@ def test_a_folder_of_others_is_refused_before_anything_is_weighed(
     with pytest.raises(DataError, match=message):
         write_plan(plan_for(), folder)
     assert sorted(tmp_path.rglob("*")) == before
-
-
-# --- planning ---
 
 
 @pytest.fixture
