@@ -14,7 +14,7 @@ FLOATS = st.floats(width=64, allow_nan=True, allow_infinity=True)
 
 
 @given(st.lists(st.lists(FLOATS, min_size=3, max_size=3), min_size=1, max_size=6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_rows_are_one_question_exactly_if_all_values_are_equal(rows: list[list[float]]) -> None:
     X = np.array(rows)
     digests = question_digests(X)

@@ -51,9 +51,9 @@ def records_at(rows: object, table: tuple[np.ndarray, ...], *, marked: bool) -> 
     return records_of(coordinates, classes, *(persons or [None]), marks)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 7])
+@pytest.mark.parametrize("n_classes", [2, 7])
 @pytest.mark.parametrize("weight", [0, 300_000])
-@pytest.mark.parametrize("bound", [1, 50, 300_000, 3_000_000, LARGEST_BOUND])
+@pytest.mark.parametrize("bound", [1, 50, 3_000_000, LARGEST_BOUND])
 def test_a_sum_is_that_of_its_records_alone_and_none_is_longer_than_the_bound(
     n_classes: int, weight: int, bound: int
 ) -> None:
@@ -86,14 +86,6 @@ def test_all_records_of_one_person_are_bounded_together(n_classes: int, weight: 
     whole = records_at(slice(None), table, marked=weight > 0)
     assert whole.persons is not None
     assert (sum_of(whole, stage) == np.sum(alone, axis=0)).all()
-
-
-def test_one_record_for_each_person_is_nearly_a_sum_over_records() -> None:
-    coordinates, classes = some_records(2, largest=4000)
-    coordinates = np.clip(coordinates, -4000, 4000)
-    stage = asked(2, bound=LARGEST_BOUND)
-    by_person = sum_of(records_of(coordinates, classes, np.arange(N)), stage)
-    assert (by_person == sum_of(records_of(coordinates, classes), stage)).all()
 
 
 def test_a_person_with_very_many_long_records_stays_within_the_bound() -> None:
@@ -191,43 +183,31 @@ def some_targets(n_columns: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
 TARGET_MODELS = [(IntegerLine, 1), (IntegerLabels, 1), (IntegerLabels, 3)]
 
 
-def private_targets(
-    coordinates: np.ndarray, targets: np.ndarray, persons: np.ndarray | None = None
-) -> Records:
-    return records_of(coordinates, targets, persons)
-
-
 def target_stage(kind: type[LinearModel], n_columns: int, bound: int) -> Residuals:
     weights = np.random.default_rng(3).normal(0, 1, (5, n_columns))
     return Residuals(kind.of(weights), 1024, bound)
 
 
 @pytest.mark.parametrize(("kind", "n_columns"), TARGET_MODELS)
-@pytest.mark.parametrize("bound", [1, 300_000, 3_000_000, LARGEST_BOUND])
+@pytest.mark.parametrize("bound", [1, 3_000_000, LARGEST_BOUND])
 @pytest.mark.parametrize("by_person", [False, True])
 def test_a_sum_over_targets_is_that_of_its_units_alone_within_one_bound(
     kind: type[LinearModel], n_columns: int, bound: int, *, by_person: bool
 ) -> None:
     coordinates, targets = some_targets(n_columns)
     stage = target_stage(kind, n_columns, bound)
-    persons = np.arange(N) // 4 if by_person else None
-    units = [np.flatnonzero(persons == one) for one in range(N // 4)] if by_person else range(N)
+    parts, size = [coordinates, targets], 1
+    if by_person:
+        parts, size = [*parts, np.arange(N) // 4], 4
     alone = [
-        sum_of(
-            private_targets(
-                coordinates[rows].reshape(-1, 5),
-                targets[rows].reshape(-1, n_columns),
-                None if persons is None else persons[rows],
-            ),
-            stage,
-        )
-        for rows in units
+        sum_of(records_of(*(part[at : at + size] for part in parts)), stage)
+        for at in range(0, N, size)
     ]
     # all columns together are as long as the bound, and no longer
     longest = max(sum(int(entry) ** 2 for entry in vector) for vector in alone)
     assert longest <= bound**2
     assert bound in (1, LARGEST_BOUND) or longest > 0.98 * bound**2
-    together = sum_of(private_targets(coordinates, targets, persons), stage)
+    together = sum_of(records_of(*parts), stage)
     assert (together == np.sum(alone, axis=0)).all()
 
 
@@ -243,7 +223,7 @@ def test_vectors_are_coordinates_times_what_is_missed_of_the_targets(
         given = np.arange(N) % n_columns
         targets = PROBABILITY_UNIT * np.eye(n_columns, dtype=np.int64)[given]
     stage = target_stage(kind, n_columns, LARGEST_BOUND)
-    total = sum_of(private_targets(coordinates, given), stage).reshape(5, n_columns)
+    total = sum_of(records_of(coordinates, given), stage).reshape(5, n_columns)
     predicted = stage.model.predictions(coordinates)
     exact = [[Fraction(0)] * n_columns for _ in range(5)]
     for row, told, said in zip(coordinates, targets, predicted, strict=True):
