@@ -40,14 +40,6 @@ def test_integers_beyond_64_bits_are_no_texts(kind: Any) -> None:
         learner.fit(private, np.arange(60) % 2, X_public=public, classes=[0, 1])
 
 
-@pytest.mark.parametrize("n_records", [8, 19, 60])
-def test_private_rows_are_no_public_points(n_records: int) -> None:
-    X = np.random.default_rng(0).normal(size=(n_records, 2))
-    learner = sb.RecordMomentsClassifier(epsilon=1.0, delta=1e-6)
-    with pytest.raises(sb.DataError, match="X_public holds private records"):
-        learner.fit(X, np.arange(n_records) % 2, X_public=X, classes=[0, 1])
-
-
 def test_the_length_of_an_id_is_not_stated() -> None:
     X = np.random.default_rng(0).normal(size=(60, 2))
     said = set()

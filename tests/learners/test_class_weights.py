@@ -5,15 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from made_stages import stages_of
 
 import secretballot as sb
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import CONSTANT, PROBABILITY_UNIT, WEIGHT_UNIT, IntegerModel
 from secretballot.bases.rotation import UNIT
-from secretballot.core.types import Guarantee
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.learners.moments.class_weights import weights_of_model
-from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.report.certificate.models import stated
 from secretballot.report.certificate.verify import verify_certificate
 from sessions import of_fit
@@ -93,16 +92,8 @@ def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(
     mechanism, (X_public, _) = stated(model.certificate_), rows(800, 1)
     basis = TableBasis.suited_to(X_public).fit(X_public)
     pool = basis.rows(X_public)
-    stages = MomentStages.of_records(
-        pool,
-        MomentTarget.of_classes([0, 1]),
-        BUDGET,
-        Guarantee(unit="record", relation="add-remove"),
-        n_stages=4,
-        n_records=None,
-        expected_uncovered=mechanism["expected_uncovered"],
-        levels=basis.levels_,
-    )
+    given = {"levels": basis.levels_, "expected_uncovered": mechanism["expected_uncovered"]}
+    stages = stages_of(pool, 4, budget=BUDGET, **given)
     sums = [np.array(one) for one in model.certificate_["released"]["values"]]
     plain = stages.after(sums).fit.model
     assert isinstance(plain, IntegerModel)

@@ -9,7 +9,6 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from exact_games.worlds import ScriptedNoise
-from made_events import json_of
 from noisy_plans import confident, priced, released
 from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
@@ -52,20 +51,6 @@ def stream(terms: Terms, ledger: sb.Ledger, vault: Path | None = None) -> LabelS
 def scripted(monkeypatch: pytest.MonkeyPatch, noise: list[int]) -> None:
     source = ScriptedNoise(noise, exact=True)
     monkeypatch.setattr(releasing, "noise_source", lambda: source)
-
-
-def test_a_batch_stops_at_the_last_answer_and_its_certificate_says_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    terms = priced(confident(60, 12.0, 9.0, 2), 6, K, delta=1e-5)
-    scripted(monkeypatch, [0, 0, -40, 0, 0, 0, 0, 0])
-    out = released(votes([40, 90, 90, 10, 95, 5]), terms, account())
-    assert out.labels.tolist() == [0, 1, -1, -1, -1, -1]
-    certificate = out.certificate
-    assert (certificate["released"]["queries"], certificate["released"]["answered"]) == (6, 2)
-    assert certificate["events"] == [json_of(terms.mechanism.event(terms.shape))]
-    assert certificate["price"]["method"] == "losses"
-    assert sb.verify_certificate(certificate).ok
 
 
 def test_predictions_are_refused_before_anything_is_answered() -> None:

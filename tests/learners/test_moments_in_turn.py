@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from made_stages import stages_of, sums_of
 
 import secretballot as sb
 from secretballot.accounting import VectorSum, delta_upper
@@ -18,8 +19,7 @@ from secretballot.bases.integer_model import (
     IntegerModel,
     Smoothed,
 )
-from secretballot.core.types import Guarantee
-from secretballot.learners.moments.stages import CLIPPED, MomentStages, MomentTarget
+from secretballot.learners.moments.stages import CLIPPED, MomentStages
 from secretballot.learners.moments.vectors import SCALE_UNIT, Records, Residuals
 from tiny_sums import records_of, sum_of, true_delta
 
@@ -77,7 +77,7 @@ class World:
     def delta(self, one: Records, other: Records, share: float = 1.0) -> float:
         """Return the true delta, with a share of the noise."""
         noise = {"first_sigma": share * self.first}
-        return true_delta(one, other, self.asked, share * SIGMA, EPSILON, **noise)
+        return true_delta(one, other, self.asked, share * SIGMA, EPSILON, 28, **noise)
 
 
 #: Targets of a number are low, in the middle, high or missing; of two labels each is there or not.
@@ -130,7 +130,7 @@ def test_one_record_more_or_less_stays_within_the_promise(world: World) -> None:
     others = [alphabet[3], alphabet[-4]]
     found = {
         (own, more): world.delta(*pair)
-        for own in alphabet[::2]
+        for own in alphabet[::3]
         for more, pair in enumerate(
             itertools.permutations((world.of([own, *others]), world.of(others)))
         )
@@ -158,7 +158,7 @@ def test_all_records_of_one_person_stay_within_the_promise(world: World) -> None
 
 
 def test_counts_come_first_and_are_those_of_the_classes() -> None:
-    one = stages_of(np.random.default_rng(0).normal(size=(300, 4)))
+    one = table_stages()
     assert one.sigmas[1:] == (one.sigma,) * 3
     # a fiftieth of what all sums tell
     told = np.array(one.sigmas) ** -2.0
@@ -177,24 +177,46 @@ def test_counts_come_first_and_are_those_of_the_classes() -> None:
     assert one.asked_after([total - 10**9]).model.predictions(one.pool).min() > 0
 
 
-def stages_of(points: np.ndarray) -> MomentStages:
+def table_stages(seed: int = 0, **more: float) -> MomentStages:
+    """Return stages with trees, on a pool of three hundred points."""
+    points = np.random.default_rng(seed).normal(size=(300, 4))
     basis = TableBasis().fit(points)
-    return MomentStages.of_records(
-        basis.rows(points),
-        MomentTarget.of_classes(range(2)),
-        sb.PrivacyBudget(1.0, 1e-5),
-        Guarantee(unit="record", relation="add-remove"),
-        n_stages=3,
-        n_records=None,
-        expected_uncovered=0.0,
-        levels=basis.levels_,
-    )
+    return stages_of(basis.rows(points), levels=basis.levels_, **more)
+
+
+def test_the_event_covers_every_stage_and_both_marks() -> None:
+    stages = table_stages()
+    asked = stages.asked_after([])
+    assert asked.n_coordinates == stages.shape.coordinates == stages.n_coordinates + 2
+    rest = asked.bound**2 - 2 * asked.mark_weight**2
+    # what is left for the moments is the bound that was meant for them
+    assert rest > 0
+    assert asked.mark_weight == pytest.approx(0.1 * np.sqrt(rest), rel=0.01)
+    later = stages.asked_after([sums_of(stages, 5000, 0.0, 1)])
+    assert (later.bound, later.n_coordinates) == (asked.bound, asked.n_coordinates)
+
+
+def test_stages_begin_anew_once_more_is_uncovered_than_chance_explains() -> None:
+    stages = table_stages(expected_uncovered=0.3)
+    counts = sums_of(stages, 50_000, 0.31, 4)
+    usual, poor = (sums_of(stages, 50_000, share, 1) for share in (0.31, 0.8))
+    for before in ([], [counts], [counts, usual]):
+        assert not stages.asked_after(before).without_marked
+    # the counts may tell it before the first stage
+    assert stages.asked_after([poor]).without_marked
+    asked = stages.asked_after([counts, poor])
+    assert asked.without_marked
+    assert not asked.model.weights[:-1].any()  # what the first stage learnt is put aside
+    later = sums_of(stages, 50_000, 0.8, 2)
+    alone = stages.after([counts, poor, later]).fit.weights
+    assert not np.allclose(alone, 0)
+    other = sums_of(stages, 50_000, 0.8, 3)
+    # but for the marks, the first stage has no say any more
+    assert np.allclose(stages.after([counts, other, later]).fit.weights, alone, rtol=1e-6)
 
 
 def test_what_a_stage_asks_follows_from_the_sums_and_the_pool_alone() -> None:
-    rng = np.random.default_rng(0)
-    points = rng.normal(size=(300, 4))
-    one, again = stages_of(points), stages_of(points.copy())
+    rng, one, again = np.random.default_rng(1), table_stages(), table_stages()
     counts = np.zeros(one.shape.coordinates, dtype=np.int64)
     counts[:2] = one.mark_weight * 15_000, one.mark_weight * 9000
     sums = [counts]

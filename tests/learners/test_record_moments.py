@@ -180,15 +180,6 @@ def test_the_student_follows_from_the_certificate_and_the_pool_and_travels(
     assert [one.tolist() for one in model.classes_] == [[0, 1], [0, 1]]
 
 
-@pytest.mark.parametrize("kind", DECLARED)
-def test_users_are_bounded_together_and_named(kind: str) -> None:
-    X, y = table(kind)
-    ledger = sb.Ledger.in_memory(dataset="people", budget=BUDGET, unit="user")
-    model = first_part(kind, ledger=ledger, units=np.arange(2000) // 2, unit_name="patient")
-    assert (model.certificate_["unit"], model.certificate_["unit_column"]) == ("user", "patient")
-    assert model.score(X, y) > (0.85 if kind == "classes" else 0.4)
-
-
 def test_the_number_of_records_is_released_with_noise() -> None:
     counted = stated(of_kind("classes").certificate_)
     found = np.mean([sums[-2] for sums in counted["values"]]) / counted["mark_weight"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from made_stages import BUDGET, RECORD, stages_of
 
 import secretballot as sb
 from exact_games.worlds import ScriptedNoise
@@ -20,12 +21,11 @@ from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.learners.moments import release as release_module
 from secretballot.learners.moments.release import release_moments
-from secretballot.learners.moments.stages import MomentStages, MomentTarget
+from secretballot.learners.moments.stages import MomentStages
 from secretballot.learners.moments.vectors import Records, vector_sums
 from secretballot.released import ReleasedLabels
 from tiny_sums import records_of, sum_of
 
-BUDGET = PrivacyBudget(1.0, 1e-5)
 X = np.random.default_rng(0).normal(size=(900, 2))
 BASIS = TableBasis().fit(X[:300])
 POOL, MAPPED = (with_constant(BASIS.integers(part)) for part in (X[:300], X[300:]))
@@ -36,19 +36,9 @@ def guarantee(unit: Any = "record", relation: Any = "add-remove") -> Guarantee:
     return Guarantee(unit=unit, relation=relation)
 
 
-RECORD = guarantee()
-
-
-def stages_of(about: Guarantee, classes: tuple[str, ...] = ("no", "yes")) -> MomentStages:
-    return MomentStages.of_records(
-        POOL,
-        MomentTarget.of_classes(classes),
-        BUDGET,
-        about,
-        n_stages=2,
-        n_records=600 if about.relation == "replace-one" else None,
-        expected_uncovered=0.0,
-    )
+def two_stages(about: Guarantee = RECORD, classes: tuple[str, ...] = ("no", "yes")) -> MomentStages:
+    n_records = 600 if about.relation == "replace-one" else None
+    return stages_of(POOL, 2, about=about, classes=classes, n_records=n_records)
 
 
 def people(about: Guarantee = RECORD, n: int = 600) -> Records:
@@ -74,7 +64,7 @@ def released(
         "declaration": {"unit": about.unit, "relation": about.relation},
         **more,
     }
-    stages = given.pop("stages", None) or stages_of(about)
+    stages = given.pop("stages", None) or two_stages(about)
     parts = [[records or people()]]
     sums = lambda asked: vector_sums(parts, asked, own or about)  # noqa: E731
     found = release_moments(sums, stages, ledger, BUDGET, **given)
@@ -83,7 +73,7 @@ def released(
 
 
 def test_a_release_is_the_exact_sums_plus_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger, stages = account(), stages_of(guarantee())
+    ledger, stages = account(), two_stages()
     noise = np.arange(3 * stages.shape.coordinates)
     scripted = ScriptedNoise(noise.tolist(), exact=True)
     monkeypatch.setattr(releasing, "noise_source", lambda: scripted)
@@ -102,7 +92,7 @@ def test_a_known_request_gets_its_answer_and_other_terms_are_refused(tmp_path: P
     for other in (
         {"basis": {"name": "other"}},
         {"points_sha256": "1" * 64},
-        {"stages": stages_of(guarantee(), ("yes", "no"))},
+        {"stages": two_stages(classes=("yes", "no"))},
         {"declaration": {"unit_column": "patient", "unit": "user"}},
     ):
         with pytest.raises(ParameterError, match="begun with other"):

@@ -183,18 +183,6 @@ def test_a_choice_on_disk_counts_as_in_memory(
     assert found[0] == found[1]
 
 
-def test_public_points_that_are_rows_on_disk_are_refused(tmp_path: Path) -> None:
-    table, points = kept(tmp_path), in_memory(None)["X"][::-1][:300]
-    models = [DecisionTreeClassifier(random_state=s).fit(X_PUBLIC, X_PUBLIC[:, 1]) for s in (0, 1)]
-    for model in (
-        *(kind("tree", n_teachers=20, **TERMS) for kind in (sb.PATEClassifier, in_rounds)),
-        *(kind(**TERMS) for kind in (sb.RecordMomentsClassifier, sb.RecordVotesClassifier)),
-        sb.SemiPrivateClassifier(models, epsilon=1),
-    ):
-        with pytest.raises(DataError, match="X_public holds private records"):
-            model.fit(table, None, X_public=points, classes=CLASSES)
-
-
 @pytest.mark.parametrize("name", ["hive", "named"])
 def test_only_one_file_has_positions(tmp_path: Path, name: str) -> None:
     table = rows().drop(columns="person")

@@ -1,6 +1,5 @@
 """Students are tried on public points, in the way in which they will be taught."""
 
-import random
 from typing import Any, ClassVar
 
 import numpy as np
@@ -74,19 +73,3 @@ def test_as_many_points_as_there_will_be_are_tried_where_few_do_not_do() -> None
         try_student(student, X, Teaching(NAMES, 300))
         with pytest.raises(ParameterError):
             try_student(student, X, Teaching(NAMES, 80))
-
-
-def test_nothing_is_left_of_a_trial() -> None:
-    class Careless(LogisticRegression):
-        def fit(self, X: Any, y: Any) -> Any:
-            np.random.random(3)  # noqa: NPY002
-            random.random()
-            np.seterr(all="ignore")
-            return super().fit(X, y)
-
-    def states() -> Any:
-        return np.random.get_state()[1].tolist(), random.getstate(), np.geterr()  # noqa: NPY002
-
-    before = states()
-    try_student(Careless(), X, Teaching(NAMES, 300))
-    assert states() == before

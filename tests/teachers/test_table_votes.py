@@ -32,7 +32,7 @@ def opened(votes: Votes) -> np.ndarray:
     return votes._unseal()[0]
 
 
-@pytest.mark.parametrize("n_labels", [1, 2, 3, 4])
+@pytest.mark.parametrize("n_labels", [1, 2, 3])
 @pytest.mark.parametrize("terms", BALLOTS, ids=str)
 def test_one_teacher_moves_as_many_counts_as_stated_by_one_each(
     n_labels: int, terms: dict[str, object]
@@ -54,13 +54,9 @@ def test_one_teacher_moves_as_many_counts_as_stated_by_one_each(
 
 
 def test_a_cap_keeps_the_surest_labels_and_reads_no_other_ballot() -> None:
-    named = np.array([[True, True, True], [False, True, True], [False, False, False]])
+    named = np.array([[1, 1, 1], [0, 1, 1], [0, 0, 0]], dtype=bool)
     sure = np.array([[0.6, 0.9, 0.7], [0.99, 0.6, np.nan], [0.2, 0.1, 0.3]])
-    assert capped(named, 1, sure).tolist() == [
-        [False, True, False],
-        [False, True, False],
-        [False, False, False],
-    ]
+    assert capped(named, 1, sure).astype(int).tolist() == [[0, 1, 0], [0, 1, 0], [0, 0, 0]]
     assert capped(named, 2, None).tolist()[0] == [True, True, False]
     assert (capped(named, 3, sure) == named).all()
 

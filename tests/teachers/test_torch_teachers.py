@@ -1,6 +1,5 @@
 """PyTorch modules as teachers: what one shard holds moves no bit of another's teacher."""
 
-import itertools
 import os
 import pickle
 import subprocess
@@ -28,9 +27,6 @@ pytestmark = [
 
 SIDE, CLASSES = 6, 3
 N_TEACHERS = 7
-
-
-MODULES = ["dense", "convolutional", "normalised"]
 
 
 def named(name: str) -> Any:
@@ -109,15 +105,10 @@ def changed_shards() -> dict[str, tuple[Any, Any, Any]]:
 
 
 ADAM, SGD = "adam:lr=0.05", "sgd:lr=0.05,momentum=0.9"
-QUICK = [("dense", ADAM), ("convolutional", SGD), ("normalised", ADAM)]
 
 
 @pytest.mark.parametrize(
-    ("make", "optimizer"),
-    [
-        pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow)
-        for one in itertools.product(MODULES, [ADAM, SGD])
-    ],
+    ("make", "optimizer"), [("dense", ADAM), ("convolutional", SGD), ("normalised", ADAM)]
 )
 def test_nothing_of_one_shard_moves_a_bit_of_another_teacher(make: str, optimizer: str) -> None:
     learner = teacher(make, optimizer=optimizer)
@@ -149,7 +140,7 @@ def test_a_shard_that_cannot_be_learned_is_a_fixed_vote() -> None:
 
 def test_votes_are_what_each_teacher_predicts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     points = records(9)[0]
-    for make in MODULES:
+    for make in ("dense", "normalised"):
         ensemble = fitted(*records(), teacher(make, n_steps=12))
         alone = np.zeros((len(points), CLASSES), dtype=int)
         for model in ensemble._teachers:
@@ -300,14 +291,11 @@ def test_a_device_that_a_shard_breaks_ends_the_run() -> None:
 
 def test_stacks_are_bounded_by_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = teacher(device="cpu")
-    assert learner.slots(SIDE**2, 100) == 50
-    assert learner.slots(SIDE**2, 51) == 26  # two stacks of one size
+    assert [learner.slots(SIDE**2, n) for n in (100, 51)] == [50, 26]  # two stacks of one size
     needed = slot_bytes(learner._checked_recipe(), SIDE**2)
-    assert needed is not None
-    monkeypatch.setattr(classifier, "_MEMORY", 5 * needed)
-    assert learner.slots(SIDE**2, 100) == 5
-    monkeypatch.setattr(classifier, "_MEMORY", 1)
-    assert learner.slots(SIDE**2, 100) == 1
+    for memory, slots in ((5 * needed, 5), (1, 1)):
+        monkeypatch.setattr(classifier, "_MEMORY", memory)
+        assert learner.slots(SIDE**2, 100) == slots
 
 
 def torch_as_it_is() -> tuple[Any, ...]:
@@ -341,26 +329,6 @@ def test_torch_is_left_as_it_was_and_nothing_passes_from_one_to_the_next(name: s
     for world in changed_shards().values():
         after = fitted(*world, learner).vote_counts(points)._unseal()[0]
         assert (np.abs(after - np.array(found[0])).sum(axis=1) <= 2).all()
-
-
-def test_a_teacher_that_is_the_first_to_import_torch_is_trained_as_if_it_were_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    import torch
-
-    class Late(named("Gambler")):  # type: ignore[misc]
-        def fit(self, X: Any, y: Any) -> "Late":
-            sys.modules["torch"] = torch
-            super().fit(X, y)
-            return self
-
-    expected = [model.drawn_ for model in fitted(*records(), Late())._teachers]
-    torch.manual_seed(99)
-    monkeypatch.delitem(sys.modules, "torch")
-    found = fitted(*records(), Late())
-    assert [model.drawn_ for model in found._teachers] == expected
-    _, dtype, deterministic, _, grad, seed = torch_as_it_is()
-    assert (dtype, deterministic, grad, seed) == (torch.float32, False, True, 67280421310721)
 
 
 def test_a_classifier_like_those_of_scikit_learn() -> None:
