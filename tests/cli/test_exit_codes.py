@@ -1,12 +1,15 @@
 """How a verb ends: the exit code, the sentence, the JSON object; and what is never said."""
 
 import json
-from typing import NoReturn
+import re
+import sys
+from pathlib import Path
 
 import pytest
 import typer
+from patients import invoke
 
-from secretballot.cli.outcome import RUNNING, Running, failure_of, guarded, option_of
+from secretballot.cli.outcome import EXIT_CODES, RUNNING, Running, failure_of, guarded, option_of
 from secretballot.exceptions import (
     Argument,
     BudgetError,
@@ -35,21 +38,17 @@ SECRET = "s3cr3t-cell"
         (typer.Abort("mend it"), "interrupted", 130),
     ],
 )
-def test_every_error_of_ours_has_its_code_and_its_words(
-    error: Exception, kind: str, code: int
-) -> None:
+def test_every_error_of_ours_has_its_code_and_its_words(error, kind, code):
     failure = failure_of(error)
     assert (failure.kind, failure.exit_code) == (kind, code)
     assert ("mend it" in failure.error) == (kind != "interrupted")
 
 
-def refuse() -> NoReturn:
+def refuse():
     raise DataError("This does not fit; mend it.")
 
 
-def test_the_sentence_goes_to_standard_error_and_the_object_to_standard_output(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sentence_goes_to_standard_error_and_the_object_to_standard_output(capsys, monkeypatch):
     monkeypatch.setattr("secretballot.cli.outcome.RUNNING", Running())
     assert guarded(refuse, as_json=False) == 2
     out, err = capsys.readouterr()
@@ -72,14 +71,14 @@ NAMES = ("epsilon", "n_teachers", "student")
 
 
 @pytest.fixture
-def options() -> None:
+def options():
     """Let a verb with these options and `--set` be the one that runs."""
     for name in (*NAMES, "set"):
         RUNNING.options.add(option_of(name))
 
 
 @pytest.mark.usefixtures("options")
-def test_a_parameter_is_named_by_its_option_where_the_verb_has_one() -> None:
+def test_a_parameter_is_named_by_its_option_where_the_verb_has_one():
     for name in NAMES:
         option = option_of(name)
         rest = f" is 'x'; give another {name}, or "
@@ -96,9 +95,32 @@ def test_a_parameter_is_named_by_its_option_where_the_verb_has_one() -> None:
 
 @pytest.mark.usefixtures("options")
 @pytest.mark.parametrize("look", ["{0}", "{0} is 3", "{0}='labels'", "{0}=3", "use {0}=3, {0}"])
-def test_a_value_that_looks_like_a_parameter_is_left_alone(look: str) -> None:
+def test_a_value_that_looks_like_a_parameter_is_left_alone(look):
     for value in map(look.format, NAMES):
         error = ParameterError(Parameter("student"), f" is {value!r} and {value}; give another.")
         assert failure_of(error).error == f"--student is {value!r} and {value}; give another."
         assert failure_of(DataError(f"{value} is no column.")).error == f"{value} is no column."
         assert failure_of(DataError(f"{value} is no column.")).parameter is None
+
+
+FAULTY = f"{sys.executable} -S {Path(__file__).parents[1] / 'audit' / 'planted_faults.py'}"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
+
+
+def test_the_help_and_the_page_name_every_code():
+    table = PAGE.read_text().split("## Exit codes", 1)[1]
+    named = re.findall(r"^\| (\d+) \| ", table, re.MULTILINE)
+    assert re.findall(r"\b(\d+) [a-z]", EXIT_CODES) == named
+    assert ",".join(named) == "0,1,2,3,4,5,6,7,130"
+
+
+def test_a_fault_that_an_audit_finds_is_code_6(tmp_path):
+    private, neighbour = tmp_path / "private.json", tmp_path / "neighbour.json"
+    cells = [[age, 0.5] for age in range(60)]
+    private.write_text(json.dumps(cells))
+    # a missing value, which the planted fault lets out
+    neighbour.write_text(json.dumps([*cells, [None, 0.5]]))
+    inputs = ["--private", str(private), "--neighbour", str(neighbour)]
+    settings = ["--program", FAULTY, "--runs", "30", "--random-state", "3", "--n-jobs", "2"]
+    words = ["audit", "release", *inputs, *settings, "--", "coin", str(private), "--out", "x"]
+    assert invoke(*words).exit_code == 6

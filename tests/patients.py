@@ -1,20 +1,18 @@
 """A small table of patients, as files, and the command that learns from them."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from secretballot.cli import app
 
-N_PUBLIC, N_TEST = 150, 300
+N_PRIVATE, N_PUBLIC, N_TEST = 1500, 150, 300
 
 
-def rows(count: int, seed: int) -> pd.DataFrame:
+def rows(count, seed):
     rng = np.random.default_rng(seed)
     table = pd.DataFrame(
         {
@@ -29,7 +27,7 @@ def rows(count: int, seed: int) -> pd.DataFrame:
     return table
 
 
-def write_files(folder: Path, n_private: int) -> Path:
+def write_files(folder, n_private=N_PRIVATE):
     """Write private, public and test files and return their folder."""
     rows(n_private, 1).to_csv(folder / "private.csv", index=False)
     rows(N_PUBLIC, 2)[["age", "ward", "dose"]].to_csv(folder / "public.csv", index=False)
@@ -37,7 +35,7 @@ def write_files(folder: Path, n_private: int) -> Path:
     return folder
 
 
-def words_of_run(folder: Path, *more: str, unit: bool = False) -> list[str]:
+def words_of_run(folder, *more, unit=False):
     """Return a small, complete command; later options override earlier ones."""
     tables = [str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill"]
     price = ["--classes", "no,yes", "--epsilon", "2", "--delta", "1e-5", "--total", "20,1e-2"]
@@ -45,15 +43,15 @@ def words_of_run(folder: Path, *more: str, unit: bool = False) -> list[str]:
     return ["learn", *tables, *price, *patient, "--out", str(folder / "out"), *more]
 
 
-def invoke(*words: object) -> Result:
+def invoke(*words):
     """Run the program on these words."""
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
-def broken_off(*words: object) -> None:
+def broken_off(*words):
     """Run the program on these words as far as to what it publishes, and interrupt it there."""
 
-    def interrupt(*_: object, **__: object) -> None:
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as broken:
@@ -61,8 +59,12 @@ def broken_off(*words: object) -> None:
         assert invoke(*words).exit_code == 130
 
 
-def document_of(result: Result) -> dict[str, Any]:
+def certificate_in(folder):
+    """Return the certificate of the run in a folder."""
+    return json.loads((folder / "release" / "certificate.json").read_text())
+
+
+def document_of(result):
     """Return what a verb that ended well printed with ``--json``."""
     assert result.exit_code == 0, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+    return json.loads(result.stdout)
