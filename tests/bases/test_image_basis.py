@@ -5,8 +5,7 @@ import onnxruntime
 import pytest
 from sklearn.datasets import load_digits
 
-from secretballot.bases import ImageBasis, KernelBasis, TableBasis, images
-from secretballot.bases.named import unfitted_basis
+from secretballot.bases import ImageBasis, KernelBasis, TableBasis, images, unfitted_basis
 from secretballot.exceptions import DataError
 from secretballot.report.student.bases_graph import add_basis
 from secretballot.report.student.graph import DOUBLE, Graph

@@ -13,7 +13,7 @@ from patients import invoke, write_files
 from typer.testing import Result
 
 from made_plans import plan_for
-from secretballot.planning.plan.model import Estimate, Plan, Setting, Task
+from secretballot.planning.plan_model import Estimate, Plan, Setting, Task
 from secretballot.runs import plan as plan_run
 
 SIZES = ("120", "--n-records", "600", "--epsilon", "4", "--delta", "1e-5")

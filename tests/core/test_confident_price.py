@@ -10,9 +10,9 @@ from exact_games.distributions import discrete_gaussian_distribution
 from exact_games.worlds import ScriptedNoise
 from secretballot.core import label_games
 from secretballot.core.events import Confident
+from secretballot.core.losses import ORDERS, delta_of
 from secretballot.core.mechanisms import ConfidentLabels, State
 from secretballot.core.price import delta_upper, price
-from secretballot.core.renyi import ORDERS, delta_of
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot_verify import games
 

@@ -7,7 +7,7 @@ import pytest
 from exact_games.distributions import discrete_laplace_distribution
 from exact_games.threshold_game import stream_law
 from made_events import sparse_event
-from secretballot.accounting.error_level import quantile_slack
+from secretballot.accounting.calibration import quantile_slack
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import stability
 

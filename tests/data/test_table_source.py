@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import secretballot as sb
-from secretballot._places import is_url, place_of, shown_place, table_name
+from secretballot._files import is_url, place_of, shown_place, table_name
 from secretballot.data.reading import estimated_rows, read_table, table_blocks
 from secretballot.data.schema import Schema
 from secretballot.data.sources import TableFile, source_of

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secretballot._times import duration_seconds, iso_text, time_seconds
+from secretballot._written import duration_seconds, iso_text, time_seconds
 from secretballot.data.cells import texts_of
 
 NOON = 12 * 3600

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from secretballot._places import place_of, shown_place
+from secretballot._files import place_of, shown_place
 from secretballot.cli.outcome import BAD_INPUT, DONE, Answer
 from secretballot.cli.settings import settings_of
 from secretballot.runs.spec import DEFAULT_OUT, VOTES, RunSpec, Sources
@@ -38,7 +38,7 @@ def plan(
         Folder for the plan: settings, columns and pictures.
     """
     # Imported here, so that help and usage errors of all verbs come at once.
-    from secretballot.planning.plan.text import plan_text
+    from secretballot.planning.plan_text import plan_text
     from secretballot.runs.plan import run_plan
 
     stand_in = None if like is None else place_of(like)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from secretballot._places import shown_place
+from secretballot._files import shown_place
 from secretballot._validation import Composition, Relation, Unit
 from secretballot.cli.outcome import Answer
 from secretballot.cli.screens import group, verb

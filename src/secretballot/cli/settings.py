@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from secretballot._places import shown_place
+from secretballot._files import shown_place
 from secretballot._validation import shown
 from secretballot.cli.outcome import Answer, option_of
 from secretballot.cli.screens import MORE, option, with_signature, words

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from secretballot._places import place_of
+from secretballot._files import place_of
 from secretballot._validation import check_positive
 from secretballot.cli.outcome import DONE, NOT_VERIFIED, Answer, say
 from secretballot.cli.texts import show

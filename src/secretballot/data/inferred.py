@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from secretballot._times import duration_seconds, time_seconds
 from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
 from secretballot._validation import shown
+from secretballot._written import duration_seconds, time_seconds
 from secretballot.data.cells import coded, is_missing, numbers_of, texts_of
 from secretballot.data.columns import (
     BooleanColumn,

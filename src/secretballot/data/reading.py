@@ -18,8 +18,8 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
+from secretballot._files import is_url
 from secretballot._naming import NAMED_AT_MOST, name_rows
-from secretballot._places import is_url
 from secretballot._typing import ObjectArray
 from secretballot.data.cells import texts_of
 from secretballot.data.frames import frame_of_arrow, memory_bytes, with_text_names

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._rows import take_rows
+from secretballot._points import take_rows
 from secretballot._validation import check_choice, shown
 from secretballot.bases import Basis, GraphBasis, ImageBasis, KernelBasis, TableBasis
 from secretballot.bases.integer_model import (

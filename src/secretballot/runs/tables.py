@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from secretballot._files import shown_place
 from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
-from secretballot._places import shown_place
 from secretballot._typing import AnyArray, FloatArray, ObjectArray, UnsignedArray
 from secretballot._validation import shown
 from secretballot.core.noise import entropy_bytes

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from secretballot._files import shown_place
 from secretballot._naming import name_columns
-from secretballot._places import shown_place
 from secretballot._typing import AnyArray, BoolArray, FloatArray
 from secretballot._validation import shown
 from secretballot.data.frames import class_indices, unit_ids

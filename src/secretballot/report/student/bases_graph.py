@@ -9,8 +9,8 @@ from secretballot._typing import AnyArray, FloatArray, IntArray
 from secretballot.bases import GraphBasis, ImageBasis, KernelBasis, TableBasis, images
 from secretballot.bases.columns import ONE, LevelColumn, NumberColumn
 from secretballot.bases.graph import FINER_BITS
+from secretballot.bases.integer_basis import MOST_DEVIATIONS, STEPS_PER_DEVIATION
 from secretballot.bases.kernel import EXPONENT_STEPS, kernel_table
-from secretballot.bases.vectors import MOST_DEVIATIONS, STEPS_PER_DEVIATION
 from secretballot.exceptions import DataError
 from secretballot.report.student.graph import MISSING_TEXTS, Value
 

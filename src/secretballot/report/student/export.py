@@ -26,7 +26,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 
-from secretballot._rows import take_rows
+from secretballot._points import take_rows
 from secretballot._seeded import own_global_states
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import shown_error

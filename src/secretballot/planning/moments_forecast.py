@@ -13,17 +13,16 @@ from sklearn.base import clone
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot.accounting import PrivacyBudget
-from secretballot.bases import Basis
-from secretballot.bases.named import unfitted_basis
+from secretballot.bases import Basis, unfitted_basis
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError
 from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.learners.moments.stages import N_STAGES, MomentStages, MomentTarget
 from secretballot.learners.moments.vectors import Records, vector_sums
-from secretballot.planning.plan.model import Estimate, MomentsForecast, Task
-from secretballot.planning.search.best_setting import FRONTIER
-from secretballot.planning.simulation.seeded_noise import SeededNoise
+from secretballot.planning.best_setting import FRONTIER
+from secretballot.planning.plan_model import Estimate, MomentsForecast, Task
+from secretballot.planning.votes_forecast import SeededNoise
 from secretballot.students.names import student_by_name
 from secretballot.teachers.rows import as_table, n_rows, take_rows
 

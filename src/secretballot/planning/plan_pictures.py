@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from secretballot.planning.plan.model import Estimate, Plan
+from secretballot.planning.plan_model import Estimate, Plan
 from secretballot.report.extras import require_extra
 from secretballot.report.pictures import BLUE, GREY, INK, ORANGE, Picture, grid
 from secretballot.report.wording import number_text

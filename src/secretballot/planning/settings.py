@@ -31,7 +31,7 @@ from secretballot.core.mechanisms import (
     TableLabels,
 )
 from secretballot.exceptions import ParameterError
-from secretballot.planning.plan.model import CONFIDENT, STREAMS, TABLE, Setting, Task
+from secretballot.planning.plan_model import CONFIDENT, STREAMS, TABLE, Setting, Task
 
 ACTIVE = "margin"  # how points are asked in rounds
 TEACHER_STEP = 2.0  # between neighbouring numbers of teachers

@@ -9,7 +9,8 @@ from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.named_learners import teacher_by_name
-from secretballot.planning.plan.model import (
+from secretballot.planning.evaluation import Evaluation, Spread, best_of
+from secretballot.planning.plan_model import (
     TABLE,
     Candidate,
     Estimate,
@@ -17,8 +18,7 @@ from secretballot.planning.plan.model import (
     Setting,
     Task,
 )
-from secretballot.planning.search.evaluation import Evaluation, Spread, best_of
-from secretballot.planning.simulation.stand_in import StandInModel
+from secretballot.planning.stand_in import StandInModel
 from secretballot.students.names import student_by_name
 
 Progress = Callable[[int, int], None]

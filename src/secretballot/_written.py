@@ -1,4 +1,4 @@
-"""Dates, points in time and lengths of time, read from one text at a time.
+"""Numbers, dates, points in time and lengths of time, read from one text at a time.
 
 A typed cell of a Parquet file and the text that a CSV file has for it become one text before they
 come here (`data.cells.texts_of`), so both give one number.
@@ -7,6 +7,17 @@ come here (`data.cells.texts_of`), so both give one number.
 import datetime
 import re
 from typing import Literal, get_args
+
+#: Numbers with a decimal comma; points may part the thousands.
+_DECIMAL_COMMA = re.compile(r"[+-]?(?:\d*|\d{1,3}(?:\.\d{3})+),\d+(?:[eE][+-]?\d{1,3})?", re.ASCII)
+
+
+def with_point(text: str) -> str:
+    """Return a number with a decimal comma as one with a point, any other string as it is."""
+    if _DECIMAL_COMMA.fullmatch(text.strip()) is None:
+        return text
+    return text.replace(".", "").replace(",", ".")
+
 
 #: How days are written where it is not as in ISO 8601, which is always read.
 DateFormat = Literal["iso", "day-first", "month-first", "compact"]

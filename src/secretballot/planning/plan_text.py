@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import jinja2
 
-from secretballot.planning.plan.model import (
+from secretballot.planning.plan_model import (
     STREAMS,
     TABLE,
     Candidate,
@@ -121,7 +121,7 @@ def _template() -> jinja2.Template:
         "source": _source_text,
         "weights": _weights_text,
     }
-    source = files("secretballot.planning.plan").joinpath("plan.txt.j2")
+    source = files("secretballot.planning").joinpath("plan.txt.j2")
     return environment.from_string(source.read_text("utf-8"))
 
 

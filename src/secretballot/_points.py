@@ -1,12 +1,55 @@
-"""The public points nearest to a record: exact, so that no other record has a say in it."""
+"""Rows of public points, whatever table they are in, and the points nearest to a record: exact, so
+that no other record has a say in it.
+
+Private tables have their own module for rows (`teachers.rows`), where every part is a copy that
+depends on no other row; what is public may be shared.
+"""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from secretballot._typing import IntArray
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.exceptions import ParameterError
+
+
+def take_rows(X: Any, rows: IntArray) -> Any:
+    """Return the given rows of an array, sparse matrix or frame, in their order.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        Public.
+    rows : ndarray of int64, shape (n_taken,)
+        Places of rows.
+
+    Returns
+    -------
+    array, sparse matrix or frame of shape (n_taken, n_features)
+    """
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    if hasattr(X, "tocsr"):
+        return X.tocsr()[rows]
+    return np.asarray(X)[rows]
+
+
+def class_shares(student: Any, X: Any, classes: Sequence[Any]) -> FloatArray:
+    """Return a fitted classifier's probabilities of classes at rows of X, shape (n_rows,
+    n_classes); 0 for a class that it never learnt."""
+    found = np.asarray(student.predict_proba(X), dtype=np.float64)
+    places = {
+        str(value): place for place, value in enumerate(np.asarray(student.classes_).tolist())
+    }
+    table = np.zeros((len(found), len(classes)))
+    for place, value in enumerate(classes):
+        if str(value) in places:
+            table[:, place] = found[:, places[str(value)]]
+    return table
+
 
 # Every sum of products of coordinates stays below this, and so every score below 2^52: exact in
 # floating point, in whatever order a library adds.
@@ -41,7 +84,7 @@ class NearestPoints:
 
     Examples
     --------
-    >>> from secretballot._nearest_points import NearestPoints
+    >>> from secretballot._points import NearestPoints
     >>> nearest = NearestPoints(np.array([[0], [10], [20]]), k=2)
     >>> nearest.of(np.array([[14], [-3]])).tolist()
     [[1, 2], [0, 1]]

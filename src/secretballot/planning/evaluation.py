@@ -9,8 +9,8 @@ import numpy as np
 
 from secretballot._typing import FloatArray
 from secretballot.accounting.recipes import Terms
-from secretballot.planning.plan.model import TABLE, Candidate, Estimate, Setting, Task
-from secretballot.planning.search.settings import (
+from secretballot.planning.plan_model import TABLE, Candidate, Estimate, Setting, Task
+from secretballot.planning.settings import (
     ACTIVE,
     settings_of,
     stated_noise,
@@ -18,9 +18,8 @@ from secretballot.planning.search.settings import (
     teacher_counts,
     terms_of,
 )
-from secretballot.planning.simulation.forecast import Forecast, forecast
-from secretballot.planning.simulation.simulated_run import RunOutcome
-from secretballot.planning.simulation.stand_in import StandInModel
+from secretballot.planning.stand_in import RunOutcome, StandInModel
+from secretballot.planning.votes_forecast import Forecast, forecast
 
 # How many right labels bring a student half of its way is unknown before it is tried, so settings
 # are ranked for students that learn from few, from some and from many.
