@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn.base import clone
 
 from secretballot._typing import FloatArray, IntArray
@@ -16,7 +17,7 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis, unfitted_basis
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError
-from secretballot.foreign_code import one_thread
+from secretballot.foreign_code import isolated, one_thread
 from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.learners.moments.stages import N_STAGES, MomentStages, MomentTarget
 from secretballot.learners.moments.vectors import Records, vector_sums
@@ -198,8 +199,10 @@ def _labels_of_student(name: str, points: Any, labels: IntArray, test: Any) -> I
     if len(set(labels.tolist())) == 1:
         return np.full(n_rows(test), labels[0])
     try:
-        fitted = clone(student_by_name(name)).fit(points, labels)
-        return np.asarray(fitted.predict(test), dtype=np.int64)
+        # a learner without a seed of its own draws from the global generators, seeded here
+        with isolated(0, sklearn.get_config()):
+            fitted = clone(student_by_name(name)).fit(points, labels)
+            return np.asarray(fitted.predict(test), dtype=np.int64)
     except Exception as error:  # any learner may raise anything; all that it sees is public
         raise DataError(
             f"the student {name!r} cannot learn from labels of a model ({type(error).__name__});"
