@@ -149,7 +149,7 @@ def verify(
 
 def _statements(certificate: Path) -> list[str]:
     """Return what the curator states and nobody can check, as a certificate lists it."""
-    from secretballot.report.certificate.fields import read_certificate
+    from secretballot.report.certificate.files import read_certificate
     from secretballot.report.certificate.models import CERTIFICATE_FILE
 
     path = certificate / CERTIFICATE_FILE if certificate.is_dir() else certificate

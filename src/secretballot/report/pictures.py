@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 from secretballot._typing import FloatArray
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.labels_file import class_text
+from secretballot.report.certificate.models import class_text
 from secretballot.report.extras import require_extra
 from secretballot.report.wording import number_text, shown
 

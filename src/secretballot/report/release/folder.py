@@ -22,14 +22,14 @@ from secretballot._typing import AnyArray
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report.certificate.build import with_about, with_files
-from secretballot.report.certificate.labels_file import labels_blocks
-from secretballot.report.certificate.models import CERTIFICATE_FILE
-from secretballot.report.certificate.release_files import (
+from secretballot.report.certificate.files import (
     ANSWERS_FILE,
     LABELS_FILE,
     README_FILE,
     answers_bytes,
+    labels_blocks,
 )
+from secretballot.report.certificate.models import CERTIFICATE_FILE
 from secretballot.report.extras import MissingExtraError, require_extra
 from secretballot.report.metrics import Metrics, TableMetrics
 from secretballot.report.release.page import Facts, render_page, template, text_of

@@ -24,13 +24,15 @@ from secretballot.bases import TableBasis
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable, labels_of_table
 from secretballot.report import pictures, wording
 from secretballot.report.certificate.build import UNSEEN_TEACHERS
-from secretballot.report.certificate.coverage import Coverage, coverage_by_votes, coverage_on
 from secretballot.report.certificate.models import (
     EXPONENTIAL,
     LABEL_VOTES,
     NUMBER_VOTES,
     RECORD_VOTES,
     SUMS,
+    Coverage,
+    coverage_by_votes,
+    coverage_on,
     stands_alone,
     stated,
     total_price,
