@@ -13,7 +13,7 @@ import pytest
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
-from secretballot.report.release.folder import ONNX_OF_RAW_COLUMNS, usage_of
+from secretballot.publishing.release import ONNX_OF_RAW_COLUMNS, usage_of
 from secretballot.report.student.export import converted_student, student_bytes
 from secretballot.report.student.load import OnnxStudent
 from secretballot.report.student.raw_columns import RawRows, refuse_long_vocabularies
