@@ -69,7 +69,7 @@ def undecided(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
             "price", secretballot_verify.UNDECIDED, "Beyond what this program can price."
         )
     ]
-    monkeypatch.setattr("secretballot.cli.use.each_finding", lambda *_, **__: unsure)
+    monkeypatch.setattr("secretballot.cli.verbs.each_finding", lambda *_, **__: unsure)
     return invoke("verify", "--independent", str(folder / "out"))
 
 
