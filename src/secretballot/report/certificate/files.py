@@ -300,8 +300,12 @@ def certificate_bytes(path: str | Path) -> bytes:
     Raises
     ------
     CertificateError
-        If it cannot be read, is no regular file, or is larger than 10 MB.
+        If it is not there, cannot be read, is no regular file, or is larger than 10 MB.
     """
+    if not os.path.lexists(path):
+        raise CertificateError(
+            f"There is no certificate at {named(path)}; give a release folder, or that of a run."
+        )
     try:
         return read_regular(Path(path), _MAX_BYTES)
     except DataError as error:
