@@ -242,9 +242,8 @@ def usage_of(files: Mapping[str, str], schema: Mapping[str, Any] | None) -> dict
     if schema is None or files[ONNX_FILE] != ONNX_OF_RAW_COLUMNS:
         return found | {"package": _PACKAGE[1:3], "of_matrix": True}
     columns = schema["columns"]
-    # lines for vectors, lengths of time and decimal commas only where there are any
+    # lines for vectors and decimal commas only where there are any
     code = template("reader.py.j2").render(
-        lengths=[name for name, one in columns.items() if one["kind"] == "duration"],
         commas=[name for name, one in columns.items() if one.get("decimal") == ","],
         vectors=any(one["kind"] == "vector" for one in columns.values()),
     )

@@ -155,7 +155,9 @@ def _model_bytes(student: Any, schema: Mapping[str, Any] | None) -> bytes:
     if schema is not None:
         points = add_raw_columns(graph, schema)
         about["encoded"] = points.name
-        about |= _spellings_of(schema)
+        columns = schema["columns"].items()
+        commas = [name for name, column in columns if column.get("decimal") == ","]
+        about |= {"commas": commas} if commas else {}
     elif by_column:
         points = [
             graph.input(name, TEXT if holds_texts(column) else DOUBLE, 1)
@@ -166,15 +168,6 @@ def _model_bytes(student: Any, schema: Mapping[str, Any] | None) -> bytes:
         about["encoded"] = points.name
     outputs, more = _add_answers(student, points, names)
     return graph.to_bytes(outputs, about | more)
-
-
-def _spellings_of(schema: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return which columns are lengths of time, or numbers with a decimal comma."""
-    columns = schema["columns"].items()
-    lengths = [name for name, column in columns if column["kind"] == "duration"]
-    commas = [name for name, column in columns if column.get("decimal") == ","]
-    found = {"durations": lengths, "commas": commas}
-    return {key: value for key, value in found.items() if value}
 
 
 def _add_answers(
