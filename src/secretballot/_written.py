@@ -1,4 +1,4 @@
-"""Numbers, dates, points in time and lengths of time, read from one text at a time.
+"""Numbers, dates and points in time, read from one text at a time.
 
 A typed cell of a Parquet file and the text that a CSV file has for it become one text before they
 come here (`data.cells.texts_of`), so both give one number.
@@ -53,12 +53,6 @@ DAYS = {
 }
 # only the digits 0 to 9, as in every program that writes dates
 _POINTS = {name: re.compile(days + TIME, re.ASCII) for name, days in DAYS.items()}
-_CLOCK_ALONE = re.compile(_CLOCK, re.ASCII)
-_LENGTH = re.compile(
-    r"(?P<sign>-)?(?:(?P<days>\d{1,9})\s+days?,?)?(?:\s*(?P<clock_sign>[+-])?"
-    r"(?P<hours>\d{1,6}):(?P<minutes>\d{2})(?::(?P<seconds>\d{2}(?:\.\d{1,9})?))?)?",
-    re.ASCII,
-)
 
 
 def time_seconds(text: str, style: str = "iso") -> int | None:
@@ -118,37 +112,6 @@ def _clock_seconds(found: re.Match[str]) -> int | None:
     if hour > 23 or minute > 59 or second > 59:
         return None
     return 3600 * hour + 60 * minute + second
-
-
-def duration_seconds(text: str) -> float | None:
-    """Return the seconds of a length of time, or of a time of day since midnight.
-
-    Parameters
-    ----------
-    text : str
-        Such as "2 days 03:00:00", "-1 days +23:59:59", "27:30:00", "12:30", "1:05 PM".
-
-    Returns
-    -------
-    float or None
-        None where the text says none.
-    """
-    clock = _CLOCK_ALONE.fullmatch(text)
-    if clock is not None and clock["half"]:
-        seconds = _clock_seconds(clock)
-        return None if seconds is None else float(seconds)
-    found = _LENGTH.fullmatch(text)
-    if found is None or not (found["days"] or found["hours"]):
-        return None
-    days, hours, minutes = (int(found[name] or 0) for name in ("days", "hours", "minutes"))
-    rest = float(found["seconds"] or 0)
-    if minutes > 59 or rest >= 60 or (found["clock_sign"] and not found["days"]):
-        return None
-    sign = own_sign = -1 if found["sign"] else 1
-    # pandas writes a negative length as negative days and a positive time of day
-    if found["days"]:
-        own_sign = -1 if found["clock_sign"] == "-" else 1
-    return sign * SECONDS_A_DAY * days + own_sign * (3600 * hours + 60 * minutes + rest)
 
 
 def iso_text(seconds: int) -> str:

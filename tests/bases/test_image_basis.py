@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 
 from secretballot.bases import ImageBasis, KernelBasis, TableBasis, images, unfitted_basis
 from secretballot.exceptions import DataError
-from secretballot.report.student.bases_graph import add_basis
+from secretballot.report.student.export import add_basis
 from secretballot.report.student.graph import DOUBLE, Graph
 
 #: Digits of 8 x 8 pixels, each pixel doubled both ways.

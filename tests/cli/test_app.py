@@ -11,7 +11,7 @@ from patients import invoke
 from typer.testing import CliRunner
 
 from secretballot.cli import app
-from secretballot.cli.texts import show
+from secretballot.cli.outcome import show
 
 HEAVY = ("numpy", "pandas", "sklearn", "scipy", "opendp", "matplotlib")
 

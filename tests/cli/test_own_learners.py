@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from patients import words_of_run, write_files
 
-from secretballot.cli.settings import find_in_this_folder
+from secretballot.cli.screens import find_in_this_folder
 
 CLASS = """
 from sklearn.linear_model import LogisticRegression

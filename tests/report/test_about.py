@@ -16,10 +16,10 @@ from test_report_page import HOSTILE, Page
 import secretballot_verify as second
 from made_certificates import failed, renewed, reseal
 from secretballot.exceptions import CertificateError
+from secretballot.publishing.page import say
 from secretballot.publishing.release import write_release
 from secretballot.report.certificate.build import with_about
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.release.page import say
 from secretballot.report.wording import at_most_text, percent_text
 
 SAID = {"title": "Stays in the wards", "controller": "The trust", "contact": "office@example.org"}

@@ -13,10 +13,10 @@ from made_releases import binary, withheld
 from sklearn.linear_model import LogisticRegression
 
 from secretballot.exceptions import CertificateError, DataError
+from secretballot.publishing import release as release_module
+from secretballot.publishing.release import ReleaseJob, write_files
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.release import folder as folder_room
-from secretballot.report.release.folder import ReleaseJob, write_files
 from secretballot.report.student.load import load_student
 from secretballot_verify import check_files
 
@@ -81,7 +81,7 @@ def test_a_reason_tells_no_address(
     def refuse(*_: Any, **__: Any) -> None:
         raise DataError(f"{object()!r} cannot be written.")
 
-    monkeypatch.setattr(folder_room, "student_bytes", refuse)
+    monkeypatch.setattr(release_module, "student_bytes", refuse)
     written = write_files(tmp_path, ReleaseJob(binary()), student=student)
     assert written.left_out["student.onnx"] == "<object object at 0x...> cannot be written."
 

@@ -12,8 +12,8 @@ from made_releases import binary, chosen, summed, tallied, withheld
 from sklearn.linear_model import LogisticRegression
 
 from made_certificates import ACCOUNT, renewed
+from secretballot.publishing.page import Facts, render_page, sentences
 from secretballot.released import ReleasedLabels
-from secretballot.report.release.page import Facts, render_page, sentences
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -116,14 +116,13 @@ def test_hostile_names_stay_text() -> None:
         text.encode("utf-8")
 
 
-def test_the_page_shows_what_each_round_changed() -> None:
+def test_the_page_says_how_a_plan_was_used() -> None:
     released = binary()
     plan = {"planned": 60, "used": 60, "rounds": [25, 25, 10], "left": "none"}
     plan |= {"strategy": {"name": HOSTILE[0]}}
     certificate = renewed(released.certificate | {"plan": plan})
-    page = Page(render_page(replace(released, certificate=certificate), curve=[None, 0.5, 1.0]))
+    page = Page(render_page(replace(released, certificate=certificate)))
     assert "script" not in {tag for tag, _ in page.tags}
-    assert "What further labels changed" in page.said
     assert "60 were used, in 3 rounds, by the strategy <script>alert(1)" in page.said
 
 

@@ -22,8 +22,13 @@ from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.table import Table
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import release_labels
-from secretballot.report.certificate.coverage import MOST_EXPECTED, coverage_by_votes
-from secretballot.report.certificate.models import EXPECTED_UNCOVERED, RECORD_VOTES, stated
+from secretballot.report.certificate.models import (
+    EXPECTED_UNCOVERED,
+    MOST_EXPECTED,
+    RECORD_VOTES,
+    coverage_by_votes,
+    stated,
+)
 from secretballot.students import RecordVotesStudent, fit_student, learns_from_counts
 from secretballot.students.record_votes import fitted_basis
 from secretballot.students.trial import Teaching, try_student

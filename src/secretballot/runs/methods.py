@@ -41,7 +41,7 @@ from secretballot.publishing.release import ChosenHypothesis
 from secretballot.queries import rounds_of
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.releasing import release
-from secretballot.report.certificate.coverage import COUNTS_SHARE
+from secretballot.report.certificate.models import COUNTS_SHARE
 from secretballot.report.student.export import CONVERTS, check_answers, converted_student
 from secretballot.report.student.load import load_student
 from secretballot.report.student.raw_columns import refuse_long_vocabularies

@@ -23,7 +23,7 @@ from secretballot.data.schema import Encoding, Schema
 from secretballot.drafts import draft_file, make_folder, put_in_place
 from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
 from secretballot.learners.training.private_rows import PrivateRows
-from secretballot.report.certificate.fields import read_certificate
+from secretballot.report.certificate.files import read_certificate
 from secretballot.report.certificate.models import CERTIFICATE_FILE, total_price
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.metrics import (
@@ -326,15 +326,15 @@ def run_predict(
     watch.step("Predicting")
     with _block_writer(out) as write:
         for frame in table_blocks(table, role=PREDICTED, encoding=named):
-            encoding, first = schema.encoding(frame, role=PREDICTED), cells.n_rows
-            cells.add(frame, encoding.odd)
+            encoded, first = schema.encoding(frame, role=PREDICTED), cells.n_rows
+            cells.add(frame, encoded.odd)
             if not first:
                 # the first rows speak for the rest, and a person sees it before the table ends
                 known = {*schema.names, *schema.ignored}
                 if surplus := [name for name in frame.columns if name not in known]:
                     watch.note(f"Not read by the student: {name_columns(surplus)}.", private=False)
                 _settle_first_rows(schema, cells, watch)
-            write(_predicted(model, encoding.matrix, first))
+            write(_predicted(model, encoded.matrix, first))
     note_odd_cells(schema, cells, watch, role=PREDICTED, private=False)
     return cells.n_rows
 

@@ -37,7 +37,7 @@ from secretballot.learners.training.learner import (
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.table import Block, Loader, Parts
 from secretballot.released import ReleasedLabels, ReleasedSums
-from secretballot.report.certificate.coverage import Coverage
+from secretballot.report.certificate.models import Coverage
 from secretballot.students.fitting import fit_student
 from secretballot.students.moments_student import MomentsStudent
 from secretballot.students.trial import Teaching, try_student

@@ -36,7 +36,7 @@ from secretballot.releasing import (
     check_readable,
     labels_released,
 )
-from secretballot.report.certificate.labels_file import class_value
+from secretballot.report.certificate.models import class_value
 from secretballot.students.confirmed import predicted_votes
 from secretballot.teachers.rows import take_rows
 from secretballot.vault import VaultFiles, is_other_ledger, keep_in_step, read_secret, write_secret

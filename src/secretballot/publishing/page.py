@@ -12,6 +12,7 @@ import re
 import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -19,18 +20,20 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from secretballot._typing import FloatArray
+from secretballot._typing import AnyArray, FloatArray
 from secretballot.bases import TableBasis
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable, labels_of_table
 from secretballot.report import pictures, wording
 from secretballot.report.certificate.build import UNSEEN_TEACHERS
-from secretballot.report.certificate.coverage import Coverage, coverage_by_votes, coverage_on
 from secretballot.report.certificate.models import (
     EXPONENTIAL,
     LABEL_VOTES,
     NUMBER_VOTES,
     RECORD_VOTES,
     SUMS,
+    Coverage,
+    coverage_by_votes,
+    coverage_on,
     stands_alone,
     stated,
     total_price,
@@ -41,7 +44,7 @@ from secretballot.report.wording import at_most_text, number_text, shown, value_
 
 _WIDTH = 96  # characters of a line of README.txt
 _MOST_NAMES = 12  # of labels, in a sentence
-_HERE = files("secretballot.report.release")
+_HERE = files("secretballot.publishing")
 _MOST_POINTS = 10_000  # where there are more, every so many-th is tried
 _KINDS = {
     EXPONENTIAL: "choice",
@@ -256,7 +259,6 @@ def render_page(
     student: Any = None,
     X_public: Any = None,
     files_written: Mapping[str, str] | None = None,
-    curve: Sequence[float | None] = (),
     columns: Sequence[str] = (),
     metrics: Metrics | TableMetrics | None = None,
 ) -> str:
@@ -272,9 +274,6 @@ def render_page(
         Public points on which the student's confidence is drawn.
     files_written : mapping, optional
         Name of each file beside the page, with what it is.
-    curve : sequence of float or None
-        Of a release in rounds, for each round the share of the public pool on which its student
-        agrees with the final one.
     columns : sequence of n_features str
         Name of the raw column that each column of the points is of, for pictures.
     metrics : Metrics or TableMetrics, optional
@@ -298,8 +297,6 @@ def render_page(
     if facts.kind == "sums":
         drawn["moments"] = pictures.draw_moments(facts.terms)
         drawn |= _picture_of_columns(student, X_public, columns)
-    if any(share is not None for share in curve):
-        drawn["curve"] = pictures.draw_curve(facts.certificate["plan"]["rounds"], curve)
     return template("page.html.j2").render(
         f=facts,
         # the pictures are the package's own SVG: the template must not escape them
@@ -322,16 +319,24 @@ def _picture_of_answers(released: ReleasedLabels | ReleasedTable, facts: Facts) 
         bounds = facts.terms["bounds"]
         return pictures.draw_numbers("votes", released.values[:, 0], bounds, "released number")
     given = np.column_stack([one.labels for one in labels_of_table(released)])
-    return pictures.draw_shares("votes", facts.terms["labels"], given.mean(axis=0))
+    return _picture_of_shares("votes", facts, given)
 
 
 def _picture_of_student(said: FloatArray, facts: Facts, of_votes: bool) -> str:
     """Draw what the student says of public points."""
     if facts.target == "labels":
-        return pictures.draw_shares("confidence", facts.terms["labels"], said.mean(axis=0))
+        return _picture_of_shares("confidence", facts, said)
     if facts.target == "number":
         return pictures.draw_numbers("confidence", said, facts.terms["bounds"], "predicted number")
     return pictures.draw_confidence(said.max(axis=1), len(facts.classes), of_votes=of_votes)
+
+
+def _picture_of_shares(name: str, facts: Facts, given: AnyArray) -> str:
+    """Draw at which share of public points each label is given, of many labels the most frequent
+    ones."""
+    words = "public points with this label (%)"
+    shares = 100 * given.mean(axis=0)
+    return pictures.draw_bars(name, facts.terms["labels"], shares, words, percent=True)
 
 
 def _picture_of_columns(student: Any, X_public: Any, columns: Sequence[str]) -> dict[str, str]:
@@ -342,6 +347,8 @@ def _picture_of_columns(student: Any, X_public: Any, columns: Sequence[str]) -> 
     shares: FloatArray = student.column_shares(X_public)
     raw = [*map(str, columns or student.basis.feature_names_in_)]
     names = list(dict.fromkeys(raw))
-    of_names = np.bincount([names.index(one) for one in raw], shares, minlength=len(names))
-    drawn = of_names.astype(np.float64)
-    return {"columns": pictures.draw_columns(names, drawn)} if drawn.any() else {}
+    drawn = 100 * np.bincount([names.index(one) for one in raw], shares, minlength=len(names))
+    order, words = np.argsort(-drawn, kind="stable"), "share of what the model says (%)"
+    first, named = drawn[order], [names[place] for place in order]
+    bars = partial(pictures.draw_bars, percent=True, rest="others")
+    return {"columns": bars("columns", named, first, words)} if drawn.any() else {}
