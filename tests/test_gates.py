@@ -206,7 +206,6 @@ METHODS = {
     "integers",
     "predict",
     "predict_proba",
-    "predict_shards",
     "score",
     "transform",
 }
@@ -247,7 +246,6 @@ CALLS = {
         "teachers/counting.py:predicted",
         "teachers/training.py:_named_points",
         "teachers/training.py:_predicted_numbers",
-        "teachers/torch_classifier.py:predict",
     },
     "public points alone": {
         "hypotheses/base.py:disagreement_coefficient",

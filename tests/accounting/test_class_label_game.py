@@ -10,6 +10,7 @@ import pytest
 from test_class_labels import label_chances, neighbouring_votes
 
 import secretballot_verify as second
+from exact_games.games import adaptive_delta
 from made_events import class_event, json_of
 from secretballot import PrivacyBudget
 from secretballot.accounting import delta_upper, least_scale, price
@@ -73,27 +74,14 @@ def test_a_list_without_spread_or_with_a_gap_does_not_pass_its_check(sigma, monk
     assert covering_laws.__wrapped__(sigma) is not None
 
 
-def best_of_all_strategies(laws, labels, x):
-    """Return the largest hockey stick of adaptive strategies, for an array of likelihood ratios."""
-    p, q = laws
-    if labels == 0:
-        return np.maximum(0, 1 - x)
-    if labels == 1:
-        return np.maximum(p - x[:, None, None] * q, 0).sum(axis=-1).max(axis=-1)
-    after = (x[:, None, None] * (q / p)).ravel()
-    value = best_of_all_strategies(laws, labels - 1, after).reshape(len(x), *p.shape)
-    return (value * p).sum(axis=-1).max(axis=-1)
-
-
 @pytest.mark.parametrize(
     ("n_teachers", "stride", "labels", "epsilon"), [(3, 1, 3, 0.3), (5, 1, 2, 0.2), (40, 5, 2, 0.2)]
 )
 def test_no_adaptive_strategy_of_a_small_world_beats_the_price(n_teachers, stride, labels, epsilon):
     sigma, pairs = 10.0, list(neighbouring_votes(n_teachers, 3, stride))
     known = {votes: label_chances(votes, sigma) for votes in {v for pair in pairs for v in pair}}
-    p = np.array([known[one] for one, _ in pairs] + [known[other] for _, other in pairs])
-    q = np.array([known[other] for _, other in pairs] + [known[one] for one, _ in pairs])
-    best = float(best_of_all_strategies((p, q), labels, np.array([math.exp(epsilon)]))[0])
+    steps = [(known[a], known[b]) for pair in pairs for a, b in (pair, pair[::-1])]
+    best = adaptive_delta(steps, labels, epsilon)
     bound = game_delta(sigma, labels, epsilon)
     assert 0 < best <= bound
     if n_teachers == 40:  # where votes lie as far apart as noise does, an eighth less is caught

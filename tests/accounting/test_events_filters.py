@@ -33,7 +33,7 @@ from secretballot.accounting import (
     filter_for,
     price,
 )
-from secretballot.accounting.table_weights import table_weights
+from secretballot.accounting.abstention_table import table_weights
 from secretballot.exceptions import ParameterError
 
 EVENTS: list[Event] = [

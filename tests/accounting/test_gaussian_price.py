@@ -13,7 +13,7 @@ from secretballot.accounting import (
     calibrate_label_gaussian,
     delta_upper,
 )
-from secretballot.accounting import gaussian as room
+from secretballot.accounting import rounding as room
 from secretballot.core.losses import DEVIATIONS, Losses, count_losses, discrete_gaussian_pmf
 from secretballot.exceptions import ParameterError
 

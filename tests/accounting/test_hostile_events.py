@@ -25,8 +25,8 @@ from made_events import (
     table_event,
 )
 from secretballot.accounting import BinaryLabels, Event, Stream, delta_upper
+from secretballot.core.losses import ORDERS, delta_of, largest_moments
 from secretballot.core.price import round_up
-from secretballot.core.renyi import ORDERS, delta_of, largest_moments
 from secretballot.core.streams import false_answer, laplace_above
 from secretballot.exceptions import ParameterError
 

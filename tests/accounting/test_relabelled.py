@@ -20,7 +20,7 @@ from secretballot.accounting import (
     calibrate_stream,
     delta_upper,
 )
-from secretballot.accounting.sample_calibration import largest_sample, sample_grid, stream_budget
+from secretballot.accounting.calibration import largest_sample, sample_grid, stream_budget
 from secretballot.core import sampling
 from secretballot.core.mechanisms import plurality, stability
 from secretballot.core.sampling import relabelling_loss

@@ -8,7 +8,7 @@ import pytest
 from exact_games.distributions import discrete_gaussian_distribution
 from made_events import class_event, counts_event, label_event, sums_event
 from secretballot.accounting import delta_upper, price
-from secretballot.core.renyi import ORDERS, delta_of
+from secretballot.core.losses import ORDERS, delta_of
 
 
 def delta_by_divergences(events, epsilon):

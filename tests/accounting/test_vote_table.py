@@ -19,7 +19,7 @@ from secretballot.accounting import (
     delta_upper,
     event_in,
 )
-from secretballot.accounting.table_weights import table_weights
+from secretballot.accounting.abstention_table import table_weights
 from secretballot.core import label_games as room
 from secretballot.exceptions import ParameterError
 

@@ -16,13 +16,13 @@ from planted_faults import release
 from secretballot.accounting import PrivacyBudget, calibrate_gaussian
 from secretballot.audit import audit_canaries, audit_release, canary_bound, runs
 from secretballot.audit.canaries import CanaryTask
-from secretballot.audit.neighbours import made_worlds
 from secretballot.audit.observation import observed_files, observed_text
 from secretballot.audit.release_audit import (
     Promise,
     _prepared_command,
     _runs_to_choose_on,
     audit_trials,
+    made_worlds,
 )
 from secretballot.audit.runs import Trial, run_trials
 from secretballot.data.cells import vectors_of

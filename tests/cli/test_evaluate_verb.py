@@ -215,7 +215,7 @@ def test_the_second_opinion_decides_the_exit_code_where_the_first_agrees(
     folder, monkeypatch, verdict, code, words
 ):
     opinion = [Finding("files", "ok", "All."), Finding("price", verdict, "Hm.")]
-    monkeypatch.setattr("secretballot.cli.use.each_finding", lambda *_: opinion)
+    monkeypatch.setattr("secretballot.cli.verbs.each_finding", lambda *_: opinion)
     result = invoke("verify", str(folder), "--independent")
     assert result.exit_code == code
     assert words in result.stdout

@@ -8,9 +8,9 @@ import stat
 from contextlib import suppress
 
 import pytest
-from patients import N_PRIVATE, certificate_in, document_of, invoke, words_of_run
 
 import secretballot as sb
+from patients import N_PRIVATE, certificate_in, document_of, invoke, words_of_run
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
 from secretballot.exceptions import DataError, ParameterError
@@ -258,8 +258,8 @@ def test_a_run_reads_all_of_its_tables_in_the_declared_encoding(files):
     words = words_of_run(files, "--evaluate", str(files / "test.csv"), *QUIET)
     refused = invoke(*words)
     assert refused.exit_code == 2
-    sentence = f"is not UTF-8 but reads as {encoding}: convert it or give --set"
-    assert f"{sentence} data.encoding={encoding}." in refused.stderr
+    sentence = f"is not UTF-8 but reads as {encoding}: convert it or give --encoding {encoding} (a"
+    assert f"{sentence} run: --set data.encoding={encoding})." in refused.stderr
     assert "Hörsaal" not in refused.stderr
     assert not (files / "out").exists()
     words += ["--set", f"data.encoding={encoding.upper().replace('-', '_')}"]
@@ -272,9 +272,13 @@ def test_a_run_reads_all_of_its_tables_in_the_declared_encoding(files):
     (files / "part.csv").write_text("".join(lines[:200]), "utf-8")
     found = invoke("evaluate", files / "out", files / "part.csv")
     assert "holds rows of the private file" in found.stderr
-    # a verb without settings of a run does not speak of one
-    (files / "part.csv").write_text("".join(lines[:200]), encoding)
-    assert "convert it." in invoke("evaluate", files / "out", files / "part.csv").stderr
+    # verbs without settings of a run have an option
+    assert "--encoding" in invoke("predict", files / "out", files / "test.csv").stderr
+    for verb in ("predict", "evaluate"):
+        done = invoke(verb, files / "out", files / "test.csv", "--encoding", encoding.upper())
+        assert done.exit_code == 0, done.stderr
+    refused = invoke("predict", files / "out", files / "test.csv", "--encoding", "utf-16")
+    assert (refused.exit_code, "encoding is 'utf-16'" in refused.stderr) == (2, True)
 
 
 def test_an_encoding_is_one_setting_in_python_and_never_guessed(files):

@@ -51,7 +51,9 @@ def test_create_fixes_what_the_total_guarantees(tmp_path):
 def test_a_total_that_cannot_be_leaves_no_file(tmp_path, total):
     result = invoke("create", str(tmp_path / "l"), "--dataset", "d", f"--total={total}")
     assert result.exit_code == 2
+    assert result.stderr.startswith("secretballot: --total is ")
     assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("secretballot: --total is ")
     assert list(tmp_path.iterdir()) == []
 
 

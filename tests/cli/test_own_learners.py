@@ -11,7 +11,7 @@ import time
 import pytest
 
 from patients import invoke, words_of_run, write_files
-from secretballot.cli.settings import find_in_this_folder
+from secretballot.cli.screens import find_in_this_folder
 
 CLASS = """
 from sklearn.linear_model import LogisticRegression

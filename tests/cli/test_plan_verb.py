@@ -7,10 +7,10 @@ import shlex
 from dataclasses import replace
 
 import pytest
-from patients import invoke, write_files
 
 from made_plans import plan_for
-from secretballot.planning.plan.model import Estimate, Setting
+from patients import invoke, write_files
+from secretballot.planning.plan_model import Estimate, Setting
 from secretballot.runs import plan as plan_run
 
 SIZES = ("120", "--n-records", "600", "--epsilon", "4", "--delta", "1e-5")

@@ -112,8 +112,6 @@ EVERY_KIND = Schema.from_json(
             "truth": {"kind": "boolean"},
             "text": {"kind": "text", "words": ["x", "2020", "days", "0", "true"]},
             "hashed text": {"kind": "text", "encoding": "hashed", "width": 13},
-            "length of time": {"kind": "duration", "median": 60, "center": 0, "scale": 3600}
-            | {"indicator": True},
             **{
                 style: {
                     "kind": "date",

@@ -17,7 +17,6 @@ from secretballot.exceptions import DataError
 
 NUMBER = {"kind": "numeric", "median": 0, "center": 0, "scale": 1, "indicator": True}
 COMMA = {**NUMBER, "decimal": ","}
-LENGTH = {**NUMBER, "kind": "duration"}
 DAY = {"kind": "date", "median": "1970-01-01", "scale": 1, "parts": [], "indicator": True}
 VECTOR = {"kind": "vector", "center": [0, 0], "scale": 1}
 WORDS = {"kind": "text", "words": ["heart", "2020"]}
@@ -59,9 +58,6 @@ CASES = [
     ({**DAY, "format": "month-first"}, "01/03/1970", 2),
     ({**DAY, "format": "day-first"}, "1970-01-03", 2),
     ({**DAY, "format": "compact"}, "19700103", 2),
-    *((LENGTH, text, value) for text, value in [
-        ("01:00", 3600), ("1 days 00:00:01", 86401), ("60", STRANGE), ("", MISSING),
-    ]),
     *((VECTOR, text, value) for text, value in [
         ("[1, 2]", (1, 2)), ("[1,nan]", STRANGE), ("[1]", STRANGE), ("1, 2", STRANGE),
         ("", MISSING),

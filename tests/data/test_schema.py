@@ -14,7 +14,6 @@ from secretballot.data.columns import (
     BooleanColumn,
     CategoricalColumn,
     DateColumn,
-    DurationColumn,
     IgnoredColumn,
     NumericColumn,
     TextColumn,
@@ -176,16 +175,6 @@ def test_truth_values_are_one_kind_whatever_wrote_them():
     assert isinstance(inferred(["yes", "no"]).column, CategoricalColumn)
 
 
-def test_lengths_of_time_and_times_of_day_are_seconds():
-    for cells in (["12:30", "08:00:30"], [datetime.time(12, 30), datetime.time(8, 0, 30)]):
-        found = inferred(cells)
-        assert isinstance(found.column, DurationColumn)
-        assert found.column.center == (45000 + 28830) / 2
-    typed = inferred([datetime.timedelta(days=1), datetime.timedelta(hours=3)])
-    assert isinstance(typed.column, DurationColumn)
-    assert typed.column.to_json()["kind"] == "duration"
-
-
 def test_codes_with_leading_zeros_are_categories_and_said():
     found = inferred(["01234", "94110", "01234", "94110"] * 5, "area")
     assert isinstance(found.column, CategoricalColumn)
@@ -301,8 +290,6 @@ TYPED = {
     "flag": [bool(i % 3) for i in range(N)],
     "price": [decimal.Decimal(int(c)) / 100 for c in RNG.integers(1, 10**6, N)],
     "ward": ["north" if i % 2 else "south" for i in range(N)],
-    "time": [moment.time() for moment in MOMENTS],
-    "stay": [datetime.timedelta(minutes=int(m)) for m in RNG.integers(-99, 9999, N)],
     "count": RNG.integers(0, 9, N).tolist(),
     "dose": RNG.normal(size=N).round(3).tolist(),
     **{
@@ -351,7 +338,7 @@ def test_every_kind_means_the_same_in_csv_and_in_parquet(tmp_path, null_at):
     kinds = {name: one["kind"] for name, one in of_text.to_json()["columns"].items()}
     assert kinds == {
         "day": "date", "moment": "date", "flag": "boolean", "price": "numeric",
-        "ward": "categorical", "time": "duration", "stay": "duration", "count": "numeric",
+        "ward": "categorical", "count": "numeric",
         "dose": "numeric", "zone": "date", **dict.fromkeys(TEXTS, "ignored"),
     }  # fmt: skip
     with_text = Schema.from_json({"columns": of_text.to_json()["columns"] | TEXTS}, public=text)
@@ -412,7 +399,7 @@ def test_declared_dates_are_completed_from_public_cells():
         ("ignored", "no column that could be a feature"),
         ({"kind": "text", "words": ["two words"]}, "it must be a list of 1 to 65536 single words"),
         ({"kind": "text"}, "has words that are in two of them"),
-        ("boolaen", "one of numeric, categorical, boolean, date, duration, text, vector, ignored"),
+        ("boolaen", "one of numeric, categorical, boolean, date, text, vector, ignored"),
     ],
 )
 def test_a_declared_kind_that_says_nonsense_is_refused(spec, message):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import secretballot as sb
-from secretballot._places import is_url, place_of, shown_place, table_name
+from secretballot._files import is_url, place_of, shown_place, table_name
 from secretballot.data import reading as tables
 from secretballot.data.frames import check_columns, class_indices, frame_of_arrow, unit_ids
 from secretballot.data.reading import estimated_rows, read_table, table_blocks

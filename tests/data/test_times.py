@@ -1,6 +1,5 @@
 """Dates, lengths of time and free text, read from one cell at a time."""
 
-import datetime
 import hashlib
 import json
 import subprocess
@@ -12,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secretballot._times import duration_seconds, iso_text, time_seconds
-from secretballot.data.cells import texts_of
+from secretballot._written import iso_text, time_seconds
 from secretballot.data.columns import HashedTextColumn, is_word, words_in
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
@@ -64,44 +62,11 @@ def test_day_and_month_change_places_with_the_style():
     assert time_seconds("03/04/2020", "month-first") == time_seconds("2020-03-04")
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        *[("12:30", 45000), ("12:30:15", 45015), ("12:30:15.5", 45015.5), ("1:05 PM", 47100)],
-        *[("27:00:00", 97200), ("-02:00:00", -7200)],
-        ("1 days 02:00:00", 93600),
-        ("1 day", 86400),
-        ("-1 days +23:59:59", -1),
-        ("-1 day, 23:59:59", -1),
-        ("0 days 00:00:00.000001", 1e-6),
-    ],
-)
-def test_lengths_of_time_are_seconds(text, seconds):
-    assert duration_seconds(text) == pytest.approx(seconds, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "12", "12:60", "12:30:60", "13:00 PM", "P1DT2H", "1 d", "days", "1:2:3",
-     "12:30x", "-", "+1:00"],
-)  # fmt: skip
-def test_what_is_no_length_of_time_is_none(text):
-    assert duration_seconds(text) is None
-
-
-@given(st.timedeltas(min_value=datetime.timedelta(-9999), max_value=datetime.timedelta(9999)))
-def test_lengths_of_typed_cells_are_read(length):
-    (text,) = texts_of(pd.Series([length], dtype=object))
-    assert duration_seconds(text) == pytest.approx(length.total_seconds(), abs=1e-5)
-
-
 @given(st.text(max_size=30))
 def test_no_text_is_too_odd(text):
     for style in ("iso", "day-first", "month-first", "compact"):
         seconds = time_seconds(text, style)
         assert seconds is None or time_seconds(iso_text(seconds)) == seconds
-    length = duration_seconds(text)
-    assert length is None or abs(length) < 1e15
 
 
 WORDS = ["pain", "fever", "cough", "rash", "since", "today", "knee", "no", "some", "left"]

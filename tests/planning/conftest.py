@@ -2,7 +2,7 @@
 
 import pytest
 
-from secretballot.planning.search import best_setting
+from secretballot.planning import best_setting
 
 
 @pytest.fixture

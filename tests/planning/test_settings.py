@@ -13,8 +13,8 @@ from secretballot.accounting import (
     teacher_shape,
 )
 from secretballot.core.mechanisms import SparseVector
-from secretballot.planning.plan.model import Setting, Task
-from secretballot.planning.search.settings import (
+from secretballot.planning.plan_model import Setting, Task
+from secretballot.planning.settings import (
     settings_of,
     stated_noise,
     teacher_counts,

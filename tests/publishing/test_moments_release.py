@@ -9,9 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.publishing.release import model_of_certificate, publish, write_release
+from secretballot.publishing.release import ReleaseJob, model_of_certificate, publish, write_release
 from secretballot.released import ReleasedLabels
-from secretballot.report.release.folder import ReleaseJob
 from secretballot_verify.__main__ import main as independent_verifier
 
 RNG = np.random.default_rng(0)

@@ -20,10 +20,9 @@ import pytest
 from secretballot.exceptions import DataError, ResourceError
 from secretballot.publishing import process as room
 from secretballot.publishing.process import start_publishing
-from secretballot.publishing.release import check_parts, job_bytes, publish
+from secretballot.publishing.release import ReleaseJob, check_parts, job_bytes, publish
 from secretballot.released import ReleasedLabels
 from secretballot.report.extras import MissingExtraError
-from secretballot.report.release.folder import ReleaseJob
 
 Make = Callable[..., ReleasedLabels]
 HERE = Path(__file__).parent

@@ -14,9 +14,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
-from secretballot.publishing.release import ChosenHypothesis, publish, write_release
+from secretballot.publishing.release import ChosenHypothesis, ReleaseJob, publish, write_release
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
-from secretballot.report.release.folder import ReleaseJob
 
 KINDS = {"number": ReleasedTable, "several": ReleasedTable, "sums": ReleasedSums}
 

@@ -11,7 +11,6 @@ import pytest
 import secretballot as sb
 from made_events import json_of
 from noisy_plans import calibrated, released
-from secretballot.core import releasing
 from secretballot.core.private import Scores
 from secretballot.core.releasing import AnswerStream
 from secretballot.core.types import Guarantee
@@ -224,32 +223,3 @@ def test_it_is_paid_before_it_is_drawn_and_drawn_once(tmp_path: Path):
     assert (ledger.spent().epsilon, len(ledger.history())) == (0.5, 1)
     assert ledger.history()[0].state == "committed"
     assert bought.released().account["spent_after"] == {"epsilon": 0.5, "delta": 0.0}
-
-
-@pytest.mark.parametrize(("relation", "moved"), [("replace-one", 2), ("add-remove", 1)])
-def test_it_draws_at_the_scale_of_its_relation(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, relation: Any, moved: int
-):
-    seen: list[float] = []
-
-    class Noise:
-        exact, description = True, "seen"
-
-        def exponential_index(self, scores: Any, scale: float) -> int:
-            seen.append(scale)
-            return 1
-
-        flipped_index = exponential_index
-
-        def exponential_range(self, starts: Any, ends: Any, scale: float) -> tuple[int, int]:
-            seen.append(scale)
-            return (0, 1)
-
-    monkeypatch.setattr(releasing, "noise_source", Noise)
-    ledger = account(tmp_path, relation)
-    ranges = Scores.of_ranges([3, 4], [1, 2], Guarantee(unit="record", relation=relation))
-    one = reserved(ledger, 0.25, "one").answer(scores([3, 4], relation), [POINTS])
-    two = reserved(ledger, 0.25, "two").answer(ranges, [POINTS])
-    assert (one.values.item(), two.values.item()) == (1, 2)
-    assert seen == pytest.approx([moved / 0.25] * 2, rel=1e-9)
-    assert min(seen) * 0.25 >= moved

@@ -23,12 +23,16 @@ import secretballot as sb
 import secretballot_verify as second
 from made_certificates import failed, renewed, reseal
 from secretballot.exceptions import CertificateError, DataError, ParameterError
+from secretballot.publishing import release as release_module
+from secretballot.publishing.release import ReleaseJob, write_files
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.fields import read_certificate
-from secretballot.report.certificate.labels_file import labels_blocks, labels_digest, read_labels
+from secretballot.report.certificate.files import (
+    labels_blocks,
+    labels_digest,
+    read_certificate,
+    read_labels,
+)
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.release import folder as folder_room
-from secretballot.report.release.folder import ReleaseJob, write_files
 from secretballot.report.student.load import load_student
 from secretballot_verify import check_files
 
@@ -89,7 +93,7 @@ def test_a_reason_tells_no_address(tmp_path, student, monkeypatch):
     def refuse(*_, **__):
         raise DataError(f"{object()!r} cannot be written.")
 
-    monkeypatch.setattr(folder_room, "student_bytes", refuse)
+    monkeypatch.setattr(release_module, "student_bytes", refuse)
     written = write_files(tmp_path, ReleaseJob(binary()), student=student)
     assert written.left_out["student.onnx"] == "<object object at 0x...> cannot be written."
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from secretballot.cli.learn import LEARNING
-from secretballot.cli.settings import settings_of
+from secretballot.cli.screens import settings_of
+from secretballot.cli.verbs import LEARNING
 from secretballot.exceptions import ParameterError, SecretBallotError
 from secretballot.runs.methods import Sizes, method_of
 from secretballot.runs.spec import RunSpec, Sources, groups, words_of

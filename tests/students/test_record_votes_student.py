@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from secretballot import _nearest_points
+from secretballot import _points
 from secretballot.bases import TableBasis
 from secretballot.students import RecordVotesStudent
 
@@ -10,7 +10,7 @@ from secretballot.students import RecordVotesStudent
 def voted(records, classes, points, k, basis, n_classes=2):
     """Return the counts that records cast, without noise."""
     fitted = basis.fit(points)
-    places = _nearest_points.NearestPoints(fitted.integers(points), k).of(fitted.integers(records))
+    places = _points.NearestPoints(fitted.integers(points), k).of(fitted.integers(records))
     counts = np.zeros((len(points), n_classes))
     for row, label in zip(places, classes, strict=True):
         counts[row, label] += 1

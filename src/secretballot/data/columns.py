@@ -21,17 +21,16 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError
 
-from secretballot._times import (
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
+from secretballot._validation import shown
+from secretballot._written import (
     DATE_FORMATS,
     DATE_PARTS,
     SECONDS_A_DAY,
     DateFormat,
-    duration_seconds,
     iso_text,
     time_seconds,
 )
-from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
-from secretballot._validation import shown
 from secretballot.core.types import Model
 from secretballot.data.cells import (
     LARGEST_NUMBER,
@@ -155,8 +154,9 @@ class _ColumnOfTexts(FeatureColumn):
         return kept[codes], OddCells(strange, int((unread & missing)[codes].sum()))
 
 
-class MeasuredColumn(FeatureColumn):
-    """A column of numbers: the public median where nothing is known, then centred and scaled.
+class NumericColumn(FeatureColumn):
+    """A column of numbers, as texts or as numbers: the public median where nothing is known, then
+    centred and scaled.
 
     Attributes
     ----------
@@ -166,12 +166,18 @@ class MeasuredColumn(FeatureColumn):
         The encoded value is ``(number - center) / scale``; `scale` is positive.
     indicator : bool
         Whether a second encoded column says 1 where the number was missing.
+    decimal : {".", ","}
+        Whether texts with a decimal comma are numbers as well.
     """
 
     median: Number
     center: Number
     scale: Scale
     indicator: TrueOrFalse
+    decimal: Annotated[Literal[".", ","], Field(description="one of ., ,")] = "."
+
+    kind: ClassVar[str] = "numeric"
+    holds: ClassVar[str] = "numbers"
 
     @classmethod
     def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
@@ -193,9 +199,9 @@ class MeasuredColumn(FeatureColumn):
         """Names of the encoded columns."""
         return (self.name, f"{self.name}=missing") if self.indicator else (self.name,)
 
-    @abstractmethod
     def numbers(self, cells: Cells) -> FloatArray:
         """Return the cells as numbers, nan where they hold none."""
+        return numbers_of(cells, decimal_comma=self.decimal == ",")
 
     @property
     def compact_type(self) -> np.dtype[Any]:
@@ -220,38 +226,6 @@ def _usable_scale(spread: float, known: FloatArray) -> float:
     """Return a standard deviation of what is known, of any shape, 1 where it is within rounding of
     zero: dividing a constant column by it would blow up other values."""
     return spread if spread > 1e-9 * float(np.abs(known).max()) else 1.0
-
-
-class NumericColumn(MeasuredColumn):
-    """A column of numbers as texts or as numbers.
-
-    Attributes
-    ----------
-    decimal : {".", ","}
-        Whether texts with a decimal comma are numbers as well.
-    """
-
-    decimal: Annotated[Literal[".", ","], Field(description="one of ., ,")] = "."
-
-    holds: ClassVar[str] = "numbers"
-    kind: ClassVar[str] = "numeric"
-
-    def numbers(self, cells: Cells) -> FloatArray:
-        """Return the cells as numbers, nan where they hold none."""
-        return numbers_of(cells, decimal_comma=self.decimal == ",")
-
-
-class DurationColumn(MeasuredColumn):
-    """A column of lengths of time, or of times of day since midnight, in seconds."""
-
-    holds: ClassVar[str] = "lengths of time"
-    kind: ClassVar[str] = "duration"
-
-    def numbers(self, cells: Cells) -> FloatArray:
-        """Return the cells in seconds, nan where they hold no length of time."""
-        codes, distinct = coded_texts(cells)
-        seconds = [duration_seconds(text) for text in distinct]
-        return np.array(seconds, dtype=np.float64)[codes]  # None becomes nan
 
 
 def _categories_in(listed: Any) -> tuple[str, ...]:
@@ -715,7 +689,7 @@ def frequent_words(listed: Sequence[str], most: int) -> tuple[str, ...]:
 
 # --- what a column is, as the user declares it; public cells say what is left open ---
 
-_FEATURES = NumericColumn, CategoricalColumn, BooleanColumn, DateColumn, DurationColumn
+_FEATURES = NumericColumn, CategoricalColumn, BooleanColumn, DateColumn
 _KINDS: dict[str, type[FeatureColumn]] = {
     kind.kind: kind for kind in (*_FEATURES, WordsColumn, VectorColumn)
 }

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from secretballot._places import is_url, shown_place
+from secretballot._files import is_url, shown_place
 from secretballot._validation import shown
 from secretballot.exceptions import DataError, SecretBallotError
 

@@ -262,9 +262,9 @@ def _get_ready() -> None:
     """Do once, while no job waits, what every job would do anew: import all that it needs, load
     fonts, compile the page."""
     import secretballot.publishing.release  # noqa: F401
+    from secretballot.publishing.page import template
     from secretballot.report.extras import MissingExtraError, require_extra
     from secretballot.report.pictures import Picture
-    from secretballot.report.release.page import template
 
     importlib.import_module("skl2onnx")
     for name in ("page.html.j2", "words.txt.j2"):

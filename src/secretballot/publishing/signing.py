@@ -6,16 +6,18 @@ from typing import Any
 
 from secretballot.drafts import draft_file, put_in_place, write_new
 from secretballot.exceptions import CertificateError, DataError
-from secretballot.report.certificate.fields import certificate_bytes, certificate_in, named
-from secretballot.report.certificate.models import CERTIFICATE_FILE
-from secretballot.report.certificate.signature import (
+from secretballot.report.certificate.files import (
     SIGNATURE_FILE,
+    certificate_bytes,
+    certificate_in,
     ed25519,
     fingerprint,
     key_file,
     key_or_none,
+    named,
     serialization,
 )
+from secretballot.report.certificate.models import CERTIFICATE_FILE
 from secretballot.report.certificate.verify import verify_certificate
 
 PASSPHRASE = "SECRETBALLOT_KEY_PASSPHRASE"

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from secretballot._files import shown_place
 from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
-from secretballot._places import shown_place
 from secretballot._typing import AnyArray, FloatArray, ObjectArray, UnsignedArray
 from secretballot._validation import shown
 from secretballot.core.noise import entropy_bytes
@@ -36,7 +36,7 @@ from secretballot.data.cells import (
 from secretballot.data.columns import (
     Column,
     HashedTextColumn,
-    MeasuredColumn,
+    NumericColumn,
     OneHotColumn,
     TextColumn,
     VectorColumn,
@@ -638,12 +638,12 @@ def goes_to_disk(place: Path | str, width: int) -> bool:
 
 def _odd_text(column: Column) -> str:
     """Return a cell that a column has no place for."""
-    return "2e30" if isinstance(column, MeasuredColumn) else "none of the categories"
+    return "2e30" if isinstance(column, NumericColumn) else "none of the categories"
 
 
 def _graph_cells(column: Column, cells: "pd.Series[Any]") -> list[Any]:
     """Return cells as the inputs of a student's ONNX graph: numbers, vectors or texts."""
-    if isinstance(column, MeasuredColumn):
+    if isinstance(column, NumericColumn):
         numbers = column.numbers(cells).tolist()
         # a number too large for the encoding is one for the graph to refuse by itself
         return [*numbers[:-1], 2 * LARGEST_NUMBER]
