@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from patients import invoke
 
+from patients import invoke
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.report.student.load import load_student
