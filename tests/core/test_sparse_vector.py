@@ -49,16 +49,6 @@ def test_bassilys_noise_keeps_its_promise_with_the_halved_margin(epsilon):
     assert delta_upper([bassily_noise(budget, 100, 20)], epsilon) <= 0.4 * budget.delta
 
 
-def test_calibration_refuses_what_cannot_be_kept():
-    for calibration in ("tight", "liu2021", "btt2018"):
-        with pytest.raises(ParameterError, match="delta"):
-            sparse_vector(PrivacyBudget(1.0, 0.0), 10, max_abstentions=1, calibration=calibration)
-    with pytest.raises(ParameterError, match="max_abstentions"):
-        sparse_vector(BUDGET, 10, max_abstentions=0)
-    with pytest.raises(ParameterError, match="calibration"):
-        sparse_vector(BUDGET, 10, max_abstentions=1, calibration="paper")
-
-
 def test_a_threshold_that_nobody_passes_is_refused_with_its_mend():
     found = sparse_vector(BUDGET, 100, max_abstentions=10)
     with pytest.raises(ParameterError, match="250 teachers reach a distance of 124") as refusal:
