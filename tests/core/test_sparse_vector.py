@@ -2,7 +2,7 @@
 
 import pytest
 
-from secretballot.accounting import PrivacyBudget, delta_upper, sparse_vector
+from secretballot.accounting import PrivacyBudget, delta_upper, needed_distance, sparse_vector
 from secretballot.accounting.stream_recipes import (
     answer_chance,
     bassily_noise,
@@ -38,6 +38,8 @@ def test_calibrated_events_keep_the_budget(calibration, most, budget):
     assert delta <= budget.delta
     if calibration == "tight":
         assert delta > 0.2 * budget.delta
+        paper = needed_distance(liu_noise(budget, 100, most))
+        assert needed_distance(found.stream_event()) < 0.5 * paper
     assert found.max_abstentions == most
 
 
