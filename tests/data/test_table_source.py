@@ -11,9 +11,8 @@ import pytest
 
 import secretballot as sb
 from secretballot._places import is_url, place_of, shown_place, table_name
-from secretballot.data.reading import estimated_rows, read_table, table_blocks
+from secretballot.data.reading import TableFile, estimated_rows, read_table, source_of, table_blocks
 from secretballot.data.schema import Schema
-from secretballot.data.sources import TableFile, source_of
 from secretballot.exceptions import DataError
 
 pytest.importorskip("pyarrow")

@@ -50,14 +50,16 @@ from secretballot.data.frames import (
 )
 from secretballot.data.reading import (
     GROWTH,
+    Place,
+    TableSource,
     checked_source,
     estimated_rows,
     is_local_file,
     read_table,
+    source_of,
     table_blocks,
 )
 from secretballot.data.schema import Encoding, Schema
-from secretballot.data.sources import Place, TableSource, source_of
 from secretballot.data.stored import About, StoredTable, TableWriter, forget_table
 from secretballot.data.tally import check_classes as distinct_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
