@@ -21,9 +21,8 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import NoisyMeans, VoteQuantiles
 from secretballot.core.private import Votes
 from secretballot.data.columns import IgnoredColumn, VectorColumn
+from secretballot.data.reading import read_votes, source_of
 from secretballot.data.schema import Schema
-from secretballot.data.sources import source_of
-from secretballot.data.vote_files import read_votes
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.learners.moments.stages import N_STAGES
