@@ -130,7 +130,6 @@ def others() -> Iterator[tuple[str, Any, np.ndarray]]:
         yield type(hypotheses).__name__, fit_student(HypothesisStudent(hypotheses), X, few), X
     for n_classes in (2, 3):
         yield f"moments {n_classes}", *moments(n_classes)
-        yield f"moments of numbers alone {n_classes}", *moments(n_classes, texts=False)
         yield f"record votes {n_classes}", record_votes(n_classes), POINTS
     yield "record votes, landmarks", record_votes(2, KernelBasis(n_landmarks=20)), POINTS
     for scaled in (True, False):
@@ -192,15 +191,11 @@ def modes() -> MomentsStudent:
     return MomentsStudent(basis, weights, ["a", "b", "c"])
 
 
-def moments(n_classes: int, texts: bool = True) -> tuple[MomentsStudent, np.ndarray]:
+def moments(n_classes: int) -> tuple[MomentsStudent, np.ndarray]:
     """Return a model of weights in a basis with columns of every kind, and its public points."""
     columns = [*POINTS.T, np.where(POINTS[:, 0] > -0.5, 0.0, POINTS[:, 1]), np.arange(150) % 3 - 1]
-    table = np.column_stack(columns).astype(object if texts else float)
+    table = np.column_stack(columns).astype(float)
     table[:20, 0], table[10:40, 5] = np.nan, np.nan
-    if texts:
-        table = np.column_stack(
-            [table, np.array(["north", "south", None], object)[np.arange(150) % 3]]
-        )
     basis = TableBasis(n_bins=6).fit(table)
     shape = (basis.n_directions_ + 1, 1 if n_classes == 2 else n_classes)
     weights = np.random.default_rng(2).integers(-(2**18), 2**18, shape)

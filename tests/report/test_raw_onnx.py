@@ -103,6 +103,8 @@ def test_vectors_are_read_as_by_the_package() -> None:
     assert (schema.encode(frame)[:4, :6] == 0).all()
     same(loaded, student, schema, frame)
     same(loaded, student, schema, public)  # of texts
+    with pytest.raises(DataError, match="The table lacks the columns scan"):
+        loaded.predict(frame[["age"]])
 
 
 def test_a_file_that_says_otherwise_is_not_written() -> None:

@@ -55,7 +55,6 @@ from secretballot.exceptions import DataError
 from secretballot.report.student.graph import (
     DOUBLE,
     INTEGER,
-    MISSING_TEXTS,
     OPSETS,
     TEXT,
     Graph,
@@ -65,7 +64,6 @@ from secretballot.report.student.graph import (
 from secretballot.report.student.load import OnnxStudent
 from secretballot.report.student.raw_columns import RawRows, add_raw_columns, can_encode
 
-Points = Value | Sequence[Value]  # one matrix, or its columns by themselves
 #: What converts, for messages.
 CONVERTS = (
     "logistic regression, trees, forests, boosting by histograms (no other ensembles of trees),"
@@ -145,33 +143,22 @@ def converted_student(student: Any, schema: Mapping[str, Any] | None = None) -> 
 
 def _model_bytes(student: Any, schema: Mapping[str, Any] | None) -> bytes:
     names = [] if schema is None else list(schema["columns"])
-    basis: Any = student.basis if is_moments(student) else getattr(student, "basis_", None)
-    by_column = schema is None and any(map(holds_texts, getattr(basis, "_columns", [])))
-    if by_column:
-        names = [str(name) for name in basis.feature_names_in_]
     graph = Graph([*names, "X"])
     about: dict[str, Any] = {"made_by": "secretballot"}
-    points: Points
     if schema is not None:
         points = add_raw_columns(graph, schema)
-        about["encoded"] = points.name
         columns = schema["columns"].items()
         commas = [name for name, column in columns if column.get("decimal") == ","]
         about |= {"commas": commas} if commas else {}
-    elif by_column:
-        points = [
-            graph.input(name, TEXT if holds_texts(column) else DOUBLE, 1)
-            for name, column in zip(names, basis._columns, strict=True)
-        ]
     else:
         points = graph.input("X", DOUBLE, int(student.n_features_in_))
-        about["encoded"] = points.name
+    about["encoded"] = points.name
     outputs, more = _add_answers(student, points, names)
     return graph.to_bytes(outputs, about | more)
 
 
 def _add_answers(
-    student: Any, points: Points, taken: list[str]
+    student: Any, points: Value, taken: list[str]
 ) -> tuple[list[Output], dict[str, Any]]:
     """Add a student, and return its outputs, and what is said of them."""
 
@@ -185,7 +172,6 @@ def _add_answers(
         if is_moments(student):
             number = moments_number(student, points)
         else:
-            assert isinstance(points, Value)
             number = add_regressor(student.regressor, points)
             number = number.clipped(float(bounds[0]), float(bounds[1]))
         return [(number.flat(), named("prediction"), DOUBLE, None)], {"range": list(bounds)}
@@ -210,11 +196,10 @@ def _add_answers(
     return outputs, about
 
 
-def _several_labels(student: Any, points: Points) -> tuple[Value, Value | None]:
+def _several_labels(student: Any, points: Value) -> tuple[Value, Value | None]:
     """Add a classifier for each label, and return the labels and the probabilities, both of shape
     (n, n_labels)."""
     labels, shares = [], []
-    assert isinstance(points, Value)
     for one in student.students:
         found = add_classifier(one, points)
         known = [int(value) for value in one.classes_]
@@ -290,7 +275,7 @@ def is_moments(student: Any) -> bool:
     return hasattr(student, "basis") and hasattr(student, "weights")
 
 
-def add_classifier(student: Any, points: Points) -> Said:
+def add_classifier(student: Any, points: Value) -> Said:
     """Add a fitted classifier of one class each.
 
     Raises
@@ -302,7 +287,6 @@ def add_classifier(student: Any, points: Points) -> Said:
         return _moments(student, points)
     if hasattr(student, "basis_"):
         return _record_votes(student, points)
-    assert isinstance(points, Value)
     for kind, add in _ADDERS.items():
         if type(student).__name__ == kind and type(student).__module__.startswith("secretballot."):
             return add(student, points)
@@ -336,14 +320,14 @@ def add_regressor(student: Any, points: Value) -> Value:
     return points.graph.add_inner(_skl2onnx(student), points)[0].flat().with_axis(1)
 
 
-def moments_number(student: Any, points: Points) -> Value:
+def moments_number(student: Any, points: Value) -> Value:
     """Add a model of moments of a number, and return it, of shape (n, 1)."""
     shares = _predictions(student.model, _rows(student, points))
     low, high = map(float, student.bounds)
     return shares * (1 / PROBABILITY_UNIT) * (high - low) + low
 
 
-def moments_labels(student: Any, points: Points) -> tuple[Value, Value]:
+def moments_labels(student: Any, points: Value) -> tuple[Value, Value]:
     """Add a model of moments of several labels: whether each is there, as integers, and its
     probability, both of shape (n, n_labels)."""
     counts = _predictions(student.model, _rows(student, points))
@@ -357,7 +341,7 @@ class _Rows(NamedTuple):
     cells: Value | None
 
 
-def _rows(student: Any, points: Points) -> _Rows:
+def _rows(student: Any, points: Value) -> _Rows:
     cells = None if student.before is None else add_cells(student.basis, points)
     coordinates = add_basis(student.basis, points)
     return _Rows(coordinates.clipped(-LARGEST_COORDINATE, LARGEST_COORDINATE), cells)
@@ -398,7 +382,7 @@ def _predictions(model: LinearModel, rows: _Rows) -> Value:
     return _rounded_shares(there, there + absent)
 
 
-def _moments(student: Any, points: Points) -> Said:
+def _moments(student: Any, points: Value) -> Said:
     """Add a model of moments of classes."""
     logits = _logits(student.model, _rows(student, points))
     if student.weights.shape[1] == 1:  # of two classes the first has logit 0
@@ -429,7 +413,7 @@ def _rounded_shares(parts: Value, totals: Value) -> Value:
     return ((parts * PROBABILITY_UNIT + totals // 2) / totals).floor()
 
 
-def _record_votes(student: Any, points: Points) -> Said:
+def _record_votes(student: Any, points: Value) -> Said:
     # the unit goes into the weights: a runtime may fuse a division by it in single precision
     weights = np.asarray(student.coef_).T / student._unit
     logits = add_basis(student.basis_, points) @ weights + student.intercept_
@@ -802,40 +786,28 @@ def add_trees(points: Value, trees: Sequence[Tree], *, single: bool) -> Value:
 _LARGEST = np.finfo(np.float64).max
 
 
-def holds_texts(column: object) -> bool:
-    """Return whether a column of a basis has a level that is a text."""
-    return isinstance(column, LevelColumn) and any(isinstance(one, str) for one in column.levels)
-
-
-def joined_points(points: Points) -> Value:
-    """Return points as one matrix."""
-    return points if isinstance(points, Value) else points[0].graph.joined(points)
-
-
-def add_basis(basis: Any, points: Points) -> Value:
+def add_basis(basis: Any, points: Value) -> Value:
     """Add the map from points to coordinates, and return its output.
 
     Parameters
     ----------
     basis : fitted TableBasis, KernelBasis or GraphBasis
-    points : Value or sequence of Value
-        Doubles of shape (n, n_features); or each column by itself, of shape (n, 1), texts where the
-        basis has texts.
+    points : Value
+        Doubles of shape (n, n_features).
 
     Raises
     ------
     DataError
-        If the basis is of another kind, or wants texts of numbers.
+        If the basis is of another kind, or has texts.
     """
     if isinstance(basis, GraphBasis):
-        vectors = joined_points(points)
         if isinstance(basis, ImageBasis):
-            vectors = _add_maps(vectors, basis)
-        return _add_modes(vectors, basis)
+            points = _add_maps(points, basis)
+        return _add_modes(points, basis)
     if isinstance(basis, TableBasis):
         features = _add_columns(points, basis)
     elif isinstance(basis, KernelBasis):
-        features = _add_likeness(joined_points(points), basis)
+        features = _add_likeness(points, basis)
     else:
         raise DataError(
             f"the basis {type(basis).__name__} has no ONNX form; use a TableBasis, a KernelBasis"
@@ -847,14 +819,14 @@ def add_basis(basis: Any, points: Points) -> Value:
     return coordinates
 
 
-def add_cells(basis: Any, points: Points) -> Value:
+def add_cells(basis: Any, points: Value) -> Value:
     """Add what trees compare, and return it, of shape (n, n_cells).
 
     Parameters and errors are those of `add_basis`.
     """
     codes = []
     for place, column in enumerate(basis._columns):
-        own = _cells_of(points, place, column)
+        own = points.columns([place])
         if isinstance(column, NumberColumn):
             absent, values = _plain_values(own)
             codes.append(absent.where([[-ONE - 1.0]], _add_ranks(values, column.sorted_values)))
@@ -863,28 +835,22 @@ def add_cells(basis: Any, points: Points) -> Value:
     return codes[0].graph.joined(codes)
 
 
-def _add_columns(points: Points, basis: TableBasis) -> Value:
+def _add_columns(points: Value, basis: TableBasis) -> Value:
     """Add the features of every column of a table."""
+    known = [one for one in basis._columns if isinstance(one, LevelColumn)]
+    if any(isinstance(level, str) for column in known for level in column.levels):
+        raise DataError(
+            "the basis has texts; encode both tables by a secretballot.data.Schema, and give its"
+            " to_json() as schema"
+        )
     features = []
     for place, column in enumerate(basis._columns):
-        own = _cells_of(points, place, column)
+        own = points.columns([place])
         if isinstance(column, NumberColumn):
             features += _add_numbers(own, column)
-        elif holds_texts(column):
-            each = _level_places(own, column).equals([range(len(column.levels))])
-            features.append(each.as_numbers() * ONE)
         else:
             features += _add_levels(own, column)
     return features[0].graph.joined(features)
-
-
-def _cells_of(points: Points, place: int, column: object) -> Value:
-    """Return one column of the points."""
-    if not isinstance(points, Value):
-        return points[place]
-    if holds_texts(column):
-        raise DataError("the basis has texts; give the public points as a frame")
-    return points.columns([place])
 
 
 def _add_levels(cells: Value, column: LevelColumn) -> list[Value]:
@@ -897,19 +863,10 @@ def _add_levels(cells: Value, column: LevelColumn) -> list[Value]:
 
 def _level_places(cells: Value, column: LevelColumn) -> Value:
     """Add the place of the level, -1 for one that the basis does not know."""
-    levels = column.levels
-    if not holds_texts(column):
-        if not levels:
-            return cells.zeros(1) + -1.0
-        numbers = np.arange(1, len(levels) + 1)[:, None] / ONE
-        return cells.graph.joined(_add_levels(cells, column)) @ numbers + -1.0
-    keys = ["" if one is None else one if isinstance(one, str) else f"{one:g}" for one in levels]
-    places = cells.places_among({key: place for place, key in enumerate(keys)}, -1)
-    if None in levels:
-        missing, integers = cells.matches(MISSING_TEXTS), cells.graph.integers
-        unknown = places.equals(integers([[-1]]))
-        places = (missing & unknown).where(integers([[levels.index(None)]]), places)
-    return places.as_numbers()
+    if not column.levels:
+        return cells.zeros(1) + -1.0
+    numbers = np.arange(1, len(column.levels) + 1)[:, None] / ONE
+    return cells.graph.joined(_add_levels(cells, column)) @ numbers + -1.0
 
 
 def _add_numbers(cells: Value, column: NumberColumn) -> list[Value]:
