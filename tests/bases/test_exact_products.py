@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from secretballot.bases.exact_products import exact_products
 from secretballot.bases.integer_model import LARGEST_COORDINATE, LARGEST_WEIGHT, IntegerModel
-from secretballot.bases.rotation import Rotation
+from secretballot.bases.rotation import Rotation, exact_products
 
 RNG = np.random.default_rng(0)
 

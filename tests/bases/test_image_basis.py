@@ -5,10 +5,9 @@ import onnxruntime
 import pytest
 from sklearn.datasets import load_digits
 
-from secretballot.bases import ImageBasis, KernelBasis, TableBasis, images
-from secretballot.bases.named import unfitted_basis
+from secretballot.bases import ImageBasis, KernelBasis, TableBasis, images, unfitted_basis
 from secretballot.exceptions import DataError
-from secretballot.report.student.bases_graph import add_basis
+from secretballot.report.student.export import add_basis
 from secretballot.report.student.graph import DOUBLE, Graph
 
 #: Digits of 8 x 8 pixels, each pixel doubled both ways.

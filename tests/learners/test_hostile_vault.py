@@ -12,7 +12,7 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import secretballot as sb
-from secretballot._json_files import json_fields
+from secretballot._files import json_fields
 from secretballot.cli.outcome import failure_of
 from secretballot.core.releasing import _SecretStates
 from secretballot.exceptions import SecretBallotError

@@ -12,13 +12,13 @@ from quick_plans import quick_forecasts
 from samples import synthetic_two_class
 from secretballot._validation import RELEASES
 from secretballot.accounting.recipes import laplace_deviation
-from secretballot.planning.plan.model import Plan, Setting, Task
-from secretballot.planning.plan.text import plan_text
-from secretballot.planning.search import best_setting
-from secretballot.planning.search.best_setting import plan_votes
-from secretballot.planning.search.evaluation import Tried, best_of
-from secretballot.planning.search.settings import terms_of
-from secretballot.planning.simulation.simulated_run import RunOutcome
+from secretballot.planning import best_setting
+from secretballot.planning.best_setting import plan_votes
+from secretballot.planning.evaluation import Tried, best_of
+from secretballot.planning.plan_model import Plan, Setting, Task
+from secretballot.planning.plan_text import plan_text
+from secretballot.planning.settings import terms_of
+from secretballot.planning.stand_in import RunOutcome
 
 TASK = Task(20_000, 200, 2, 1.0, 1e-5, teacher="naive-bayes")
 

@@ -6,9 +6,7 @@ import pytest
 from noisy_plans import confident, noisy, priced
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.losses import discrete_gaussian_pmf
-from secretballot.planning.simulation.forecast import forecast, vote_accuracy
-from secretballot.planning.simulation.more_teachers import VoteSample
-from secretballot.planning.simulation.seeded_noise import SeededNoise
+from secretballot.planning.votes_forecast import SeededNoise, VoteSample, forecast, vote_accuracy
 from sessions import told_labels
 
 BUDGET = PrivacyBudget(1.0, 1e-5)

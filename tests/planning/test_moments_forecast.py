@@ -15,10 +15,10 @@ import secretballot as sb
 from quick_plans import few_budgets_in, quick_forecasts
 from secretballot.cli import app
 from secretballot.exceptions import ParameterError
-from secretballot.planning.plan.model import Task
-from secretballot.planning.plan.text import plan_text
-from secretballot.planning.search import moments_forecast
-from secretballot.planning.search.moments_forecast import forecast_moments
+from secretballot.planning import moments_forecast
+from secretballot.planning.moments_forecast import forecast_moments
+from secretballot.planning.plan_model import Task
+from secretballot.planning.plan_text import plan_text
 from secretballot.runs.plan import plan_toml
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from secretballot.planning.simulation.more_teachers import drawn_votes
-from secretballot.planning.simulation.shard_votes import ShardVotes
+from secretballot.planning.votes_forecast import ShardVotes, drawn_votes
 
 POINTS = 20_000
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from secretballot.planning.simulation.seeded_noise import SeededNoise
+from secretballot.planning.votes_forecast import SeededNoise
 
 DRAWS = 100_000
 ALPHA = 1e-6

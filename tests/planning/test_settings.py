@@ -12,8 +12,8 @@ from secretballot.accounting import (
     table_of_abstentions,
     teacher_shape,
 )
-from secretballot.planning.plan.model import Setting, Task
-from secretballot.planning.search.settings import (
+from secretballot.planning.plan_model import Setting, Task
+from secretballot.planning.settings import (
     settings_of,
     stated_noise,
     teacher_counts,

@@ -7,8 +7,8 @@ from samples import synthetic_two_class
 from secretballot.accounting import PrivacyBudget
 from secretballot.exceptions import DataError
 from secretballot.planning import Setting
-from secretballot.planning.simulation.more_teachers import VoteSample
-from secretballot.planning.simulation.simulated_run import SimulatedRun
+from secretballot.planning.stand_in import SimulatedRun
+from secretballot.planning.votes_forecast import VoteSample
 from secretballot.students import NoisyCountsClassifier
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)

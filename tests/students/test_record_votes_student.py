@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from secretballot import _nearest_points
+from secretballot import _points
 from secretballot.bases import TableBasis
 from secretballot.students import RecordVotesStudent
 
@@ -10,7 +10,7 @@ from secretballot.students import RecordVotesStudent
 def voted(records, classes, points):
     """Return the counts that records cast, of five votes each, without noise."""
     fitted = TableBasis(whitening=0.0).fit(points)
-    places = _nearest_points.NearestPoints(fitted.integers(points), 5).of(fitted.integers(records))
+    places = _points.NearestPoints(fitted.integers(points), 5).of(fitted.integers(records))
     counts = np.zeros((len(points), 2))
     np.add.at(counts, (places, classes[:, None]), 1)
     return counts
