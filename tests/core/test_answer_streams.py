@@ -147,9 +147,9 @@ def test_the_plan_is_the_most_there_is(ledger: sb.Ledger, spy: _SpyNoise) -> Non
     assert sum(spy.sizes) == 6
 
 
-def _asked_by_turns(stream: AnswerStream, start: int) -> list[tuple[bytes, int]]:
-    got = []
-    for step in range(15):
+def _asked_by_turns(path: str, start: int) -> list[tuple[bytes, int]]:
+    stream, got = opened(LABELS, sb.Ledger.open_existing(path), queries=12), []
+    for step in range(8):
         asked = names((start + step) % 30)
         answer = stream.answer(votes(125), asked)
         if answer.given[0]:
@@ -157,27 +157,12 @@ def _asked_by_turns(stream: AnswerStream, start: int) -> list[tuple[bytes, int]]
     return got
 
 
-def _process(path: str, start: int, gate: Any, out: Any) -> None:
-    gate.wait()
-    stream = opened(LABELS, sb.Ledger.open_existing(path), queries=20)
-    out.put(_asked_by_turns(stream, start))
-
-
 def test_processes_that_open_at_once_share_one_plan(ledger: sb.Ledger) -> None:
-    context = multiprocessing.get_context("fork")
-    gate, out = context.Event(), context.Queue()
-    children = [
-        context.Process(target=_process, args=(str(ledger.path), start, gate, out))
-        for start in (0, 5, 10)
-    ]
-    for child in children:
-        child.start()
-    gate.set()
-    found = [pair for _ in children for pair in out.get(timeout=300)]
-    for child in children:
-        child.join()
-        assert child.exitcode == 0
-    assert len(dict(found)) == len(set(found)) == 20
+    asked = [(str(ledger.path), start) for start in (0, 5, 10)]
+    with multiprocessing.get_context("fork").Pool(3) as pool:
+        parts = pool.starmap(_asked_by_turns, asked, chunksize=1)
+    found = [*itertools.chain.from_iterable(parts)]
+    assert len(dict(found)) == len(set(found)) == 12
     assert len(ledger.history()) == 1
 
 
