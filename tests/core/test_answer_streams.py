@@ -1,7 +1,6 @@
 """A reservation answered question by question: what is drawn, when, how often, and for whom; and
 the secret state under crashes, losses, mix-ups and copies."""
 
-import contextlib
 import copy
 import itertools
 import multiprocessing
@@ -17,10 +16,9 @@ import pytest
 
 import secretballot as sb
 from exact_games.worlds import ScriptedNoise
-from ledger_backends import fill_the_disk
 from secretballot import vault as vault_room
 from secretballot.core import releasing
-from secretballot.core.ledger import rows, sqlite
+from secretballot.core.ledger import rows
 from secretballot.core.ledger.account import AnswerPage
 from secretballot.core.mechanisms import Mechanism, NoisyVotes, SparseVector, Terms
 from secretballot.core.noise import ExactNoise
@@ -188,29 +186,6 @@ def test_many_questions_are_answered_in_blocks_and_a_failure_keeps_those_before_
     assert given.tolist() == [True] * 6 + [False] * 3
     assert spy.sizes == [2, 2, 2, 2]
     assert stream.released().questions == tuple(names(*range(6)))
-
-
-def test_what_a_full_disk_refuses_does_not_depend_on_where_a_stream_would_stop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def used(name: str, unstable_at: int) -> int:
-        ledger = sb.Ledger(tmp_path / name, dataset="registry", budget=ACCOUNT)
-        stream = opened(sparse(1), ledger, tmp_path / f"{name} vault", queries=100)
-        with contextlib.closing(sqlite.connect(tmp_path / name)) as connection:
-            pages = connection.execute("PRAGMA page_count").fetchone()[0]
-        with monkeypatch.context() as patch:
-            fill_the_disk(patch, pages + 2)
-            small = sb.Ledger.open_existing(tmp_path / name)
-            full = opened(sparse(1), small, tmp_path / f"{name} vault", queries=100)
-            asked = votes(*[EVEN if row == unstable_at else SURE for row in range(80)])
-            with contextlib.suppress(sb.LedgerError):
-                full.answer(asked, names(*range(80)))
-        return stream.used
-
-    room = used("never", 80)
-    assert 3 < room < 79
-    assert used("too late", 79) == room
-    assert used("in time", 2) == 3
 
 
 def test_the_stream_stops_at_the_last_abstention(ledger: sb.Ledger, tmp_path: Path) -> None:
