@@ -62,22 +62,6 @@ def wait_until(server: PostgresServer, query: str, *, rows: bool) -> None:
         time.sleep(0.01)
 
 
-def test_a_writer_that_waited_sees_what_the_one_before_it_left(
-    postgres_server: PostgresServer, ledger: Ledger
-) -> None:
-    number = buy(ledger, "plan")
-    other = Ledger.open_existing(str(ledger.place))
-    with ThreadPoolExecutor() as pool:
-        with ledger.answering(number) as page:
-            waiting = pool.submit(buy, other, "second")
-            wait_until(postgres_server, "SELECT 1 FROM pg_locks WHERE NOT granted", rows=True)
-            assert not waiting.done()
-            page.add([(b"a", b"1")])
-        assert waiting.result(300) == 2
-    assert other.head() == ledger.head()
-    assert ledger.head()[0] == 3
-
-
 def test_a_lock_that_lasts_is_one_sentence(
     place: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
