@@ -169,57 +169,6 @@ def test_truncated_file_is_noticed(path: Path) -> None:
         assert "ledger.sqlite" in refusal(path)
 
 
-REPLACED = (
-    "INSERT OR REPLACE INTO entry SELECT {}, kind, {}, {}, {}, '', x'31', at, '3 0 0', chain"
-    " FROM entry WHERE position = {}"
-)
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "INSERT OR REPLACE INTO account SELECT 1, '{}' FROM account",
-        "INSERT OR REPLACE INTO head SELECT 1, 0, chain FROM head",
-        REPLACED.format("position", "reservation", "number", "key", 3),
-        REPLACED.format(8, 9, 0, "key", 1),
-        REPLACED.format(8, 4, 0, "key", 1),
-        REPLACED.format(8, 1, 1, "key", 4),
-        REPLACED.format(8, 3, 1, "x'00'", 6),
-        REPLACED.format(8, 3, 3, "key", 6),
-    ],
-)
-def test_a_row_cannot_be_replaced_by_another(path: Path, statement: str) -> None:
-    before = Ledger.open_existing(path).history()
-    with pytest.raises(sqlite3.IntegrityError):
-        run_sql(path, statement)
-    assert Ledger.open_existing(path).history() == before
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
-        "UPDATE account SET terms = x'00'",
-        "UPDATE entry SET reservation = 'none' WHERE position = 1",
-        "UPDATE entry SET number = 0.5 WHERE position = 6",
-        "UPDATE entry SET kind = x'00' WHERE position = 1",
-        "UPDATE entry SET key = 'forfeited' WHERE position = 2",
-        "UPDATE entry SET terms = x'ff' WHERE position = 2",
-        "UPDATE entry SET terms = CAST(x'ff' AS TEXT) WHERE position = 2",
-        "UPDATE entry SET sums = 7 WHERE position = 2",
-        "UPDATE entry SET at = 7 WHERE position = 2",
-        "UPDATE entry SET body = 'answer' WHERE position = 4",
-        "UPDATE entry SET body = '0' WHERE position = 6",
-        "UPDATE entry SET key = 'first' WHERE position = 6",
-        "UPDATE entry SET chain = 'none' WHERE position = 6",
-        "UPDATE head SET position = 'none'",
-    ],
-)
-def test_a_value_of_another_type_is_noticed(path: Path, edit: str) -> None:
-    with FileLedgers(path.parent).edited(str(path)) as run:
-        run(edit)
-    assert "ledger.sqlite" in refusal(path)
-
-
 def test_lost_trigger_is_noticed(path: Path) -> None:
     run_sql(path, "DROP TRIGGER entry_no_DELETE")
     assert "tables or triggers that were changed by hand" in refusal(path)
