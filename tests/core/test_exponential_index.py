@@ -1,5 +1,5 @@
-"""Choices with exponential weights, of one or of a range that is not listed, and flips: their bounds,
-their laws, and that no digit of them rests on float arithmetic."""
+"""Choices with exponential weights, of one or of a range that is not listed, and flips: their
+bounds, their laws, and that no digit of them rests on float arithmetic."""
 
 import itertools
 import math
