@@ -92,8 +92,8 @@ def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(
     mechanism, (X_public, _) = stated(model.certificate_), rows(800, 1)
     basis = TableBasis.suited_to(X_public).fit(X_public)
     pool = basis.rows(X_public)
-    given = {"levels": basis.levels_, "expected_uncovered": mechanism["expected_uncovered"]}
-    stages = stages_of(pool, 4, budget=BUDGET, **given)
+    about = {"levels": basis.levels_, "expected_uncovered": mechanism["expected_uncovered"]}
+    stages = stages_of(pool, 4, budget=BUDGET, **about)
     sums = [np.array(one) for one in model.certificate_["released"]["values"]]
     plain = stages.after(sums).fit.model
     assert isinstance(plain, IntegerModel)

@@ -88,7 +88,7 @@ def test_private_records_are_no_public_points(name: str) -> None:
     ledger = sb.Ledger.in_memory(**TERMS)
     for private, points in (
         *((X, one) for one in (X, X[::-1], X[:100], np.vstack([X[:100], X_PUBLIC]))),
-        *((X[:n], X[:n]) for n in (8, 60)),
+        *((few, few) for few in (X[:8], X[:60])),
     ):
         learner = POOLED[name](ledger=ledger)
         with pytest.raises(sb.DataError, match=r"holds private records.*Nothing"):
