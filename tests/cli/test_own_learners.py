@@ -124,7 +124,9 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path, command, monkeypatch):
         **pipes,
     )
     deadline = time.monotonic() + LONG
-    while not any((tmp_path / "out" / "vault" / "teachers").glob("*.teachers")):
+    kept, fits = tmp_path / "out" / "vault" / "teachers", tmp_path / "fits"
+    # both workers are held: none is being started, which Ctrl-C would not interrupt
+    while not any(kept.glob("*.teachers")) or fits.read_text().count("\n") < HELD + 2:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to the program and to its workers
@@ -134,7 +136,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path, command, monkeypatch):
     assert "Traceback" not in err
     assert err.strip().endswith("secretballot: Interrupted; repeat the same command to go on.")
 
-    (tmp_path / "fits").unlink()
+    fits.unlink()
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     for name, value in environment(tmp_path, 0).items():
@@ -143,7 +145,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path, command, monkeypatch):
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["resumed"] is True
     # none that was kept was trained again
-    files = sorted((tmp_path / "out" / "vault" / "teachers").glob("*.teachers"))
+    files = sorted(kept.glob("*.teachers"))
     assert len(files) > 1
-    kept = [one for path in files for one in pickle.loads(path.read_bytes().split(b"\n", 1)[1])]
-    assert sorted(kept) == list(range(TEACHERS))
+    found = [one for path in files for one in pickle.loads(path.read_bytes().split(b"\n", 1)[1])]
+    assert sorted(found) == list(range(TEACHERS))
