@@ -124,9 +124,8 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path, command, monkeypatch):
         **pipes,
     )
     deadline = time.monotonic() + LONG
-    kept, fits = tmp_path / "out" / "vault" / "teachers", tmp_path / "fits"
-    # both workers are held: none is being started, which Ctrl-C would not interrupt
-    while not any(kept.glob("*.teachers")) or fits.read_text().count("\n") < HELD + 2:
+    kept = tmp_path / "out" / "vault" / "teachers"
+    while not any(kept.glob("*.teachers")):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to the program and to its workers
@@ -136,7 +135,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path, command, monkeypatch):
     assert "Traceback" not in err
     assert err.strip().endswith("secretballot: Interrupted; repeat the same command to go on.")
 
-    fits.unlink()
+    (tmp_path / "fits").unlink()
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     for name, value in environment(tmp_path, 0).items():
