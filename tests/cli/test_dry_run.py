@@ -1,8 +1,10 @@
 """`learn --dry-run`: what a run would cost and ask, and nothing spent."""
 
 import json
+import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from patients import document_of, invoke, words_of_run, write_files
 
@@ -75,6 +77,31 @@ def test_few_records_are_for_the_curator_alone(files: Path) -> None:
     assert "curator only: the private records are fewer" in done.stderr
     assert json.loads(done.stdout)["notes"] == []
     assert "confirm" not in (files / "out" / "vault" / "run.json").read_text()
+
+
+def test_public_labels_say_before_payment_that_noise_hides_a_rare_class(files: Path) -> None:
+    table = pd.read_csv(files / "test.csv")
+    table.loc[table.index >= 3, "ill"] = "no"
+    table["ill"] = table["ill"].mask(table.index < 3, "yes")  # one row in a hundred
+    table.to_csv(files / "rare.csv", index=False)
+    words = words_of_run(files, "--set", "exclude=report,student")
+    worthless = "noise hides fewer than 50: the release would be worthless for it"
+    for more, told in (
+        (
+            ("--evaluate", files / "rare.csv", "--set", "n_records=900"),
+            f"About 9 of the .* {worthless}",
+        ),
+        (("--evaluate", files / "rare.csv"), f"Of fewer than 5,000 records too few .* {worthless}"),
+        (("--evaluate", files / "rare.csv", "--set", "n_records=9000"), ""),
+        (("--evaluate", files / "test.csv"), ""),
+        ((), "whether noise hides a rare class is unknown"),
+    ):
+        shown = invoke(*words, *more, "--dry-run")
+        assert shown.exit_code == 0, shown.stderr
+        found = " ".join(re.findall("^forecast +(.*)$", shown.stdout, re.MULTILINE))
+        assert re.match(told, found) if told else not found
+    done = invoke(*words, "--evaluate", files / "rare.csv", "--json")
+    assert worthless in document_of(done)["notes"][0]
 
 
 def test_an_estimate_is_taken_off_the_price_of_the_answers(files: Path) -> None:

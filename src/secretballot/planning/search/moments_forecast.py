@@ -21,7 +21,7 @@ from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.learners.moments.stages import N_STAGES, MomentStages, MomentTarget
 from secretballot.learners.moments.vectors import Records, vector_sums
-from secretballot.planning.plan.model import Estimate, MomentsForecast, Task
+from secretballot.planning.plan.model import RARE, Estimate, MomentsForecast, Task
 from secretballot.planning.search.best_setting import FRONTIER
 from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.students.names import student_by_name
@@ -33,8 +33,6 @@ HALVED = (HERE, len(FRONTIER) - 1)  # where half of the stand-in is tried, too
 TEST_PART = 4  # one row in so many is kept for scoring
 POOL_PART = 3  # of the others one in so many is a public point
 LEAST_HALVED = 40  # rows of a kind, below which half of them tell nothing
-#: A class is rare up to this share.
-RARE = 0.05
 POINT_SHARE = 0.25  # what one over the public points counts beside one over the records
 MOST_POOL, MOST_PRIVATE, MOST_TEST = 2000, 6000, 10_000
 RECORD = Guarantee(unit="record", relation="add-remove")
