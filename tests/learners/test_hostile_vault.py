@@ -5,7 +5,6 @@ import copy
 import json
 import os
 import signal
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,20 +111,20 @@ def attack(path, read):
 
 
 @pytest.mark.usefixtures("in_time")
-def test_run_json_is_this_run_or_none(tmp_path: Path) -> None:
+def test_run_json_is_this_run_or_none(tmp_path):
     with pytest.raises(KeyboardInterrupt), RunFolder(tmp_path, SETTINGS):
         raise KeyboardInterrupt
     attack(tmp_path / "vault" / "run.json", lambda: RunFolder(tmp_path, SETTINGS))
 
 
 @pytest.mark.usefixtures("in_time")
-def test_a_session_is_reopened_as_it_was_or_not_at_all(vault: Path) -> None:
+def test_a_session_is_reopened_as_it_was_or_not_at_all(vault):
     [path] = (vault / "sessions").iterdir()
     attack(path, lambda: sb.LabelingSession.reopen(vault))
 
 
 @pytest.mark.usefixtures("in_time")
-def test_a_secret_state_is_gone_on_from_or_refused(vault: Path) -> None:
+def test_a_secret_state_is_gone_on_from_or_refused(vault):
     [path] = (vault / "streams").glob("*.state")
     kept = path.read_bytes()
     [name] = json.loads(kept)
@@ -140,7 +139,7 @@ def test_a_secret_state_is_gone_on_from_or_refused(vault: Path) -> None:
 
 
 @pytest.mark.usefixtures("in_time")
-def test_teachers_are_loaded_whole_or_not_at_all(vault: Path) -> None:
+def test_teachers_are_loaded_whole_or_not_at_all(vault):
     path = vault / "teachers.pickle"
     kept = path.read_bytes()
     head, payload = kept.split(b"\n", 1)
@@ -162,7 +161,7 @@ def test_teachers_are_loaded_whole_or_not_at_all(vault: Path) -> None:
     sb.TrainedTeachers.load(vault)
 
 
-def test_the_reader_takes_what_was_written_and_nothing_like_it() -> None:
+def test_the_reader_takes_what_was_written_and_nothing_like_it():
     kinds = {"a": int, "b": (str, type(None))}
     assert json_fields(b'{"a": 1, "b": null, "c": 2}', kinds) == {"a": 1, "b": None}
     for content in (b'{"a": true, "b": ""}', b'{"a": 1}', b'{"a": 1.0, "b": ""}'):

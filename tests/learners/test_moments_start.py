@@ -3,8 +3,6 @@
 import functools
 import itertools
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,16 +25,16 @@ BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
 N = 2000
 
 
-def plane(n: int = 2600, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def plane(n=2600, seed=0):
     X = np.random.default_rng(seed).normal(size=(n, 3))
     return X, (X[:, 0] + X[:, 1] > 0).astype(int)
 
 
-def ledger_of(epsilon: float = 5.0) -> sb.Ledger:
+def ledger_of(epsilon=5.0):
     return sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(epsilon, 1e-3))
 
 
-def moments(budget: sb.PrivacyBudget = BUDGET, **settings: Any) -> Any:
+def moments(budget=BUDGET, **settings):
     X, y = plane()
     start = settings.pop("start", None)
     private, classes = settings.pop("y", y[:N]), settings.pop("classes", [0, 1])
@@ -46,25 +44,22 @@ def moments(budget: sb.PrivacyBudget = BUDGET, **settings: Any) -> Any:
 
 
 @functools.cache
-def released(kind: str) -> sb.ReleasedLabels:
+def released(kind):
     """Return a release about the public points of `plane`."""
     X, y = plane()
-    big: dict[str, Any] = {"epsilon": 50.0, "delta": 1e-5}
-    model: Any = sb.RecordMomentsClassifier(**big)
+    big = {"epsilon": 50.0, "delta": 1e-5}
+    model = sb.RecordMomentsClassifier(**big)
     if kind == "labels":  # alone, some of them withheld
         model = sb.PATEClassifier(
             **big, n_teachers=100, mechanism="sparse-vector:max_abstentions=20", n_queries=300
         )
     if kind == "record votes":
         model = sb.RecordVotesClassifier(**big)
-    found: sb.ReleasedLabels = model.fit(X[:N], y[:N], X_public=X[N:], classes=[0, 1]).released_
-    return found
+    return model.fit(X[:N], y[:N], X_public=X[N:], classes=[0, 1]).released_
 
 
 @pytest.mark.parametrize("kind", ["labels", "record votes", "moments"])
-def test_a_release_of_any_method_is_a_start_that_helps_where_noise_drowns_the_sums(
-    kind: str,
-) -> None:
+def test_a_release_of_any_method_is_a_start_that_helps_where_noise_drowns_the_sums(kind):
     X, y = plane()
     little = sb.PrivacyBudget(0.02, 1e-5)
     ledger = ledger_of()
@@ -81,7 +76,7 @@ def test_a_release_of_any_method_is_a_start_that_helps_where_noise_drowns_the_su
     second.certificate.check_mechanism(model.certificate_)
 
 
-def test_the_start_is_a_function_of_the_release_and_the_pool_that_anybody_can_find_again() -> None:
+def test_the_start_is_a_function_of_the_release_and_the_pool_that_anybody_can_find_again():
     X, _ = plane()
     model = moments(start=released("record votes"))
     pool = with_constant(TableBasis().fit(X[N:]).integers(X[N:]))
@@ -90,7 +85,7 @@ def test_the_start_is_a_function_of_the_release_and_the_pool_that_anybody_can_fi
     assert model.certificate_["public"]["start"] == again.to_json()
 
 
-def test_a_start_that_is_no_release_is_refused_before_anything_is_spent() -> None:
+def test_a_start_that_is_no_release_is_refused_before_anything_is_spent():
     X, _ = plane()
     votes = released("moments")
     ledger, document = ledger_of(), votes.to_json()
@@ -117,7 +112,7 @@ def test_a_start_that_is_no_release_is_refused_before_anything_is_spent() -> Non
     assert ledger.releases() == 0
 
 
-def test_a_release_that_names_no_points_or_answers_nothing_is_refused() -> None:
+def test_a_release_that_names_no_points_or_answers_nothing_is_refused():
     X, _ = plane()
     votes = sb.votes_of_teachers(np.tile([0, 1], (40, 12)), classes=[0, 1])
     terms = calibrated(BUDGET, n_queries=40, n_teachers=24)
@@ -129,12 +124,10 @@ def test_a_release_that_names_no_points_or_answers_nothing_is_refused() -> None:
         check_start(silent, (0, 1), X[N:])
 
 
-def test_an_interrupted_fit_goes_on_with_the_same_start_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_fit_goes_on_with_the_same_start_alone(tmp_path, monkeypatch):
     asked_after, asked = MomentStages.asked_after, itertools.count()
 
-    def stops_at_the_second(self: MomentStages, sums: Any) -> Any:
+    def stops_at_the_second(self, sums):
         if next(asked) == 1:
             raise InterruptedError
         return asked_after(self, sums)
@@ -152,7 +145,7 @@ def test_an_interrupted_fit_goes_on_with_the_same_start_alone(
     assert ledger.releases() == 1
 
 
-def started_stages(expected: float) -> tuple[MomentStages, np.ndarray]:
+def started_stages(expected):
     X, _ = plane()
     pool = with_constant(TableBasis().fit(X[N:]).integers(X[N:]))
     start = released_start(released("record votes"), pool, classes_link(2))
@@ -160,7 +153,7 @@ def started_stages(expected: float) -> tuple[MomentStages, np.ndarray]:
     return stages, np.array(start.to_json()["weights"]).reshape(-1, 1)
 
 
-def test_the_first_stage_asks_for_what_the_start_misses() -> None:
+def test_the_first_stage_asks_for_what_the_start_misses():
     stages, weights = started_stages(0.05)
     plain = replace(stages, start=None)
     # without a start counts come first
@@ -175,7 +168,7 @@ def test_the_first_stage_asks_for_what_the_start_misses() -> None:
     assert (stages.after([]).fit.precision == plain.after([]).fit.precision).all()
 
 
-def test_records_that_are_left_out_from_now_on_begin_anew_at_the_start() -> None:
+def test_records_that_are_left_out_from_now_on_begin_anew_at_the_start():
     stages, weights = started_stages(0.3)
     poor = sums_of(stages, 50_000, 0.8, 1)
     asked = stages.asked_after([poor])

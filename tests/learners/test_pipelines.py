@@ -1,7 +1,5 @@
 """Inside of scikit-learn's pipelines and searches."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import sklearn
@@ -26,7 +24,7 @@ TERMS = {"dataset": "people", "budget": BUDGET}
 
 GIVEN = BUDGET.to_json()
 STUMPS = sb.hypotheses.DecisionStumps(3)
-POOLED: dict[str, Any] = {
+POOLED = {
     "pate": lambda **more: sb.PATEClassifier(n_teachers=40, **GIVEN, **more),
     "active": lambda **more: in_rounds(n_teachers=40, n_queries=40, **GIVEN, **more),
     "moments": lambda **more: sb.RecordMomentsClassifier(**GIVEN, **more),
@@ -36,15 +34,15 @@ POOLED: dict[str, Any] = {
         "stability:max_abstentions=1", **GIVEN, n_queries=5, n_teachers=100, **more
     ),
 }
-ALONE: dict[str, Any] = {
+ALONE = {
     "agnostic": lambda **more: sb.Labeler("agnostic", STUMPS, **GIVEN, n_queries=2, **more),
     "universal": lambda **more: sb.Labeler(hypotheses=STUMPS, **GIVEN, **more),
 }
-LABELS: dict[str, Any] = {"pate": POOLED["pate"]}
+LABELS = {"pate": POOLED["pate"]}
 PUBLIC = {"classes": [0, 1], "public_features": True}
 
 
-def test_a_fit_in_a_pipeline_or_a_search_warns_before_it_spends() -> None:
+def test_a_fit_in_a_pipeline_or_a_search_warns_before_it_spends():
     given = {"X_public": X_PUBLIC, "classes": [0, 1]}
     # warnings are errors in all tests
     said = "In a pipeline no price"
@@ -61,7 +59,7 @@ def test_a_fit_in_a_pipeline_or_a_search_warns_before_it_spends() -> None:
         cross_val_score(POOLED["moments"](), X, Y, params=given, error_score="raise")
 
 
-def test_fits_by_hand_and_searches_in_one_ledger_pass() -> None:
+def test_fits_by_hand_and_searches_in_one_ledger_pass():
     given = {"X_public": X_PUBLIC, "classes": [0, 1]}
     ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(8.0, 1e-4))
     POOLED["moments"]().fit(X, Y, **given)
@@ -72,7 +70,7 @@ def test_fits_by_hand_and_searches_in_one_ledger_pass() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::secretballot.exceptions.UnpricedFitWarning")
-def test_routed_points_go_through_the_same_steps() -> None:
+def test_routed_points_go_through_the_same_steps():
     scaler, about = StandardScaler().fit(X_PUBLIC), {"classes": [0, 1]}
     with sklearn.config_context(enable_metadata_routing=True):
         learner = POOLED["moments"]().set_fit_request(X_public=True, classes=True)
@@ -84,11 +82,11 @@ def test_routed_points_go_through_the_same_steps() -> None:
 
 
 @pytest.mark.parametrize("name", list(POOLED))
-def test_private_records_are_no_public_points(name: str) -> None:
+def test_private_records_are_no_public_points(name):
     ledger = sb.Ledger.in_memory(**TERMS)
     for private, points in (
         *((X, one) for one in (X, X[::-1], X[:100], np.vstack([X[:100], X_PUBLIC]))),
-        *((X[:n], X[:n]) for n in (8, 60)),
+        *((few, few) for few in (X[:8], X[:60])),
     ):
         learner = POOLED[name](ledger=ledger)
         with pytest.raises(sb.DataError, match=r"holds private records.*Nothing"):

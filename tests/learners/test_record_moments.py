@@ -7,8 +7,6 @@ import warnings
 from contextlib import suppress
 from decimal import Decimal
 from io import StringIO
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -39,7 +37,7 @@ BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
 NAMES = ["cough", "fever"]
 RANGE = (-5.0, 5.0)
 #: What is declared of each kind of target.
-DECLARED: dict[str, dict[str, Any]] = {
+DECLARED = {
     "classes": {"classes": [0, 1]},
     "labels": {"labels": NAMES},
     "number": {"bounds": RANGE},
@@ -47,7 +45,7 @@ DECLARED: dict[str, dict[str, Any]] = {
 RELATIONS = ["add-remove", "replace-one"]
 
 
-def table(kind: str = "classes", n: int = 3000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def table(kind="classes", n=3000, seed=0):
     """Return points and what is learnt of them."""
     X = np.random.default_rng(seed).normal(size=(n, 3))
     if kind == "number":
@@ -57,7 +55,7 @@ def table(kind: str = "classes", n: int = 3000, seed: int = 0) -> tuple[np.ndarr
     return X, (X[:, 0] + X[:, 1] > 0).astype(int)
 
 
-def fitted(X: Any, y: Any, X_public: Any, kind: str = "classes", **settings: Any) -> Any:
+def fitted(X, y, X_public, kind="classes", **settings):
     given = DECLARED[kind] | of_fit(settings)
     for name in ("classes", "labels", "bounds"):
         if name in settings:
@@ -66,7 +64,7 @@ def fitted(X: Any, y: Any, X_public: Any, kind: str = "classes", **settings: Any
     return learner(**{**BUDGET.to_json(), **settings}).fit(X, y, X_public=X_public, **given)
 
 
-def first_part(kind: str = "classes", **settings: Any) -> Any:
+def first_part(kind="classes", **settings):
     """Return the model of the first two thousand points, the others being public."""
     X, y = table(kind)
     return fitted(X[:2000], y[:2000], X[2000:], kind, **settings)
@@ -75,7 +73,7 @@ def first_part(kind: str = "classes", **settings: Any) -> Any:
 of_kind = functools.cache(first_part)
 
 
-def test_a_pool_that_misses_part_of_the_world_is_told_and_does_not_ruin_the_model() -> None:
+def test_a_pool_that_misses_part_of_the_world_is_told_and_does_not_ruin_the_model():
     rows = reference(adult).train
     order = np.random.default_rng(0).permutation(len(rows))
     private, pool, held_out = np.split(order, [12_000, 17_000])
@@ -97,7 +95,7 @@ def test_a_pool_that_misses_part_of_the_world_is_told_and_does_not_ruin_the_mode
     ("kind", "relation"),
     [*zip(DECLARED, [*RELATIONS, "add-remove"], strict=True), ("three classes", "replace-one")],
 )
-def test_both_verifiers_confirm_the_certificate(kind: str, relation: str) -> None:
+def test_both_verifiers_confirm_the_certificate(kind, relation):
     if kind == "three classes":
         X, y = table()
         told = np.array(["no", "yes", "maybe"])[y + (X[:, 2] > 1) * (2 - y)]
@@ -116,7 +114,7 @@ def test_both_verifiers_confirm_the_certificate(kind: str, relation: str) -> Non
         assert (mechanism["n_records"], mechanism["marks"]) == (2000, ["uncovered"])
 
 
-FORGED: list[tuple[str, dict[str, Any]]] = [
+FORGED = [
     *(("number", {"bounds": bounds}) for bounds in ([5.0, -5.0], [0.0])),
     ("number", {"n_classes": 2}),
     *(("labels", {"labels": one}) for one in (["cough"] * 2, [*NAMES, "ache"], [], [1, 2])),
@@ -125,7 +123,7 @@ FORGED: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("kind", ["labels", "number"])
-def test_forgeries_are_found(kind: str) -> None:
+def test_forgeries_are_found(kind):
     document = of_kind(kind).certificate_
     mechanism, public = stated(document), document["public"]
     told = {"queries": 3, "answered": 3}, {"classes": [0, 1]}, {"values": mechanism["values"][:2]}
@@ -139,9 +137,7 @@ def test_forgeries_are_found(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", DECLARED)
-def test_the_student_follows_from_the_certificate_and_the_pool_and_travels(
-    kind: str, tmp_path: Path
-) -> None:
+def test_the_student_follows_from_the_certificate_and_the_pool_and_travels(kind, tmp_path):
     X, y = table(kind)
     model = of_kind(kind)
     public, basis = model.certificate_["public"], TableBasis().fit(X[2000:])
@@ -180,14 +176,14 @@ def test_the_student_follows_from_the_certificate_and_the_pool_and_travels(
     assert [one.tolist() for one in model.classes_] == [[0, 1], [0, 1]]
 
 
-def test_the_number_of_records_is_released_with_noise() -> None:
+def test_the_number_of_records_is_released_with_noise():
     counted = stated(of_kind("classes").certificate_)
     found = np.mean([sums[-2] for sums in counted["values"]]) / counted["mark_weight"]
     assert found != 2000
     assert abs(found - 2000) < 6 * counted["sigma"] / counted["mark_weight"]
 
 
-def test_one_odd_record_or_target_raises_nothing_and_warns_of_nothing() -> None:
+def test_one_odd_record_or_target_raises_nothing_and_warns_of_nothing():
     X, y = table(n=900)
     numbers = table("number", 900)[1]
     with warnings.catch_warnings():
@@ -199,10 +195,10 @@ def test_one_odd_record_or_target_raises_nothing_and_warns_of_nothing() -> None:
         fitted(X[:600], odd, X[600:], "number")
 
 
-def test_numbers_are_read_one_by_one_by_fixed_rules() -> None:
+def test_numbers_are_read_one_by_one_by_fixed_rules():
     target, whole = MomentTarget.of_number((0, 10)), PROBABILITY_UNIT
 
-    def units_of(y: Any, n: int) -> Any:
+    def units_of(y, n):
         return target.in_units(target.read(y, n))
 
     cells = [0, 10, 2.5, -3, 1e300, np.inf, -np.inf, True, np.int8(5), Decimal(5)]
@@ -226,12 +222,12 @@ def test_numbers_are_read_one_by_one_by_fixed_rules() -> None:
             assert units_of(y, 2).ravel().tolist() == [-1, -1]
 
 
-def from_file(cells: list[Any]) -> Any:
+def from_file(cells):
     return pd.read_csv(StringIO("\n".join(["y", *map(str, cells), ""])))["y"]
 
 
 @pytest.mark.parametrize("cells", [[1.25, 2.5, -3e-7], [1, 0, 2], [True, False], ["1", "2.5"]])
-def test_one_odd_target_changes_no_other_however_it_is_stored(cells: Any) -> None:
+def test_one_odd_target_changes_no_other_however_it_is_stored(cells):
     # numpy and pandas make texts, complex numbers or objects of all targets because of one
     target = MomentTarget.of_number((0, 10))
     stores = (
@@ -248,7 +244,7 @@ def test_one_odd_target_changes_no_other_however_it_is_stored(cells: Any) -> Non
                 assert found[:-1] == alone, odd
 
 
-def test_a_table_of_labels_is_read_alike_in_every_form() -> None:
+def test_a_table_of_labels_is_read_alike_in_every_form():
     target, (_, y) = MomentTarget.of_labels(NAMES), table("labels", 50)
     forms = [y, y.tolist(), y.astype(bool), y.astype(float), sparse.csr_matrix(y), [*y]]
     forms.append(pd.DataFrame(y, columns=NAMES))
@@ -290,9 +286,7 @@ def test_a_table_of_labels_is_read_alike_in_every_form() -> None:
         ("number", {"y": np.zeros((100, 2))}, DataError, "as one column"),
     ],
 )
-def test_bad_input_gets_a_sentence_and_spends_nothing(
-    kind: str, settings: dict[str, Any], error: Any, words: str
-) -> None:
+def test_bad_input_gets_a_sentence_and_spends_nothing(kind, settings, error, words):
     X, y = table(kind, 200)
     given = {"X_public": X[100:], "y": y[:100], **settings}
     told, pool = given.pop("y"), given.pop("X_public")

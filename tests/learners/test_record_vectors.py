@@ -14,7 +14,6 @@ from secretballot.bases.integer_model import (
     IntegerLabels,
     IntegerLine,
     IntegerModel,
-    LinearModel,
 )
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, ParameterError
@@ -26,9 +25,7 @@ N = 40
 LARGEST_BOUND, LARGEST_UNIT = math.isqrt(2**53), PROBABILITY_UNIT
 
 
-def some_records(
-    n_classes: int, seed: int = 0, n: int = N, largest: int = 40_000
-) -> tuple[np.ndarray, np.ndarray]:
+def some_records(n_classes, seed=0, n=N, largest=40_000):
     rng = np.random.default_rng(seed)
     coordinates = rng.integers(-largest, largest + 1, (n, 5))
     coordinates[rng.random(n) < 0.2] *= 6  # some are much longer than the rest
@@ -38,13 +35,13 @@ def some_records(
     return coordinates, rng.integers(0, n_classes, n)
 
 
-def asked(n_classes: int, seed: int = 0, bound: int = 3_000_000, weight: int = 0) -> Residuals:
+def asked(n_classes, seed=0, bound=3_000_000, weight=0):
     columns = 1 if n_classes == 2 else n_classes
     weights = np.random.default_rng(seed).normal(0, 3, (5, columns))
     return Residuals(IntegerModel.of(weights), 1024, bound, weight, 2 if weight else 0)
 
 
-def records_at(rows: object, table: tuple[np.ndarray, ...], *, marked: bool) -> Records:
+def records_at(rows, table, *, marked):
     """Return some rows of coordinates, classes and perhaps persons, with marks if wanted."""
     coordinates, classes, *persons = (part[rows] for part in table)
     marks = np.column_stack([np.ones(len(classes), int), classes > 0]) if marked else None
@@ -55,8 +52,8 @@ def records_at(rows: object, table: tuple[np.ndarray, ...], *, marked: bool) -> 
 @pytest.mark.parametrize("weight", [0, 300_000])
 @pytest.mark.parametrize("bound", [1, 50, 3_000_000, LARGEST_BOUND])
 def test_a_sum_is_that_of_its_records_alone_and_none_is_longer_than_the_bound(
-    n_classes: int, weight: int, bound: int
-) -> None:
+    n_classes, weight, bound
+):
     table = some_records(n_classes)
     weight = min(weight, bound // 4)
     stage = asked(n_classes, bound=bound, weight=weight)
@@ -72,7 +69,7 @@ def test_a_sum_is_that_of_its_records_alone_and_none_is_longer_than_the_bound(
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("weight", [0, 100_000])
-def test_all_records_of_one_person_are_bounded_together(n_classes: int, weight: int) -> None:
+def test_all_records_of_one_person_are_bounded_together(n_classes, weight):
     persons = np.random.default_rng(1).integers(0, 9, N)
     persons[:12] = 3  # one has many
     table = (*some_records(n_classes), persons)
@@ -88,7 +85,7 @@ def test_all_records_of_one_person_are_bounded_together(n_classes: int, weight: 
     assert (sum_of(whole, stage) == np.sum(alone, axis=0)).all()
 
 
-def test_a_person_with_very_many_long_records_stays_within_the_bound() -> None:
+def test_a_person_with_very_many_long_records_stays_within_the_bound():
     n = 40_000
     coordinates = np.full((n, 5), LARGEST_COORDINATE)
     persons = np.zeros(n, dtype=np.int64)
@@ -102,9 +99,7 @@ def test_a_person_with_very_many_long_records_stays_within_the_bound() -> None:
 
 
 @pytest.mark.parametrize("by_person", [False, True])
-def test_the_size_of_blocks_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch, by_person: bool
-) -> None:
+def test_the_size_of_blocks_changes_nothing(monkeypatch, by_person):
     coordinates, classes = some_records(4, n=300)
     persons = np.random.default_rng(2).integers(0, 60, 300) if by_person else None
     marks = np.ones((300, 2), int)
@@ -122,7 +117,7 @@ def test_the_size_of_blocks_changes_nothing(
         assert (vectors.vector_sums([parts], stage, about)._unseal()[0] == whole).all()
 
 
-def test_the_finest_unit_keeps_the_bound() -> None:
+def test_the_finest_unit_keeps_the_bound():
     coordinates = np.array([[LARGEST_COORDINATE] * 40, [-LARGEST_COORDINATE] * 40, [3] * 40])
     for n_classes in (2, 40):
         model = IntegerModel.of(np.zeros((40, 1 if n_classes == 2 else n_classes)))
@@ -136,7 +131,7 @@ def test_the_finest_unit_keeps_the_bound() -> None:
         Residuals(model, unit=LARGEST_UNIT + 1, bound=1)
 
 
-def test_every_mark_is_counted() -> None:
+def test_every_mark_is_counted():
     coordinates, classes = some_records(2)
     marks = np.column_stack([np.ones(N, int), np.arange(N) < 7])
     stage = asked(2, weight=1000)
@@ -153,7 +148,7 @@ def test_every_mark_is_counted() -> None:
         sum_of(records_of(coordinates, classes), stage)
 
 
-def test_marked_records_are_left_out_where_that_is_asked() -> None:
+def test_marked_records_are_left_out_where_that_is_asked():
     table = some_records(3)
     stage = Residuals(asked(3).model, 1024, 3_000_000, 1000, 2, without_marked=True)
     marked = table[1] > 0
@@ -163,7 +158,7 @@ def test_marked_records_are_left_out_where_that_is_asked() -> None:
     assert total[-2:].tolist() == [1000 * N, 1000 * marked.sum()]
 
 
-def test_coordinates_that_are_too_large_are_cut() -> None:
+def test_coordinates_that_are_too_large_are_cut():
     coordinates, classes = some_records(2)
     sums = []
     for beyond in (LARGEST_COORDINATE, LARGEST_COORDINATE + 7, np.iinfo(np.int64).max):
@@ -172,7 +167,7 @@ def test_coordinates_that_are_too_large_are_cut() -> None:
     assert sums[0] == sums[1] == sums[2]
 
 
-def some_targets(n_columns: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def some_targets(n_columns, seed=0):
     """Return coordinates and targets, some of them at the ends, beyond, or missing."""
     rng = np.random.default_rng(seed)
     targets = rng.integers(0, PROBABILITY_UNIT + 1, (N, n_columns))
@@ -183,7 +178,7 @@ def some_targets(n_columns: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
 TARGET_MODELS = [(IntegerLine, 1), (IntegerLabels, 1), (IntegerLabels, 3)]
 
 
-def target_stage(kind: type[LinearModel], n_columns: int, bound: int) -> Residuals:
+def target_stage(kind, n_columns, bound):
     weights = np.random.default_rng(3).normal(0, 1, (5, n_columns))
     return Residuals(kind.of(weights), 1024, bound)
 
@@ -192,8 +187,8 @@ def target_stage(kind: type[LinearModel], n_columns: int, bound: int) -> Residua
 @pytest.mark.parametrize("bound", [1, 3_000_000, LARGEST_BOUND])
 @pytest.mark.parametrize("by_person", [False, True])
 def test_a_sum_over_targets_is_that_of_its_units_alone_within_one_bound(
-    kind: type[LinearModel], n_columns: int, bound: int, *, by_person: bool
-) -> None:
+    kind, n_columns, bound, *, by_person
+):
     coordinates, targets = some_targets(n_columns)
     stage = target_stage(kind, n_columns, bound)
     parts, size = [coordinates, targets], 1
@@ -212,9 +207,7 @@ def test_a_sum_over_targets_is_that_of_its_units_alone_within_one_bound(
 
 
 @pytest.mark.parametrize(("kind", "n_columns"), [*TARGET_MODELS, (IntegerModel, 3)])
-def test_vectors_are_coordinates_times_what_is_missed_of_the_targets(
-    kind: type[LinearModel], n_columns: int
-) -> None:
+def test_vectors_are_coordinates_times_what_is_missed_of_the_targets(kind, n_columns):
     # far from the bound the vector is the product itself; compared with exact arithmetic
     coordinates, targets = some_targets(n_columns)
     coordinates = np.clip(coordinates, -3000, 3000)

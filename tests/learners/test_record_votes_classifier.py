@@ -4,7 +4,6 @@ another, users, bad input, and what it learns of real tables."""
 import itertools
 import json
 import pickle
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,21 +44,19 @@ class Cells(IntegerBasis):
     __module__ = "secretballot.bases.cells"
     uncovered_share_ = 1.0
 
-    def fit(self, X: Any, y: None = None) -> "Cells":
+    def fit(self, X, y=None):
         self.n_directions_ = np.shape(X)[1]
         return self
 
-    def _parts(self, X: Any) -> Any:
+    def _parts(self, X):
         rows = np.nan_to_num(np.asarray(X, dtype=np.float64)).astype(np.int64)
         yield rows, np.ones(len(rows), dtype=np.bool_), rows[:, :0]
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self):
         return {"name": "cells"}
 
 
-def fitted(
-    X: Any, y: Any, X_public: Any, *, with_student: bool = True, **settings: Any
-) -> sb.RecordVotesClassifier:
+def fitted(X, y, X_public, *, with_student=True, **settings):
     given = {**BUDGET.to_json(), "basis": Cells()} | settings
     fit = of_fit(given)
     if "classes" in given:
@@ -69,14 +66,14 @@ def fitted(
     return learn(X, y, X_public=X_public, **({"classes": [0, 1]} | fit))
 
 
-def counts(*args: Any, **settings: Any) -> Any:
+def counts(*args, **settings):
     """Return the counts; the student, which is made of them, is left out."""
     found = fitted(*args, with_student=False, **settings).released_.noisy_counts
     assert found is not None
     return found
 
 
-def counts_apart(*args: Any, **settings: Any) -> tuple[Any, int]:
+def counts_apart(*args, **settings):
     """Return the counts, and the votes of uncovered records; of a basis that tells none, 0."""
     released = fitted(*args, with_student=False, **settings).released_
     return released.noisy_counts, released.certificate["released"].get("values", [[0]])[0][0]
@@ -86,13 +83,13 @@ POINTS = np.array([[0], [2], [3]])
 RECORDS = [(place, label) for place in (-1, 1, 3) for label in (0, 1)]
 
 
-def true_counts(records: Any, k: int, relation: str) -> Any:
+def true_counts(records, k, relation):
     X = np.array([[place] for place, _ in records])
     y = [label for _, label in records]
     return counts(X, y, POINTS, votes_per_record=k, relation=relation).astype(int)
 
 
-def exact_delta(moved: Any, sigma: float, epsilon: float) -> float:
+def exact_delta(moved, sigma, epsilon):
     """Return the delta of a table that moves so, by listing the noise of every cell that moves."""
     law = discrete_gaussian_distribution(sigma, 1e-13)
     p, q = np.ones(1), np.ones(1)
@@ -106,9 +103,7 @@ def exact_delta(moved: Any, sigma: float, epsilon: float) -> float:
 @pytest.mark.parametrize(
     ("relation", "k"), [("add-remove", 1), ("add-remove", 2), ("replace-one", 1)]
 )
-def test_no_neighbours_of_a_tiny_world_tell_more_than_was_promised(
-    relation: str, k: int, unnoised: None
-) -> None:
+def test_no_neighbours_of_a_tiny_world_tell_more_than_was_promised(relation, k, unnoised):
     budget, moves = sb.PrivacyBudget(1.5, 0.02), {}
     shape = record_votes_shape(3, 2, k, guarantee_of("record", relation))
     sigma = noisy_votes(budget, shape, release="counts").scale
@@ -130,7 +125,7 @@ def test_no_neighbours_of_a_tiny_world_tell_more_than_was_promised(
 ODD = [float("nan"), float("inf"), 1e300, -1e300, -0.0, 2.0**53 + 2, 5e-324, -4711.5]
 
 
-def test_no_record_moves_the_votes_of_others(unnoised: None) -> None:
+def test_no_record_moves_the_votes_of_others(unnoised):
     rng = np.random.default_rng(0)
     pool, X, y = rng.normal(size=(90, 3)) * 9, rng.normal(size=(40, 3)) * 9, np.arange(40) % 2
     settings = {"basis": Cells(), "votes_per_record": 4}
@@ -152,9 +147,7 @@ def test_no_record_moves_the_votes_of_others(unnoised: None) -> None:
 @pytest.mark.parametrize(
     "name", ["list", "object array", "array", "frame", "nullable frame", "categories", "coo"]
 )
-def test_a_record_of_any_kind_moves_no_other_record_s_votes(
-    name: str, whole: bool, unnoised: None
-) -> None:
+def test_a_record_of_any_kind_moves_no_other_record_s_votes(name, whole, unnoised):
     rows = [list(row) for row in NUMBERS]
     # categories of the public table are below 2^53
     public = made(ALL[name], [[min(cell, 99.0) for cell in row] for row in rows])
@@ -184,7 +177,7 @@ class Doubtful(Cells):
     __module__ = "secretballot.bases.cells"
     uncovered_share_ = 0.01
 
-    def _parts(self, X: Any) -> Any:
+    def _parts(self, X):
         for rows, _, cells in super()._parts(X):
             if (rows > 4000).any():
                 raise ValueError("a cell is 4711")
@@ -193,9 +186,7 @@ class Doubtful(Cells):
 
 # as many uncovered ones as there are is worth a warning, once it is released
 @pytest.mark.filterwarnings("ignore:About .* % of the records have values")
-def test_a_record_that_the_basis_cannot_map_moves_no_other_without_a_word(
-    unnoised: None, capsys: Any
-) -> None:
+def test_a_record_that_the_basis_cannot_map_moves_no_other_without_a_word(unnoised, capsys):
     X, y, pool = np.arange(12.0)[:, None], np.arange(12) % 2, np.arange(6.0, 18)[:, None]
     odd = X.copy()
     odd[3] = 4711
@@ -210,7 +201,7 @@ def test_a_record_that_the_basis_cannot_map_moves_no_other_without_a_word(
 
 
 @pytest.mark.parametrize("container", [list, pd.DataFrame])
-def test_texts_and_missing_cells_have_a_fixed_rule(container: Any, unnoised: None) -> None:
+def test_texts_and_missing_cells_have_a_fixed_rule(container, unnoised):
     rows = [[f"t{row % 3}", "x" if row % 2 else "y"] for row in range(40)]
     pool = container(rows)
     settings = {"basis": None, "votes_per_record": 2}
@@ -223,9 +214,7 @@ def test_texts_and_missing_cells_have_a_fixed_rule(container: Any, unnoised: Non
         assert apart == 2
 
 
-def test_of_each_user_one_record_votes_and_no_other_user_has_a_say(
-    unnoised: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_each_user_one_record_votes_and_no_other_user_has_a_say(unnoised, monkeypatch):
     monkeypatch.setattr(shards, "entropy_bytes", lambda size: bytes(range(size)))
     rng = np.random.default_rng(0)
     X, y, pool = rng.integers(0, 30, (60, 1)), rng.integers(0, 2, 60), np.arange(30)[:, None]
@@ -239,7 +228,7 @@ def test_of_each_user_one_record_votes_and_no_other_user_has_a_say(
         assert (came.min(), came.max(), came.sum()) == (0, 1, 3)
 
 
-def test_only_some_points_take_votes() -> None:
+def test_only_some_points_take_votes():
     X, y = np.arange(100)[:, None], np.arange(100) // 50
     model = fitted(X, y, X.copy(), n_queries=60, random_state=3)
     assert len(model.released_.queries) == 60
@@ -257,9 +246,7 @@ def test_only_some_points_take_votes() -> None:
         ({"basis": Cells}, "basis is a"),
     ],
 )
-def test_settings_out_of_range_are_refused_before_anything_is_paid(
-    settings: dict[str, Any], words: str
-) -> None:
+def test_settings_out_of_range_are_refused_before_anything_is_paid(settings, words):
     ledger = sb.Ledger.in_memory(dataset="registry", budget=BUDGET)
     X = np.arange(100)[:, None]
     with pytest.raises(sb.ParameterError, match=words):
@@ -267,9 +254,7 @@ def test_settings_out_of_range_are_refused_before_anything_is_paid(
     assert not ledger.history()
 
 
-def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refused(
-    tmp_path: Any,
-) -> None:
+def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refused(tmp_path):
     ledger = sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
     X, y = np.arange(50)[:, None], np.arange(50) // 25
     settings = {"ledger": ledger, "request": "first", "votes_per_record": 2}
@@ -289,7 +274,7 @@ def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refuse
         fitted(X, y, X.copy(), **settings)
 
 
-def test_it_clones_and_pickles_without_a_private_number() -> None:
+def test_it_clones_and_pickles_without_a_private_number():
     rng = np.random.default_rng(0)
     X, pool = rng.normal(size=(4711, 2)), rng.normal(size=(100, 2))
     model = fitted(X, X[:, 0] > 0, pool, basis=None, classes=[False, True])
@@ -306,7 +291,7 @@ def test_it_clones_and_pickles_without_a_private_number() -> None:
     ["auto", RandomForestClassifier(n_estimators=30, random_state=0)],
     ids=lambda student: type(student).__name__,
 )
-def test_students_learn_from_votes_whose_rows_sum_to_nothing(student: Any) -> None:
+def test_students_learn_from_votes_whose_rows_sum_to_nothing(student):
     rng = np.random.default_rng(0)
     X, pool, new = (rng.normal(size=(n, 2)) for n in (20_000, 400, 1000))
     pool[:300, 0] += 1.5  # most points where the records are not

@@ -3,9 +3,6 @@ what it refuses."""
 
 import itertools
 import math
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +29,7 @@ Dataset = tuple[tuple[float, int], ...]
 DATASETS = [d for n in (1, 2, 3) for d in itertools.combinations_with_replacement(RECORDS, n)]
 
 
-def neighbours_of(dataset: Dataset, relation: str) -> Iterator[Dataset]:
+def neighbours_of(dataset, relation):
     """Return what a dataset is with a record more, or with one in the place of another."""
     for record in RECORDS:
         if relation == "add-remove":
@@ -42,7 +39,7 @@ def neighbours_of(dataset: Dataset, relation: str) -> Iterator[Dataset]:
                 yield tuple(sorted((*dataset[:place], *dataset[place + 1 :], record)))
 
 
-def worst_loss(laws: dict[Dataset, dict[Any, float]], relation: str) -> float:
+def worst_loss(laws, relation):
     worst = 0.0
     for dataset, law in laws.items():
         for other in neighbours_of(dataset, relation):
@@ -53,9 +50,7 @@ def worst_loss(laws: dict[Dataset, dict[Any, float]], relation: str) -> float:
     return worst
 
 
-def law_of_fit(
-    monkeypatch: pytest.MonkeyPatch, dataset: Dataset, **settings: Any
-) -> dict[Any, float]:
+def law_of_fit(monkeypatch, dataset, **settings):
     """Return the law of the released hypothesis, as the real code would draw it."""
     noise = ScriptedChoice()
     monkeypatch.setattr(releasing, "noise_source", lambda: noise)
@@ -107,7 +102,7 @@ def test_of_every_unit_one_record_is_taken_by_chance_whoever_else_comes(monkeypa
         assert left.tolist() == [row for row in kept.tolist() if units[row] != leaving]
 
 
-def test_accounts_of_records_take_no_choice_by_user() -> None:
+def test_accounts_of_records_take_no_choice_by_user():
     # one more record of a user can lose more than epsilon: another one may be taken in its place
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1.0, 1e-6), unit="record")
     constant = [DummyClassifier().fit([[0.0]], [k]) for k in (0, 1)]
@@ -132,7 +127,7 @@ def test_a_unit_of_many_records_counts_once(monkeypatch):
     assert laws[0] == laws[1]
 
 
-def _line(n: int, seed: int, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
+def _line(n, seed, noise=0.1):
     rng = np.random.default_rng(seed)
     X = rng.random((n, 1))
     return X, (((X[:, 0] > 0.3) & (X[:, 0] < 0.7)) ^ (rng.random(n) < noise)).astype(int)
@@ -160,14 +155,14 @@ def test_the_order_of_the_classes_is_the_declared_one():
         assert model.fit(X, y, X_public=X.copy(), classes=names).score(X, y) > 0.97
 
 
-def _fitted(n_points: int = 50, **settings: Any) -> sb.SemiPrivateClassifier:
+def _fitted(n_points=50, **settings):
     X, y = _line(300, 3)
     about = {"X_public": _line(n_points, 4)[0], "classes": [0, 1], **of_fit(settings)}
     given = {"hypotheses": Intervals(), "epsilon": 0.5} | settings
     return sb.SemiPrivateClassifier(**given).fit(X, y, **about)
 
 
-def test_a_fit_costs_its_epsilon_and_no_delta_and_repeats_for_nothing(tmp_path: Path):
+def test_a_fit_costs_its_epsilon_and_no_delta_and_repeats_for_nothing(tmp_path):
     ledger = sb.Ledger(
         tmp_path / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(0.6, 1e-6)
     )
@@ -207,7 +202,7 @@ def test_without_public_points_a_model_is_chosen_and_no_label_released():
         ({"ledger": None}, {"units": np.arange(7)}, "7 ids for 300"),
     ],
 )
-def test_nonsense_is_refused_before_anything_is_spent(tmp_path: Path, settings, changes, words):
+def test_nonsense_is_refused_before_anything_is_spent(tmp_path, settings, changes, words):
     ledger = sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=PROMISE)
     X, y = _line(300, 3)
     given = {"hypotheses": Intervals(), "epsilon": 0.5, "ledger": ledger} | settings

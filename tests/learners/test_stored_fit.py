@@ -1,8 +1,5 @@
 """Learners of a table on disk: what they release is that of the same table in memory."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +8,6 @@ from sklearn.tree import DecisionTreeClassifier
 import secretballot as sb
 from secretballot.data import stored as stored_table
 from secretballot.data.schema import Schema
-from secretballot.data.stored import StoredTable
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.training import shards as shards_module
 from secretballot.runs.tables import store_table
@@ -19,10 +15,10 @@ from secretballot.teachers.ensemble import TeacherEnsemble
 from sessions import in_rounds
 
 N, CLASSES = 600, ["no", "yes"]
-TERMS: dict[str, Any] = {"epsilon": 5, "delta": 1e-4}
+TERMS = {"epsilon": 5, "delta": 1e-4}
 
 
-def rows(n: int = N, seed: int = 0) -> pd.DataFrame:
+def rows(n=N, seed=0):
     rng = np.random.default_rng(seed)
     age, ward = rng.normal(50, 15, n), rng.choice(["north", "south"], n)
     ill = np.where(age + 10 * (ward == "north") + rng.normal(0, 5, n) > 55, "yes", "no")
@@ -36,39 +32,36 @@ X_PUBLIC = SCHEMA.encode(PUBLIC)
 
 
 @pytest.fixture(params=[None, "person"])
-def unit(request: pytest.FixtureRequest) -> str | None:
-    found: str | None = request.param
-    return found
+def unit(request):
+    return request.param
 
 
-ABOUT: dict[str, Any] = {"schema": SCHEMA, "target": "ill", "classes": CLASSES}
+ABOUT = {"schema": SCHEMA, "target": "ill", "classes": CLASSES}
 
 
-def kept(
-    folder: Path, unit: str | None = None, n: int = N, table: pd.DataFrame | None = None
-) -> StoredTable:
+def kept(folder, unit=None, n=N, table=None):
     (rows(n) if table is None else table).to_parquet(folder / "private.parquet", index=False)
     drop = ["person"] if unit is None else []
     return store_table(folder / "private.parquet", folder / "vault", unit=unit, drop=drop, **ABOUT)
 
 
-def in_memory(unit: str | None, n: int = N) -> dict[str, Any]:
+def in_memory(unit, n=N):
     table = rows(n)
     units = None if unit is None else table[unit].to_numpy()
     return {"X": SCHEMA.encode(table[["age", "ward"]]), "y": table["ill"], "units": units}
 
 
-def account(unit: str | None) -> sb.Ledger:
+def account(unit):
     return sb.Ledger.in_memory(
         dataset="d", budget=sb.PrivacyBudget(100, 1e-3), unit="record" if unit is None else "user"
     )
 
 
-def made_by(where: str, model: Any, **data: Any) -> Any:
+def made_by(where, model, **data):
     """Return what a fit would release from, which only the release may have."""
-    seen: list[Any] = []
+    seen = []
 
-    def look(first: Any, second: Any, *args: Any, **more: Any) -> None:
+    def look(first, second, *args, **more):
         if where.endswith("moments"):  # the first stage and its exact sums
             stage = second.asked_after([])
             seen.append((stage, first(stage)._unseal()[0]))
@@ -83,20 +76,18 @@ def made_by(where: str, model: Any, **data: Any) -> Any:
     return seen[0]
 
 
-def sums_of(unit: str | None, **data: Any) -> Any:
+def sums_of(unit, **data):
     model = sb.RecordMomentsClassifier(epsilon=1, delta=1e-6, ledger=account(unit))
     return made_by("moments.estimators.release_moments", model, **data)
 
 
-def votes_of(unit: str | None, **data: Any) -> Any:
+def votes_of(unit, **data):
     terms = {"epsilon": 1, "delta": 1e-6, "votes_per_record": 3}
     model = sb.RecordVotesClassifier(**terms, ledger=account(unit))
     return made_by("record_votes.release_labels", model, **data)
 
 
-def test_moments_of_a_table_on_disk_are_those_in_memory(
-    tmp_path: Path, unit: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_moments_of_a_table_on_disk_are_those_in_memory(tmp_path, unit, monkeypatch):
     table = kept(tmp_path, unit)
     _, known = sums_of(unit, **in_memory(unit))
     for rows_together in (9, 10_000):
@@ -106,7 +97,7 @@ def test_moments_of_a_table_on_disk_are_those_in_memory(
     assert [path.name for path in table.vault.iterdir() if path.name.startswith("persons-")] == []
 
 
-def test_a_person_with_many_records_is_bounded_once_on_disk_too(tmp_path: Path) -> None:
+def test_a_person_with_many_records_is_bounded_once_on_disk_too(tmp_path):
     """Without one person the sum changes by no more than the bound, whatever the records are."""
     table, found = rows(), []
     table.loc[: N // 2, "person"] = "p0"
@@ -119,13 +110,11 @@ def test_a_person_with_many_records_is_bounded_once_on_disk_too(tmp_path: Path) 
     assert 0.5 * stage.bound < moved <= stage.bound
 
 
-def test_teachers_of_a_table_on_disk_vote_as_those_in_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counts: list[Any] = []
+def test_teachers_of_a_table_on_disk_vote_as_those_in_memory(tmp_path, monkeypatch):
+    counts = []
     vote = TeacherEnsemble.vote_counts
 
-    def noted(self: TeacherEnsemble, *args: Any, **more: Any) -> Any:
+    def noted(self, *args, **more):
         counts.append(vote(self, *args, **more))
         return counts[-1]
 
@@ -144,9 +133,7 @@ def test_teachers_of_a_table_on_disk_vote_as_those_in_memory(
     assert one.tolist() == other.tolist()
 
 
-def test_votes_of_records_on_disk_are_those_in_memory(
-    tmp_path: Path, unit: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_votes_of_records_on_disk_are_those_in_memory(tmp_path, unit, monkeypatch):
     monkeypatch.setattr(shards_module, "ROWS_TOGETHER", 50)
     counts = [votes_of(unit, X=kept(tmp_path, unit), y=None), votes_of(unit, **in_memory(unit))]
     if unit is None:
@@ -156,8 +143,8 @@ def test_votes_of_records_on_disk_are_those_in_memory(
 
 
 def test_which_record_of_a_person_votes_does_not_follow_from_who_else_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr("secretballot.learners.training.table.fresh_key", lambda: bytes(32))
     table, counts = kept(tmp_path, "person"), []
     for rows_together in (10, 100, 10_000):  # how many stand together follows from their number
@@ -166,9 +153,7 @@ def test_which_record_of_a_person_votes_does_not_follow_from_who_else_is_there(
     assert counts[0] == counts[1] == counts[2]
 
 
-def test_a_choice_on_disk_counts_as_in_memory(
-    tmp_path: Path, unit: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_choice_on_disk_counts_as_in_memory(tmp_path, unit, monkeypatch):
     table = rows(400, 5)
     encoded = SCHEMA.encode(table[["age", "ward"]])
     models = [
@@ -184,7 +169,7 @@ def test_a_choice_on_disk_counts_as_in_memory(
 
 
 @pytest.mark.parametrize("name", ["hive", "named"])
-def test_only_one_file_has_positions(tmp_path: Path, name: str) -> None:
+def test_only_one_file_has_positions(tmp_path, name):
     table = rows().drop(columns="person")
     table.to_parquet(tmp_path / "private.parquet", index=False)
     for ward, part in table.groupby("ward"):
@@ -205,7 +190,7 @@ def test_only_one_file_has_positions(tmp_path: Path, name: str) -> None:
     shards_module.assign_stored_shards(stored, 5, "add-remove", tmp_path / "vault")
 
 
-def test_records_get_a_shard_of_their_own_at_each_dealing(tmp_path: Path) -> None:
+def test_records_get_a_shard_of_their_own_at_each_dealing(tmp_path):
     table, vault = kept(tmp_path), tmp_path / "vault"
     one = shards_module.assign_stored_shards(table, 5, "add-remove", vault)
     again = shards_module.assign_stored_shards(table, 5, "add-remove", vault)
@@ -224,7 +209,7 @@ def test_records_get_a_shard_of_their_own_at_each_dealing(tmp_path: Path) -> Non
         shards_module.assign_stored_shards(table, N + 1, "replace-one", vault)
 
 
-def test_without_a_vault_nothing_is_left_but_the_table(tmp_path: Path) -> None:
+def test_without_a_vault_nothing_is_left_but_the_table(tmp_path):
     table = kept(tmp_path)
     for model in (
         *(kind("tree", n_teachers=20, **TERMS) for kind in (sb.PATEClassifier, in_rounds)),
@@ -237,7 +222,7 @@ def test_without_a_vault_nothing_is_left_but_the_table(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "vault").iterdir()) == ["table"]
 
 
-def test_what_does_not_go_with_a_table_on_disk_is_refused(tmp_path: Path) -> None:
+def test_what_does_not_go_with_a_table_on_disk_is_refused(tmp_path):
     table = kept(tmp_path)
     for model in (
         sb.RecordMomentsClassifier(**TERMS),

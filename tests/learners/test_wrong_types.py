@@ -77,21 +77,19 @@ def test_a_fit_says_what_it_takes_before_it_trains(learner, given, sentence):
         (np.column_stack([Y, Y]), "y has 2 dimensions; give the private targets as one column"),
     ],
 )
-def test_labels_that_are_missing_or_in_two_columns_are_refused_in_one_sentence(
-    labels, sentence
-) -> None:
+def test_labels_that_are_missing_or_in_two_columns_are_refused_in_one_sentence(labels, sentence):
     with pytest.raises(sb.DataError, match=sentence):
         class_indices(labels, [0, 1], 30)
 
 
-def test_no_error_of_a_conversion_of_targets_quotes_one() -> None:
+def test_no_error_of_a_conversion_of_targets_quotes_one():
     class Lazy:
         shape = (3,)
 
-        def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+        def __array__(self, dtype=None, copy=None):
             raise ValueError("invalid literal for int() with base 10: 'SECRET'")
 
     with pytest.raises(sb.SecretBallotError, match="one column") as refused:
-        class_indices(Lazy(), [0, 1], 3)  # type: ignore[arg-type]
+        class_indices(Lazy(), [0, 1], 3)
     assert refused.value.__context__ is None
     assert "SECRET" not in str(refused.value)

@@ -209,5 +209,5 @@ def test_shards_in_files_are_read_here_and_one_that_cannot_be_is_no_vote(tmp_pat
         TeacherEnsemble.of_shards(DecisionTreeClassifier(), source, **shape)
 
 
-def ctrl_c_is_ignored() -> bool:
+def ctrl_c_is_ignored():
     return signal.getsignal(signal.SIGINT) is signal.SIG_IGN

@@ -13,14 +13,14 @@ from secretballot.teachers.margins import tsybakov_fit, vote_margins
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_margins_are_those_of_the_definition(n_classes: int) -> None:
+def test_margins_are_those_of_the_definition(n_classes):
     ways = itertools.product(range(6), repeat=n_classes)
     counts = np.array([way for way in ways if sum(way) == 5])
     ranked = [sorted(row, reverse=True) for row in counts.tolist()]
     assert vote_margins(counts).tolist() == [row[0] - row[1] for row in ranked]
 
 
-def test_an_ensemble_has_the_margins_of_its_votes() -> None:
+def test_an_ensemble_has_the_margins_of_its_votes():
     X, y = np.zeros((6, 1)), np.array([0, 0, 1, 1, 1, 0])
     made = sb.teachers.TeacherEnsemble.fit(
         DummyClassifier(), X, y, np.arange(6) % 5, n_teachers=5, n_classes=3
@@ -31,7 +31,7 @@ def test_an_ensemble_has_the_margins_of_its_votes() -> None:
 
 
 @pytest.mark.parametrize("tau", [0.3, 0.75])
-def test_the_exponent_of_a_known_tail_is_found(tau: float) -> None:
+def test_the_exponent_of_a_known_tail_is_found(tau):
     """P(|2 r - 1| <= t) = t^a with a = tau / (1 - tau)."""
     rng = np.random.default_rng(8)
     inside, widths = 0, []
@@ -46,7 +46,7 @@ def test_the_exponent_of_a_known_tail_is_found(tau: float) -> None:
     assert inside >= 8  # 11.4 expected of 12
 
 
-def test_eta_is_that_of_the_distribution() -> None:
+def test_eta_is_that_of_the_distribution():
     """|2 r - 1| uniform: flips below t disagree on t and cost t^2 / 2: eta = sqrt 2, tau = 1/2."""
     rng = np.random.default_rng(12)
     etas = [tsybakov_fit(rng.random(5000), replicates=2).eta for _ in range(10)]
@@ -54,7 +54,7 @@ def test_eta_is_that_of_the_distribution() -> None:
     assert tsybakov_fit(np.append(rng.random(300), 0.5)).eta == 1.0  # tau is 0 there
 
 
-def test_bounded_noise_has_tau_one() -> None:
+def test_bounded_noise_has_tau_one():
     fit = tsybakov_fit(np.repeat([0.4, 0.6], 200))
     assert (fit.tau, fit.low, fit.high, fit.massart) == (1.0, 1.0, 1.0, pytest.approx(0.1))
     assert fit.eta == pytest.approx(5.0)  # one over twice the margin
@@ -66,7 +66,7 @@ def test_bounded_noise_has_tau_one() -> None:
     assert tsybakov_fit(np.repeat(np.nextafter(0.5, [0, 1]), 200)).tau == 0.0
 
 
-def test_an_atom_of_clear_points_does_not_steepen_the_tail_below() -> None:
+def test_an_atom_of_clear_points_does_not_steepen_the_tail_below():
     """|r - 1/2| uniform up to 0.4 for a few, and 0.4 for all others, has tau 1/2, however few."""
     rng = np.random.default_rng(13)
     taus, inside = [], 0
@@ -91,7 +91,7 @@ def test_an_atom_of_clear_points_does_not_steepen_the_tail_below() -> None:
         lambda: tsybakov_fit(np.linspace(0, 1, 300), confidence=0.0),
     ],
 )
-def test_a_regression_function_that_does_not_fit_is_refused(call) -> None:
+def test_a_regression_function_that_does_not_fit_is_refused(call):
     with pytest.raises((DataError, ParameterError)) as caught:
         call()
     assert "7771" not in str(caught.value)

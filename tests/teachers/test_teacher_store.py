@@ -18,7 +18,7 @@ X = RNG.normal(size=(90, 3))
 Y = (X[:, 0] > 0).astype(int)
 SHARDS = np.arange(90) % K
 
-fits: list[int] = []
+fits = []
 
 
 class Counted(ClassifierMixin, BaseEstimator):
@@ -38,7 +38,7 @@ class Counted(ClassifierMixin, BaseEstimator):
         return (X[:, 0] > self.mean_).astype(int)
 
 
-STOP: list[int] = []
+STOP = []
 
 
 @pytest.fixture(autouse=True)

@@ -328,7 +328,7 @@ def test_settings_out_of_range_are_refused(options):
         TeacherEnsemble.fit(X=X, y_index=y, shards=np.zeros(140, dtype=int), **chosen)
 
 
-def test_torch_is_imported_by_those_who_use_it_alone() -> None:
+def test_torch_is_imported_by_those_who_use_it_alone():
     program = (
         "import sys, numpy as np, secretballot as sb\n"
         "X = np.random.default_rng(0).normal(size=(60, 2))\n"
