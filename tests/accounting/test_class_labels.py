@@ -287,27 +287,6 @@ def test_an_even_vote_asked_again_and_again_nearly_reaches_the_price(sigma, labe
     assert attack > game_delta(1.03 * sigma, labels, epsilon)
 
 
-def test_an_independent_library_finds_no_vote_that_costs_more():
-    accounting = pytest.importorskip("dp_accounting")
-    pld = accounting.pld.privacy_loss_distribution
-    sigma, labels, epsilon = 38.0, 60, 1.0
-    bound = delta_upper([class_event(sigma, labels)], epsilon)
-    noise = Noise(sigma)
-    places = np.array([(-100, -100), (-27, -27), (-46, -12), (-12, -46), (-30, 0), (10, 10)])
-    u, w = places.T
-    found = []
-    for p, q in zip(noise.chances(u, w).T, noise.chances(u + 1, w - 1).T, strict=True):
-        names = range(3)
-        one = pld.from_two_probability_mass_functions(
-            dict(zip(names, np.log(p), strict=True)),
-            dict(zip(names, np.log(q), strict=True)),
-            pessimistic_estimate=False,
-            value_discretization_interval=1e-4,
-        )
-        found.append(one.self_compose(labels).get_delta_for_epsilon(epsilon))
-    assert max(found) <= bound < 2 * max(found)
-
-
 def test_blocks_cost_a_little_more_than_one_game():
     sigma, labels, epsilon = 38.0, 80, 1.0
     whole = game_delta(sigma, labels, epsilon)

@@ -41,10 +41,10 @@ def test_the_published_schema_describes_certificates(released):
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((ROOT / "docs" / "reference" / "certificate.schema.json").read_text())
     certificate = json.loads(json.dumps(released.certificate))
-    jsonschema.validate(certificate, schema)
+    validator = jsonschema.validators.validator_for(schema)(schema)
+    validator.validate(certificate)
     for wrong in ({"epsilon": 0}, {"events": []}, {"more": 1}, {"unit": "table"}):
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(certificate | wrong, schema)
+        assert not validator.is_valid(certificate | wrong)
 
 
 def test_the_digest_ignores_the_order_of_fields_and_nothing_else():
