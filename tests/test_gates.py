@@ -212,8 +212,8 @@ METHODS = {
 # Functions that catch everything, by the reason.
 CATCHES = {
     "a file that cannot be read ends the run": {
-        "data/sources.py:_file_system",
-        "data/sources.py:attempt",
+        "data/reading.py:_file_system",
+        "data/reading.py:attempt",
     },
     "a file of what can be had again, or of public points": {"teachers/ensemble.py:_read_models"},
     "what an engine fails at ends the run": {

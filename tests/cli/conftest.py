@@ -1,4 +1,5 @@
 import pytest
+
 from patients import write_files
 
 

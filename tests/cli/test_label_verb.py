@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+
 from patients import invoke
 
 N_QUERIES, N_TEACHERS = 200, 100

@@ -5,10 +5,10 @@ import json
 import math
 
 import pytest
-from patients import N_PRIVATE, broken_off, certificate_in, document_of, invoke, rows
 
 import secretballot as sb
 import secretballot_verify as second
+from patients import N_PRIVATE, broken_off, certificate_in, document_of, invoke, rows
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.runs.run import quote

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from patients import N_PRIVATE, certificate_in, document_of, invoke, words_of_run
 
+from patients import N_PRIVATE, certificate_in, document_of, invoke, words_of_run
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
 

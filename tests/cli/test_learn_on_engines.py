@@ -4,6 +4,7 @@ release has nothing of it."""
 import pickle
 
 import pytest
+
 from patients import invoke, words_of_run, write_files
 
 pytestmark = pytest.mark.xdist_group("dask")

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from patients import invoke
 from sklearn.linear_model import LogisticRegression
 
+from patients import invoke
 from secretballot.report.student.export import student_bytes
 from secretballot.report.student.load import load_student
 

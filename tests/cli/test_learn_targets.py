@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from patients import broken_off, document_of, invoke
 
 import secretballot_verify as second
+from patients import broken_off, document_of, invoke
 from secretballot.core.ledger import Ledger
 
 FEATURES, LABELS = ["a", "b", "ward"], ["fever", "cough", "rash"]

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pandas as pd
+
 from patients import invoke
 
 WORDS = ["pain", "fever", "cough", "rash", "since", "today", "knee", "no", "left", "right"]

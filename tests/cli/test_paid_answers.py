@@ -6,8 +6,8 @@ import json
 
 import numpy as np
 import pytest
-from patients import invoke
 
+from patients import invoke
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import DataError
 from secretballot.report.certificate.build import certificate_digest

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from patients import invoke
 
+from patients import invoke
 from secretballot.core.ledger import Ledger
 
 CLASSES = ["--classes", "no,yes"]

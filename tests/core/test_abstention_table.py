@@ -210,20 +210,6 @@ def test_the_calibrated_table_spends_the_budget_and_no_neighbouring_order_is_bet
         assert best <= 1.002 * needed_distance(other)
 
 
-def test_budgets_that_no_table_keeps_are_refused():
-    with pytest.raises(ParameterError, match="delta"):
-        calibrate_abstention_table(PrivacyBudget(1.0, 0.0), 5)
-    with pytest.raises(ParameterError, match="max_abstentions"):
-        calibrate_abstention_table(PrivacyBudget(1.0, 1e-300), 5)
-    with pytest.raises(ParameterError, match="max_abstentions"):
-        calibrate_abstention_table(BUDGET, 5, order=1.5)  # its conversion alone costs more
-    for wrong in ((1.0, 0.1, 0.1, 1), (2.0, 0.0, 0.1, 1), (2.0, 0.1, 0.6, 1), (2.0, 0.1, 0.1, 0)):
-        with pytest.raises(ParameterError):
-            abstention_event(*wrong)
-    with pytest.raises(ParameterError, match="order"):
-        abstention_event(math.nan, 0.1, 0.1, 1)
-
-
 def test_one_abstention_is_left_to_the_sparse_vector():
     assert isinstance(calibrate_stream(BUDGET, 50), TableStream)
     assert calibrate_stream(BUDGET, 1) == calibrate_sparse_vector(BUDGET, 1)

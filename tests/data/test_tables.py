@@ -13,9 +13,8 @@ import secretballot as sb
 from secretballot._files import is_url, place_of, shown_place, table_name
 from secretballot.data import reading as tables
 from secretballot.data.frames import check_columns, class_indices, frame_of_arrow, unit_ids
-from secretballot.data.reading import estimated_rows, read_table, table_blocks
+from secretballot.data.reading import TableFile, estimated_rows, read_table, source_of, table_blocks
 from secretballot.data.schema import Schema
-from secretballot.data.sources import TableFile, source_of
 from secretballot.exceptions import DataError
 
 SECRET = "s3cr3t-cell"

@@ -60,9 +60,9 @@ def adaptive_delta(
         best = np.tile(np.maximum(0.0, 1 - p.sum(axis=1)), (len(x), 1))
         for columns, then in ((~ends, most), (ends, most - 1)):
             if columns.any():
-                after = (x[:, None, None] + moves[:, columns]).round(10)
-                distinct, where = np.unique(after, return_inverse=True)
-                found = value(distinct, left - 1, then)[where].reshape(after.shape)
+                after = x[:, None, None] + moves[:, columns]
+                _, first, where = np.unique(after.round(10), return_index=True, return_inverse=True)
+                found = value(after.ravel()[first], left - 1, then)[where].reshape(after.shape)
                 best += (p[:, columns] * found).sum(axis=2)
         return np.asarray(best.max(axis=1))
 

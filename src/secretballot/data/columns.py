@@ -76,6 +76,8 @@ class Column(Model):
     kind: ClassVar[str]
     #: What its cells are, for messages.
     holds: ClassVar[str]
+    #: What cells are that it has no place for; `holds` and the source of the schema are filled in.
+    strange: ClassVar[str] = "are no {holds}"
     #: Whether cells that it has no place for count as "other", rather than as missing.
     has_other: ClassVar[bool] = False
 
@@ -243,6 +245,7 @@ class OneHotColumn(_ColumnOfTexts):
     ones)."""
 
     has_other: ClassVar[bool] = True
+    strange: ClassVar[str] = "are none of the {holds} of {source}"
 
     #: Without "other"; public.
     categories: ClassVar[tuple[str, ...]]
@@ -514,6 +517,7 @@ class TextColumn(_ColumnOfTexts):
     #: How it is encoded; the schema's word for it.
     encoding: ClassVar[str]
     holds: ClassVar[str] = "words that are in two of them and not in nearly all"
+    strange: ClassVar[str] = "have none of the words of {source}"
     has_other: ClassVar[bool] = True
 
     @property
@@ -620,6 +624,7 @@ class HashedTextColumn(TextColumn):
     ] = 1024
 
     encoding: ClassVar[str] = "hashed"
+    strange: ClassVar[str] = "have no word"
 
     @property
     def terms(self) -> tuple[str, ...]:

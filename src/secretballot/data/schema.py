@@ -210,6 +210,10 @@ class Schema:
             if isinstance(column, IgnoredColumn)
         }
 
+    def strange(self, column: Column) -> str:
+        """Return what cells are, or have, for which a column has no place."""
+        return column.strange.format(holds=column.holds, source=self.source)
+
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the columns of the encoded matrix."""

@@ -77,7 +77,6 @@ class PublishingProcess:
 
     def __init__(self) -> None:
         self.owner = os.getpid()
-        problem = ""
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "secretballot.publishing"],
@@ -92,8 +91,9 @@ class PublishingProcess:
         # TypeError and ValueError: Python does not know its own program
         except (OSError, TypeError, ValueError) as error:
             problem = getattr(error, "strerror", None) or type(error).__name__
-        if problem:
-            raise DataError(f"The process that makes releases cannot be started ({problem}).")
+            raise DataError(
+                f"The process that makes releases cannot be started ({problem})."
+            ) from None
         self._input, self._output = cast(Any, self._process.stdin), cast(Any, self._process.stdout)
 
     @property

@@ -459,7 +459,7 @@ def publish(
     CertificateError
         If the certificate is not the one of these labels.
     """
-    content, target, problem = job_bytes(job), Path(os.path.abspath(folder)), ""
+    content, target = job_bytes(job), Path(os.path.abspath(folder))
     try:
         if os.path.lexists(target):
             raise DataError(f"{str(target)!r} exists; name another folder.")
@@ -475,10 +475,9 @@ def publish(
             move_into_place(new, target)
     except OSError as error:
         problem = error.strerror or str(error)
-    if problem:
         raise ResourceError(
             f"The release cannot be written to {str(target)!r}: {problem}; nothing was left there."
-        )
+        ) from None
     written.path = target
     return written
 
@@ -641,8 +640,7 @@ def job_bytes(job: ReleaseJob) -> bytes:
     except MemoryError:  # the machine's failure, which the same command outlives
         raise
     except Exception as error:  # a student may be anybody's, and refuse in any way
-        refused = not_portable(error)
-    raise refused
+        raise not_portable(error) from None
 
 
 def is_fitted(student: Any) -> bool:

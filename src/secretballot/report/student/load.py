@@ -75,13 +75,12 @@ def load_student(path: str | Path) -> "OnnxStudent":
     >>> student.predict(pd.read_csv("new.csv"))  # doctest: +SKIP
     array(['no', 'yes'], dtype='<U3')
     """
-    place = Path(path)
     try:
         # a link may lead to it, as in a cache of files
-        return OnnxStudent(read_regular(place.resolve(), LARGEST_FILE))
+        return OnnxStudent(read_regular(Path(path).resolve(), LARGEST_FILE))
     except DataError as error:
-        problem = f"{path} is no student: {error}"
-    raise DataError(plain_line(problem.rstrip(".") + "."))
+        problem = f"{path} is no student: {error}".rstrip(".")
+        raise DataError(plain_line(f"{problem}.")) from None
 
 
 def _has_probabilities(student: Any) -> bool:
