@@ -95,9 +95,8 @@ def in_rounds(
     *learners: Any,
     strategy: Any = None,
     round_size: int | None = None,
-    confidence: float | None = None,
     **settings: Any,
 ) -> sb.PATEClassifier:
     """Return a PATEClassifier that asks in rounds."""
-    rounds = sb.queries.InRounds(strategy, round_size, confidence)
+    rounds = sb.queries.InRounds(strategy, round_size)
     return sb.PATEClassifier(*learners, strategy=rounds, **settings)

@@ -37,7 +37,6 @@ PRIVATE_THINGS = [
     sb.choose_candidate,
     sb.estimate_stability,
     sb.hold_out,
-    sb.label_actively,
     sb.relabel,
     sb.train_teachers,
     AnswerStream,

@@ -190,7 +190,7 @@ def test_nothing_a_candidate_says_escapes(law: Any, capsys: Any, caplog: Any) ->
             DummyClassifier(strategy="constant", constant=[0, 1]).fit(POINTS, [[0, 1]] * 4),
             "one of the classes",
         ),
-        (3, "give a fitted classifier"),
+        (3, "two or more fitted classifiers"),
     ],
 )
 def test_a_candidate_that_cannot_serve_is_refused_on_made_up_rows(

@@ -180,17 +180,14 @@ def test_the_student_of_a_round_saw_released_labels_alone(monkeypatch: pytest.Mo
         return found
 
     monkeypatch.setattr(StudentInRounds, "predictions", spying)
-    counts = votes(np.where(POOL[:, 0] > 0.1, 95, 5))
-    asked = sb.label_actively(
-        counts,
-        POOL,
-        CORRECTS.mechanism,
-        account(),
-        CORRECTS.budget,
-        sb.queries.InRounds(sb.queries.ClusterSampling(), 10, confidence=0.8),
-        n_queries=30,
+    model = interactive(
+        mechanism="interactive:max_answers=8,confidence=0.8",
+        strategy=sb.queries.ClusterSampling(),
         student=LogisticRegression(C=10.0),
+        round_size=10,
+        n_queries=30,
     )
+    asked = model.fit_labels(X, Y, X_public=POOL, classes=[0, 1]).released_
     # the first round has no student; the others know as many answers as were released before
     assert not seen[0][1].any()
     starts = np.cumsum([0, *asked.certificate["plan"]["rounds"]])[: len(seen)]

@@ -19,7 +19,7 @@ from secretballot.core.types import Guarantee
 from secretballot.exceptions import ParameterError
 from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.learners.moments.start import check_start, released_start
-from secretballot.learners.training.point_digests import points_digest
+from secretballot.learners.training.inputs import points_digest
 from secretballot.students.moment_links import classes_link
 from sessions import of_fit, sparse
 from tiny_sums import records_of, sum_of

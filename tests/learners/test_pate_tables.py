@@ -11,7 +11,10 @@ from sklearn.naive_bayes import GaussianNB
 
 import secretballot as sb
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.teachers.training import Shards, label_ballots, number_ballots
+from secretballot.teachers.training import Shards
+from secretballot.teachers.training import ballots as ballots_of
+from secretballot.teachers.training import labels_of_shard as labels_of
+from secretballot.teachers.training import numbers_of_shard as numbers_of
 
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 NAMES = ["ill", "old", "tall"]
@@ -73,9 +76,9 @@ def test_one_record_reaches_one_teacher() -> None:
 
     def ballots(y: Any) -> list[Any]:
         if y.ndim == 2:
-            found = label_ballots(GaussianNB(), Shards(X, y, shards, 20), X_PUBLIC)
+            found = ballots_of(labels_of, GaussianNB(), Shards(X, y, shards, 20), X_PUBLIC)
             return [named for named, _ in found]
-        return list(number_ballots(Ridge(), Shards(X, y, shards, 20), X_PUBLIC))
+        return list(ballots_of(numbers_of, Ridge(), Shards(X, y, shards, 20), X_PUBLIC))
 
     for one, two in ((Y, changed), (NUMBERS, other)):
         moved = [
@@ -89,7 +92,7 @@ def test_one_record_reaches_one_teacher() -> None:
 def test_a_label_that_a_shard_lacks_is_not_named_there_and_one_it_has_throughout_is() -> None:
     y = np.column_stack([np.zeros(len(X)), np.ones(len(X)), Y[:, 0]]).astype(int)
     shards = np.zeros(len(X), dtype=int)
-    (filled, _), (empty, _) = label_ballots(GaussianNB(), Shards(X, y, shards, 2), X_PUBLIC)
+    (filled, _), (empty, _) = ballots_of(labels_of, GaussianNB(), Shards(X, y, shards, 2), X_PUBLIC)
     assert filled[:, 0].sum() == 0
     assert filled[:, 1].all()
     assert 0 < filled[:, 2].mean() < 1
@@ -121,10 +124,12 @@ class FailingRegressor(RegressorMixin, BaseEstimator):
 
 def test_a_teacher_that_fails_at_its_shard_votes_by_a_fixed_rule_in_silence() -> None:
     shards = np.arange(len(X)) % TEACHERS
-    ballots = label_ballots(FailsOnSome(), Shards(X, Y, shards, TEACHERS), X_PUBLIC)
-    named = np.array([one[:, 0].all() for one, _ in ballots])
+    found = ballots_of(labels_of, FailsOnSome(), Shards(X, Y, shards, TEACHERS), X_PUBLIC)
+    named = np.array([one[:, 0].all() for one, _ in found])
     assert (named == (X[:TEACHERS, 0] >= 0)).all()
-    votes = number_ballots(FailingRegressor(), Shards(X, NUMBERS, shards, TEACHERS), X_PUBLIC)
+    votes = ballots_of(
+        numbers_of, FailingRegressor(), Shards(X, NUMBERS, shards, TEACHERS), X_PUBLIC
+    )
     assert all(np.isnan(one).all() for one in votes)
 
 
@@ -133,8 +138,10 @@ def test_a_target_that_is_no_number_leaves_its_record_out_and_no_other() -> None
     y = NUMBERS.copy()
     y[7] = np.nan
     kept = np.delete(np.arange(len(X)), 7)
-    one = list(number_ballots(Ridge(), Shards(X, y, shards, 20), X_PUBLIC))
-    two = list(number_ballots(Ridge(), Shards(X[kept], y[kept], shards[kept], 20), X_PUBLIC))
+    one = list(ballots_of(numbers_of, Ridge(), Shards(X, y, shards, 20), X_PUBLIC))
+    two = list(
+        ballots_of(numbers_of, Ridge(), Shards(X[kept], y[kept], shards[kept], 20), X_PUBLIC)
+    )
     assert all(np.array_equal(here, there) for here, there in zip(one, two, strict=True))
 
 

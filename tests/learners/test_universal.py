@@ -30,7 +30,7 @@ from secretballot.learners.labelers.algorithms import (
     PublicNumbers,
     Universal,
 )
-from secretballot.learners.labelers.universal import UniversalSession
+from secretballot.learners.labelers.labeler import UniversalSession
 from sessions import of_fit
 
 ASKED = PrivacyBudget(1.0, 1e-6)

@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from secretballot.queries import ClusterSampling, PublicPool
-from secretballot.queries.coverage import spread_over
+from secretballot.queries.uncertainty import spread_over
 
 
 def pool_of(X, n_queries=5):

@@ -9,7 +9,7 @@ import pytest
 from served_places import MARKED_NUMBER, QUERIES, QUESTIONS, Place, TestClient, sent
 
 import secretballot as sb
-from secretballot.learners.training.point_digests import question_digests
+from secretballot.learners.training.inputs import question_digests
 from secretballot.service.app import application
 from secretballot.service.problems import KINDS, MEDIA_TYPE
 

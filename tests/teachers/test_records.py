@@ -9,12 +9,9 @@ import pytest
 from secretballot._nearest_points import NearestPoints
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.teachers.records import (
-    record_votes_shape,
-    right_units,
-    unit_numbers,
-    votes_of_records,
-)
+from secretballot.learners.selection import _right_units
+from secretballot.teachers.rows import unit_numbers
+from secretballot.teachers.votes import record_votes_shape, votes_of_records
 
 POINTS = np.array([[0], [2], [2], [7]])
 RECORD = Guarantee(unit="record", relation="add-remove")
@@ -86,26 +83,36 @@ def test_points_are_taken_once_each():
             votes.take(rows)
 
 
-def _scores(right, units=None):
-    return right_units(np.asarray(right, dtype=bool), units)
+class Says:
+    """Answers a row, which is its own number, by a list."""
+
+    def __init__(self, answers):
+        self.answers = np.asarray(answers)
+
+    def predict(self, X):
+        return self.answers[X[:, 0]]
+
+
+def score(right, units=None):
+    rows, truth = np.arange(len(right))[:, None], np.ones(len(right), dtype=object)
+    return _right_units(Says(right), rows, truth, units)
 
 
 def test_a_unit_counts_once_if_more_than_half_of_its_records_are_right():
-    right = [[1, 1], [1, 0], [1, 0], [0, 1], [1, 0]]
-    assert _scores(right).tolist() == [4, 2]
-    # b: one of two is not more than half
-    assert _scores(right, ["a", "a", "a", "b", "b"]).tolist() == [1, 0]
+    assert (score([1, 1, 1, 0, 1]), score([1, 0, 0, 1, 0])) == (4, 2)
+    # of the second unit one of two is not more than half
+    units = [0, 0, 0, 1, 1]
+    assert (score([1, 1, 1, 0, 1], units), score([1, 0, 0, 1, 0], units)) == (1, 0)
 
 
 def test_no_unit_moves_a_score_by_more_than_one_or_downwards():
-    """All answers of two candidates on five records of three people, and each person leaving."""
+    """All answers of a candidate on five records of three people, and each person leaving."""
     units = np.array([0, 0, 0, 1, 2])
     moved = set()
-    for bits in itertools.product((False, True), repeat=10):
-        right = np.array(bits).reshape(5, 2)
+    for right in map(np.array, itertools.product((0, 1), repeat=5)):
         for gone in range(3):
             stays = units != gone
-            moved |= set((_scores(right, units) - _scores(right[stays], units[stays])).tolist())
+            moved.add(score(right, units) - score(right[stays], units[stays]))
     assert moved == {0, 1}
 
 
@@ -128,13 +135,12 @@ def test_a_unit_spelt_in_several_ways_is_one(units):
 )
 def test_ids_that_are_none_are_refused_by_row_and_without_their_values(units):
     with pytest.raises(DataError) as caught:
-        right_units(np.ones((3, 2), dtype=bool), units)
+        unit_numbers(units, 3)
     assert "2.5" not in str(caught.value)
 
 
 def test_what_does_not_fit_is_refused():
-    right = np.ones((3, 2), dtype=bool)
     with pytest.raises(DataError, match="2 ids for 3 records"):
-        right_units(right, [1, 2])
+        unit_numbers([1, 2], 3)
     with pytest.raises(DataError, match="single column"):
-        right_units(right, np.ones((3, 1), dtype=int))
+        unit_numbers(np.ones((3, 1), dtype=int), 3)

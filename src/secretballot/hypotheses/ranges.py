@@ -13,8 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_choice, check_count
-from secretballot.hypotheses.base import Dichotomies, Hypothesis, HypothesisClass
-from secretballot.hypotheses.points import check_labelled, check_points
+from secretballot.hypotheses.base import (
+    Dichotomies,
+    Hypothesis,
+    HypothesisClass,
+    check_labelled,
+    check_points,
+)
 
 
 @dataclass(frozen=True)
@@ -498,12 +503,3 @@ class Intervals(HypothesisClass):
         X : array of shape (m, 1)
         """
         return IntervalDichotomies(check_points(X, 1))
-
-    def representatives(self, asked: FloatArray, points: FloatArray) -> tuple[IntArray, IntArray]:
-        """Return one row for all points between the same two that were asked: what holds one of
-        them may be moved to hold another."""
-        known, x = np.unique(asked), points[:, 0]
-        # even between two known points, odd at one
-        code = np.searchsorted(known, x, "left") + np.searchsorted(known, x, "right")
-        _, rows, like = np.unique(code, return_index=True, return_inverse=True)
-        return rows, like

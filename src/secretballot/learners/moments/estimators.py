@@ -27,6 +27,7 @@ from secretballot.learners.moments.vectors import (
     label_sums,
     vector_sums,
 )
+from secretballot.learners.training.inputs import points_digest
 from secretballot.learners.training.learner import (
     ClassLearner,
     Given,
@@ -35,7 +36,6 @@ from secretballot.learners.training.learner import (
     Task,
     refuse_beside,
 )
-from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.table import Block, Loader, Parts
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.coverage import Coverage

@@ -10,7 +10,7 @@ import sklearn
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot.foreign_code import one_thread
-from secretballot.teachers.counting import Poll, count_ballots
+from secretballot.teachers.ensemble import Poll, count_ballots
 from secretballot.teachers.rows import take_rows
 from secretballot.teachers.training import Recipe, train_shard
 
