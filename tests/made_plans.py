@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from secretballot.planning.plan.model import Candidate, Estimate, Plan, Setting, Task
+from secretballot.planning.plan_model import Candidate, Estimate, Plan, Setting, Task
 
 HALF = Estimate(0.5, 0.4, 0.6)
 COUNTS = Setting(20, "gaussian", "counts", 50)

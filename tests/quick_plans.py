@@ -5,8 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from secretballot.planning.search import best_setting, evaluation, moments_forecast, settings
-from secretballot.planning.simulation import stand_in
+from secretballot.planning import best_setting, evaluation, moments_forecast, settings, stand_in
 
 
 def few_budgets_in(patched: pytest.MonkeyPatch) -> None:

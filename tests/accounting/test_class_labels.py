@@ -153,6 +153,7 @@ def test_a_list_of_laws_that_lacks_the_worst_ones_is_noticed(monkeypatch):
 
 def test_the_second_verifier_refuses_labels_with_far_too_little_noise():
     sigma = least_scale(PrivacyBudget(1.0, 1e-6), class_event(1.0, 20))
+    assert 0.95e-6 < delta_upper([class_event(sigma, 20)], 1.0) <= 1e-6
     event = class_event(0.8 * sigma, 20)
     price = second.price_of(json_of(event), 1.0, 1e-6)
     assert price.lower > 1e-6
@@ -161,8 +162,8 @@ def test_the_second_verifier_refuses_labels_with_far_too_little_noise():
 
 
 def test_labels_never_cost_more_than_their_counts_and_more_of_them_no_less():
-    for sigma in (0.3, 1.0, 3.0, 12.0, 2500.0):
-        for queries in (1, 50):
+    for sigma in (0.3, 3.0, 12.0, 2500.0):
+        for queries in (1, 20):
             event = class_event(sigma, queries)
             # what a price adds for rounding decides below 1e-15
             most = delta_upper([event.rough()], 1.0) * (1 + 1e-9) + 1e-15

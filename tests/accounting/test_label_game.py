@@ -19,8 +19,7 @@ from secretballot.accounting import (
 )
 from secretballot.core import label_games as room
 from secretballot.core.label_games import GaussianChances, label_losses, label_renyi
-from secretballot.core.losses import discrete_gaussian_pmf
-from secretballot.core.renyi import ORDERS, delta_of
+from secretballot.core.losses import ORDERS, delta_of, discrete_gaussian_pmf
 
 
 def game_delta(

@@ -63,13 +63,12 @@ def test_printed_sigma_is_the_papers() -> None:
     [
         teacher_shape(12, 2, 50),
         label_shape(12, 5, 100, RECORD),
-        label_shape(12, 5, 100, RECORD, most_named=1),
         label_shape(12, 5, 100, RECORD, most_named=2),
-        label_shape(12, 5, 100, RECORD, ballot="sets"),
+        label_shape(1, 5, 100, RECORD, ballot="sets"),
         record_votes_shape(30, 2, 5, RECORD),
         record_votes_shape(30, 2, 5, REPLACED, counts_uncovered=True),
     ],
-    ids=["two", "labels", "one named", "two named", "sets", "records", "replaced"],
+    ids=["two", "labels", "two named", "sets", "records", "replaced"],
 )
 def test_the_least_noise_spends_the_budget_and_less_noise_more(
     shape: VoteShape, release: str
@@ -115,9 +114,6 @@ def test_a_quantile_is_the_median_unless_a_rank_is_asked_for() -> None:
     found = vote_quantiles(BUDGET, shape, rank=2)
     assert found.rank == 2
     assert 0.9e-6 < spent(found, shape) <= 1e-6
-    for rank in (0, 10):
-        with pytest.raises(ParameterError, match="rank"):
-            vote_quantiles(BUDGET, shape, rank=rank)
 
 
 def all_sets(n_labels: int) -> np.ndarray:
@@ -148,7 +144,7 @@ def law_of(counts: np.ndarray, chances: list[float]) -> np.ndarray:
     return np.where(sets, one, 1 - one).prod(axis=1)
 
 
-@pytest.mark.parametrize(("cap", "n_queries"), [(None, 1), (None, 2), (1, 2)])
+@pytest.mark.parametrize(("cap", "n_queries"), [(None, 1), (1, 2)])
 def test_the_price_of_labels_alone_is_above_the_truth_of_all_small_worlds(
     cap: int | None, n_queries: int
 ) -> None:
@@ -244,13 +240,3 @@ def test_a_unanimous_quantile_is_drawn_as_often_as_stated() -> None:
     drawn, _ = mechanism.draw(shape, [votes], ExactNoise(), State())
     right = (drawn[:, 0] == 11).mean()
     assert unanimous_chance(mechanism, shape) == pytest.approx(right, abs=0.03)
-
-
-def test_what_cannot_be_is_refused() -> None:
-    shape = teacher_shape(3, 2, 9)
-    for settings in ({"release": "votes"}, {"noise": "uniform"}):
-        with pytest.raises(ParameterError, match=next(iter(settings))):
-            noisy_votes(BUDGET, shape, **settings)
-    for numbers in ((0, 2, 9), (3, 1, 9), (3, 2, 0)):
-        with pytest.raises(ParameterError):
-            teacher_shape(*numbers)

@@ -27,7 +27,7 @@ def true_delta(epsilon: float, sigma: float, shift: tuple[int, ...]) -> float:
 
 
 @pytest.mark.parametrize("sigma", [4.0, 7.3, 20.0])
-@pytest.mark.parametrize("shift", [(1, 0), (2, 0), (1, 1), (3, 4), (5, 0), (2, 1), (0, 7)])
+@pytest.mark.parametrize("shift", [(1, 0), (1, 1), (3, 4), (0, 7)])
 def test_the_price_is_at_least_the_truth_and_near_it(sigma: float, shift: tuple[int, int]) -> None:
     squared = sum(one * one for one in shift)
     event = sums_event(sigma, squared, 2)

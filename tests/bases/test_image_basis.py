@@ -5,10 +5,9 @@ import onnxruntime
 import pytest
 from sklearn.datasets import load_digits
 
-from secretballot.bases import ImageBasis, KernelBasis, TableBasis, images
-from secretballot.bases.named import unfitted_basis
+from secretballot.bases import ImageBasis, KernelBasis, TableBasis, images, unfitted_basis
 from secretballot.exceptions import DataError
-from secretballot.report.student.bases_graph import add_basis
+from secretballot.report.student.export import add_basis
 from secretballot.report.student.graph import DOUBLE, Graph
 
 #: Digits of 8 x 8 pixels, each pixel doubled both ways.
@@ -58,16 +57,11 @@ def test_coordinates_are_those_of_the_file_and_of_images_that_were_centred(
 def test_public_points_alone_decide_what_are_images() -> None:
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(200, 256))
-    for pool, kind in (
-        (POOL, ImageBasis),
-        (POOL - POOL.mean(axis=0), ImageBasis),
-        (noise, TableBasis),
-        (np.cumsum(noise, axis=1), TableBasis),  # series
-        (DIGITS[:, :255], TableBasis),
-        (load_digits().data[:200], TableBasis),  # smaller than can be told
-        ([["a", "b"]] * 20, TableBasis),
-    ):
-        assert type(unfitted_basis("auto", pool)) is kind
+    for pool in (POOL, POOL - POOL.mean(axis=0)):
+        assert type(unfitted_basis("auto", pool)) is ImageBasis
+    small, series = load_digits().data[:200], np.cumsum(noise, axis=1)
+    for pool in (noise, series, DIGITS[:, :255], small, [["a", "b"]] * 20):
+        assert type(unfitted_basis("auto", pool)) is TableBasis
     assert isinstance(unfitted_basis("vectors", POOL), KernelBasis)
     given = ImageBasis(n_modes=3)
     assert unfitted_basis(given, noise) is not given

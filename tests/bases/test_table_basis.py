@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from secretballot.bases import TableBasis
 from secretballot.bases.columns import ONE, fitted_column
-from secretballot.bases.rotation import UNIT
 from secretballot.exceptions import DataError, ParameterError
 
 RNG = np.random.default_rng(3)
@@ -109,17 +108,14 @@ ODD = ["odd", None, 7, pd.NaT, "\ud800", np.datetime64("9999-01-01"), datetime.t
 
 
 @pytest.mark.parametrize("name", ALIKE)
-@pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
-def test_one_odd_cell_does_not_change_how_a_column_of_objects_is_read(
-    name: str, odd: object
-) -> None:
+def test_one_odd_cell_does_not_change_how_a_column_of_objects_is_read(name: str) -> None:
     table = [[ALIKE[name][i % 3], "ab"[i // 3 % 2]] for i in range(60)]
-    for shown in (table, np.array(table, dtype=object)):
-        basis = TableBasis().fit(shown)
-        more = [*table, [odd, "a"]]
-        beside = np.array(more, dtype=object) if isinstance(shown, np.ndarray) else more
-        assert np.array_equal(basis.integers(beside)[:60], basis.integers(shown))
-        assert basis.covered(beside)[:60].all()
+    for form in (list, lambda rows: np.array(rows, dtype=object)):
+        basis = TableBasis().fit(form(table))
+        for odd in ODD:
+            beside = form([*table, [odd, "a"]])
+            assert np.array_equal(basis.integers(beside)[:60], basis.integers(form(table)))
+            assert basis.covered(beside)[:60].all()
 
 
 def test_the_integers_are_those_of_exact_arithmetic() -> None:
@@ -143,18 +139,7 @@ def test_public_points_are_centred_uncorrelated_and_of_length_one() -> None:
     assert np.all(np.diff(np.diag(second)) < 1e-3)  # the longest axis comes first
 
 
-def test_levels_bins_spike_and_missing_values_have_features_of_their_own() -> None:
-    age, gain, city, _, score = BASIS._columns
-    assert city.levels == ("north", "south", "west")
-    assert (gain.spike, gain.missing, score.missing) == (0.0, False, True)
-    assert (age.width, gain.width) == (len(age.edges) + 2, len(gain.edges) + 3)
-    low, high = POOL.iloc[[0]].copy(), POOL.iloc[[0]].copy()
-    low["age"], high["age"] = -1e9, 1e9
-    far = BASIS.integers(pd.concat([low, high]))
-    assert np.abs(far).max() < 4 * UNIT  # beyond the pool there is only the outermost bin
-
-
-@pytest.mark.parametrize("n_values", [13, 40, 400])
+@pytest.mark.parametrize("n_values", [13, 400])
 def test_bins_and_ranks_count_the_values_of_the_pool(n_values: int) -> None:
     rng = np.random.default_rng(n_values)
     pool = rng.choice(np.sort(rng.normal(size=n_values)), 500)
@@ -175,7 +160,7 @@ def test_containers_of_the_same_numbers_are_mapped_alike() -> None:
     basis = TableBasis().fit(numbers)
     expected = basis.integers(numbers)
     plain = numbers.to_numpy()
-    for other in (plain, plain.tolist(), [tuple(row) for row in plain], np.asfortranarray(plain)):
+    for other in (plain.tolist(), [tuple(row) for row in plain], np.asfortranarray(plain)):
         assert np.array_equal(TableBasis().fit(other).integers(other), expected)
     whole = np.nan_to_num(plain)
     dense = TableBasis().fit(whole).integers(whole)

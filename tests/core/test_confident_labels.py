@@ -7,8 +7,8 @@ import pytest
 
 from exact_games.worlds import neighbouring_counts
 from made_events import confident_event, counts_event
-from secretballot.accounting import PrivacyBudget, confident_labels, delta_upper, teacher_shape
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.accounting import PrivacyBudget, delta_upper
+from secretballot.exceptions import DataError
 from secretballot.students.confirmed import predicted_votes
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
@@ -43,22 +43,6 @@ def test_the_price_lies_between_two_that_dp_accounting_gives(n_classes):
         both = delta_upper([counts_event(60.0, 120), counts_event(20.0, shifts)], epsilon)
         # but for the rounding, which costs a relative 2 / sigma^2 of sigma
         assert 0.999 * above < both < 1.2 * above
-
-
-def test_a_threshold_above_the_teachers_and_shares_without_meaning_are_refused():
-    shape = teacher_shape(10, 2, 250)
-    for settings, word in (
-        ({"threshold": 251}, "threshold is 251, more votes than 250 teachers"),
-        ({"threshold": 0}, "threshold"),
-        ({"threshold": 2.5}, "threshold"),
-        ({"max_answers": 11}, "one answer a query"),
-        ({"threshold_share": 0.0}, "threshold_share"),
-        ({"threshold_share": 1.0}, "threshold_share"),
-    ):
-        with pytest.raises(ParameterError, match=word):
-            confident_labels(BUDGET, shape, **{"threshold": 5, **settings})
-    with pytest.raises(ParameterError, match="delta is 0"):
-        confident_labels(PrivacyBudget(1.0, 0.0), shape, threshold=5)
 
 
 def test_predictions_that_do_not_fit_are_refused():

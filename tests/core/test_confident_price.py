@@ -7,12 +7,13 @@ import pytest
 
 import secretballot_verify as second_verifier
 from exact_games.distributions import discrete_gaussian_distribution
+from exact_games.games import adaptive_delta
 from exact_games.worlds import ScriptedNoise
 from secretballot.core import label_games
 from secretballot.core.events import Confident
+from secretballot.core.losses import ORDERS, delta_of
 from secretballot.core.mechanisms import ConfidentLabels, State
 from secretballot.core.price import delta_upper, price
-from secretballot.core.renyi import ORDERS, delta_of
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot_verify import games
 
@@ -82,23 +83,8 @@ def steps_of(mechanism, n_teachers, interactive, scale=1.0):
 
 
 def true_delta(steps, queries, answers, epsilon):
-    """Return the exact delta against an adversary who chooses every query from all that was told;
-    the run stops at the last answer."""
-    p = steps[:, 0]
-    moves = np.log(np.maximum(steps[:, 1], 1e-300) / np.maximum(steps[:, 0], 1e-300))
-
-    def value(x, left, most):
-        if not left or not most:
-            return np.maximum(0.0, -np.expm1(np.minimum(x, 700.0)))
-        after = x[:, None, None] + moves
-        best = np.zeros((len(x), len(p)))
-        for outcome in range(3):
-            distinct, where = np.unique(after[:, :, outcome].round(10), return_inverse=True)
-            found = value(distinct, left - 1, most - (outcome > 0))
-            best += p[:, outcome] * found[where].reshape(best.shape)
-        return best.max(axis=1)
-
-    return float(value(np.array([epsilon]), queries, answers)[0])
+    """Return the exact delta of all adaptive runs, which stop at the last answer."""
+    return adaptive_delta(steps, queries, epsilon, counted=(1, 2), most=answers)
 
 
 CASES = [

@@ -146,7 +146,7 @@ def test_another_version_is_refused(path: Path, version: int) -> None:
     with FileLedgers(path.parent).edited(str(path)) as run:
         old, new = (f'"format":{number}' for number in (VERSION, version))
         run(f"UPDATE account SET terms = replace(terms, '{old}', '{new}')")
-    assert f"of another format, and this program reads format {VERSION}" in refusal(path)
+    assert f"is of format {version}, and this program reads format {VERSION}" in refusal(path)
 
 
 def test_one_changed_byte_is_noticed_or_changes_nothing(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Permute-and-flip: its law, what one unit can change, and how far it falls short of the best."""
+"""Permute-and-flip: its law, and what one unit can change."""
 
 import itertools
 import math
@@ -27,11 +27,6 @@ def law_of_orders(scores, scale):
             found[i] += left * heads[i]
             left *= 1 - heads[i]
     return found
-
-
-def exponential_law(scores, scale):
-    weights = np.exp((np.asarray(scores) - max(scores)) / scale)
-    return weights / weights.sum()
 
 
 def drawn(scores, scale, size):
@@ -84,18 +79,8 @@ def test_one_unit_changes_no_chance_by_more_than_epsilon(relation):
     assert widest > 1.2 * epsilon  # losses have no range of this length: the price is a pure one
 
 
-def test_it_is_never_farther_from_the_best_and_up_to_half_as_far():
-    for scores in itertools.product(range(0, 9, 4), repeat=4):
-        for scale in (0.5, 2.0, 8.0):
-            short = max(scores) - np.array(scores)
-            flip = float(flip_law(scores, scale) @ short)
-            assert flip <= float(exponential_law(scores, scale) @ short) + 1e-12
-    near = [float(law((9, 0), 1.0) @ [0, 9]) for law in (flip_law, exponential_law)]
-    assert near[0] < 0.51 * near[1]
-
-
 def test_many_candidates_are_drawn_together():
-    scores = np.random.default_rng(0).integers(-(2**30), 0, 200_000)
+    scores = np.random.default_rng(0).integers(-(2**30), 0, 50_000)
     scores[7] = 0
     assert ExactNoise().flipped_index(scores, 100.0) == 7
     assert drawn(np.zeros(1000, dtype=int), 1.0, 3).max() < 1000

@@ -89,7 +89,7 @@ def test_one_call_opens_a_container_and_stands_where_noise_is_added() -> None:
         # for the curator, into the vault
         "data/tally.py",
         # on public rows
-        "planning/search/moments_forecast.py",
+        "planning/moments_forecast.py",
     }
 
 

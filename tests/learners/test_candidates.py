@@ -2,7 +2,6 @@
 do, and certified."""
 
 import itertools
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,12 +33,12 @@ class Cut(BaseEstimator):
 
     def predict(self, X: Any) -> Any:
         X = np.asarray(X)
+        print("secret")
+        np.log(np.zeros(1))
         strange = bool((X[:, 0] > 50).any())
         if self.trouble == "raises" and strange:
             raise RuntimeError("secret value seen")
-        if self.trouble == "exits" and strange:
-            raise SystemExit
-        if self.trouble == "exits everywhere":
+        if self.trouble == "exits everywhere" or (self.trouble == "exits" and strange):
             raise SystemExit
         if self.trouble == "rubbish" and strange:
             return ["?"] * (len(X) + 1)
@@ -95,78 +94,49 @@ def _loss(one: Any, other: Any) -> float:
 
 
 def test_removing_a_unit_of_many_records_loses_epsilon_and_no_more(law: Any) -> None:
-    units, worst = np.array(["a", "a", "a", "b"]), 0.0
+    units, losses, by_record = np.array(["a", "a", "a", "b"]), [], []
     for labels in itertools.product((0, 1), repeat=4):
         y = np.array(labels)
-        whole = law(CANDIDATES, POINTS, y, units=units)
-        for gone in "ab":
-            stays = units != gone
-            worst = max(
-                worst, _loss(whole, law(CANDIDATES, POINTS[stays], y[stays], units=units[stays]))
-            )
-    assert 0.5 * EPSILON < worst <= EPSILON * (1 + 1e-9)
-
-
-def test_counting_records_instead_of_units_loses_more(law: Any) -> None:
-    candidates, X, y, units = (
-        [Cut(0.5), Cut(98), Cut(99)],
-        np.full((4, 1), 2.0),
-        np.ones(4),
-        np.array([0, 0, 0, 1]),
-    )
-    whole, less = (law(candidates, X[k:], y[k:]) for k in (0, 3))
-    assert _loss(whole, less) > 2 * EPSILON
-    whole, less = (law(candidates, X[k:], y[k:], units=units[k:]) for k in (0, 3))
-    assert _loss(whole, less) <= EPSILON
+        whole, records = law(CANDIDATES, POINTS, y, units=units), law(CANDIDATES, POINTS, y)
+        for stays in (units != "a", units != "b"):
+            less = law(CANDIDATES, POINTS[stays], y[stays], units=units[stays])
+            losses.append(_loss(whole, less))
+            by_record.append(_loss(records, law(CANDIDATES, POINTS[stays], y[stays])))
+    assert 0.5 * EPSILON < max(losses) <= EPSILON * (1 + 1e-9)
+    # counting records in place of units loses more
+    assert max(by_record) > 1.5 * EPSILON
 
 
 def _worst_replaced(law: Any) -> float:
     """Return the largest loss between hold-outs of two records that differ in the second."""
-    records = list(itertools.product((0.0, 1.0, 2.0), (0, 1)))
-    laws = {
-        pair: law(
-            CANDIDATES,
-            *(np.array(part) for part in ([[x] for x, _ in pair], [label for _, label in pair])),
-            relation="replace-one",
-        )
-        for pair in itertools.product(records[:2], records)
-    }
-    return max(
-        _loss(laws[one], laws[two])
-        for one, two in itertools.permutations(laws, 2)
-        if one[0] == two[0]
-    )
+    records = np.array(list(itertools.product((0.0, 1.0, 2.0), (0, 1))))
+    worst = 0.0
+    for first in records[:2]:
+        pairs = [np.array([first, second]) for second in records]
+        laws = [law(CANDIDATES, p[:, :1], p[:, 1], relation="replace-one") for p in pairs]
+        worst = max(worst, *(_loss(*both) for both in itertools.permutations(laws, 2)))
+    return worst
 
 
-def test_replacing_a_record_loses_epsilon_and_no_more(law: Any) -> None:
-    assert 0.5 * EPSILON < _worst_replaced(law) <= EPSILON * (1 + 1e-9)
-
-
-def test_forgetting_the_half_under_replace_one_is_caught(
+def test_replacing_a_record_loses_epsilon_and_no_more(
     law: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert 0.5 * EPSILON < _worst_replaced(law) <= EPSILON * (1 + 1e-9)
+    # the half forgotten is caught
     monkeypatch.setattr(mechanisms, "least_quotient", lambda moved, loss: least_quotient(1, loss))
     assert _worst_replaced(law) > 1.3 * EPSILON
 
 
-@pytest.mark.parametrize("trouble", ["raises", "exits", "rubbish"])
-def test_a_record_that_upsets_a_candidate_counts_against_it_once(law: Any, trouble: str) -> None:
+def test_a_record_that_upsets_a_candidate_counts_against_it_once(
+    law: Any, capsys: Any, caplog: Any
+) -> None:
     """Were it wrong everywhere, one strange record would move its score by all the others."""
     X, y = np.array([[0.0], [1.0], [2.0], [3.0], [60.0]]), np.array([0, 1, 1, 1, 1])
-    candidates = [Cut(0.5, trouble), Cut(99)]
-    with_it, without = law(candidates, X, y), law(candidates, X[:4], y[:4])
-    assert _loss(with_it, without) <= EPSILON
-    assert with_it[0] > 0.8
-
-
-def test_nothing_a_candidate_says_escapes(law: Any, capsys: Any, caplog: Any) -> None:
-    class Loud(Cut):
-        def predict(self, X: Any) -> Any:
-            print("secret")
-            np.log(np.zeros(1))
-            return super().predict(X)
-
-    law([Loud(0.5), Cut(99)], POINTS, [0, 1, 1, 1])
+    for trouble in ("raises", "exits", "rubbish"):
+        candidates = [Cut(0.5, trouble), Cut(99)]
+        with_it, without = law(candidates, X, y), law(candidates, X[:4], y[:4])
+        assert _loss(with_it, without) <= EPSILON
+        assert with_it[0] > 0.8
     assert "secret" not in capsys.readouterr().out
     assert not caplog.records
 
@@ -177,21 +147,13 @@ def test_nothing_a_candidate_says_escapes(law: Any, capsys: Any, caplog: Any) ->
         (LogisticRegression(), "NotFittedError"),
         (Cut(0.0, "centres"), "otherwise alone than among others"),
         (Cut(-2.0, "forgets"), "otherwise alone than among others"),
-        (
-            LogisticRegression().fit(np.zeros((4, 7)) + np.arange(4)[:, None], [0, 0, 1, 1]),
-            "ValueError",
-        ),
-        (
-            DummyClassifier(strategy="constant", constant=5).fit(POINTS, [5, 5, 5, 5]),
-            "one of the classes",
-        ),
+        (LogisticRegression().fit(np.eye(4, 7), [0, 0, 1, 1]), "ValueError"),
+        (DummyClassifier().fit(POINTS, [5, 5, 5, 5]), "one of the classes"),
+        (DummyClassifier().fit(POINTS, [[0, 1]] * 4), "one of the classes"),
         (Cut(-9.0, "exits everywhere"), "SystemExit"),
-        (
-            DummyClassifier(strategy="constant", constant=[0, 1]).fit(POINTS, [[0, 1]] * 4),
-            "one of the classes",
-        ),
         (3, "two or more fitted classifiers"),
     ],
+    ids=lambda one: type(one).__name__,
 )
 def test_a_candidate_that_cannot_serve_is_refused_on_made_up_rows(
     candidate: Any, words: str
@@ -205,20 +167,17 @@ def test_a_candidate_that_cannot_serve_is_refused_on_made_up_rows(
 @pytest.mark.parametrize(
     "settings",
     [
-        {"candidates": [Cut(0)]},
-        {"candidates": [("a", Cut(0)), ("a", Cut(1))]},
+        *({"candidates": one} for one in ([Cut(0)], [("a", Cut(0)), ("a", Cut(1))])),
         {"candidates": [(3, Cut(0)), ("a", Cut(1))]},
-        {"epsilon": 0},
-        {"epsilon": float("nan")},
-        {"epsilon": 1e9},
-        {"y": [0, 1, 1]},
-        {"y": [0, 1, 1, 2]},
+        *({"epsilon": one} for one in (0, float("nan"), 1e9)),
+        *({"y": one} for one in ([0, 1, 1], [0, 1, 1, 2])),
         {"X": pd.DataFrame({"a": [0.0, 1, 2, 3]})},
         {"X_public": np.zeros((3, 2))},
         {"units": [1, 2, 3, None]},
         {"units": [1, 2, 3, 4], "relation": "replace-one"},
         {"relation": "replace-one"},
     ],
+    ids=lambda settings: ",".join(settings),
 )
 def test_bad_input_is_one_sentence_and_nothing_is_spent(settings: dict[str, Any]) -> None:
     given = {"candidates": [Cut(0), Cut(1)], "X": POINTS, "y": [0, 1, 1, 1], **settings}
@@ -233,8 +192,11 @@ def test_an_interrupted_choice_stays_spent_and_a_repeated_one_is_free(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ledger = _ledger()
-    first = _choose([Cut(0.5), Cut(1)], POINTS, [0, 1, 1, 1], ledger, request="one")
-    again = _choose([Cut(0.5), Cut(1)], POINTS, [0, 1, 1, 1], ledger, request="one")
+
+    def chosen(request: str) -> Any:
+        return _choose([Cut(0.5), Cut(1)], POINTS, [0, 1, 1, 1], ledger, request=request)
+
+    first, again = chosen("one"), chosen("one")
     assert choice_fields(first.choice) == choice_fields(again.choice)
     assert len(ledger.history()) == 1
 
@@ -244,10 +206,10 @@ def test_an_interrupted_choice_stays_spent_and_a_repeated_one_is_free(
 
     monkeypatch.setattr(releasing, "noise_source", Interrupted)
     with pytest.raises(sb.LedgerError, match="failed; it is forfeited"):
-        _choose([Cut(0.5), Cut(1)], POINTS, [0, 1, 1, 1], ledger, request="two")
+        chosen("two")
     monkeypatch.undo()
     with pytest.raises(sb.LedgerError):
-        _choose([Cut(0.5), Cut(1)], POINTS, [0, 1, 1, 1], ledger, request="two")
+        chosen("two")
     assert ledger.spent().epsilon == 2 * EPSILON
 
 
@@ -264,10 +226,8 @@ def _fit(task: dict[str, Any], ledger: sb.Ledger, rows: Any, **settings: Any) ->
     return model.fit(task["X"][rows], task["y"][rows], X_public=task["P"], classes=[0, 1])
 
 
-def test_the_certificate_counts_the_choice_and_what_candidates_cost(
-    task: dict[str, Any], tmp_path: Path
-) -> None:
-    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
+def test_the_certificate_counts_the_choice_and_what_candidates_cost(task: dict[str, Any]) -> None:
+    ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
     taught, held = sb.hold_out(3000, 0.1)
     fits = [(f"K={k}", _fit(task, ledger, taught, n_teachers=k)) for k in (50, 20)]
     about = {"epsilon": 0.2, "X_public": task["P"]}

@@ -64,15 +64,16 @@ def test_a_rare_class_is_found_where_decisions_are_balanced(
     assert recall(fitted(3, class_weight="auto"), 1, 3) > 0.4
 
 
-def test_auto_balances_where_a_class_is_ten_times_as_frequent() -> None:
-    assert weights_of_model("auto", np.array([0.89, 0.11])) == [1.0, 1.0]
-    found = weights_of_model("auto", np.array([0.91, 0.09]))
-    assert found == pytest.approx([1 / 1.82, 1 / 0.18])
-
-
-def test_the_sums_and_the_price_do_not_know_of_weights(plain: sb.RecordMomentsClassifier) -> None:
+def test_the_sums_and_the_price_do_not_know_of_weights_and_a_stored_answer_keeps_its_own(
+    plain: sb.RecordMomentsClassifier,
+) -> None:
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(4.0, 1e-4))
-    weighted = fitted(class_weight={0: 1, 1: 9.0}, ledger=ledger)
+    kept = {"ledger": ledger, "request": "r"}
+    weighted = fitted(class_weight={0: 1, 1: 9.0}, **kept)
+    with pytest.raises(ParameterError, match="begun with other"):
+        fitted(class_weight={0: 1.0, 1: 3.0}, **kept)
+    again = fitted(class_weight={0: 1.0, 1: 9.0}, **kept)
+    assert again.certificate_["digest"] == weighted.certificate_["digest"]
     one, two = plain.certificate_, weighted.certificate_
     assert one["events"] == two["events"]
     assert (one["epsilon"], one["delta"]) == (two["epsilon"], two["delta"])
@@ -117,48 +118,34 @@ def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(
 def test_balanced_weights_follow_from_what_the_model_says_of_the_pool(
     balanced: sb.RecordMomentsClassifier,
 ) -> None:
-    found = [weights_of_model("balanced", np.array([1 - share, share])) for share in (0.01, 0.0)]
-    assert found == [pytest.approx([1 / 1.98, 50.0]), pytest.approx([0.5, 5000.0])]
+    for kind, rare, weights in (
+        ("balanced", 0.01, [1 / 1.98, 50.0]),
+        ("balanced", 0.0, [0.5, 5000.0]),
+        # where a class is ten times as frequent
+        ("auto", 0.11, [1.0, 1.0]),
+        ("auto", 0.09, [1 / 1.82, 1 / 0.18]),
+    ):
+        assert weights_of_model(kind, np.array([1 - rare, rare])) == pytest.approx(weights)
     share = balanced.predict_proba(rows(800, 1)[0]).mean(axis=0)
     # .31 to .37 in eight fits, mean .33, deviation .02
     assert 0.2 < share[1] < 0.5
 
 
-def test_a_stored_answer_keeps_its_weights() -> None:
-    first, then = {0: 1.0, 1: 9.0}, {0: 1.0, 1: 3.0}
-    ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(4.0, 1e-4))
-    kept = {"ledger": ledger, "request": "r"}
-    model = fitted(class_weight=first, **kept)
-    with pytest.raises(ParameterError, match="begun with other"):
-        fitted(class_weight=then, **kept)
-    again = fitted(class_weight=first, **kept)
-    assert again.certificate_["digest"] == model.certificate_["digest"]
-    assert ledger.spent().epsilon == pytest.approx(BUDGET.epsilon)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"class_weight": "even"}, "class_weight is 'even'"),
-        ({"class_weight": {0: 1.0}}, "for each of the 2 declared classes"),
-        ({"class_weight": {0: 1.0, 1: 0}}, "class_weight is 0"),
-        ({"class_weight": {0: 1.0, 1: float("nan")}}, "class_weight is nan"),
-        ({"class_weight": {0: 1.0, 5: 2.0}}, "for each of the 2 declared classes"),
-        ({"class_weight": [1, 2]}, "for each of the 2 declared classes"),
-    ],
-)
-def test_bad_settings_cost_nothing(settings: dict[str, Any], words: str) -> None:
-    ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
-    with pytest.raises(ParameterError, match=words):
-        fitted(ledger=ledger, **settings)
+def test_bad_settings_cost_nothing() -> None:
+    ledger, each = sb.Ledger.in_memory(dataset="d", budget=BUDGET), "each of the 2 declared classes"
+    for given, words in (
+        ("even", "class_weight is 'even'"),
+        *((one, each) for one in ({0: 1.0}, {0: 1.0, 5: 2.0}, [1, 2])),
+        *(({0: 1.0, 1: one}, f"class_weight is {one}") for one in (0, float("nan"))),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            fitted(ledger=ledger, class_weight=given)
     assert not ledger.history()
 
 
-@pytest.mark.parametrize("weights", [[1.0], [1.0, -2.0], [1.0, 0.0], "balanced", [1.0, True, 2.0]])
-def test_a_certificate_with_other_weights_is_refused(
-    weights: Any, balanced: sb.RecordMomentsClassifier
-) -> None:
+def test_a_certificate_with_other_weights_is_refused(balanced: sb.RecordMomentsClassifier) -> None:
     certificate = balanced.certificate_
-    forged = {**certificate, "public": {**certificate["public"], "class_weights": weights}}
-    with contextlib.suppress(CertificateError):
-        assert not verify_certificate(forged).ok
+    for weights in ([1.0], [1.0, -2.0], [1.0, 0.0], "balanced", [1.0, True, 2.0]):
+        forged = {**certificate, "public": {**certificate["public"], "class_weights": weights}}
+        with contextlib.suppress(CertificateError):
+            assert not verify_certificate(forged).ok, weights

@@ -16,7 +16,7 @@ from secretballot.core import releasing
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.training.session import LabelStream
 from secretballot.students.confirmed import StudentInRounds, with_confirmations
-from sessions import in_rounds, stream_of
+from sessions import stream_of
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 K = 100
@@ -41,9 +41,8 @@ def votes(ones: Any, k: int = K) -> sb.Votes:
     return sb.votes_of_counts(counted(ones, k), classes=["no", "yes"])
 
 
-def account(budget: sb.PrivacyBudget | None = None) -> sb.Ledger:
-    whole = sb.PrivacyBudget(1e3, 0.4) if budget is None else budget
-    return sb.Ledger.in_memory(dataset="registry", budget=whole)
+def account(epsilon: float = 1e3, delta: float = 0.4) -> sb.Ledger:
+    return sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(epsilon, delta))
 
 
 def stream(terms: Terms, ledger: sb.Ledger, vault: Path | None = None) -> LabelStream:
@@ -117,8 +116,7 @@ def test_a_stream_tells_the_student_apart_by_question(monkeypatch: pytest.Monkey
 
 
 def test_the_whole_reservation_is_paid_whatever_was_answered() -> None:
-    whole = sb.PrivacyBudget(CORRECTS.budget.epsilon, 1e-5)
-    ledger = account(whole)
+    ledger = account(CORRECTS.budget.epsilon, 1e-5)
     opened = stream(CORRECTS, ledger)
     assert ledger.remaining().epsilon == pytest.approx(0, abs=1e-9)
     assert not opened._stream.returns
@@ -126,24 +124,19 @@ def test_the_whole_reservation_is_paid_whatever_was_answered() -> None:
         released(votes([90] * 30), CORRECTS, ledger, request="second")
 
 
-def interactive(**settings: Any) -> sb.PATEClassifier:
-    given = {
-        "n_teachers": 200,
-        **BUDGET.to_json(),
-        "mechanism": "interactive:max_answers=30",
-        "n_queries": 80,
-        "round_size": 20,
-        "random_state": 0,
-    }
-    return in_rounds(**{**given, **settings})
-
-
 def test_an_interactive_fit_corrects_and_confirms(tmp_path: Path) -> None:
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="registry", budget=sb.PrivacyBudget(9, 0.1))
-    place = {"vault": tmp_path / "vault", "request": "fit"}
     student = LogisticRegression(C=100.0)
-    model = interactive(strategy=sb.queries.ClusterSampling(), student=student, ledger=ledger)
-    model.fit(X, Y, X_public=POOL, classes=[0, 1], **place)
+
+    def fitted() -> sb.PATEClassifier:
+        strategy = sb.queries.InRounds(sb.queries.ClusterSampling(), 20)
+        terms = {"mechanism": "interactive:max_answers=30", "n_queries": 80, "ledger": ledger}
+        terms |= {"n_teachers": 200, "random_state": 0, "student": student, "strategy": strategy}
+        model = sb.PATEClassifier(**BUDGET.to_json(), **terms)
+        place = {"vault": tmp_path / "vault", "request": "fit"}
+        return model.fit(X, Y, X_public=POOL, classes=[0, 1], **place)
+
+    model = fitted()
     released = model.released_
     assert sum(model.rounds_) == len(released.queries)
     assert released.answered.sum() <= 30
@@ -164,10 +157,8 @@ def test_an_interactive_fit_corrects_and_confirms(tmp_path: Path) -> None:
     assert np.mean(confirmed.labels[more] == truth[more]) > 0.65
     # a stored release is taken again for nothing, with the same student
     spent = ledger.spent()
-    repeated = interactive(strategy=sb.queries.ClusterSampling(), student=student, ledger=ledger)
-    repeated.fit(X, Y, X_public=POOL, classes=[0, 1], **place)
+    np.testing.assert_array_equal(fitted().student_.coef_, model.student_.coef_)
     assert ledger.spent() == spent
-    np.testing.assert_array_equal(repeated.student_.coef_, model.student_.coef_)
 
 
 def test_the_student_of_a_round_saw_released_labels_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,12 +171,14 @@ def test_the_student_of_a_round_saw_released_labels_alone(monkeypatch: pytest.Mo
         return found
 
     monkeypatch.setattr(StudentInRounds, "predictions", spying)
-    model = interactive(
+    model = sb.PATEClassifier(
+        **BUDGET.to_json(),
         mechanism="interactive:max_answers=8,confidence=0.8",
-        strategy=sb.queries.ClusterSampling(),
+        strategy=sb.queries.InRounds(sb.queries.ClusterSampling(), 10),
         student=LogisticRegression(C=10.0),
-        round_size=10,
+        n_teachers=200,
         n_queries=30,
+        random_state=0,
     )
     asked = model.fit_labels(X, Y, X_public=POOL, classes=[0, 1]).released_
     # the first round has no student; the others know as many answers as were released before

@@ -22,7 +22,7 @@ from secretballot.accounting import (
     stream_recipes,
     teacher_shape,
 )
-from secretballot.accounting.error_level import quantile_slack
+from secretballot.accounting.calibration import quantile_slack
 from secretballot.core import releasing
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import NoisyVotes, stability

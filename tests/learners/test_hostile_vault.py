@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from secretballot._json_files import json_fields
+from secretballot._files import json_fields
 from secretballot.accounting import PrivacyBudget
 from secretballot.cli.outcome import failure_of
 from secretballot.core.ledger import Ledger

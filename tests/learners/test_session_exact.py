@@ -8,7 +8,6 @@ of the plan.
 """
 
 import math
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -30,18 +29,9 @@ from secretballot.core.releasing import AnswerStream
 from sessions import session as begun_session
 from sessions import sparse
 
-DEPTH = 5  # questions
-# fewer of them in the runs at every commit, where a test says so
-DEPTHS = pytest.mark.parametrize(
-    "depth", [3, pytest.param(5, marks=pytest.mark.slow)], indirect=True
-)
+DEPTH = 3  # questions
 History = tuple[int, ...]
 Tree = Callable[[History], int]
-
-
-@pytest.fixture
-def depth(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules[__name__], "DEPTH", request.param)
 
 
 class _Tape:
@@ -233,8 +223,6 @@ def labels_plan(queries: int) -> Plan:
     return Plan(NoisyVotes(scale=SIGMA), queries)
 
 
-@DEPTHS
-@pytest.mark.usefixtures("depth")
 def test_labels_keep_their_promise_and_it_is_nearly_attained(tape: _Tape) -> None:
     here, there = explored(labels_plan(DEPTH), tape, GAUSS, by_last_label, near_tie, K)
     assert len(here) == 2**DEPTH
@@ -243,11 +231,9 @@ def test_labels_keep_their_promise_and_it_is_nearly_attained(tape: _Tape) -> Non
         true = delta_of(here, there, epsilon)
         promised = labels_plan(DEPTH).delta(K, epsilon)
         assert true <= promised
-        assert true >= 0.5 * promised or (DEPTH, epsilon) == (3, 3.0)
+        assert true >= 0.5 * promised or epsilon == 3.0
 
 
-@DEPTHS
-@pytest.mark.usefixtures("depth")
 def test_a_question_asked_several_times_is_one_answer(tape: _Tape) -> None:
     here, there = explored(labels_plan(1), tape, GAUSS, lambda _: 0, near_tie, K)
     assert set(here) == {(label,) * DEPTH for label in (0, 1)}
@@ -255,8 +241,6 @@ def test_a_question_asked_several_times_is_one_answer(tape: _Tape) -> None:
         assert delta_of(here, there, epsilon) <= labels_plan(1).delta(K, epsilon)
 
 
-@DEPTHS
-@pytest.mark.usefixtures("depth")
 def test_the_plan_s_end_is_kept(tape: _Tape) -> None:
     here, there = explored(labels_plan(2), tape, GAUSS, by_last_label, near_tie, K)
     assert {len(history) for history in here} == {2}
@@ -305,8 +289,6 @@ def pattern_loss(mechanism: SparseVector) -> float:
     return 1 / mechanism.threshold_scale + 2 / mechanism.query_scale
 
 
-@DEPTHS
-@pytest.mark.usefixtures("depth")
 def test_a_short_sparse_stream_keeps_its_promise(tape: _Tape) -> None:
     mechanism, tail = sparse(0.5, 6, 2), 5e-3
     scale, plan = mechanism.threshold_scale, Plan(mechanism, DEPTH)

@@ -133,7 +133,7 @@ def test_it_answers_without_end_and_pays_before_the_first_question(tmp_path: Pat
     labeler = fitted(tmp_path)
     first = labeler.session_.first
     assert (labeler.left, first.used, first.left) == (math.inf, 0, 30)
-    with pytest.raises(AttributeError, match="first part still answers"):
+    with pytest.raises(AttributeError, match="there is no student"):
         _ = labeler.student_
     answer = labeler.ask(QUESTIONS[0])
     assert (answer.label, answer.endless, answer.left) == ("no", False, math.inf)

@@ -1,6 +1,6 @@
 """A plan made by hand, whose figures are easy to add up."""
 
-from secretballot.planning.plan.model import Candidate, Estimate, Plan, Setting, Task
+from secretballot.planning.plan_model import Candidate, Estimate, Plan, Setting, Task
 
 
 def share(value: float, spread: float = 0.02) -> Estimate:

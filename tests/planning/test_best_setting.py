@@ -12,13 +12,13 @@ from quick_plans import quick_forecasts
 from samples import synthetic_two_class
 from secretballot._validation import RELEASES
 from secretballot.accounting.recipes import laplace_deviation
-from secretballot.planning.plan.model import Plan, Setting, Task
-from secretballot.planning.plan.text import plan_text
-from secretballot.planning.search import best_setting
-from secretballot.planning.search.best_setting import plan_votes
-from secretballot.planning.search.evaluation import Tried, best_of
-from secretballot.planning.search.settings import terms_of
-from secretballot.planning.simulation.simulated_run import RunOutcome
+from secretballot.planning import best_setting
+from secretballot.planning.best_setting import plan_votes
+from secretballot.planning.evaluation import Tried, best_of
+from secretballot.planning.plan_model import Plan, Setting, Task
+from secretballot.planning.plan_text import plan_text
+from secretballot.planning.settings import terms_of
+from secretballot.planning.stand_in import RunOutcome
 
 TASK = Task(20_000, 200, 2, 1.0, 1e-5, teacher="naive-bayes")
 
@@ -32,6 +32,13 @@ def planned(task: Task = TASK, n_teachers: int | None = None) -> Plan:
 def quick() -> Iterator[None]:
     with quick_forecasts():
         yield
+
+
+@pytest.fixture
+def recommended_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out what a plan says of other budgets and sizes, which comes last and takes longest."""
+    for part in ("_frontier_points", "_improvements_of"):
+        monkeypatch.setattr(best_setting, part, lambda *_: ())
 
 
 @pytest.fixture(scope="module")
@@ -84,18 +91,6 @@ def test_of_those_as_good_as_the_best_the_plainest_wins() -> None:
     assert best_of([best, worse]) is best
 
 
-@pytest.mark.usefixtures("recommended_alone")
-def test_without_a_delta_laplace_voting_is_planned() -> None:
-    plan = planned(replace(TASK, delta=0.0))
-    assert plan.votes.setting.mechanism == "laplace"
-    assert {one.setting.mechanism for one in plan.evaluated} == {"laplace"}
-    noise = terms_of(plan.task, plan.votes.setting)
-    assert noise.mechanism.noise == "laplace"
-    assert plan.votes.noise == pytest.approx(laplace_deviation(noise.mechanism.scale))
-    assert noise.budget.delta == 0
-    assert "nothing else was planned, since delta is 0" in plan_text(plan)
-
-
 def test_a_plan_of_a_threshold_is_turned_into_options(made: Plan) -> None:
     setting = Setting(100, "confident", "labels", 60, threshold=80, max_answers=20)
     best = replace(made.votes, setting=setting)
@@ -105,16 +100,19 @@ def test_a_plan_of_a_threshold_is_turned_into_options(made: Plan) -> None:
     assert "confident labels" in plan_text(plan)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["labels", "counts", "laplace", "vote-table", "sparse-vector", "abstention-table", "confident"],
-)
-def test_a_plan_for_a_mechanism_has_no_other(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(best_setting, "_improvements_of", lambda *_: ())
-    found = planned(replace(TASK, epsilon=4.0, n_public=60, mechanism=name), n_teachers=900)
+@pytest.mark.usefixtures("recommended_alone")
+@pytest.mark.parametrize("name", ["counts", "vote-table", "sparse-vector", "confident", "laplace"])
+def test_a_plan_for_a_mechanism_has_no_other(name: str) -> None:
+    """Without a delta there is Laplace voting alone, though none was named."""
+    only = {"delta": 0.0} if name == "laplace" else {"mechanism": name}
+    found = planned(replace(TASK, epsilon=4.0, n_public=60, **only), n_teachers=900)
     tried_ones = [one.setting for one in found.evaluated]
     assert {one.release if name in RELEASES else one.mechanism for one in tried_ones} == {name}
-    kept = json.loads(json.dumps(found.to_json()))
-    assert kept["task"]["mechanism"] == name
+    assert json.loads(json.dumps(found.to_json()))["task"]["mechanism"] == only.get("mechanism")
     assert found.method == "pate"
-    assert "nothing else was planned, since the mechanism was given" in plan_text(found)
+    said = "delta is 0" if name == "laplace" else "the mechanism was given"
+    assert f"nothing else was planned, since {said}" in plan_text(found)
+    if name == "laplace":
+        noise = terms_of(found.task, found.votes.setting)
+        assert (noise.mechanism.noise, noise.budget.delta) == ("laplace", 0)
+        assert found.votes.noise == pytest.approx(laplace_deviation(noise.mechanism.scale))

@@ -10,7 +10,7 @@ from quick_plans import quick_forecasts
 from samples import synthetic_two_class
 from secretballot.accounting import PrivacyBudget
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.planning.plan.model import Plan
+from secretballot.planning.plan_model import Plan
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 

@@ -64,11 +64,6 @@ def fresh() -> Iterator[None]:
     room.ready_sampler.cache_clear()
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> sb.Ledger:
-    return sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
-
-
 def refused(way: Callable[[sb.Ledger], object], ledger: sb.Ledger) -> str:
     with pytest.raises(sb.SamplerError) as error:
         way(ledger)

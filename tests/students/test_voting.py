@@ -29,8 +29,7 @@ def test_follows_the_conventions_of_scikit_learn(estimator: Any, check: Any) -> 
     check(estimator)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("base", [None, DecisionTreeClassifier(max_depth=2), GaussianNB()], ids=str)
+@pytest.mark.parametrize(("classes", "base"), [(2, None), (3, GaussianNB())])
 def test_votes_as_adaboost_does(classes: int, base: Any) -> None:
     X, y = _rings(400, classes)
     student = VotingStudent(base, 20, random_state=0).fit(X, y)
@@ -65,10 +64,8 @@ def test_a_hypothesis_without_error_is_not_outvoted() -> None:
 
 def test_takes_sparse_points_and_learners_without_probabilities() -> None:
     X, y = _rings(300, 2)
-    dense, thin = (VotingStudent(n_rounds=9, random_state=0) for _ in range(2))
-    assert np.array_equal(
-        dense.fit(X, y).predict(X), thin.fit(sparse.csr_array(X), y).predict(sparse.csr_array(X))
-    )
+    student, thin = VotingStudent(n_rounds=9, random_state=0), sparse.csr_array(X)
+    assert np.array_equal(student.fit(X, y).predict(X), student.fit(thin, y).predict(thin))
     assert VotingStudent(LinearSVC(), 5).fit(X, y).predict_proba(X).shape == (300, 2)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from secretballot._nearest_points import NearestPoints
+from secretballot._points import NearestPoints
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.selection import _right_units

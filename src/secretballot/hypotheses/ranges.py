@@ -456,8 +456,8 @@ class Intervals(HypothesisClass):
     Notes
     -----
     On m distinct points there are m (m + 1) / 2 + 1 labellings. Cost with n points: O(n log n) for
-    `erm` and `dichotomies`; O(m^2) for errors of all labellings, and for a version space in which m
-    points were asked: 400 MB at 10,000.
+    `erm` and `dichotomies`; O(m^2) for errors of all labellings, and for a version space of which m
+    points were asked, or are looked at together: 400 MB at 10,000.
 
     Examples
     --------

@@ -20,7 +20,7 @@ from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import has_fit_parameter
 
-from secretballot._rows import take_rows
+from secretballot._points import take_rows
 from secretballot._seeded import with_own_seeds
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count

@@ -14,16 +14,15 @@ import numpy as np
 from secretballot._naming import named
 from secretballot._validation import HYPOTHESES, name_part, shown
 from secretballot.accounting import WeakSignalWarning, noisy_votes, teacher_shape
-from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.accounting.recipes import Terms
+from secretballot.accounting.rounding import gaussian_mu
 from secretballot.bases.images import are_images
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import NoisyMeans, VoteQuantiles
 from secretballot.core.private import Votes
 from secretballot.data.columns import IgnoredColumn, VectorColumn
+from secretballot.data.reading import read_votes, source_of
 from secretballot.data.schema import Schema
-from secretballot.data.sources import source_of
-from secretballot.data.vote_files import read_votes
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.learners.moments.stages import N_STAGES
@@ -40,12 +39,12 @@ from secretballot.learners.training.inputs import Target, random_rows
 from secretballot.learners.training.learner import Given, Learner
 from secretballot.learners.training.table import check_positions
 from secretballot.named_learners import teacher_by_name
-from secretballot.planning.search.settings import stated_noise
+from secretballot.planning.settings import stated_noise
 from secretballot.publishing.release import ChosenHypothesis
 from secretballot.queries import rounds_of
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.releasing import release
-from secretballot.report.certificate.coverage import COUNTS_SHARE
+from secretballot.report.certificate.models import COUNTS_SHARE
 from secretballot.report.student.export import CONVERTS, check_answers, converted_student
 from secretballot.report.student.load import load_student
 from secretballot.report.student.raw_columns import refuse_long_vocabularies

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from secretballot._nearest_points import NearestPoints
+from secretballot._points import NearestPoints
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import BALLOTS, check_choice, check_count, check_finite, shown
 from secretballot.core.private import Votes
@@ -374,7 +374,7 @@ def votes_of_records(
 
     Examples
     --------
-    >>> from secretballot._nearest_points import NearestPoints
+    >>> from secretballot._points import NearestPoints
     >>> from secretballot.core.types import Guarantee
     >>> from secretballot.teachers.votes import votes_of_records
     >>> nearest = NearestPoints(np.array([[0], [10], [20]]), k=2)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._json_files import LARGEST_JSON
+from secretballot._files import LARGEST_JSON
 from secretballot._typing import FloatArray
 from secretballot._validation import check_name, check_probability
 from secretballot.accounting import Sampled
@@ -155,12 +155,12 @@ class UniversalSession:
         folder: Path | None,
     ) -> None:
         self.split, self.first, self.classes = split, first, task.target.classes
-        self._hypotheses, self._relation = hypotheses, task.guarantee.relation
+        self.hypotheses, self._relation = hypotheses, task.guarantee.relation
         self._n_cover, self._random_state = n_cover, random_state
-        self._width = task.given.X.shape[1]
+        self.width = task.given.X.shape[1]
         self._table: Table | None = task.table
         self._place = None if folder is None else folder / _QUERIED
-        self._points: FloatArray = np.empty((0, self._width))
+        self._points: FloatArray = np.empty((0, self.width))
         self._queried()  # damage is refused before more is reserved
         self._reserved = reserve_choice(
             task.account,
@@ -175,21 +175,6 @@ class UniversalSession:
         if not self._reserved.left:
             self._take_up()
 
-    @property
-    def student(self) -> HypothesisStudent:
-        """The hypothesis that answers from now on, as a fitted classifier, to be published.
-
-        Raises
-        ------
-        AttributeError
-            If it was not drawn yet.
-        """
-        if self.endless is None:
-            raise AttributeError("There is no student yet: the first part still answers.")
-        return HypothesisStudent.of(
-            self.endless.hypothesis, self._hypotheses, self.classes, self._width
-        )
-
     def ask_many(self, X: Any) -> SessionAnswers:
         """Return the answers to public points, of shape (n, n_features), every one of them.
 
@@ -201,7 +186,7 @@ class UniversalSession:
         DataError
             If the points do not fit; nothing was answered then.
         """
-        points = check_points(X, self._width)
+        points = check_points(X, self.width)
         if self.endless is None:
             # A point is kept before it is asked: after a crash the cover may hold a point without
             # an answer, but never lack one that was answered.
@@ -234,7 +219,7 @@ class UniversalSession:
         DataError
             If a point that was asked is not in `X`.
         """
-        points = check_points(X, self._width)
+        points = check_points(X, self.width)
         first, found = self.first.released(points), self.endless
         if found is None:
             return UniversalRelease(first, None)
@@ -245,7 +230,7 @@ class UniversalSession:
             np.arange(len(points)),
             self.classes,
             about={
-                "hypotheses": self._hypotheses.name,
+                "hypotheses": self.hypotheses.name,
                 "hypothesis": found.hypothesis.describe(),
                 "points_sha256": doubles_digest(found.cover),
                 "n_candidates": found.n_candidates,
@@ -265,7 +250,7 @@ class UniversalSession:
         if self._reserved.left:
             assert self._table is not None
             rows = random_rows(len(points), self._n_cover, self._random_state)
-            dichotomies = self._hypotheses.dichotomies(points[rows])
+            dichotomies = self.hypotheses.dichotomies(points[rows])
             [block] = self._table.one_of_each_unit(sys.maxsize)
             scores = private_scores(
                 dichotomies, block.rows, block.targets, "record", self._relation
@@ -287,7 +272,7 @@ class UniversalSession:
         # Representatives follow from the public points alone, so the number of one is enough to
         # find it again. Under this request the teachers of the first part are there for the same
         # hypotheses and classes only.
-        dichotomies = self._hypotheses.dichotomies(cover)
+        dichotomies = self.hypotheses.dichotomies(cover)
         chosen = dichotomies.hypothesis(choice.values.item())
         self.endless = Endless(chosen, len(dichotomies), points, cover)
         self._table = None
@@ -305,9 +290,9 @@ class UniversalSession:
         if self._place is not None:
             content = read_secret(self._place, largest=LARGEST_JSON)
         if content is not None:
-            if len(content) % (8 * self._width) or not np.isfinite(np.frombuffer(content)).all():
+            if len(content) % (8 * self.width) or not np.isfinite(np.frombuffer(content)).all():
                 raise DataError(f"{self._place} is damaged; put the vault back as it was.")
-            self._points = np.frombuffer(content).reshape(-1, self._width)
+            self._points = np.frombuffer(content).reshape(-1, self.width)
         return self._points
 
     def _keep(self, points: FloatArray) -> None:
@@ -494,9 +479,11 @@ class Labeler(PayingLearner):
         AttributeError
             If there is none yet.
         """
-        if isinstance(self._started, LabelingSession):
-            raise AttributeError("Answers by votes have no student; fit one to what was released.")
-        return self._started.student
+        session = self._started
+        if isinstance(session, LabelingSession) or session.endless is None:
+            raise AttributeError("Votes answer, so there is no student; fit one to the answers.")
+        chosen, hypotheses = session.endless.hypothesis, session.hypotheses
+        return HypothesisStudent.of(chosen, hypotheses, session.classes, session.width)
 
     def ask(self, x: Any) -> SessionAnswer:
         """Return the answer to one public point, of shape (n_features,); a repeated point gets its
@@ -569,7 +556,8 @@ class Labeler(PayingLearner):
         if isinstance(event, Sampled):
             mechanism = RelabelledSample(stream=mechanism)
             X = task.given.X
-            hypotheses, dummies = self._hypotheses(X), dummy_rows(X, _DUMMY_ROWS)
+            hypotheses = hypotheses_by_name(self.hypotheses, X.shape[1])
+            dummies = dummy_rows(X, _DUMMY_ROWS)
             check_answers(hypotheses, dummies)
             hypotheses.erm(dummies, np.arange(_DUMMY_ROWS) % 2)  # what it refuses is refused here
             table = SecretSample(X, table.targets, event, hypotheses, numbers.n_queries, request)
@@ -604,9 +592,6 @@ class Labeler(PayingLearner):
             purpose=task.given.purpose,
         )
 
-    def _hypotheses(self, X: Any) -> HypothesisClass:
-        return hypotheses_by_name(self.hypotheses, X.shape[1])
-
     # --- a hypothesis for ever ---
 
     def _universal_session(
@@ -615,7 +600,7 @@ class Labeler(PayingLearner):
         """Reserve both parts, and begin the first."""
         # Checks by public numbers come first, then the account; only then the first part trains and
         # reserves.
-        hypotheses = self._hypotheses(task.given.X)
+        hypotheses = hypotheses_by_name(self.hypotheses, task.given.X.shape[1])
         split = algorithm.split(numbers, hypotheses.vc_dimension)
         if task.account.composition != "basic":
             raise ParameterError(

@@ -28,7 +28,7 @@ from secretballot.accounting import (
     teacher_shape,
     vote_quantiles,
 )
-from secretballot.accounting.error_level import quantile_slack
+from secretballot.accounting.calibration import quantile_slack
 from secretballot.accounting.recipes import (
     Terms,
     check_useful,
@@ -42,7 +42,6 @@ from secretballot.accounting.stream_recipes import (
     largest_distance,
     stream_mechanism,
 )
-from secretballot.core import releasing
 from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import (
@@ -570,20 +569,15 @@ class EstimatedSize:
         key = None if request is None else self.request_of(request)
         begun = key is not None and ledger.entry(key) is not None
         refuse_beyond(ledger, self.rest if begun else self.budget, request)
-        paid = releasing.stored(ledger, str(key)) if begun else None
-        fraction = FRACTIONS[self.mechanism]
-        if paid is None:
-            why = "how stable the votes on the public pool are, to set how much is asked"
-            terms: dict[str, Any] = {"fraction": fraction, "epsilon": self.epsilon}
-            return estimate_stability(votes(), ledger, **terms, request=key, purpose=why)
-        made = getattr(paid.mechanism, "fraction", None), paid.budget.epsilon, paid.shape
-        if made != (fraction, self.epsilon, self.pool):
-            raise ParameterError(
-                "The request was begun with other terms (",
-                Parameter("n_queries"),
-                "); go on with the same, or ask under another key. Nothing was spent.",
-            )
-        return paid
+        return estimate_stability(
+            votes,
+            ledger,
+            shape=self.pool,
+            fraction=FRACTIONS[self.mechanism],
+            epsilon=self.epsilon,
+            request=key,
+            purpose="how stable the votes on the public pool are, to set how much is asked",
+        )
 
     def without_number(self) -> Terms:
         """Return the terms that a number leads to that shows nothing."""
