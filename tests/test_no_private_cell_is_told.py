@@ -34,48 +34,32 @@ def records():
     ]
 
 
-def planted(row, column, cell):
-    def plant(rows):
+def with_cells(cells):
+    """Return records with other cells at some places."""
+    rows = records()
+    for (row, column), cell in cells.items():
         rows[row][HEADER.index(column)] = cell
-
-    return plant
-
-
-def all_of(*plants):
-    def plant(rows):
-        for one in plants:
-            one(rows)
-
-    return plant
+    return rows
 
 
 # What is planted where, and whether a run may go on with it.
 CELLS = {
-    "a class that was not declared": (planted(7, "ill", MARK), (2,)),
-    "a class that is a number": (planted(7, "ill", str(NUMBER)), (2,)),
-    "a class with another mark behind it": (planted(7, "ill", f"yes\u202e{MARK}"), (2,)),
-    "no unit beside marks": (
-        all_of(planted(7, "id", ""), planted(7, "ward", MARK), planted(8, "id", MARK)),
-        (2,),
-    ),
-    "text in a column of numbers": (planted(7, "age", MARK), (0, 2)),
+    "a class that was not declared": ({(7, "ill"): MARK}, (2,)),
+    "a class that is a number": ({(7, "ill"): str(NUMBER)}, (2,)),
+    "a class with another mark behind it": ({(7, "ill"): f"yes\u202e{MARK}"}, (2,)),
+    "no unit beside marks": ({(7, "id"): "", (7, "ward"): MARK, (8, "id"): MARK}, (2,)),
+    "text in a column of numbers": ({(7, "age"): MARK}, (0, 2)),
     "a number beyond all others, unknown categories, a long cell, a unit": (
-        all_of(
-            planted(7, "age", str(NUMBER)),
-            planted(8, "ward", MARK),
-            planted(9, "ward", MARK * 1000),
-            planted(10, "id", MARK),
-        ),
+        {
+            (7, "age"): str(NUMBER),
+            (8, "ward"): MARK,
+            (9, "ward"): MARK * 1000,
+            (10, "id"): MARK,
+        },
         (0,),
     ),
-    "a column of other categories": (
-        all_of(*(planted(row, "ward", f"{MARK}{row % 3}.") for row in range(N))),
-        (2,),
-    ),
-    "a column of other numbers": (
-        all_of(*(planted(row, "age", f"{NUMBER},{row % 3}") for row in range(N))),
-        (2,),
-    ),
+    "other categories": ({(row, "ward"): f"{MARK}{row % 3}." for row in range(N)}, (2,)),
+    "other numbers": ({(row, "age"): f"{NUMBER},{row % 3}" for row in range(N)}, (2,)),
 }
 # These need the text of a file, not cells.
 LINES = {
@@ -163,9 +147,8 @@ READ = [*itertools.product(CELLS, ["csv"]), *itertools.product([*CELLS][::5], RE
 
 @pytest.mark.parametrize(("name", "reader"), READ)
 def test_a_run_tells_no_cell_of_its_private_table(reader, name, folder, caplog):
-    rows, words = records(), MOMENTS if reader == "moments" else LEARN
-    plant, codes = CELLS[name]
-    plant(rows)
+    cells, codes = CELLS[name]
+    rows, words = with_cells(cells), MOMENTS if reader == "moments" else LEARN
     (folder / "private.csv").write_bytes(table(HEADER, rows))
     if "parquet" in reader:
         write_parquet(folder, rows, typed=reader == "typed parquet")
@@ -179,8 +162,7 @@ def test_a_run_tells_no_cell_of_its_private_table(reader, name, folder, caplog):
 
 @pytest.mark.parametrize("name", CELLS)
 def test_a_check_tells_no_cell_and_writes_nothing(name, folder, caplog):
-    rows = records()
-    CELLS[name][0](rows)
+    rows = with_cells(CELLS[name][0])
     (folder / "private.csv").write_bytes(table(HEADER, rows))
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for more in (("--json",), ("--set", "accept_unseen=age,ward")):
@@ -225,8 +207,7 @@ def test_a_broken_file_is_refused_without_its_cells(role, name, folder, caplog):
 
 @pytest.mark.parametrize("name", ["a class that was not declared", "a class that is a number"])
 def test_a_stand_in_tells_no_cell(name, folder, caplog):
-    rows = records()
-    CELLS[name][0](rows)
+    rows = with_cells(CELLS[name][0])
     (folder / "like.csv").write_bytes(table(HEADER[1:], [row[1:] for row in rows]))
     code, seen = told(PLAN, folder, caplog)
     assert code == 2, seen[:2000]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exact_games.distributions import Distribution, discrete_gaussian_distribution
+from exact_games.distributions import discrete_gaussian_distribution
 from exact_games.games import adaptive_delta, hockey_stick
 from made_events import counts_event, label_event, pure_event
 from secretballot.accounting import (
@@ -124,17 +124,10 @@ def counts_of(sets: np.ndarray, labels: list[str], **terms: Any) -> np.ndarray:
     return label_votes(sets[None], labels, **terms)._unseal()[0][:, 1]
 
 
-def values_of(noise: Distribution) -> np.ndarray:
-    return noise.low + np.arange(len(noise.pmf))
-
-
 def bit_laws(n_teachers: int, sigma: float) -> list[float]:
-    """Return the chance of label 1 at each count."""
-    noise = discrete_gaussian_distribution(sigma, 1e-13)
-    return [
-        float(noise.pmf[2 * (count + values_of(noise)) >= n_teachers].sum())
-        for count in range(n_teachers + 1)
-    ]
+    """Return the chance of label 1 at each count: that of half of the teachers or more."""
+    noise, half = discrete_gaussian_distribution(sigma, 1e-13), -(-n_teachers // 2)
+    return [float(noise.at_least(half - count)) for count in range(n_teachers + 1)]
 
 
 def law_of(counts: np.ndarray, chances: list[float]) -> np.ndarray:

@@ -16,12 +16,12 @@ POOL, ROWS = DIGITS[:200], DIGITS[200:]
 
 
 @pytest.fixture(scope="module")
-def basis() -> ImageBasis:
+def basis():
     return ImageBasis(n_modes=20).fit(POOL)
 
 
 @pytest.mark.parametrize("odd", [np.nan, np.inf, -1e308])
-def test_a_row_is_mapped_alike_whatever_stands_around_it(basis: ImageBasis, odd: float) -> None:
+def test_a_row_is_mapped_alike_whatever_stands_around_it(basis, odd):
     rows = ROWS[:40].copy()
     rows[17, 100] = odd
     whole = basis.integers(rows)
@@ -31,7 +31,7 @@ def test_a_row_is_mapped_alike_whatever_stands_around_it(basis: ImageBasis, odd:
 
 
 @pytest.mark.parametrize("side", [images.LEAST_SIDE, images.LARGEST_SIDE])
-def test_no_sum_of_maps_reaches_what_floats_round(side: int) -> None:
+def test_no_sum_of_maps_reaches_what_floats_round(side):
     smooth, slope = images.gradients(side)
     blurred, (right, below) = images.blurring(side), np.abs(images.directions()).max(axis=0)
     largest = images.BRIGHTEST * np.maximum(slope, 0).sum(axis=0).max() * smooth.sum(axis=0).max()
@@ -40,9 +40,7 @@ def test_no_sum_of_maps_reaches_what_floats_round(side: int) -> None:
     assert n_maps * part * blurred.sum(axis=0).max() ** 2 < 2.0**53
 
 
-def test_coordinates_are_those_of_the_file_and_of_images_that_were_centred(
-    basis: ImageBasis,
-) -> None:
+def test_coordinates_are_those_of_the_file_and_of_images_that_were_centred(basis):
     graph = Graph()
     points = graph.input("points", DOUBLE, 256)
     coordinates = add_basis(basis, points)
@@ -54,7 +52,7 @@ def test_coordinates_are_those_of_the_file_and_of_images_that_were_centred(
     assert (centred.integers((ROWS - centre) * 4) == basis.integers(ROWS)).all()
 
 
-def test_public_points_alone_decide_what_are_images() -> None:
+def test_public_points_alone_decide_what_are_images():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(200, 256))
     for pool in (POOL, POOL - POOL.mean(axis=0)):

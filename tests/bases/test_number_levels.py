@@ -1,14 +1,12 @@
 """Levels that are numbers are found all at once, and just as one by one."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from secretballot.bases.columns import LevelColumn, fitted_column
 
-LEVELS: list[tuple[str | float | None, ...]] = [
+LEVELS = [
     (),
     (None,),
     (1.0,),
@@ -29,9 +27,9 @@ CELLS = (
 
 
 @pytest.mark.parametrize("cells", CELLS, ids=lambda cells: str(cells.dtype))
-def test_all_at_once_is_as_one_by_one(cells: np.ndarray) -> None:
+def test_all_at_once_is_as_one_by_one(cells):
     # an array of objects is read cell by cell
-    one_by_one: pd.Series[Any] = pd.Series(cells.tolist(), dtype=object)
+    one_by_one = pd.Series(cells.tolist(), dtype=object)
     for levels in LEVELS:
         reader = LevelColumn(levels, 0.0).reader()
         found, wanted = reader(pd.Series(cells)), reader(one_by_one)
@@ -39,7 +37,7 @@ def test_all_at_once_is_as_one_by_one(cells: np.ndarray) -> None:
         assert np.array_equal(found.covered, wanted.covered)
 
 
-def test_levels_of_numbers_are_counted_as_those_of_objects() -> None:
+def test_levels_of_numbers_are_counted_as_those_of_objects():
     cells = [0.0, -0.0, 1.0, np.nan, 0.0, 1.0, 2.0] * 8 + [5.0] * 7
     fitted = fitted_column(pd.Series(cells), 16)
     assert isinstance(fitted, LevelColumn)

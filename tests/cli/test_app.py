@@ -171,6 +171,7 @@ def test_a_plain_line_is_printable_bounded_and_keeps_what_is_both(text, longest)
 
 
 def test_the_demo_needs_a_new_folder(tmp_path):
+    (tmp_path / "own").touch()
     again = invoke("demo", "--out", str(tmp_path))
     assert again.exit_code == 2
     assert "exists; give a new folder" in again.stderr

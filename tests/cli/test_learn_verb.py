@@ -7,6 +7,8 @@ import re
 import stat
 from contextlib import suppress
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import secretballot as sb
@@ -206,6 +208,28 @@ def test_what_is_said_before_is_what_the_certificate_says_after(files, more):
         after = document_of(invoke(*words, "--out", str(files / "b"), "--dry-run"))
         assert after["account"]["releases"] == 1
         assert after["account"]["left"]["epsilon"] == pytest.approx(18.0)
+
+
+def test_public_labels_say_before_payment_that_noise_hides_a_rare_class(files):
+    table = pd.read_csv(files / "test.csv")
+    table["ill"] = np.where(np.arange(len(table)) < len(table) // 100, "yes", "no")
+    table.to_csv(files / "rare.csv", index=False)
+    words = words_of_run(files, "--set", "exclude=report,student")
+    rare, records = ("--evaluate", files / "rare.csv"), "n_records="
+    worthless = "noise hides fewer than 50: the release would be worthless for it"
+    for more, told in (
+        ((*rare, "--set", f"{records}900"), f"About 9 of the .* {worthless}"),
+        (rare, f"Of fewer than 5,000 records too few .* {worthless}"),
+        ((*rare, "--set", f"{records}9000"), ""),
+        (("--evaluate", files / "test.csv"), ""),
+        ((), "whether noise hides a rare class is unknown"),
+    ):
+        shown = invoke(*words, *more, "--dry-run")
+        assert shown.exit_code == 0, shown.stderr
+        found = " ".join(re.findall("^forecast +(.*)$", shown.stdout, re.MULTILINE))
+        assert re.match(told, found) if told else not found
+    done = invoke(*words, *rare, "--json")
+    assert worthless in document_of(done)["notes"][0]
 
 
 def test_few_records_are_for_the_curator_alone(files):

@@ -124,7 +124,8 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path, command, monkeypatch):
         **pipes,
     )
     deadline = time.monotonic() + LONG
-    while not any((tmp_path / "out" / "vault" / "teachers").glob("*.teachers")):
+    kept = tmp_path / "out" / "vault" / "teachers"
+    while not any(kept.glob("*.teachers")):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to the program and to its workers
@@ -143,7 +144,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path, command, monkeypatch):
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["resumed"] is True
     # none that was kept was trained again
-    files = sorted((tmp_path / "out" / "vault" / "teachers").glob("*.teachers"))
+    files = sorted(kept.glob("*.teachers"))
     assert len(files) > 1
-    kept = [one for path in files for one in pickle.loads(path.read_bytes().split(b"\n", 1)[1])]
-    assert sorted(kept) == list(range(TEACHERS))
+    found = [one for path in files for one in pickle.loads(path.read_bytes().split(b"\n", 1)[1])]
+    assert sorted(found) == list(range(TEACHERS))

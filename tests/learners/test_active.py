@@ -1,7 +1,6 @@
 """Active queries: what is planned, asked, kept and given back, and what a strategy may never
 see."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 BOUNDARY = 0.137
 
 
-def points(n: int, seed: int) -> Any:
+def points(n, seed):
     return np.random.default_rng(seed).uniform(-1, 1, (n, 2))
 
 
@@ -29,30 +28,30 @@ POOL = points(400, 1)
 class Listed(QueryStrategy):
     """Propose the rows it is told to, whatever comes back; remember what it saw."""
 
-    def __init__(self, rounds: list[Any]) -> None:
+    def __init__(self, rounds):
         self.rounds = rounds
         self.seen: list[Any] = []
 
-    def start(self, pool: PublicPool) -> QuerySelector:
+    def start(self, pool):
         return _ListedSelector(self, pool)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self):
         return {"name": "listed"}
 
 
 class _ListedSelector(QuerySelector):
-    def __init__(self, strategy: Listed, pool: PublicPool) -> None:
+    def __init__(self, strategy, pool):
         self._strategy, self._left = strategy, list(strategy.rounds)
         strategy.seen.append(pool)
 
-    def propose(self, n: int) -> Any:
+    def propose(self, n):
         return self._left.pop(0) if self._left else np.empty(0, dtype=np.int64)
 
-    def receive(self, released: ReleasedLabels) -> None:
+    def receive(self, released):
         self._strategy.seen.append(released)
 
 
-def learner(**settings: Any) -> sb.PATEClassifier:
+def learner(**settings):
     given = {
         "n_teachers": 50,
         **BUDGET.to_json(),
@@ -63,13 +62,13 @@ def learner(**settings: Any) -> sb.PATEClassifier:
     return in_rounds(**{**given, **settings})
 
 
-def fitted(model: sb.PATEClassifier, pool: Any = POOL, **given: Any) -> sb.PATEClassifier:
+def fitted(model, pool=POOL, **given):
     if "ledger" in given:
         model.set_params(ledger=given.pop("ledger"))
     return model.fit(X, Y, X_public=pool, classes=[0, 1], **given)
 
 
-def durable(folder: Path, composition: str = "basic", epsilon: float = 1.0) -> dict[str, Any]:
+def durable(folder, composition="basic", epsilon=1.0):
     budget = sb.PrivacyBudget(epsilon, 2e-6)
     ledger = sb.Ledger(
         folder / "ledger.sqlite", dataset="registry", budget=budget, composition=composition
@@ -77,7 +76,7 @@ def durable(folder: Path, composition: str = "basic", epsilon: float = 1.0) -> d
     return {"ledger": ledger, "vault": folder / "vault", "request": "fit"}
 
 
-def test_the_strategy_sees_public_points_and_released_labels_alone() -> None:
+def test_the_strategy_sees_public_points_and_released_labels_alone():
     strategy = Listed([np.array([5, 3]), np.array([8])])
     model = fitted(learner(strategy=strategy, round_size=2))
     assert model.certificate_["plan"]["left"] == "forfeited"  # nobody could take it up
@@ -93,16 +92,14 @@ def test_the_strategy_sees_public_points_and_released_labels_alone() -> None:
     assert [item.labels.tolist() for item in answers] == [labels[:2], labels]
 
 
-def test_a_strategy_that_proposes_nonsense_is_refused_before_anything_is_spent(
-    tmp_path: Path,
-) -> None:
+def test_a_strategy_that_proposes_nonsense_is_refused_before_anything_is_spent(tmp_path):
     place = durable(tmp_path)
     with pytest.raises(sb.SecretBallotError, match="each row from 0 to 399 once"):
         fitted(learner(strategy=Listed([np.array([3, 3])]), round_size=2), **place)
     assert place["ledger"].history() == []
 
 
-def test_equal_points_are_one_question() -> None:
+def test_equal_points_are_one_question():
     twice = np.vstack([POOL[:30], POOL[:30]])
     askable = AskableRows.of(twice)
     assert askable.rows.tolist() == list(range(30))
@@ -112,7 +109,7 @@ def test_equal_points_are_one_question() -> None:
     assert model.released_.queries.tolist() == list(range(30))
 
 
-def test_what_is_left_stays_open_and_another_strategy_spends_it(tmp_path: Path) -> None:
+def test_what_is_left_stays_open_and_another_strategy_spends_it(tmp_path):
     place = durable(tmp_path)
     first = fitted(learner(strategy=Listed([np.arange(10)]), round_size=10), **place)
     assert first.certificate_["plan"]["left"] == "kept"
@@ -132,10 +129,10 @@ def test_what_is_left_stays_open_and_another_strategy_spends_it(tmp_path: Path) 
         fitted(learner(strategy=Listed([np.arange(2)])), **place)
 
 
-def test_an_interrupted_walk_goes_on_and_pays_once(tmp_path: Path) -> None:
+def test_an_interrupted_walk_goes_on_and_pays_once(tmp_path):
     place = durable(tmp_path)
 
-    def stop(done: int, total: int) -> None:
+    def stop(done, total):
         if total == 40 and done == 12:
             raise InterruptedError
 
@@ -144,7 +141,7 @@ def test_an_interrupted_walk_goes_on_and_pays_once(tmp_path: Path) -> None:
     (entry,) = place["ledger"].history()
     assert (entry.state, entry.parts) == ("reserved", 12)
 
-    def parts() -> list[tuple[bytes, bytes]]:
+    def parts():
         with place["ledger"].reading(1) as page:
             return page.parts()
 
@@ -154,7 +151,7 @@ def test_an_interrupted_walk_goes_on_and_pays_once(tmp_path: Path) -> None:
     assert len(place["ledger"].history()) == 1
 
 
-def test_a_stored_release_is_not_taken_for_other_public_points(tmp_path: Path) -> None:
+def test_a_stored_release_is_not_taken_for_other_public_points(tmp_path):
     place = durable(tmp_path)
     first = fitted(learner(), **place)
     assert fitted(learner(), **place).released_ == first.released_
@@ -169,7 +166,7 @@ def test_a_stored_release_is_not_taken_for_other_public_points(tmp_path: Path) -
 
 # nothing may have been answered at all, which is said
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_sparse_vector_that_stopped_has_nothing_left(tmp_path: Path) -> None:
+def test_a_sparse_vector_that_stopped_has_nothing_left(tmp_path):
     place = durable(tmp_path)
     hard = np.column_stack([np.full(60, BOUNDARY), np.linspace(-1, 1, 60)])
     model = learner(

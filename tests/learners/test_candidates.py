@@ -2,7 +2,6 @@
 do, and certified."""
 
 import itertools
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,10 +27,10 @@ EPSILON = 0.8
 class Cut(BaseEstimator):
     """Answer 1 at or above a cut of the first column; row by row, unless told to misbehave."""
 
-    def __init__(self, cut: float = 0.0, trouble: str = "") -> None:
+    def __init__(self, cut=0.0, trouble=""):
         self.cut, self.trouble = cut, trouble
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X):
         X = np.asarray(X)
         print("secret")
         np.log(np.zeros(1))
@@ -49,13 +48,11 @@ class Cut(BaseEstimator):
         return (X[:, 0] >= self.cut).astype(int)
 
 
-def _ledger(**settings: Any) -> sb.Ledger:
+def _ledger(**settings):
     return sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1e6, 1e-6), **settings)
 
 
-def _choose(
-    candidates: Any, X: Any, y: Any, ledger: sb.Ledger | None = None, **settings: Any
-) -> Any:
+def _choose(candidates, X, y, ledger=None, **settings):
     account = _ledger() if ledger is None else ledger
     return sb.choose_candidate(
         candidates, X, y, **{"classes": [0, 1], "epsilon": EPSILON, "ledger": account, **settings}
@@ -63,20 +60,20 @@ def _choose(
 
 
 @pytest.fixture
-def law(monkeypatch: pytest.MonkeyPatch) -> Any:
+def law(monkeypatch):
     """Return a function to the exact law of the choice: the scores that are released from, and the
     mechanism."""
-    seen: list[Any] = []
+    seen = []
 
     class Spy(ExactNoise):
-        def flipped_index(self, scores: Any, scale: float) -> int:
+        def flipped_index(self, scores, scale):
             seen.append(flip_law(scores, scale))
             return 0
 
     monkeypatch.setattr(releasing, "noise_source", Spy)
     monkeypatch.setattr(room, "_refuse_unfit_candidate", lambda *_: None)
 
-    def of(candidates: Any, X: Any, y: Any, **settings: Any) -> Any:
+    def of(candidates, X, y, **settings):
         relation = settings.get("relation", "add-remove")
         unit = "user" if "units" in settings else "record"
         _choose(candidates, X, y, _ledger(relation=relation, unit=unit), **settings)
@@ -89,11 +86,11 @@ CANDIDATES = [Cut(0.5), Cut(1.5), Cut(99)]
 POINTS = np.array([[0.0], [1.0], [2.0], [3.0]])
 
 
-def _loss(one: Any, other: Any) -> float:
+def _loss(one, other):
     return float(np.abs(np.log(one / other)).max())
 
 
-def test_removing_a_unit_of_many_records_loses_epsilon_and_no_more(law: Any) -> None:
+def test_removing_a_unit_of_many_records_loses_epsilon_and_no_more(law):
     units, losses, by_record = np.array(["a", "a", "a", "b"]), [], []
     for labels in itertools.product((0, 1), repeat=4):
         y = np.array(labels)
@@ -107,7 +104,7 @@ def test_removing_a_unit_of_many_records_loses_epsilon_and_no_more(law: Any) -> 
     assert max(by_record) > 1.5 * EPSILON
 
 
-def _worst_replaced(law: Any) -> float:
+def _worst_replaced(law):
     """Return the largest loss between hold-outs of two records that differ in the second."""
     records = np.array(list(itertools.product((0.0, 1.0, 2.0), (0, 1))))
     worst = 0.0
@@ -118,18 +115,14 @@ def _worst_replaced(law: Any) -> float:
     return worst
 
 
-def test_replacing_a_record_loses_epsilon_and_no_more(
-    law: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replacing_a_record_loses_epsilon_and_no_more(law, monkeypatch):
     assert 0.5 * EPSILON < _worst_replaced(law) <= EPSILON * (1 + 1e-9)
     # the half forgotten is caught
     monkeypatch.setattr(mechanisms, "least_quotient", lambda moved, loss: least_quotient(1, loss))
     assert _worst_replaced(law) > 1.3 * EPSILON
 
 
-def test_a_record_that_upsets_a_candidate_counts_against_it_once(
-    law: Any, capsys: Any, caplog: Any
-) -> None:
+def test_a_record_that_upsets_a_candidate_counts_against_it_once(law, capsys, caplog):
     """Were it wrong everywhere, one strange record would move its score by all the others."""
     X, y = np.array([[0.0], [1.0], [2.0], [3.0], [60.0]]), np.array([0, 1, 1, 1, 1])
     for trouble in ("raises", "exits", "rubbish"):
@@ -155,9 +148,7 @@ def test_a_record_that_upsets_a_candidate_counts_against_it_once(
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_a_candidate_that_cannot_serve_is_refused_on_made_up_rows(
-    candidate: Any, words: str
-) -> None:
+def test_a_candidate_that_cannot_serve_is_refused_on_made_up_rows(candidate, words):
     ledger = _ledger()
     with pytest.raises(sb.ParameterError, match=words):
         _choose([("bad", candidate), ("good", Cut(1))], POINTS, [0, 1, 1, 1], ledger)
@@ -179,7 +170,7 @@ def test_a_candidate_that_cannot_serve_is_refused_on_made_up_rows(
     ],
     ids=lambda settings: ",".join(settings),
 )
-def test_bad_input_is_one_sentence_and_nothing_is_spent(settings: dict[str, Any]) -> None:
+def test_bad_input_is_one_sentence_and_nothing_is_spent(settings):
     given = {"candidates": [Cut(0), Cut(1)], "X": POINTS, "y": [0, 1, 1, 1], **settings}
     ledger = _ledger()
     with pytest.raises(sb.SecretBallotError) as caught:
@@ -188,12 +179,10 @@ def test_bad_input_is_one_sentence_and_nothing_is_spent(settings: dict[str, Any]
     assert "\n" not in str(caught.value)
 
 
-def test_an_interrupted_choice_stays_spent_and_a_repeated_one_is_free(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_interrupted_choice_stays_spent_and_a_repeated_one_is_free(monkeypatch):
     ledger = _ledger()
 
-    def chosen(request: str) -> Any:
+    def chosen(request):
         return _choose([Cut(0.5), Cut(1)], POINTS, [0, 1, 1, 1], ledger, request=request)
 
     first, again = chosen("one"), chosen("one")
@@ -201,7 +190,7 @@ def test_an_interrupted_choice_stays_spent_and_a_repeated_one_is_free(
     assert len(ledger.history()) == 1
 
     class Interrupted(ExactNoise):
-        def flipped_index(self, *arguments: object) -> int:
+        def flipped_index(self, *arguments):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(releasing, "noise_source", Interrupted)
@@ -214,19 +203,19 @@ def test_an_interrupted_choice_stays_spent_and_a_repeated_one_is_free(
 
 
 @pytest.fixture(scope="module")
-def task() -> dict[str, Any]:
+def task():
     rng = np.random.default_rng(1)
     X, P = rng.normal(size=(3000, 3)), rng.normal(size=(200, 3))
     return {"X": X, "y": (X[:, 0] > 0).astype(int), "P": P}
 
 
-def _fit(task: dict[str, Any], ledger: sb.Ledger, rows: Any, **settings: Any) -> sb.PATEClassifier:
+def _fit(task, ledger, rows, **settings):
     given = {"n_teachers": 50, "epsilon": 0.4, "delta": 4e-7, "random_state": 0, **settings}
     model = sb.PATEClassifier(ledger=ledger, **given)
     return model.fit(task["X"][rows], task["y"][rows], X_public=task["P"], classes=[0, 1])
 
 
-def test_the_certificate_counts_the_choice_and_what_candidates_cost(task: dict[str, Any]) -> None:
+def test_the_certificate_counts_the_choice_and_what_candidates_cost(task):
     ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
     taught, held = sb.hold_out(3000, 0.1)
     fits = [(f"K={k}", _fit(task, ledger, taught, n_teachers=k)) for k in (50, 20)]
@@ -243,7 +232,7 @@ def test_the_certificate_counts_the_choice_and_what_candidates_cost(task: dict[s
     assert certificate["public"]["candidates"] == ["K=50", "K=20"]
 
 
-def test_students_of_one_release_pay_for_it_once(task: dict[str, Any]) -> None:
+def test_students_of_one_release_pay_for_it_once(task):
     ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
     taught, held = sb.hold_out(3000, 0.1)
     first = _fit(task, ledger, taught, epsilon=0.9, delta=1e-6)
@@ -259,9 +248,7 @@ def test_students_of_one_release_pay_for_it_once(task: dict[str, Any]) -> None:
     assert sb.verify_certificate(certificate).ok
 
 
-def test_prices_of_other_accounts_and_units_are_refused_before_anything_is_spent(
-    task: dict[str, Any],
-) -> None:
+def test_prices_of_other_accounts_and_units_are_refused_before_anything_is_spent(task):
     ledger, rows = sb.Ledger.in_memory(dataset="d", budget=BUDGET), np.arange(3000)
     model = _fit(task, ledger, rows)
     elsewhere = sb.Ledger.in_memory(dataset="another", budget=BUDGET)

@@ -2,8 +2,6 @@
 promise is kept."""
 
 import itertools
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,36 +10,36 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
-from exact_games.distributions import Distribution, discrete_gaussian_distribution
+from exact_games.distributions import discrete_gaussian_distribution
 from exact_games.games import hockey_stick
 from noisy_plans import calibrated
 from secretballot.core.noise import ExactNoise
 from secretballot.learners.training import table as tables
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
-ALONE: dict[str, Any] = {"classes": [0, 1], "public_features": True}
+ALONE = {"classes": [0, 1], "public_features": True}
 LABELS = {"unit": "label", "relation": "replace-one"}
 QUICK = DecisionTreeClassifier(max_depth=1)  # a student where nobody asks what it has learnt
 
 
-def _task(n: int, seed: int, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
+def _task(n, seed, classes=2):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(n, 3)), rng.integers(0, classes, n)
     X[np.arange(n), y] += 5
     return X, y
 
 
-def _model(**settings: Any) -> sb.PATEClassifier:
+def _model(**settings):
     return sb.PATEClassifier(
         **{"n_teachers": 60, **BUDGET.to_json(), "random_state": 0, **settings}
     )
 
 
 @pytest.fixture
-def noise(monkeypatch: pytest.MonkeyPatch) -> None:
+def noise(monkeypatch):
     """Let releases draw the same numbers every time, by the scale and the number of draws alone."""
 
-    def drawn(self: ExactNoise, scale: float, size: int) -> np.ndarray:
+    def drawn(self, scale, size):
         return np.round(np.random.default_rng(size).normal(0, scale, size)).astype(np.int64)
 
     monkeypatch.setattr(ExactNoise, "discrete_gaussian", drawn)
@@ -49,7 +47,7 @@ def noise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("dropped", [0.5, 0.0])
-def test_learns_what_the_kept_labels_know(dropped: float) -> None:
+def test_learns_what_the_kept_labels_know(dropped):
     model = _model(n_teachers=75, epsilon=4.0, delta=1e-5)
     model.fit(*_task(1500, 0), **ALONE, dropped=dropped)
     assert model.score(*_task(1000, 1)) > 0.9
@@ -61,13 +59,11 @@ def test_learns_what_the_kept_labels_know(dropped: float) -> None:
     assert sb.verify_certificate(certificate).ok
 
 
-def test_only_points_without_labels_are_asked_and_they_are_rows_of_the_records(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_only_points_without_labels_are_asked_and_they_are_rows_of_the_records(monkeypatch):
     X, y = _task(1001, 0)
     seen, made = [], tables.Shards
 
-    def spy(*given: Any) -> Any:
+    def spy(*given):
         seen.append(given)
         return made(*given)
 
@@ -91,18 +87,18 @@ def test_only_points_without_labels_are_asked_and_they_are_rows_of_the_records(
 class _Watched:
     """Labels that cannot be looked at in the rows that were dropped."""
 
-    def __init__(self, y: np.ndarray, dropped: np.ndarray) -> None:
+    def __init__(self, y, dropped):
         self.y, self.dropped = y, set(dropped.tolist())
 
-    def __len__(self) -> int:
+    def __len__(self):
         return len(self.y)
 
-    def __getitem__(self, row: int) -> Any:
+    def __getitem__(self, row):
         assert row not in self.dropped, "a dropped label was looked at"
         return self.y[row]
 
 
-def _others(y: np.ndarray, dropped: np.ndarray) -> Iterator[Any]:
+def _others(y, dropped):
     """Yield labels that differ from `y` in the dropped rows alone, in every way that labels can
     differ."""
     gone = np.isin(np.arange(len(y)), dropped)
@@ -117,11 +113,11 @@ def _others(y: np.ndarray, dropped: np.ndarray) -> Iterator[Any]:
 
 
 @pytest.mark.usefixtures("noise")
-def test_no_dropped_label_has_any_influence() -> None:
+def test_no_dropped_label_has_any_influence():
     X, y = _task(160, 2)
     given = {"epsilon": 3.0, "delta": 1e-3, "mechanism": "counts", "n_queries": 40}
 
-    def found(labels: Any) -> tuple[Any, Any]:
+    def found(labels):
         model = _model(n_teachers=40, **given).fit(X, labels, **ALONE)
         told = model.released_.to_json()
         for fleeting in ("issued", "digest"):
@@ -134,12 +130,12 @@ def test_no_dropped_label_has_any_influence() -> None:
 
 
 @pytest.mark.usefixtures("unnoised")
-def test_a_kept_label_changes_the_votes_of_one_teacher() -> None:
+def test_a_kept_label_changes_the_votes_of_one_teacher():
     X, y = _task(24, 4, 3)
     memory = KNeighborsClassifier(1)  # passes on whatever single label it was given
     settings = {"n_teachers": 4, "mechanism": "counts", "epsilon": 10.0, "delta": 1e-3}
 
-    def votes(labels: np.ndarray) -> tuple[sb.PATEClassifier, np.ndarray]:
+    def votes(labels):
         model = _model(teacher=memory, student=QUICK, **settings)
         model.fit(X, labels, classes=[0, 1, 2], public_features=True)
         return model, model.released_.noisy_counts
@@ -158,14 +154,14 @@ def test_a_kept_label_changes_the_votes_of_one_teacher() -> None:
     assert moved > 7  # most of the twelve kept labels have a point near them
 
 
-def _label_law(votes: np.ndarray, K: int, noise: Distribution) -> np.ndarray:
+def _label_law(votes, K, noise):
     """Return the law of all labels released for two-class votes, by the definition."""
     ones = np.array([noise.pmf[2 * (v + noise.support) >= K].sum() for v in votes])
     patterns = np.array(list(itertools.product((0, 1), repeat=len(votes))))
     return np.prod(np.where(patterns == 1, ones, 1 - ones), axis=1)
 
 
-def _count_law(votes: np.ndarray, K: int, noise: Distribution) -> np.ndarray:
+def _count_law(votes, K, noise):
     """Return the law of all noisy counts, on a grid that holds those of every vote."""
     whole = np.ones(1)
     for v in votes:
@@ -177,27 +173,27 @@ def _count_law(votes: np.ndarray, K: int, noise: Distribution) -> np.ndarray:
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.usefixtures("unnoised")
 @pytest.mark.parametrize("dropped", [0.5, 0.0])
-def test_the_promise_holds_exactly_in_a_small_world(dropped: float) -> None:
+def test_the_promise_holds_exactly_in_a_small_world(dropped):
     # every vote and every neighbour of several label vectors, each through the whole learner; then
     # the laws in full
     K, n, budget = 4, 16, sb.PrivacyBudget(0.8, 0.02)
     X = np.arange(float(n))[:, None]
 
-    def votes(labels: np.ndarray) -> np.ndarray:
+    def votes(labels):
         settings = {"mechanism": "counts", "n_queries": 2, "n_teachers": K, **budget.to_json()}
         teacher = DecisionTreeClassifier(random_state=0)
         model = _model(teacher=teacher, student=QUICK, **settings)
         model.fit(X, labels, **ALONE, dropped=dropped)
         return np.asarray(model.released_.noisy_counts)
 
-    def delta(law: Callable[..., np.ndarray], sigma: float) -> float:
+    def delta(law, sigma):
         noise = discrete_gaussian_distribution(sigma)
         laws = {
             raw: law(np.frombuffer(raw, dtype=np.int64), K, noise) for pair in pairs for raw in pair
         }
         return max(hockey_stick(laws[one], laws[two], budget.epsilon) for one, two in pairs)
 
-    pairs: set[tuple[bytes, bytes]] = set()
+    pairs = set()
     y = np.random.default_rng(0).integers(0, 2, n)
     before = votes(y).tobytes()
     for row in range(n):
@@ -210,7 +206,7 @@ def test_the_promise_holds_exactly_in_a_small_world(dropped: float) -> None:
         assert delta(law, 0.7 * sigma) > budget.delta
 
 
-def test_a_ledger_of_labels_takes_labels_and_replaced_records_and_nothing_else() -> None:
+def test_a_ledger_of_labels_takes_labels_and_replaced_records_and_nothing_else():
     X, y = _task(300, 5)
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(2.0, 1e-5), **LABELS)
     price = sb.PrivacyBudget(0.5, 1e-6)
@@ -242,9 +238,7 @@ def test_a_ledger_of_labels_takes_labels_and_replaced_records_and_nothing_else()
         ({}, {"y": np.full(300, 7)}, "not among the declared classes"),
     ],
 )
-def test_nonsense_is_refused_before_anything_is_spent(
-    settings: dict[str, Any], change: dict[str, Any], word: str
-) -> None:
+def test_nonsense_is_refused_before_anything_is_spent(settings, change, word):
     X, y = _task(300, 9)
     ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET, **LABELS)
     given = {"X": X, "y": y, **ALONE, **change}

@@ -7,7 +7,6 @@ import os
 import pickle
 import subprocess
 import sys
-from typing import Any
 
 import joblib
 import numpy as np
@@ -18,7 +17,7 @@ import secretballot as sb
 X, Y = pickled_learners.X, pickled_learners.Y
 
 
-def test_two_processes_with_other_memories_pickle_the_same_bytes(capsys: Any) -> None:
+def test_two_processes_with_other_memories_pickle_the_same_bytes(capsys):
     environment = os.environ | {"PYTHONHASHSEED": "2", "MALLOC_PERTURB_": "170"}
     command = [sys.executable, pickled_learners.__file__, "ballot"]
     run = subprocess.run(
@@ -29,7 +28,7 @@ def test_two_processes_with_other_memories_pickle_the_same_bytes(capsys: Any) ->
     assert len(run.stdout.splitlines()) == 22
 
 
-def test_what_is_restored_predicts_and_is_pickled_the_same_however_often_it_was_asked() -> None:
+def test_what_is_restored_predicts_and_is_pickled_the_same_however_often_it_was_asked():
     for model in pickled_learners.learners():
         before, file = pickle.dumps(model), io.BytesIO()
         joblib.dump(model, file)
@@ -41,7 +40,7 @@ def test_what_is_restored_predicts_and_is_pickled_the_same_however_often_it_was_
             assert pickle.dumps(one) == pickle.dumps(model) == before
 
 
-def test_a_copy_keeps_everything_and_the_account_it_has() -> None:
+def test_a_copy_keeps_everything_and_the_account_it_has():
     ledger = sb.Ledger.in_memory(dataset="d", budget=pickled_learners.BUDGET)
     model = sb.PATEClassifier(n_teachers=7, epsilon=2.0, ledger=ledger)
     for again in (copy.copy(model), copy.deepcopy(model)):

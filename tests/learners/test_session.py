@@ -4,15 +4,13 @@ restarts and crowds."""
 import pickle
 import shutil
 import stat
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 import secretballot as sb
-from secretballot.core.mechanisms import Mechanism, NoisyVotes
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.teachers.ensemble import TeacherEnsemble
 from sessions import session as begun_session
 from sessions import sparse as sparse_vector
@@ -27,7 +25,7 @@ PLANS = pytest.mark.parametrize(
 )
 
 
-def data(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def data(n, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     return X, (X[:, 0] > 0).astype(int)
@@ -37,7 +35,7 @@ POINTS = data(30, 1)[0] + np.array([[2.0, 0.0]])  # most are far inside class "y
 
 
 @pytest.fixture(scope="module")
-def vaulted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def vaulted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kept")
     X, y = data(1200, 0)
     labels, names = np.array(["no", "yes"])[y], ["no", "yes"]
@@ -47,27 +45,23 @@ def vaulted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def vault(vaulted: Path, tmp_path: Path) -> Path:
+def vault(vaulted, tmp_path):
     shutil.copytree(vaulted, tmp_path / "vault")
     return tmp_path / "vault"
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> sb.Ledger:
+def ledger(tmp_path):
     return sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=ACCOUNT)
 
 
-def begun(
-    vault: Path, plan: Mechanism, ledger: sb.Ledger, request: str = "session", delta: float = 1e-6
-) -> sb.LabelingSession:
+def begun(vault, plan, ledger, request="session", delta=1e-6):
     teachers = sb.TrainedTeachers.load(vault)
     return begun_session(teachers, plan, ledger, 8, delta=delta, request=request)
 
 
 @PLANS
-def test_answers_are_labels_with_what_is_left_and_are_certified(
-    vault: Path, ledger: sb.Ledger, plan: Mechanism
-) -> None:
+def test_answers_are_labels_with_what_is_left_and_are_certified(vault, ledger, plan):
     session = begun(vault, plan, ledger)
     assert (session.planned, session.used, session.left) == (8, 0, 8)
     first = session.ask(POINTS[7])
@@ -93,7 +87,7 @@ def test_answers_are_labels_with_what_is_left_and_are_certified(
         session.released(POINTS[:7])
 
 
-def test_a_repeated_point_costs_nothing_in_any_form(vault: Path, ledger: sb.Ledger) -> None:
+def test_a_repeated_point_costs_nothing_in_any_form(vault, ledger):
     session = begun(vault, COUNTS, ledger)
     point = np.array([2.0, 0.0])
     first = session.ask(point)
@@ -106,7 +100,7 @@ def test_a_repeated_point_costs_nothing_in_any_form(vault: Path, ledger: sb.Ledg
     assert session.used == 1
 
 
-def test_the_plan_ends_and_what_was_answered_stays(vault: Path, ledger: sb.Ledger) -> None:
+def test_the_plan_ends_and_what_was_answered_stays(vault, ledger):
     session = begun(vault, LABELS, ledger)
     many = session.ask_many(POINTS[:12])
     assert many.given.tolist() == [True] * 8 + [False] * 4
@@ -119,10 +113,8 @@ def test_the_plan_ends_and_what_was_answered_stays(vault: Path, ledger: sb.Ledge
     assert session.used == 8
 
 
-def test_a_stream_that_has_stopped_says_so(
-    vault: Path, ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def ties(self: TeacherEnsemble, points: Any, classes: list[Any], **_: Any) -> sb.Votes:
+def test_a_stream_that_has_stopped_says_so(vault, ledger, monkeypatch):
+    def ties(self, points, classes, **_):
         return sb.votes_of_counts([[K // 2, K // 2]] * len(points), classes=classes)
 
     # not points between the classes: how teachers part there hangs on who learns from whom
@@ -137,7 +129,7 @@ def test_a_stream_that_has_stopped_says_so(
         session.ask(POINTS[9])
 
 
-def test_what_cannot_be_reopened_says_why(vault: Path, ledger: sb.Ledger, tmp_path: Path) -> None:
+def test_what_cannot_be_reopened_says_why(vault, ledger, tmp_path):
     begun(vault, LABELS, ledger).ask(POINTS[0])
     (tmp_path / "empty").mkdir()
     for place, name in ((vault, "other"), (tmp_path / "no", "session"), (tmp_path / "empty", "s")):
@@ -156,7 +148,7 @@ def test_what_cannot_be_reopened_says_why(vault: Path, ledger: sb.Ledger, tmp_pa
         sb.LabelingSession.reopen(vault)
 
 
-def test_another_plan_under_the_same_name_is_refused(vault: Path, ledger: sb.Ledger) -> None:
+def test_another_plan_under_the_same_name_is_refused(vault, ledger):
     begun(vault, LABELS, ledger).ask(POINTS[0])
     for plan in (NoisyVotes(scale=10.0), COUNTS, SPARSE):
         with pytest.raises(sb.ParameterError, match=r"other terms \(mechanism\)"):
@@ -166,9 +158,7 @@ def test_another_plan_under_the_same_name_is_refused(vault: Path, ledger: sb.Led
     assert begun(vault, COUNTS, ledger, request="another").left == 8
 
 
-def test_other_teachers_do_not_go_on_with_a_session(
-    vault: Path, ledger: sb.Ledger, tmp_path: Path
-) -> None:
+def test_other_teachers_do_not_go_on_with_a_session(vault, ledger, tmp_path):
     begun(vault, LABELS, ledger).ask(POINTS[0])
     X, y = data(1200, 5)
     names = np.array(["no", "yes"])[y]
@@ -187,9 +177,7 @@ def test_other_teachers_do_not_go_on_with_a_session(
 
 
 @pytest.mark.parametrize(("composition", "left"), [("renyi", "returned"), ("basic", "forfeited")])
-def test_a_closed_session_answers_what_it_answered(
-    vault: Path, tmp_path: Path, composition: str, left: str
-) -> None:
+def test_a_closed_session_answers_what_it_answered(vault, tmp_path, composition, left):
     terms = {"budget": sb.PrivacyBudget(9.0, 1e-4), "composition": composition}
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="registry", **terms)
     session = begun(vault, LABELS, ledger)
@@ -214,9 +202,7 @@ def test_a_closed_session_answers_what_it_answered(
     assert begun(vault, LABELS, ledger).ask(POINTS[1]).label == answers.labels[1]
 
 
-def test_what_is_no_point_or_would_be_answered_by_rule_is_refused_unpaid(
-    vault: Path, ledger: sb.Ledger
-) -> None:
+def test_what_is_no_point_or_would_be_answered_by_rule_is_refused_unpaid(vault, ledger):
     session = begun(vault, SPARSE, ledger)
     odd = "1 rows with missing or infinite values"
     for point, words in (
@@ -236,13 +222,13 @@ def test_what_is_no_point_or_would_be_answered_by_rule_is_refused_unpaid(
 
 
 def test_who_admits_questions_sees_what_is_new_and_decides_before_anything_is_drawn(
-    vault: Path, ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    vault, ledger, monkeypatch
+):
     session = begun(vault, COUNTS, ledger)
     first = session.ask_many(POINTS[:1])
     seen = []
 
-    def admit(new: Any, left: int) -> Any:
+    def admit(new, left):
         seen.append((new.tolist(), left))
         return np.array([True, True, False, True])
 

@@ -10,7 +10,6 @@ import os
 import signal
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +31,7 @@ POOL = np.column_stack([SIDES, np.arange(100) * 1e-7])
 EVENTS = [[1], [29, 2], [1, 3], [59, 4], [5, 6], [89, 7, 8], [9, 10]]
 
 
-def begin(folder: Path) -> None:
+def begin(folder):
     # what loads slowly is loaded once, before children are born
     ExactNoise().discrete_laplace(1.0, 1)
     X = np.random.default_rng(0).normal(size=(1200, 2))
@@ -43,14 +42,14 @@ def begin(folder: Path) -> None:
     begun_session(teachers, PLAN, ledger, 9, delta=3e-4)
 
 
-def ask_on(folder: Path, events: list[list[int]], start: int, log: int) -> None:
+def ask_on(folder, events, start, log):
     session = sb.LabelingSession.reopen(folder / "vault")
     for number in range(start, len(events)):
         rows = events[number]
         try:
             answers = session.ask_many(POOL[rows])
         except sb.BudgetError:
-            got: list[Any] = [None] * len(rows)
+            got = [None] * len(rows)
         else:
             got = [
                 (NAMES.index(label) if label else -1) if given else None
@@ -66,13 +65,13 @@ class Mortal(sqlite3.Connection):
     left = 0
 
     @classmethod
-    def step(cls) -> None:
+    def step(cls):
         if cls.left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         cls.left -= 1
 
     @classmethod
-    def possess(cls, steps: int) -> None:
+    def possess(cls, steps):
         """Let this process live for `steps` more steps of any connection it opens or file of the
         vault it writes."""
         connect, replace = sqlite3.connect, Path.replace
@@ -80,7 +79,7 @@ class Mortal(sqlite3.Connection):
         Path.replace = lambda *a: (cls.step(), replace(*a), cls.step())[1]
         cls.left = steps
 
-    def execute(self, sql: str, *arguments: object) -> sqlite3.Cursor:
+    def execute(self, sql, *arguments):
         if not sql.startswith(("BEGIN IMMEDIATE", "INSERT", "UPDATE")) and not (
             sql == "COMMIT" and self.total_changes
         ):
@@ -90,14 +89,14 @@ class Mortal(sqlite3.Connection):
         Mortal.step()
         return cursor
 
-    def executemany(self, sql: str, rows: Any) -> sqlite3.Cursor:
+    def executemany(self, sql, rows):
         Mortal.step()
         cursor = super().executemany(sql, rows)
         Mortal.step()
         return cursor
 
 
-def killed_at_every_step(folder: Path, events: list[list[int]], path: Path) -> int:
+def killed_at_every_step(folder, events, path):
     """Kill at the first step of an ask, the second, ... until it survives; then the next ask."""
     kills = number = steps = 0
     while number < len(events):
@@ -119,7 +118,7 @@ def killed_at_every_step(folder: Path, events: list[list[int]], path: Path) -> i
 
 
 @pytest.mark.parametrize("n_events", [2, pytest.param(7, marks=pytest.mark.slow)])
-def test_kill_at_every_write_of_an_ask_loses_nothing(tmp_path: Path, n_events: int) -> None:
+def test_kill_at_every_write_of_an_ask_loses_nothing(tmp_path, n_events):
     begin(tmp_path)
     kills = killed_at_every_step(tmp_path, EVENTS[:n_events], tmp_path / "log")
     assert kills >= 12 * n_events or n_events == 7  # as many steps whatever the noise says

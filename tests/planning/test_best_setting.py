@@ -2,7 +2,6 @@
 for one mechanism."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -15,7 +14,7 @@ from secretballot.accounting.recipes import laplace_deviation
 from secretballot.planning import best_setting
 from secretballot.planning.best_setting import plan_votes
 from secretballot.planning.evaluation import Tried, best_of
-from secretballot.planning.plan_model import Plan, Setting, Task
+from secretballot.planning.plan_model import Setting, Task
 from secretballot.planning.plan_text import plan_text
 from secretballot.planning.settings import terms_of
 from secretballot.planning.stand_in import RunOutcome
@@ -23,32 +22,32 @@ from secretballot.planning.stand_in import RunOutcome
 TASK = Task(20_000, 200, 2, 1.0, 1e-5, teacher="naive-bayes")
 
 
-def planned(task: Task = TASK, n_teachers: int | None = None) -> Plan:
+def planned(task=TASK, n_teachers=None):
     sample = synthetic_two_class(800, n_features=4, bayes_error=0.1, seed=1)
     return plan_votes(task, sample.X, sample.y, n_teachers=n_teachers, seed=7)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
+def quick():
     with quick_forecasts():
         yield
 
 
 @pytest.fixture
-def recommended_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def recommended_alone(monkeypatch):
     """Leave out what a plan says of other budgets and sizes, which comes last and takes longest."""
     for part in ("_frontier_points", "_improvements_of"):
         monkeypatch.setattr(best_setting, part, lambda *_: ())
 
 
 @pytest.fixture(scope="module")
-def made() -> Plan:
+def made():
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(best_setting, "FRONTIER", (0.1, 1.0, 2.0))
         return planned()
 
 
-def test_the_recommended_setting_fits_the_task_and_keeps_the_budget(made: Plan) -> None:
+def test_the_recommended_setting_fits_the_task_and_keeps_the_budget(made):
     setting = made.votes.setting
     assert setting.n_queries <= TASK.n_public
     assert setting.n_teachers <= TASK.n_records
@@ -61,7 +60,7 @@ def test_the_recommended_setting_fits_the_task_and_keeps_the_budget(made: Plan) 
     assert made.votes.student_accuracy.value > made.constant_accuracy
 
 
-def test_more_epsilon_promises_no_less(made: Plan) -> None:
+def test_more_epsilon_promises_no_less(made):
     assert [epsilon for epsilon, _ in made.frontier] == [0.1, 1.0, 2.0]
     values = [one.value for _, one in made.frontier if one is not None]
     assert all(later >= earlier - 0.01 for earlier, later in pairwise(values))
@@ -70,19 +69,19 @@ def test_more_epsilon_promises_no_less(made: Plan) -> None:
 
 
 @pytest.mark.usefixtures("recommended_alone")
-def test_the_same_seed_recommends_the_same_before_other_budgets_are_tried(made: Plan) -> None:
+def test_the_same_seed_recommends_the_same_before_other_budgets_are_tried(made):
     alone = planned()
     assert alone.frontier == alone.improvements == ()
     assert replace(alone, frontier=made.frontier, improvements=made.improvements) == made
 
 
-def tried(values: list[float], **changes: object) -> Tried:
+def tried(values, **changes):
     plain = Setting(100, "gaussian", "labels", 200)
     runs = tuple(RunOutcome(value, 200.0) for value in values)
     return Tried(replace(plain, **changes), runs)
 
 
-def test_of_those_as_good_as_the_best_the_plainest_wins() -> None:
+def test_of_those_as_good_as_the_best_the_plainest_wins():
     best = tried([0.9, 0.8, 0.85], n_queries=400)
     fewer = tried([0.8995, 0.7995, 0.8495], n_queries=100)
     active = tried([0.9002, 0.8002, 0.8502], n_queries=50, strategy="margin")
@@ -91,7 +90,7 @@ def test_of_those_as_good_as_the_best_the_plainest_wins() -> None:
     assert best_of([best, worse]) is best
 
 
-def test_a_plan_of_a_threshold_is_turned_into_options(made: Plan) -> None:
+def test_a_plan_of_a_threshold_is_turned_into_options(made):
     setting = Setting(100, "confident", "labels", 60, threshold=80, max_answers=20)
     best = replace(made.votes, setting=setting)
     plan = replace(made, recommended=best, evaluated=(best, *made.evaluated))
@@ -102,7 +101,7 @@ def test_a_plan_of_a_threshold_is_turned_into_options(made: Plan) -> None:
 
 @pytest.mark.usefixtures("recommended_alone")
 @pytest.mark.parametrize("name", ["counts", "vote-table", "sparse-vector", "confident", "laplace"])
-def test_a_plan_for_a_mechanism_has_no_other(name: str) -> None:
+def test_a_plan_for_a_mechanism_has_no_other(name):
     """Without a delta there is Laplace voting alone, though none was named."""
     only = {"delta": 0.0} if name == "laplace" else {"mechanism": name}
     found = planned(replace(TASK, epsilon=4.0, n_public=60, **only), n_teachers=900)

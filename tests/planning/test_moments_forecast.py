@@ -4,7 +4,6 @@ import contextlib
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,7 +23,7 @@ from secretballot.runs.plan import plan_toml
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)
 
 
-def rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def rows(n, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
     score = X[:, 0] + X[:, 1] - 0.5 * X[:, 2] + 0.6 * rng.normal(size=n)
@@ -32,7 +31,7 @@ def rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.slow
-def test_the_forecast_holds_for_real_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_forecast_holds_for_real_runs(monkeypatch):
     few_budgets_in(monkeypatch)
     X, y = rows(1200, 0)
     task = Task(6000, 500, 2, 0.3, 1e-5)
@@ -49,9 +48,7 @@ def test_the_forecast_holds_for_real_runs(monkeypatch: pytest.MonkeyPatch) -> No
     assert abs(np.mean(reached) - told.student_accuracy.value) < 0.03
 
 
-def test_the_noise_is_that_of_all_records_and_drawn_by_the_seed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_noise_is_that_of_all_records_and_drawn_by_the_seed(monkeypatch):
     """Fewer records drown in the same noise, and a stand-in of one size says so."""
     few_budgets_in(monkeypatch)
     monkeypatch.setattr(moments_forecast, "TURNS", 2)
@@ -66,13 +63,13 @@ def test_the_noise_is_that_of_all_records_and_drawn_by_the_seed(
 
 
 @pytest.fixture(scope="module")
-def made() -> sb.Plan:
+def made():
     # of the built-in teachers the quickest
     with quick_forecasts():
         return sb.plan(5000, 200, budget=BUDGET, like=rows(600, 0), teacher="naive-bayes")
 
 
-def test_a_plan_with_a_stand_in_compares_the_methods(made: sb.Plan) -> None:
+def test_a_plan_with_a_stand_in_compares_the_methods(made):
     assert made.moments is not None
     assert made.method == "record-moments"
     assert made.student_accuracy == made.moments.student_accuracy
@@ -83,7 +80,7 @@ def test_a_plan_with_a_stand_in_compares_the_methods(made: sb.Plan) -> None:
     assert "n_teachers" not in made.settings()
 
 
-def test_a_plan_of_moments_is_carried_out(tmp_path: Path, made: sb.Plan) -> None:
+def test_a_plan_of_moments_is_carried_out(tmp_path, made):
     for name, n, seed in (("private", 4800, 3), ("public", 200, 4), ("test", 500, 5)):
         X, y = rows(n, seed)
         table = pd.DataFrame(X, columns=list("abcd"))
@@ -106,7 +103,7 @@ def test_a_plan_of_moments_is_carried_out(tmp_path: Path, made: sb.Plan) -> None
     assert "forecast   student accuracy 0." in again.stdout
 
 
-def test_a_plan_with_weights_of_classes_has_no_votes_and_hands_them_on(tmp_path: Path) -> None:
+def test_a_plan_with_weights_of_classes_has_no_votes_and_hands_them_on(tmp_path):
     X, _ = rows(1200, 0)
     rare = (X[:, 0] > 1.8).astype(np.int64)
     with quick_forecasts():

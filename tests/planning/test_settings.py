@@ -21,7 +21,7 @@ from secretballot.planning.settings import (
 )
 
 
-def only(task: Task, n_teachers: int, *names: str) -> list[Setting]:
+def only(task, n_teachers, *names):
     return [one for one in settings_of(task, n_teachers) if one.mechanism in names]
 
 
@@ -29,7 +29,7 @@ def only(task: Task, n_teachers: int, *names: str) -> list[Setting]:
     ("least", "most", "n"),
     [(35, 6512, 32561), (1, 12, 60), (30, 40, 60), (1, 1, 1)],
 )
-def test_numbers_of_teachers_cover_what_can_be_told(least: int, most: int, n: int) -> None:
+def test_numbers_of_teachers_cover_what_can_be_told(least, most, n):
     found = teacher_counts(least, most, n)
     assert found == sorted(set(found))
     assert found[0] == least
@@ -38,7 +38,7 @@ def test_numbers_of_teachers_cover_what_can_be_told(least: int, most: int, n: in
     assert all(b / a <= 2.1 for a, b in pairwise(found) if a > 2)
 
 
-def test_streams_that_nothing_passes_are_not_evaluated() -> None:
+def test_streams_that_nothing_passes_are_not_evaluated():
     names = ("sparse-vector", "abstention-table")
     task = Task(100_000, 2000, 2, 1.0, 1e-5)
     assert not only(task, 50, *names)
@@ -63,9 +63,7 @@ def test_streams_that_nothing_passes_are_not_evaluated() -> None:
     ("epsilon", "classes", "release", "n_queries"),
     [(0.1, 2, "labels", 1), (1.0, 2, "counts", 6), (4.0, 3, "labels", 25)],
 )
-def test_the_quick_noise_is_near_that_of_a_run(
-    epsilon: float, classes: int, release: str, n_queries: int
-) -> None:
+def test_the_quick_noise_is_near_that_of_a_run(epsilon, classes, release, n_queries):
     task = Task(100_000, 100, classes, epsilon, 1e-5)
     setting = Setting(1500, "gaussian", release, n_queries)
     run = calibrated(task.budget, n_queries, n_classes=classes, n_teachers=1500, release=release)
@@ -75,7 +73,7 @@ def test_the_quick_noise_is_near_that_of_a_run(
     assert stated_noise(quick) == quick.mechanism.scale
 
 
-def test_confident_voting_is_evaluated_with_nearly_the_noise_of_a_run() -> None:
+def test_confident_voting_is_evaluated_with_nearly_the_noise_of_a_run():
     task = Task(20_000, 400, 2, 1.0, 1e-6)
     few, *more = settings = only(task, 200, "confident")
     assert {one.threshold for one in settings} == {160}

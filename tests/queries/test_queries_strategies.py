@@ -54,7 +54,7 @@ class SpyRelease(ReleasedLabels):
         return super().__getattribute__(name)
 
 
-seen: set[str] = set()
+seen = set()
 
 
 def points(name, m=60, seed=0):

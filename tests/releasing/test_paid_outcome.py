@@ -16,7 +16,6 @@ from secretballot.core.releasing import AnswerStream
 from secretballot.core.types import Guarantee
 from secretballot.releasing import choose_by_scores, reserve_choice
 from secretballot.report.certificate.build import choice_fields
-from secretballot.teachers.votes import guarantee_of
 
 RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -179,41 +178,24 @@ def test_a_release_takes_choices_of_its_own_ledger_and_promise_alone(
     ).ok
 
 
-POINTS = b'{"points": [[0.5]]}'
-
-
-def account(folder: Path, relation: str = "replace-one") -> sb.Ledger:
-    budget = sb.PrivacyBudget(1.0, 0.0)
-    return sb.Ledger(folder / "ledger.sqlite", dataset="registry", budget=budget, relation=relation)
-
-
-def reserved(ledger: sb.Ledger, epsilon: float = 0.5, request: str = "later") -> AnswerStream:
-    made = guarantee_of("record", ledger.relation)
-    return reserve_choice(
-        ledger, epsilon=epsilon, request=request, guarantee=made, purpose="which one"
-    )
-
-
-def scores(values: list[int], relation: Any = "replace-one") -> Scores:
-    return Scores.of_candidates(values, Guarantee(unit="record", relation=relation))
-
-
-def drawn(bought: AnswerStream) -> list[tuple[bytes, int]]:
-    found = bought.released()
-    return list(zip(found.questions, found.values[:, 0].tolist(), strict=True))
-
-
 def test_it_is_paid_before_it_is_drawn_and_drawn_once(tmp_path: Path):
-    ledger = account(tmp_path)
-    bought = reserved(ledger)
-    assert (ledger.spent().epsilon, drawn(bought)) == (0.5, [])
+    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET, relation="replace-one")
+    made = Guarantee(**REPLACE)
+
+    def reserved() -> AnswerStream:
+        return reserve_choice(ledger, epsilon=0.5, request="r", guarantee=made, purpose="which")
+
+    bought = reserved()
+    assert (ledger.spent().epsilon, bought.released().questions) == (0.5, ())
     assert ledger.history()[0].state == "reserved"
-    answers = bought.answer(scores([0, 10_000, 0]), [POINTS])
+    answers = bought.answer(Scores.of_candidates([0, 10_000, 0], made), [b"points"])
     assert (answers.values.tolist(), answers.left) == ([[1]], 0)
-    again = reserved(account(tmp_path))
+    again = reserved()
     # other scores and points no longer matter
-    assert not again.answer(scores([10_000, 0]), [b"other"]).given.any()
-    assert drawn(again) == drawn(bought) == [(POINTS, 1)]
+    other = Scores.of_candidates([10_000, 0], made)
+    assert not again.answer(other, [b"other"]).given.any()
+    for one in (again.released(), bought.released()):
+        assert (one.questions, one.values.tolist()) == ((b"points",), [[1]])
     bought.close()
     assert (ledger.spent().epsilon, len(ledger.history())) == (0.5, 1)
     assert ledger.history()[0].state == "committed"

@@ -14,17 +14,14 @@ from made_events import counts_event, json_of, label_event, pure_event, sparse_e
 from secretballot.accounting import (
     PrivacyBudget,
     calibrate_gaussian,
-    calibrate_sparse_vector,
     price,
 )
 from secretballot.core.mechanisms import (
     ExponentialChoice,
     NoisyVotes,
-    RelabelledSample,
-    SparseVector,
     StabilityQuantile,
 )
-from secretballot.core.types import Sample, ScoreShape
+from secretballot.core.types import ScoreShape
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.report.certificate.build import (
     FIXED_BLINDLY,
@@ -44,10 +41,10 @@ def test_the_published_schema_describes_certificates(released):
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((ROOT / "docs" / "reference" / "certificate.schema.json").read_text())
     certificate = json.loads(json.dumps(released.certificate))
-    jsonschema.validate(certificate, schema)
+    validator = jsonschema.validators.validator_for(schema)(schema)
+    validator.validate(certificate)
     for wrong in ({"epsilon": 0}, {"events": []}, {"more": 1}, {"unit": "table"}):
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(certificate | wrong, schema)
+        assert not validator.is_valid(certificate | wrong)
 
 
 def test_the_digest_ignores_the_order_of_fields_and_nothing_else():
@@ -433,23 +430,3 @@ def test_the_assumptions_follow_the_choices():
     assert failed(renewed(chosen, assumptions=both)) == {"mechanism"}
     without = {key: value for key, value in chosen.items() if key != "choices"}
     assert failed(renewed(without)) == {"mechanism"}
-
-
-def test_a_rejected_sample_is_priced_under_the_relation_of_the_release():
-    """It costs less where records come and go than where they are replaced, and nothing is known
-    of users."""
-    stream = calibrate_sparse_vector(PrivacyBudget(0.5, 1e-6), 1)
-    mechanism = RelabelledSample(
-        stream=SparseVector(
-            threshold_scale=stream.threshold_scale,
-            query_scale=stream.query_scale,
-            threshold=stream.threshold,
-            max_abstentions=1,
-        )
-    )
-    sample = Sample(sampled=10, out_of=1000, relabel_epsilon=1.0, request="one", serial="one")
-    choice = STUDENT | drawn_choice(mechanism, votes_of(9, RECORDS, sample))
-    with pytest.raises(CertificateError, match="another unit"):
-        planned(choices=[choice])
-    of_users = choice | {"shape": votes_of(9, USERS, sample).model_dump(mode="json")}
-    assert failed(renewed(planned(choices=[STUDENT]), choices=[of_users])) == {"choices"}

@@ -267,7 +267,6 @@ TOGETHER = {
         if d["public"].get("marks") == ["records", "uncovered"]
         else []
     ),
-    "more votes": lambda d: [("shape.moved", d["shape"].get("moved", 0) + 2)],
     "the price of records that come": lambda d: (
         [
             ("shape.guarantee.relation", "add-remove"),

@@ -2,7 +2,7 @@
 
 import httpx
 import pytest
-from served_places import InProcess, made_place
+from served_places import InProcess, TestClient, made_place
 
 from secretballot.service import remote
 from secretballot.service.access import Access
@@ -54,3 +54,16 @@ def line_to(monkeypatch):
     yield serve
     for transport in transports:
         transport.end()
+
+
+@pytest.fixture
+def client(place):
+    """Requests to a service of a place."""
+    with TestClient(application(place.settings)) as found:
+        yield found
+
+
+@pytest.fixture
+def shared_client(shared_place):
+    with TestClient(application(shared_place.settings)) as found:
+        yield found

@@ -63,19 +63,16 @@ def test_a_key_is_refused_once_its_day_is_over(place, monkeypatch):
     assert "held until 2030-05-01" in problem(refused, "no-key")["detail"]
 
 
-def test_a_key_of_another_dataset_learns_not_even_which_there_are(place):
+def test_a_key_of_another_dataset_learns_not_even_which_there_are(place, client):
     headers = place.key(dataset="other")
-    with TestClient(application(place.settings)) as client:
-        said = [
-            problem(client.get(f"/v1/datasets/{name}/budget", headers=headers), "wrong-dataset")
-            for name in ("registry", "nothing")
-        ]
-        assert said[0]["detail"] == said[1]["detail"]
-        assert client.get("/v1/datasets", headers=headers).json() == {"datasets": []}
-        assert client.get("/v1/key", headers=headers).json()["datasets"] == []
-        problem(
-            client.get("/v1/datasets/nothing/budget", headers=place.key(dataset="*")), "not-found"
-        )
+    said = [
+        problem(client.get(f"/v1/datasets/{name}/budget", headers=headers), "wrong-dataset")
+        for name in ("registry", "nothing")
+    ]
+    assert said[0]["detail"] == said[1]["detail"]
+    assert client.get("/v1/datasets", headers=headers).json() == {"datasets": []}
+    assert client.get("/v1/key", headers=headers).json()["datasets"] == []
+    problem(client.get("/v1/datasets/nothing/budget", headers=place.key(dataset="*")), "not-found")
 
 
 ROLES = {
@@ -86,7 +83,7 @@ ROLES = {
 
 
 @pytest.mark.parametrize("role", list(ROLES))
-def test_a_role_may_do_what_the_guide_says_and_no_more(shared_place, role):
+def test_a_role_may_do_what_the_guide_says_and_no_more(shared_place, role, shared_client):
     headers = shared_place.key(role, "*")
     base = "/v1/datasets/registry"
     addresses = {
@@ -99,51 +96,44 @@ def test_a_role_may_do_what_the_guide_says_and_no_more(shared_place, role):
         "audit": ("GET", f"{base}/audit"),
         "metrics": ("GET", "/metrics"),
     }
-    with TestClient(application(shared_place.settings)) as client:
-        may = set()
-        for name, (method, address) in addresses.items():
-            given = {"json": {"points": points(1)}} if method == "POST" else {}
-            found = client.request(method, address, headers=headers, **given)
-            if found.status_code == 200:
-                may.add(name)
-            else:
-                problem(found, "wrong-role")
+    may = set()
+    for name, (method, address) in addresses.items():
+        given = {"json": {"points": points(1)}} if method == "POST" else {}
+        found = shared_client.request(method, address, headers=headers, **given)
+        if found.status_code == 200:
+            may.add(name)
+        else:
+            problem(found, "wrong-role")
     assert may == ROLES[role]
 
 
-def test_a_quota_counts_new_questions_alone_and_takes_or_refuses_a_request_whole(place):
+def test_a_quota_counts_new_questions_alone_and_takes_or_refuses_a_request_whole(place, client):
     headers = place.key(quota=5)
-    with TestClient(application(place.settings)) as client:
 
-        def ask(n, start=0):
-            return client.post(QUESTIONS, json={"points": points(n, start)}, headers=headers)
+    def ask(n, start=0):
+        return client.post(QUESTIONS, json={"points": points(n, start)}, headers=headers)
 
-        assert ask(3).status_code == 200
-        assert ask(3).status_code == 200  # asked before
-        assert "5" in problem(ask(6), "quota-spent")["detail"]
-        assert ask(1, 50).json()["left"] == QUERIES - 4  # what was refused was not asked
-        twice = [points(1, 70)[0]] * 2
-        assert client.post(QUESTIONS, json={"points": twice}, headers=headers).status_code == 200
-        problem(ask(1, 60), "quota-spent")
-        assert ask(3).status_code == 200  # stored answers stay free
-        own = client.get("/v1/key", headers=headers).json()
-        assert (own["quota"], own["asked"]) == (5, {"registry": 5})
-        other = place.key()
-        assert (
-            client.post(QUESTIONS, json={"points": points(1, 60)}, headers=other).status_code == 200
-        )
+    assert ask(3).status_code == 200
+    assert ask(3).status_code == 200  # asked before
+    assert "5" in problem(ask(6), "quota-spent")["detail"]
+    assert ask(1, 50).json()["left"] == QUERIES - 4  # what was refused was not asked
+    twice = [points(1, 70)[0]] * 2
+    assert client.post(QUESTIONS, json={"points": twice}, headers=headers).status_code == 200
+    problem(ask(1, 60), "quota-spent")
+    assert ask(3).status_code == 200  # stored answers stay free
+    own = client.get("/v1/key", headers=headers).json()
+    assert (own["quota"], own["asked"]) == (5, {"registry": 5})
+    other = place.key()
+    assert client.post(QUESTIONS, json={"points": points(1, 60)}, headers=other).status_code == 200
 
 
-def test_a_question_that_no_answer_is_left_for_is_not_counted(place):
+def test_a_question_that_no_answer_is_left_for_is_not_counted(place, client):
     headers = place.key(quota=100)
-    with TestClient(application(place.settings)) as client:
-        ask = {"points": points(QUERIES + 3)}
-        assert client.post(QUESTIONS, json=ask, headers=headers).status_code == 200
-        problem(
-            client.post(QUESTIONS, json={"points": points(2, 80)}, headers=headers), "budget-spent"
-        )
-        assert client.get("/v1/key", headers=headers).json()["asked"] == {"registry": QUERIES}
-        rows = client.get("/v1/datasets/registry/audit", headers=place.key("auditor")).json()
+    ask = {"points": points(QUERIES + 3)}
+    assert client.post(QUESTIONS, json=ask, headers=headers).status_code == 200
+    problem(client.post(QUESTIONS, json={"points": points(2, 80)}, headers=headers), "budget-spent")
+    assert client.get("/v1/key", headers=headers).json()["asked"] == {"registry": QUERIES}
+    rows = client.get("/v1/datasets/registry/audit", headers=place.key("auditor")).json()
     assert [(row["action"], row["points"], row["new"]) for row in rows["rows"]] == [
         ("ask", QUERIES + 3, QUERIES),
         ("ask", 2, 0),

@@ -27,12 +27,11 @@ from secretballot.service.problems import ProblemError
 from secretballot.service.settings import Limits
 
 
-def test_answers_are_those_of_the_session_and_are_paid_once(place):
+def test_answers_are_those_of_the_session_and_are_paid_once(place, client):
     key = place.key()
-    with TestClient(application(place.settings)) as client:
-        first = client.post(QUESTIONS, json={"points": points(3)}, headers=key)
-        assert first.status_code == 200
-        again = client.post(QUESTIONS, json={"points": points(4)}, headers=key)
+    first = client.post(QUESTIONS, json={"points": points(3)}, headers=key)
+    assert first.status_code == 200
+    again = client.post(QUESTIONS, json={"points": points(4)}, headers=key)
     answers = first.json()["answers"]
     assert [set(answer) for answer in answers] == [
         {"label", "given", "abstained", "noisy_count"}
@@ -48,14 +47,13 @@ def test_answers_are_those_of_the_session_and_are_paid_once(place):
     assert found.noisy_counts.tolist() == counts
 
 
-def test_a_preview_says_what_a_request_would_take_and_takes_nothing(place):
+def test_a_preview_says_what_a_request_would_take_and_takes_nothing(place, client):
     key = place.key()
-    with TestClient(application(place.settings)) as client:
-        client.post(QUESTIONS, json={"points": points(2)}, headers=key)
-        asked = {"points": [*points(3), points(1, 2)[0]]}
-        for _ in range(2):
-            found = client.post(QUESTIONS.replace("questions", "preview"), json=asked, headers=key)
-            assert found.json() == {"stored": 2, "new": 1, "left": QUERIES - 2}
+    client.post(QUESTIONS, json={"points": points(2)}, headers=key)
+    asked = {"points": [*points(3), points(1, 2)[0]]}
+    for _ in range(2):
+        found = client.post(QUESTIONS.replace("questions", "preview"), json=asked, headers=key)
+        assert found.json() == {"stored": 2, "new": 1, "left": QUERIES - 2}
 
 
 def test_questions_that_come_together_are_answered_in_one_transaction(place):
@@ -114,12 +112,11 @@ def test_a_question_that_the_ledger_fails_for_fails_alone(place, monkeypatch):
         (b'{"points": [[1, 1e999]]}', "wrong-points"),
     ],
 )
-def test_points_that_cannot_be_asked_cost_nothing(shared_place, body, kind):
+def test_points_that_cannot_be_asked_cost_nothing(shared_place, body, kind, shared_client):
     key = shared_place.key()
-    with TestClient(application(shared_place.settings)) as client:
-        problem(client.post(QUESTIONS, content=body, headers=key), kind)
-        address = QUESTIONS.removesuffix("/questions")
-        assert client.get(address, headers=key).json()["used"] == 0
+    problem(shared_client.post(QUESTIONS, content=body, headers=key), kind)
+    address = QUESTIONS.removesuffix("/questions")
+    assert shared_client.get(address, headers=key).json()["used"] == 0
 
 
 def test_a_body_without_end_is_refused_while_it_comes(shared_place):

@@ -7,36 +7,34 @@ from pathlib import Path
 import numpy as np
 import pytest
 from campaigns.torture.service import RunningService
-from served_places import QUERIES, TestClient, made_place
+from served_places import QUERIES, made_place
 
 import secretballot as sb
-from secretballot.service.app import application
 
 PAGE = Path(__file__).parents[2] / "src/secretballot/service/page"
 
 
-def test_the_page_has_few_files_with_strict_policies(place):
-    with TestClient(application(place.settings)) as client:
-        for address, kind in (
-            ("/", "text/html"),
-            ("/console.css", "text/css"),
-            ("/console.js", "text/javascript"),
-        ):
-            found = client.get(address)
-            assert found.status_code == 200
-            assert found.headers["content-type"].startswith(kind)
-            policy = found.headers["content-security-policy"]
-            assert "default-src 'none'" in policy
-            assert "frame-ancestors 'none'" in policy
-            assert "unsafe" not in policy
-            assert found.content == (PAGE / (address[1:] or "index.html")).read_bytes()
-        # a report may bring its style, and nothing else: no right, no address, no other script
-        frame = client.get("/report.html").headers["content-security-policy"]
-        assert "default-src 'none'; script-src 'sha256-" in frame
-        assert frame.count("unsafe") == frame.count("style-src 'unsafe-inline'") == 1
-        assert frame.endswith("frame-ancestors 'self'; sandbox allow-scripts")
-        assert client.request("HEAD", "/").status_code == 200
-        assert client.get("/page/index.html").status_code == 404
+def test_the_page_has_few_files_with_strict_policies(client):
+    for address, kind in (
+        ("/", "text/html"),
+        ("/console.css", "text/css"),
+        ("/console.js", "text/javascript"),
+    ):
+        found = client.get(address)
+        assert found.status_code == 200
+        assert found.headers["content-type"].startswith(kind)
+        policy = found.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert found.content == (PAGE / (address[1:] or "index.html")).read_bytes()
+    # a report may bring its style, and nothing else: no right, no address, no other script
+    frame = client.get("/report.html").headers["content-security-policy"]
+    assert "default-src 'none'; script-src 'sha256-" in frame
+    assert frame.count("unsafe") == frame.count("style-src 'unsafe-inline'") == 1
+    assert frame.endswith("frame-ancestors 'self'; sandbox allow-scripts")
+    assert client.request("HEAD", "/").status_code == 200
+    assert client.get("/page/index.html").status_code == 404
 
 
 def test_nothing_comes_from_elsewhere_and_no_text_becomes_markup():
@@ -49,15 +47,14 @@ def test_nothing_comes_from_elsewhere_and_no_text_becomes_markup():
     assert "localStorage" not in script  # a key is forgotten with its tab
 
 
-def test_a_certificate_is_verified_for_whoever_may_see_it(place):
+def test_a_certificate_is_verified_for_whoever_may_see_it(place, client):
     address = "/v1/datasets/registry/sessions/session"
-    with TestClient(application(place.settings)) as client:
-        key = place.key()
-        assert client.get(f"{address}/verification").status_code == 401
-        before = client.get(f"{address}/verification", headers=key)
-        assert before.status_code == 200
-        client.post(f"{address}/questions", headers=key, json={"points": [[0.5, 0.5]]})
-        found = client.get(f"{address}/verification", headers=key).json()
+    key = place.key()
+    assert client.get(f"{address}/verification").status_code == 401
+    before = client.get(f"{address}/verification", headers=key)
+    assert before.status_code == 200
+    client.post(f"{address}/questions", headers=key, json={"points": [[0.5, 0.5]]})
+    found = client.get(f"{address}/verification", headers=key).json()
     assert found["ok"]
     assert {"digest", "price", "released"} <= {check["name"] for check in found["checks"]}
     released = next(one for one in found["checks"] if one["name"] == "released")

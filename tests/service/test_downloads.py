@@ -58,13 +58,12 @@ def test_a_release_is_downloaded_as_it_is_and_nothing_else(place):
         application(place.settings)
 
 
-def test_numbers_tell_requests_and_no_value(place):
+def test_numbers_tell_requests_and_no_value(place, client):
     key = place.key("curator", "*")
-    with TestClient(application(place.settings)) as client:
-        client.post(QUESTIONS, json={"points": points(3)}, headers=key)
-        client.post(QUESTIONS, content=b"{", headers=key)
-        client.get("/v1/anything/else", headers=key)
-        text = client.get("/metrics", headers=key).text
+    client.post(QUESTIONS, json={"points": points(3)}, headers=key)
+    client.post(QUESTIONS, content=b"{", headers=key)
+    client.get("/v1/anything/else", headers=key)
+    text = client.get("/metrics", headers=key).text
     place_of = 'dataset="registry",session="session"'
     assert f"secretballot_questions_total{{{place_of}}} 3.0" in text
     assert f"secretballot_questions_left{{{place_of}}} {QUERIES - 3}.0" in text
@@ -113,24 +112,22 @@ def test_the_settings_of_the_guide_are_read_and_are_the_defaults(tmp_path):
     assert shown.state == least.state
 
 
-def test_what_is_extended_answer_by_answer_is_what_a_fresh_look_finds(place):
+def test_what_is_extended_answer_by_answer_is_what_a_fresh_look_finds(place, client):
     key, address = place.key(), "/v1/datasets/registry/sessions/session"
-    with TestClient(application(place.settings)) as client:
-        for asked in ([0, 1], [1, 2], [2, 3, 4]):
-            client.post(QUESTIONS, json={"points": [points(1, n)[0] for n in asked]}, headers=key)
-            found = client.get(f"{address}/released", headers=key).json()
-            fresh = sb.LabelingSession.reopen(place.folder / "vault").transcript().to_json()
-            assert found == fresh
+    for asked in ([0, 1], [1, 2], [2, 3, 4]):
+        client.post(QUESTIONS, json={"points": [points(1, n)[0] for n in asked]}, headers=key)
+        found = client.get(f"{address}/released", headers=key).json()
+        fresh = sb.LabelingSession.reopen(place.folder / "vault").transcript().to_json()
+        assert found == fresh
 
 
-def test_the_certificate_says_that_a_session_was_closed_meanwhile(place):
+def test_the_certificate_says_that_a_session_was_closed_meanwhile(place, client):
     key, address = place.key(), "/v1/datasets/registry/sessions/session"
-    with TestClient(application(place.settings)) as client:
-        points = [[1.0, 2.0], [3.0, 4.0]]
-        assert client.post(f"{address}/questions", json={"points": points}, headers=key).is_success
-        before = client.get(f"{address}/certificate", headers=key).json()
-        sb.LabelingSession.reopen(place.folder / "vault").close(points)
-        after = client.get(f"{address}/certificate", headers=key).json()
+    points = [[1.0, 2.0], [3.0, 4.0]]
+    assert client.post(f"{address}/questions", json={"points": points}, headers=key).is_success
+    before = client.get(f"{address}/certificate", headers=key).json()
+    sb.LabelingSession.reopen(place.folder / "vault").close(points)
+    after = client.get(f"{address}/certificate", headers=key).json()
     assert (before["plan"]["left"], after["plan"]["left"]) == ("kept", "forfeited")
 
 
@@ -178,11 +175,10 @@ def test_what_the_service_served_is_accepted_by_its_public_key(signing, tmp_path
     assert verified(out / "certificate.json", tmp_path / "service.pub")[0] == 4
 
 
-def test_a_service_without_a_key_signs_nothing_and_says_so(place, tmp_path, line_to):
-    with TestClient(application(place.settings)) as client:
-        problem(client.get("/signing-key"), "not-found")
-        found = client.get(CERTIFICATE, headers=place.key())
-        assert "certificate-signature" not in found.headers
+def test_a_service_without_a_key_signs_nothing_and_says_so(place, tmp_path, line_to, client):
+    problem(client.get("/signing-key"), "not-found")
+    found = client.get(CERTIFICATE, headers=place.key())
+    assert "certificate-signature" not in found.headers
     line_to(place)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "certificate.sig").write_bytes(bytes(64))  # of an earlier one

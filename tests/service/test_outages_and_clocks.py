@@ -48,14 +48,13 @@ def refused_everywhere(client, place, analyst):
     assert time.monotonic() - began < 10
 
 
-def test_a_ledger_that_is_gone_is_refused_until_it_is_back(place):
+def test_a_ledger_that_is_gone_is_refused_until_it_is_back(place, client):
     key, ledger = place.key(), place.folder / "registry.ledger"
-    with TestClient(application(place.settings)) as client:
-        first = ask(client, key, 3)
-        ledger.rename(ledger.with_name("elsewhere"))
-        refused_everywhere(client, place, key)
-        ledger.with_name("elsewhere").rename(ledger)
-        assert ask(client, key, 3).json() == first.json()
+    first = ask(client, key, 3)
+    ledger.rename(ledger.with_name("elsewhere"))
+    refused_everywhere(client, place, key)
+    ledger.with_name("elsewhere").rename(ledger)
+    assert ask(client, key, 3).json() == first.json()
 
 
 def test_a_database_that_is_down_is_refused_at_once_and_no_service_starts_with_it(

@@ -13,17 +13,17 @@ from secretballot.bases.integer_model import (
 )
 from secretballot.bases.rotation import UNIT
 from secretballot.students.moment_fit import MomentFit, ReleasedMoments
-from secretballot.students.moment_links import Link, classes_link, labels_link, number_link
+from secretballot.students.moment_links import classes_link, labels_link, number_link
 
 RESIDUAL_UNIT = 1024
 
 
-def points_of(n: int, d: int = 4) -> np.ndarray:
+def points_of(n, d=4):
     rng = np.random.default_rng(0)
     return with_constant(np.rint(rng.normal(0, 0.5, (n, d)) * UNIT).astype(np.int64))
 
 
-def targets_of(points: np.ndarray, link: Link) -> tuple[np.ndarray, np.ndarray]:
+def targets_of(points, link):
     """Return true weights, and targets between 0 and 1 that follow them: of classes the columns
     that a model predicts."""
     rng = np.random.default_rng(0)
@@ -39,12 +39,12 @@ def targets_of(points: np.ndarray, link: Link) -> tuple[np.ndarray, np.ndarray]:
     return weights, (rng.random(linear.shape) < expit(linear)).astype(float)
 
 
-def exact_sums(points: np.ndarray, targets: np.ndarray, fit: MomentFit) -> np.ndarray:
+def exact_sums(points, targets, fit):
     missed = targets - fit.model.predictions(points) / PROBABILITY_UNIT
     return np.rint(points.T @ missed * RESIDUAL_UNIT).astype(np.int64)
 
 
-def stage(fit: MomentFit, points: np.ndarray, targets: np.ndarray, sigma: float) -> MomentFit:
+def stage(fit, points, targets, sigma):
     """Return the fit after a stage with noise."""
     sums = exact_sums(points, targets, fit)
     noise = np.rint(np.random.default_rng(1).normal(0, sigma, sums.shape)).astype(np.int64)
@@ -61,8 +61,8 @@ def stage(fit: MomentFit, points: np.ndarray, targets: np.ndarray, sigma: float)
     ],
 )
 def test_without_noise_the_model_is_found_and_noise_without_end_leaves_it_where_it_was(
-    link: Link, n: int, room: float
-) -> None:
+    link, n, room
+):
     points = points_of(n)
     weights, targets = targets_of(points, link)
     fit = start = MomentFit.start(points, link)
@@ -81,7 +81,7 @@ def test_without_noise_the_model_is_found_and_noise_without_end_leaves_it_where_
     assert (drowned.precision >= start.precision).all()
 
 
-def test_later_stages_take_a_small_pool_to_the_model_of_the_records() -> None:
+def test_later_stages_take_a_small_pool_to_the_model_of_the_records():
     # one stage meets the records' moments on a pool that is another sample; what the model still
     # changes later is little, so later stages end near the records' own likelihood
     records = points_of(20_000, d=12)
@@ -90,7 +90,7 @@ def test_later_stages_take_a_small_pool_to_the_model_of_the_records() -> None:
     phi = records / UNIT
     plain = LogisticRegression(C=1e4, max_iter=1000, fit_intercept=False).fit(phi, labels[:, 0])
 
-    def lost_likelihood(n_stages: int) -> float:
+    def lost_likelihood(n_stages):
         fit = MomentFit.start(pool, classes_link(2))
         for _ in range(n_stages):
             sums = exact_sums(records, labels, fit)
@@ -104,14 +104,14 @@ def test_later_stages_take_a_small_pool_to_the_model_of_the_records() -> None:
     assert 0 < lost_likelihood(4) < 0.15 * lost_likelihood(1)
 
 
-def test_columns_of_a_softmax_stay_level() -> None:
+def test_columns_of_a_softmax_stay_level():
     # the exact sums over all classes are zero, so what noise adds to them is taken out
     points, link = points_of(4000), classes_link(5)
     after = stage(MomentFit.start(points, link), points, targets_of(points, link)[1], 1e8)
     assert np.abs(after.weights.sum(axis=1)).max() < 1e-2
 
 
-def test_a_line_is_penalised_least_squares_with_the_second_moments_of_the_pool() -> None:
+def test_a_line_is_penalised_least_squares_with_the_second_moments_of_the_pool():
     points = points_of(4000)
     _, targets = targets_of(points, number_link())
     start, sigma = MomentFit.start(points, number_link()), 1e8
@@ -133,7 +133,7 @@ def test_a_line_is_penalised_least_squares_with_the_second_moments_of_the_pool()
 
 
 @pytest.mark.parametrize("link", [classes_link(2), labels_link(1), classes_link(4)])
-def test_a_shortened_moment_is_told_from_what_is_predicted(link: Link) -> None:
+def test_a_shortened_moment_is_told_from_what_is_predicted(link):
     rng = np.random.default_rng(0)
     k = link.n_columns
     whole = rng.dirichlet(np.ones(max(2, k)), (2, 50))

@@ -10,7 +10,7 @@ from secretballot import theory
 from secretballot.exceptions import ParameterError
 
 
-def _best_over_public(risk) -> float:  # type: ignore[no-untyped-def]
+def _best_over_public(risk):
     """Return the least value of risk(m) over real m."""
     found = minimize_scalar(
         lambda log: math.log(risk(math.exp(log))), bounds=(0.0, 80.0), method="bounded"
@@ -20,12 +20,10 @@ def _best_over_public(risk) -> float:  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("tau", [0.1, 0.5, 1.0])
 @pytest.mark.parametrize("algorithm", ["gaussian", "sparse-vector"])
-def test_rates_of_table_1_are_the_theorems_at_the_best_number_of_labels(
-    algorithm: str, tau: float
-) -> None:
+def test_rates_of_table_1_are_the_theorems_at_the_best_number_of_labels(algorithm, tau):
     """The printed (2 - tau) / 2 for Gaussian voting fails here at every tau below 1."""
 
-    def best(n: float, d: float) -> float:
+    def best(n, d):
         if algorithm == "gaussian":
             return _best_over_public(lambda m: d / m + (d * math.sqrt(m) / n) ** (tau / (2 - tau)))
         return _best_over_public(lambda m: d / m + (m * d * d / (n * n)) ** (tau / (4 - 3 * tau)))
@@ -39,7 +37,7 @@ def test_rates_of_table_1_are_the_theorems_at_the_best_number_of_labels(
         assert abs(slope + (2 - tau) / 2) > 0.1
 
 
-def test_sample_complexity_inverts_the_rate() -> None:
+def test_sample_complexity_inverts_the_rate():
     for algorithm, setting, tau in (
         ("gaussian", "realizable", None),
         ("gaussian", "tsybakov", 0.5),
@@ -67,11 +65,11 @@ def test_sample_complexity_inverts_the_rate() -> None:
         lambda: theory.sample_complexity("gaussian", "realizable", 1.0, 1, 1.0),
     ],
 )
-def test_out_of_range_is_refused(call) -> None:  # type: ignore[no-untyped-def]
+def test_out_of_range_is_refused(call):
     with pytest.raises(ParameterError):
         call()
 
 
-def test_the_gallery_prints_the_table() -> None:
+def test_the_gallery_prints_the_table():
     page = Path(__file__).parents[2] / "docs" / "gallery.md"
     assert theory.render_rates() in page.read_text("utf-8")

@@ -8,7 +8,7 @@ from secretballot import theory
 
 
 @pytest.mark.parametrize("k", [7, 8])
-def test_label_accuracy_by_enumeration(k: int) -> None:
+def test_label_accuracy_by_enumeration(k):
     """The release of a binary vote: 1 if 2 (count + noise) >= K; label 0 is the harder one."""
     law = discrete_gaussian_distribution(2.3)
     for for_one in range(k + 1):
@@ -18,7 +18,7 @@ def test_label_accuracy_by_enumeration(k: int) -> None:
         assert found == pytest.approx(right, rel=1e-10) or 2 * for_one >= k
 
 
-def test_voting_fails_with_teachers_that_minimise_the_empirical_error() -> None:
+def test_voting_fails_with_teachers_that_minimise_the_empirical_error():
     """Example 8 run as it stands: every teacher fits its own shard; ties are broken by a fair
     coin."""
     rng, k, size, class_ = np.random.default_rng(2), 2001, 6, np.array(theory.FAILING_CLASS)

@@ -22,7 +22,7 @@ from secretballot.learners.moments.class_weights import ClassWeights
 from secretballot.learners.moments.stages import N_STAGES, MomentStages, MomentTarget
 from secretballot.learners.moments.vectors import Records, vector_sums
 from secretballot.planning.best_setting import FRONTIER
-from secretballot.planning.plan_model import Estimate, MomentsForecast, Task
+from secretballot.planning.plan_model import RARE, Estimate, MomentsForecast, Task
 from secretballot.planning.votes_forecast import SeededNoise
 from secretballot.students.names import student_by_name
 from secretballot.teachers.rows import as_table, n_rows, take_rows
@@ -33,8 +33,6 @@ HALVED = (HERE, len(FRONTIER) - 1)  # where half of the stand-in is tried, too
 TEST_PART = 4  # one row in so many is kept for scoring
 POOL_PART = 3  # of the others one in so many is a public point
 LEAST_HALVED = 40  # rows of a kind, below which half of them tell nothing
-#: A class is rare up to this share.
-RARE = 0.05
 POINT_SHARE = 0.25  # what one over the public points counts beside one over the records
 MOST_POOL, MOST_PRIVATE, MOST_TEST = 2000, 6000, 10_000
 RECORD = Guarantee(unit="record", relation="add-remove")

@@ -1,6 +1,7 @@
 """A plan as data: the task, what is recommended, what to expect, and what else was evaluated."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -20,6 +21,10 @@ TABLE = "vote-table"
 CONFIDENT = "confident"  # that has a threshold and a number of answers
 # mechanisms that are forecast; gaussian is labels or counts, whichever is better
 PLANNED = ("gaussian", *RELEASES, TABLE, "laplace", *STREAMS, CONFIDENT)
+#: A class is rare up to this share.
+RARE = 0.05
+#: Records of a class that the noise of record moments at epsilon 1 hides.
+HIDDEN = 100
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,23 @@ class Estimate:
     value: float
     low: float
     high: float
+
+
+def hidden_class(share: float, n_records: int | None, epsilon: float) -> str:
+    """Return in one sentence that noise hides the rarest class of record moments, of which public
+    labels have this share; where no number of records is stated, of how many; "" where it does not,
+    or the class is not rare."""
+    hidden = HIDDEN / epsilon
+    if share > RARE or (n_records is not None and share * n_records >= hidden):
+        return ""
+    if n_records is None:
+        told = (
+            f"Of fewer than {math.ceil(hidden / share):,} records too few are of the rarest class"
+        )
+    else:
+        told = f"About {round(share * n_records)} of the records are of the rarest class"
+    fewest = f"noise hides fewer than {round(hidden)}"
+    return f"{told}, and {fewest}: the release would be worthless for it."
 
 
 @dataclass(frozen=True)

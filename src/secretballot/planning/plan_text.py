@@ -15,6 +15,7 @@ from secretballot.planning.plan_model import (
     Plan,
     Setting,
     Task,
+    hidden_class,
 )
 from secretballot.report.wording import count_text, number_text
 
@@ -115,6 +116,7 @@ def _template() -> jinja2.Template:
     }
     environment.globals |= {
         "gain": _gain_text,
+        "hidden": hidden_class,
         "noise": _noise_text,
         "others": _others,
         "setting": _setting_text,

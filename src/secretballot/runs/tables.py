@@ -407,6 +407,16 @@ class RunInputs:
         return None if self.test is None else (self.test.X, self.test.targets)
 
     @property
+    def rarest_share(self) -> float | None:
+        """Share of the rarest class, or label, in the test table, where it has one."""
+        if self.test is None or self._data.kind == "number":
+            return None
+        targets = self.test.targets
+        if self._data.kind == "class":
+            targets = targets[:, None] == np.arange(len(self.classes))
+        return float(targets.mean(axis=0).min()) or None
+
+    @property
     def raw_rows(self) -> RawRows:
         """Public rows before and after their encoding, as a stranger would give them, and one of
         which nothing is known, and one that is like no other."""
