@@ -128,17 +128,16 @@ def test_the_student_of_a_round_saw_released_labels_alone(monkeypatch):
         return found
 
     monkeypatch.setattr(StudentInRounds, "predictions", spying)
-    counts = votes(np.where(POOL[:, 0] > 0.1, 95, 5))
-    asked = sb.label_actively(
-        counts,
-        POOL,
-        CORRECTS.mechanism,
-        account(),
-        CORRECTS.budget,
-        sb.queries.InRounds(sb.queries.ClusterSampling(), 10, confidence=0.8),
-        n_queries=30,
+    model = sb.PATEClassifier(
+        **BUDGET.to_json(),
+        mechanism="interactive:max_answers=8,confidence=0.8",
+        strategy=sb.queries.InRounds(sb.queries.ClusterSampling(), 10),
         student=LogisticRegression(C=10.0),
+        n_teachers=200,
+        n_queries=30,
+        random_state=0,
     )
+    asked = model.fit_labels(X, Y, X_public=POOL, classes=[0, 1]).released_
     # the first round has no student; the others know as many answers as were released before
     assert not seen[0][1].any()
     starts = np.cumsum([0, *asked.certificate["plan"]["rounds"]])[: len(seen)]

@@ -21,9 +21,8 @@ from secretballot.queries import (
     QueryStrategy,
 )
 from secretballot.queries.base import LabelledRows
-from secretballot.queries.coverage import spread_over
 from secretballot.queries.disagreement import OracleRegion
-from secretballot.queries.uncertainty import PoolLearner
+from secretballot.queries.uncertainty import PoolLearner, spread_over
 
 
 def groups(*sizes):

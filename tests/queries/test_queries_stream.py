@@ -7,8 +7,7 @@ import pytest
 
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import Thresholds
-from secretballot.hypotheses.base import HypothesisClass
-from secretballot.hypotheses.finite import FiniteDichotomies
+from secretballot.hypotheses.base import FiniteDichotomies, HypothesisClass
 from secretballot.queries import DisagreementSampling, PublicPool
 from secretballot.released import ReleasedLabels
 
@@ -110,7 +109,7 @@ def test_the_walk_asks_what_the_printed_algorithm_asks(seed):
     for batch in (1, 7, 1000):
         selector = strategy.start(pool_of(X))
         assert walk(selector, answers, batch) == order[queries].tolist()
-        left = selector.explain()["version_space"]
+        left = selector._region._space.describe()
         if "labellings" in left and m & (m - 1):  # something was learnt, and no update is left out
             ends = left["first"]["edge"], left["last"]["edge"]
             assert (*ends, left["labellings"]) == (edges[0], edges[-1], len(edges))

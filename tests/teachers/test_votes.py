@@ -16,12 +16,9 @@ from secretballot._points import NearestPoints
 from secretballot.core.types import Guarantee
 from secretballot.data import tally
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.teachers.records import (
-    record_votes_shape,
-    right_units,
-    unit_numbers,
-    votes_of_records,
-)
+from secretballot.learners.selection import _right_units
+from secretballot.teachers.rows import unit_numbers
+from secretballot.teachers.votes import record_votes_shape, votes_of_records
 
 VOTES = np.array([[0, 1, 1, 1], [0, 0, 0, 1], [1, 1, 1, 1]])
 COUNTS = np.array([[1, 3], [3, 1], [0, 4]])
@@ -235,23 +232,36 @@ def test_points_are_taken_once_each():
             votes.take(rows)
 
 
+class Says:
+    """Answers a row, which is its own number, by a list."""
+
+    def __init__(self, answers):
+        self.answers = np.asarray(answers)
+
+    def predict(self, X):
+        return self.answers[X[:, 0]]
+
+
+def score(right, units=None):
+    rows, truth = np.arange(len(right))[:, None], np.ones(len(right), dtype=object)
+    return _right_units(Says(right), rows, truth, units)
+
+
 def test_a_unit_counts_once_if_more_than_half_of_its_records_are_right():
-    right = np.array([[1, 1], [1, 0], [1, 0], [0, 1], [1, 0]], dtype=bool)
-    assert right_units(right, None).tolist() == [4, 2]
-    # b: one of two is not more than half
-    assert right_units(right, ["a", "a", "a", "b", "b"]).tolist() == [1, 0]
+    assert (score([1, 1, 1, 0, 1]), score([1, 0, 0, 1, 0])) == (4, 2)
+    # of the second unit one of two is not more than half
+    units = [0, 0, 0, 1, 1]
+    assert (score([1, 1, 1, 0, 1], units), score([1, 0, 0, 1, 0], units)) == (1, 0)
 
 
 def test_no_unit_moves_a_score_by_more_than_one_or_downwards():
-    """All answers of two candidates on five records of three people, and each person leaving."""
+    """All answers of a candidate on five records of three people, and each person leaving."""
     units = np.array([0, 0, 0, 1, 2])
     moved = set()
-    for bits in itertools.product((False, True), repeat=10):
-        right = np.array(bits).reshape(5, 2)
+    for right in map(np.array, itertools.product((0, 1), repeat=5)):
         for gone in range(3):
             stays = units != gone
-            less = right_units(right[stays], units[stays])
-            moved |= set((right_units(right, units) - less).tolist())
+            moved.add(score(right, units) - score(right[stays], units[stays]))
     assert moved == {0, 1}
 
 
@@ -274,8 +284,8 @@ def test_a_unit_spelt_in_several_ways_is_one(units):
 )
 def test_ids_that_are_none_are_refused_by_row_and_without_their_values(units):
     with pytest.raises(DataError) as caught:
-        right_units(np.ones((3, 2), dtype=bool), units)
+        unit_numbers(units, 3)
     assert "2.5" not in str(caught.value)
     for wrong, words in (([1, 2], "2 ids for 3 records"), (np.ones((3, 1), int), "single column")):
         with pytest.raises(DataError, match=words):
-            right_units(np.ones((3, 2), dtype=bool), wrong)
+            unit_numbers(wrong, 3)

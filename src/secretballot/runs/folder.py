@@ -29,7 +29,7 @@ from secretballot.core.types import Model
 from secretballot.drafts import make_folder, try_lock, write_file
 from secretballot.exceptions import DataError, LedgerError, Parameter, ParameterError
 from secretballot.learners.pate.mechanisms import EstimatedSize
-from secretballot.learners.training.account import refuse_beyond
+from secretballot.learners.training.learner import refuse_beyond
 from secretballot.runs.questions import Caution, Watch
 from secretballot.runs.spec import OWN, RunSpec
 from secretballot.vault import is_other_ledger, keep_in_step, make_vault, read_secret, write_secret

@@ -26,14 +26,18 @@ from secretballot.data.schema import Schema
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.learners.moments.stages import N_STAGES
-from secretballot.learners.pate.estimators import PATEClassifier, PATERegressor, estimate_in
+from secretballot.learners.pate.estimators import (
+    AskableRows,
+    PATEClassifier,
+    PATERegressor,
+    estimate_in,
+)
 from secretballot.learners.pate.mechanisms import OF_CLASSES, choose_teachers, choose_terms
-from secretballot.learners.pate.rounds import AskableRows
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
 from secretballot.learners.selection import SemiPrivateClassifier
 from secretballot.learners.training.inputs import Target, random_rows
 from secretballot.learners.training.learner import Given, Learner
-from secretballot.learners.training.shards import check_positions
+from secretballot.learners.training.table import check_positions
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan_model import hidden_class
 from secretballot.planning.settings import stated_noise
@@ -78,8 +82,7 @@ from secretballot.students.names import student_by_name
 from secretballot.students.table_students import NumberStudent, fitted_to_public
 from secretballot.students.trial import fitted_to_dummies
 from secretballot.teachers.executors import check_engine
-from secretballot.teachers.records import record_votes_shape
-from secretballot.teachers.votes import guarantee_of
+from secretballot.teachers.votes import guarantee_of, record_votes_shape
 
 Fitted = tuple[ReleasedLabels | ReleasedSums, Any]
 KINDS = {"class": "one of classes", "number": "a number", "labels": "several labels"}
@@ -384,7 +387,8 @@ class Moments(Method):
         told: str | None = ""
         if self.kind != "number":
             rarest = sizes.rarest
-            told = rarest and hidden_class(rarest, self.spec.data.n_records, price.epsilon)
+            n_records = self.spec.data.n_records
+            told = hidden_class(rarest, n_records, price.epsilon) if rarest else None
         return self.quoted(sigma, sizes, terms, rare_class=told)
 
     def learner(self, inputs: RunInputs, ledger: Ledger | None) -> Learner:

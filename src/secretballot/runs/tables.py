@@ -62,11 +62,11 @@ from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import declared_classes, number_of, object_array
 from secretballot.learners.training.private_rows import PrivateRows
-from secretballot.learners.training.shards import partition_key
+from secretballot.learners.training.table import partition_key
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.runs.questions import Caution, Watch, cautions_of_ids
 from secretballot.runs.spec import DataSpec, RunSpec
-from secretballot.teachers.records import unit_numbers
+from secretballot.teachers.rows import unit_numbers
 
 PRIVATE, PUBLIC, TEST = "private file", "public file", "test file"
 

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 
 import secretballot
 from secretballot.core.releasing import noise_source
-from secretballot.learners.training.point_digests import question_digests
+from secretballot.learners.training.inputs import question_digests
 from secretballot.learners.training.session import SessionAnswers
 from secretballot.publishing.signing import public_pem, read_private_key
 from secretballot.report.certificate.files import fingerprint

@@ -16,7 +16,7 @@ from secretballot._validation import shown
 from secretballot.data.columns import NumericColumn, OneHotColumn
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, SecretBallotError
-from secretballot.learners.training.point_digests import question_digests
+from secretballot.learners.training.inputs import question_digests
 from secretballot.learners.training.session import LabelingSession, SessionAnswers
 from secretballot.report.certificate.files import SIGNATURE_FILE
 from secretballot.report.certificate.models import CERTIFICATE_FILE
