@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from secretballot.exceptions import DataError
-from secretballot.report.certificate.files import labels_blocks, labels_digest, read_labels
+from secretballot.report.certificate.build import labels_blocks, labels_digest
+from secretballot.report.certificate.verify import read_labels
 
 AWKWARD = ["plain", "=1+1", "@x", "a,b", 'say "so"', "two\nlines", "", " spaced ", "-3", "日本"]
 

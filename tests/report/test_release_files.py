@@ -13,8 +13,7 @@ from made_releases import binary
 
 from made_certificates import failed, renewed, reseal
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.files import read_certificate
-from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.certificate.verify import read_certificate, verify_certificate
 
 Seal = Callable[[Path, dict[str, Any]], None]
 

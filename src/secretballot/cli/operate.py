@@ -153,7 +153,7 @@ def prepare(sources: Sources, *, watch: Any) -> Answer:
     Example: secretballot serve prepare patients.csv public.csv --target ill --classes no,yes
     --dataset registry --epsilon 1 --delta 1e-6 --total 4,1e-5 --n-queries 200
     """
-    from secretballot.runs.prepare import run_prepare
+    from secretballot.runs.run import run_prepare
 
     sources.given.setdefault("out", Path("service"))
     made = run_prepare(RunSpec.of_tree(sources.tree()), watch)

@@ -297,8 +297,8 @@ def verify(
 
 def _statements(certificate: Path) -> list[str]:
     """Return what the curator states and nobody can check, as a certificate lists it."""
-    from secretballot.report.certificate.files import read_certificate
     from secretballot.report.certificate.models import CERTIFICATE_FILE
+    from secretballot.report.certificate.verify import read_certificate
 
     path = certificate / CERTIFICATE_FILE if certificate.is_dir() else certificate
     return list(read_certificate(path)["assumptions"])

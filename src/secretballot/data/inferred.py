@@ -35,9 +35,6 @@ _MOST_WORDS_FOR_MISSING = 5
 _MOST_CATEGORIES = 200
 #: With fewer different cells than this a column is no id, however few rows there are.
 _FEWEST_OF_AN_ID = 20
-#: Fewer public rows are no ground to ask whether numbers of one width are codes.
-_FEWEST_TO_ASK = 50
-_WIDTH_OF_A_CODE = 5  # digits; years have four
 _FEWEST_DIGITS_OF_A_ZIP = 4
 _WORDS_OF_FREE_TEXT = 3
 _OTHER_STYLES = ("day-first", "month-first")
@@ -246,13 +243,6 @@ def _as_number(public: _Cells) -> InferredColumn | None:
     doubt = [", with a decimal comma"] if with_commas else []
     if share < _SHARE:
         doubt.append(f"; {', '.join(map(shown, others))} count as missing")
-    # codes and ids hardly repeat, which a few cells cannot show
-    many = len(public.known) >= _FEWEST_TO_ASK and len(public.distinct) > len(public.known) / 2
-    if not doubt and many and len(public.digits) == 1 and min(public.digits) >= _WIDTH_OF_A_CODE:
-        doubt.append(
-            f', all of {min(public.digits)} digits; declare "categorical" or "ignored" if they are'
-            " codes or ids"
-        )
     decimal = "," if with_commas else "."
     column = NumericColumn.of_public(public.name, public.all, decimal=decimal)
     assert column is not None  # a cell was read just now

@@ -161,10 +161,6 @@ class StoredShards:
         path, size = self.folder / _name_of(number), self.sizes[number] * self.row_type.itemsize
         return not size or (path.is_file() and path.stat().st_size == size)
 
-    def block(self, number: int, start: int = 0, count: int | None = None) -> RowBlock:
-        """Return rows as `read` does, encoded."""
-        return block_of(self.read(number, start, count), self.cells)
-
     def part(self, number: int) -> tuple[Any, IntArray]:
         """Return the encoded rows of one file, an array or a CSR matrix, and the indices of their
         classes, in the order of the table; errors are those of `read`."""
@@ -182,11 +178,14 @@ class StoredShards:
     ) -> Iterator[Callable[[], RowBlock]]:
         """Yield what any process that sees the folder reads encoded rows by, file by file, or at
         most so many at once; it holds the rows where `send` is true."""
-        for number, start, count in self.pieces(most):
+        for piece in self.pieces(most):
             if send:
-                yield partial(block_of, self.read(number, start, count), self.cells)
+                yield partial(block_of, self.read(*piece), self.cells)
             else:
-                yield partial(self.block, number, start, count)
+                yield partial(self._block, *piece)
+
+    def _block(self, number: int, start: int, count: int) -> RowBlock:
+        return block_of(self.read(number, start, count), self.cells)
 
     def pieces(self, most: int | None = None) -> Iterator[tuple[int, int, int]]:
         """Yield number of file, first row and number of rows of pieces of at most so many."""

@@ -46,15 +46,14 @@ from secretballot.hypotheses import hypotheses_by_name
 from secretballot.publishing.page import Facts, render_page, template, text_of
 from secretballot.publishing.process import not_portable, publishing_process
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
-from secretballot.report.certificate.build import with_about, with_files
-from secretballot.report.certificate.files import (
+from secretballot.report.certificate.build import labels_blocks, with_about, with_files
+from secretballot.report.certificate.models import CERTIFICATE_FILE, SUMS
+from secretballot.report.certificate.verify import (
     ANSWERS_FILE,
     LABELS_FILE,
     README_FILE,
     answers_bytes,
-    labels_blocks,
 )
-from secretballot.report.certificate.models import CERTIFICATE_FILE, SUMS
 from secretballot.report.extras import PARTS, MissingExtraError, check_extra, require_extra
 from secretballot.report.metrics import (
     Metrics,

@@ -23,9 +23,8 @@ from secretballot.data.schema import Encoding, Schema
 from secretballot.drafts import draft_file, make_folder, put_in_place
 from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
 from secretballot.learners.training.private_rows import PrivateRows
-from secretballot.report.certificate.files import read_certificate
 from secretballot.report.certificate.models import CERTIFICATE_FILE, total_price
-from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.certificate.verify import read_certificate, verify_certificate
 from secretballot.report.metrics import (
     PairedDifference,
     answers_of_student,

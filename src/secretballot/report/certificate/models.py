@@ -358,18 +358,17 @@ class _Sums(Settings):
     def n_columns(self, certificate: Any) -> int:
         """Return the columns of the model."""
 
-    def n_counts(self, certificate: Any) -> int:
-        """Return how many sums of counts come before those of the stages."""
-        return 0
-
-    def more_weights(self) -> Integers:
-        """Return weights beside those of the stages."""
-        return []
-
     def check(self, stated: Any) -> None:
         shape, of_labels = stated.shape, stated.unit == "label"
         n_stages, n_columns = len(self.residual_units), self.n_columns(stated)
-        n_counts, sigmas = self.n_counts(stated), stated.mechanism.sigmas
+        # sums of counts come before those of the stages
+        start: _Start | None = getattr(self, "start", None)
+        fresh = self.method != TARGET_MOMENTS and start is None
+        n_counts, sigmas = int(fresh and not of_labels), stated.mechanism.sigmas
+        begun = start is None or not of_labels
+        require(begun, "Sums of labels alone start from nothing; the certificate differs.")
+        alone = self.method == MOMENTS or not (stated.released.queries or of_labels)
+        require(alone, "Sums were paid for, and no labels; the certificate lists some.")
         even = 0 < n_stages <= _MOST_STAGES and len(set(sigmas[-n_stages:])) == 1
         require(even, f"There are more than {_MOST_STAGES} stages, or noise of several sizes.")
         each = len(sigmas) == n_counts + n_stages
@@ -393,7 +392,8 @@ class _Sums(Settings):
         of_each = self.covered_only, self.residual_units, self.weights, self.scales
         staged = {len(one) for one in of_each} == {n_stages}
         require(staged, "The settings are not one of each for each stage.")
-        weighed = all(len(one) == n_weights for one in [*self.weights, *self.more_weights()])
+        more = [] if start is None else [start.weights]
+        weighed = all(len(one) == n_weights for one in [*self.weights, *more])
         require(weighed, f"A list of weights has not {n_weights} of them.")
         scaled = all(len(one) * n_columns == n_weights for one in self.scales)
         require(scaled, "The scales are not one for each coordinate.")
@@ -414,32 +414,15 @@ class Moments(_Sums):
         n_classes = len(certificate.released.classes)
         return 1 if n_classes == 2 else n_classes
 
-    def n_counts(self, certificate: Any) -> int:
-        return int(self.start is None and certificate.unit != "label")
-
-    def more_weights(self) -> Integers:
-        return [] if self.start is None else [self.start.weights]
-
     def check(self, stated: Any) -> None:
         super().check(stated)
         weights, classes = self.class_weights, stated.released.classes
-        begun = self.start is None or stated.unit != "label"
-        require(begun, "Sums of labels alone start from nothing; the certificate differs.")
         whole = weights is None or len(weights) == len(classes)
         require(whole, "The weights of classes are no positive number for each class.")
 
 
-class _SumsAlone(_Sums):
-    """Beside which no labels of points are released."""
-
-    def check(self, stated: Any) -> None:
-        super().check(stated)
-        alone = not stated.released.queries and stated.unit != "label"
-        require(alone, "Sums were paid for, and no labels; the certificate lists some.")
-
-
-class TargetMoments(_SumsAlone):
-    """Of a number."""
+class TargetMoments(_Sums):
+    """Of a number, beside which no labels of points are released."""
 
     method: Literal["record-moments-of-a-number"]
     bounds: Range
@@ -448,17 +431,14 @@ class TargetMoments(_SumsAlone):
         return 1
 
 
-class LabelsMoments(_SumsAlone):
-    """Of several labels."""
+class LabelsMoments(_Sums):
+    """Of several labels, beside which no labels of points are released."""
 
     method: Literal["record-moments-of-labels"]
     labels: Names
 
     def n_columns(self, certificate: Any) -> int:
         return len(self.labels)
-
-    def n_counts(self, certificate: Any) -> int:
-        return 1
 
 
 class _Table(Settings):
