@@ -373,20 +373,3 @@ def draw_moments(terms: Mapping[str, Any]) -> str:
         grid(axes, "y")
 
     return Picture("moments", 2.9, paint).inline()
-
-
-def draw_numbers(name: str, values: FloatArray, bounds: Sequence[float], words: str) -> str:
-    """Draw how numbers are spread between public bounds, and beyond.
-
-    Parameters
-    ----------
-    name : str
-        Of the picture.
-    values : array of shape (n,)
-    bounds : two floats
-    words : str
-        What the numbers are.
-    """
-
-    ends = min(bounds[0], values.min()), max(bounds[1], values.max())
-    return _histogram(name, values, np.linspace(*ends, _BINS + 1), bounds, words, "public points")
