@@ -39,7 +39,7 @@ from secretballot.report.certificate.models import (
     total_price,
 )
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.metrics import Metrics, TableMetrics
+from secretballot.report.metrics import AnyMetrics
 from secretballot.report.wording import at_most_text, number_text, shown, value_text
 
 _WIDTH = 96  # characters of a line of README.txt
@@ -258,7 +258,7 @@ def render_page(
     X_public: Any = None,
     files_written: Mapping[str, str] | None = None,
     columns: Sequence[str] = (),
-    metrics: Metrics | TableMetrics | None = None,
+    metrics: AnyMetrics | None = None,
 ) -> str:
     """Return the report of a release as one HTML page that needs nothing else.
 
@@ -274,7 +274,7 @@ def render_page(
         Name of each file beside the page, with what it is.
     columns : sequence of n_features str
         Name of the raw column that each column of the points is of, for pictures.
-    metrics : Metrics or TableMetrics, optional
+    metrics : AnyMetrics, optional
         Of the student on public labelled points.
 
     Raises

@@ -56,10 +56,8 @@ from secretballot.report.certificate.verify import (
 )
 from secretballot.report.extras import PARTS, MissingExtraError, check_extra, require_extra
 from secretballot.report.metrics import (
-    Metrics,
-    TableMetrics,
+    AnyMetrics,
     metrics_of_student,
-    metrics_of_table_student,
 )
 from secretballot.report.student.export import student_bytes
 from secretballot.report.student.load import OnnxStudent
@@ -155,8 +153,6 @@ class ReleaseJob:
         Public points.
     schema : mapping or None
         Public description of the columns, as JSON values.
-    abstentions : str
-        What a student of labels makes of unanswered points.
     seed : int
         Of the student; public.
     without : tuple of {"report", "student"}
@@ -177,7 +173,6 @@ class ReleaseJob:
     student: Any = None
     X_public: Any = None
     schema: Mapping[str, Any] | None = None
-    abstentions: str = "drop"
     seed: int = 0
     without: tuple[str, ...] = ()
     raw_rows: RawRows | None = None
@@ -254,7 +249,7 @@ def write_files(
     job: ReleaseJob,
     *,
     student: Any = None,
-    metrics: Metrics | TableMetrics | None = None,
+    metrics: AnyMetrics | None = None,
 ) -> ReleaseFolder:
     """Write all that may be published of a release into an empty folder.
 
@@ -270,7 +265,7 @@ def write_files(
         Sums, and the model that follows from them, are on the certificate alone.
     student : fitted classifier, or student of tables, optional
         Trained on released values and public points.
-    metrics : Metrics or TableMetrics, optional
+    metrics : AnyMetrics, optional
         Of the student on public labelled points; shown on the page and in the model card.
 
     Raises
@@ -379,14 +374,14 @@ def _labels_bytes(released: ReleasedLabels) -> bytes:
     return content
 
 
-def _parquet_bytes(content: bytes) -> bytes:
+def _parquet_bytes(text: bytes) -> bytes:
     """Return a CSV file of released values as Parquet; labels stay the texts that they are."""
-    if not content:
+    if not text:
         raise DataError("sums were released, and no table of values.")
     arrow, csv = require_extra("pyarrow", "parquet"), require_extra("pyarrow.csv", "parquet")
     try:
         table = csv.read_csv(
-            arrow.BufferReader(content),
+            arrow.BufferReader(text),
             read_options=csv.ReadOptions(use_threads=False),
             parse_options=csv.ParseOptions(newlines_in_values=True),
             convert_options=csv.ConvertOptions(
@@ -501,7 +496,6 @@ def write_release(
     student: Any = None,
     X_public: Any = None,
     schema: Mapping[str, Any] | None = None,
-    abstentions: str = "drop",
     random_state: int = 0,
     without: Collection[str] = (),
     about: Mapping[str, str] | None = None,
@@ -535,8 +529,6 @@ def write_release(
         student.
     schema : mapping, optional
         Public description of the columns, as JSON values; written as ``schema.json``.
-    abstentions : {"drop", "random", "majority"}
-        What a student that is fitted here makes of unanswered points.
     random_state : int
         Of a student that is fitted here.
     without : collection of {"report", "student"}
@@ -584,7 +576,6 @@ def write_release(
         None if student is None else _checked_student(student, X_public, released),
         X_public,
         schema,
-        abstentions=abstentions,
         seed=random_state,
         without=tuple(without),
         about=dict(about or {}),
@@ -678,13 +669,11 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> R
     return write_files(folder, job, student=student, metrics=_metrics_of_job(job, student))
 
 
-def _metrics_of_job(job: ReleaseJob, student: Any) -> Metrics | TableMetrics | None:
+def _metrics_of_job(job: ReleaseJob, student: Any) -> AnyMetrics | None:
     """Return how good the student is on public labelled points, where that is to be published."""
     if job.test is None or student is None:
         return None
-    if not isinstance(job.released, ReleasedLabels):
-        return metrics_of_table_student(student, *job.test)
-    return metrics_of_student(student, *job.test, job.released.classes)
+    return metrics_of_student(student, *job.test, getattr(job.released, "classes", ()))
 
 
 def _student_of(job: ReleaseJob, say: Callable[[str], None]) -> Any:
@@ -717,7 +706,6 @@ def _fitted_to(job: ReleaseJob, released: ReleasedLabels) -> Any:
         default_student(job.labels) if template is None else template,
         job.X_public,
         released,
-        abstentions=job.abstentions,
         random_state=job.seed,
     )
 

@@ -158,27 +158,38 @@ class PairedDifference:
     interval: Interval
 
 
-def metrics_of_student(student: Any, X: Any, index: IntArray, classes: Sequence[Any]) -> Metrics:
-    """Return the metrics of a fitted classifier on labelled points.
+def metrics_of_student(
+    student: Any, X: Any, truth: AnyArray, classes: Sequence[Any] = ()
+) -> "AnyMetrics":
+    """Return the metrics of a fitted student on labelled points.
 
     Parameters
     ----------
-    student : fitted classifier
-        Of some of the classes.
+    student : fitted classifier, NumberStudent or LabelsStudent
     X : array or frame of shape (n_rows, n_features)
-    index : ndarray of int64, shape (n_rows,)
-        True class of each row, as an index into `classes`.
+    truth : ndarray
+        Of classes the true one of each row, as an index, shape (n_rows,); of a number floats, shape
+        (n_rows,); of several labels 0 and 1, shape (n_rows, n_labels).
     classes : sequence
+        Empty where there are none.
 
     Raises
     ------
     DataError
-        If the student answers something that is no class.
+        If a student of classes answers something that is none.
     """
-    answers = answers_of_student(student, X, classes)
-    has_shares = hasattr(student, "predict_proba")
-    shares = class_shares(student, X, classes) if has_shares else None
-    return metrics_of(index, answers, classes, shares)
+    shares: Any = None
+    if len(classes):
+        answers = answers_of_student(student, X, classes)
+        if hasattr(student, "predict_proba"):
+            shares = class_shares(student, X, classes)
+        return metrics_of(truth, answers, classes, shares)
+    said: Any = np.asarray(student.predict(X))
+    if truth.ndim == 1:
+        return number_metrics(truth, said)
+    if hasattr(student, "predict_proba"):
+        shares = np.asarray(student.predict_proba(X))
+    return labels_metrics(truth, said, student.labels, shares)
 
 
 def answers_of_student(student: Any, X: Any, classes: Sequence[Any]) -> IntArray:
@@ -387,25 +398,8 @@ class LabelsMetrics(_Figures):
     beats_constant: bool
 
 
-TableMetrics = NumberMetrics | LabelsMetrics
-
-
-def metrics_of_table_student(student: Any, X: Any, truth: AnyArray) -> TableMetrics:
-    """Return the metrics of a fitted student of tables on labelled points.
-
-    Parameters
-    ----------
-    student : NumberStudent or LabelsStudent
-    X : array or frame of shape (n_rows, n_features)
-    truth : ndarray of float, shape (n_rows,), or of 0 and 1, shape (n_rows, n_labels)
-    """
-    answers = np.asarray(student.predict(X))
-    if truth.ndim == 1:
-        return number_metrics(truth, answers)
-    probabilities = None
-    if hasattr(student, "predict_proba"):
-        probabilities = np.asarray(student.predict_proba(X))
-    return labels_metrics(truth, answers, student.labels, probabilities)
+#: Of a student, by what it learns.
+AnyMetrics = Metrics | NumberMetrics | LabelsMetrics
 
 
 def number_metrics(truth: FloatArray, answers: FloatArray) -> NumberMetrics:

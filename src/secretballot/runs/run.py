@@ -20,7 +20,7 @@ from secretballot.learners.training.trained import train_teachers
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseJob, check_parts, publish
 from secretballot.released import ReleasedLabels
-from secretballot.report.metrics import Metrics, TableMetrics
+from secretballot.report.metrics import AnyMetrics
 from secretballot.runs.folder import (
     SPEC_FILE,
     Account,
@@ -49,7 +49,7 @@ class Outcome:
     ----------
     method : str
     certificate : dict
-    metrics : Metrics, TableMetrics or None
+    metrics : AnyMetrics or None
         How good the student is on the rows of the evaluation table.
     release, vault : Path
     account : Path or DatabasePlace
@@ -74,7 +74,7 @@ class Outcome:
 
     method: str
     certificate: dict[str, Any]
-    metrics: Metrics | TableMetrics | None
+    metrics: AnyMetrics | None
     release: Path
     vault: Path
     account: Path | DatabasePlace
@@ -220,7 +220,7 @@ def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
 
 def _measured(
     spec: RunSpec, folder: RunFolder, watch: Watch, *, just_made: bool
-) -> Metrics | TableMetrics | None:
+) -> AnyMetrics | None:
     """Return the metrics of the published student, and say so where it cannot be measured."""
     table = spec.output.evaluate
     if table is None:
@@ -231,8 +231,7 @@ def _measured(
     found, _ = evaluate(
         [folder.root], table, spec.data.target, encoding=spec.data.encoding, just_made=just_made
     )
-    metrics: Metrics | TableMetrics = found[0].metrics
-    return metrics
+    return found[0].metrics
 
 
 def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:

@@ -25,18 +25,14 @@ from secretballot._validation import shown
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import KeyedHashPartition
 from secretballot.data.cells import (
-    LARGEST_NUMBER,
     OddCells,
     coded_texts,
     known_texts,
     texts_of,
-    vectors_of,
 )
 from secretballot.data.columns import (
     Column,
-    HashedTextColumn,
     NumericColumn,
-    VectorColumn,
 )
 from secretballot.data.frames import (
     check_columns,
@@ -415,9 +411,8 @@ class RunInputs:
             for one in self.schema.features
         )
         frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in raw})
-        cells = {one.name: _graph_cells(one, frame[one.name]) for one in self.schema.features}
         columns = [one.name for one in self.schema.features for _ in one.feature_names]
-        return RawRows(cells, self.schema.encode(frame, role=PUBLIC), columns)
+        return RawRows(frame, self.schema.encode(frame, role=PUBLIC), columns)
 
     def _read_private(
         self, place: Path | str, vault: Path | None, rows: PrivateRows
@@ -608,21 +603,6 @@ def goes_to_disk(place: Path | str, width: int) -> bool:
 def _odd_text(column: Column) -> str:
     """Return a cell that a column has no place for."""
     return "2e30" if isinstance(column, NumericColumn) else "none of the categories"
-
-
-def _graph_cells(column: Column, cells: "pd.Series[Any]") -> list[Any]:
-    """Return cells as the inputs of a student's ONNX graph: numbers, vectors or texts."""
-    if isinstance(column, NumericColumn):
-        numbers = column.numbers(cells).tolist()
-        # a number too large for the encoding is one for the graph to refuse by itself
-        return [*numbers[:-1], 2 * LARGEST_NUMBER]
-    if isinstance(column, VectorColumn):
-        return list(vectors_of(cells, column.width))
-    if isinstance(column, HashedTextColumn):
-        encoded = np.empty((len(cells), len(column.feature_names)))
-        column.widen(column.compact(cells)[0], encoded)
-        return list(encoded)
-    return list(texts_of(cells))
 
 
 def public_table(data: DataSpec, watch: Watch) -> tuple[Schema, pd.DataFrame, list[str]]:

@@ -26,10 +26,10 @@ from secretballot.learners.training.private_rows import PrivateRows
 from secretballot.report.certificate.models import CERTIFICATE_FILE, total_price
 from secretballot.report.certificate.verify import read_certificate, verify_certificate
 from secretballot.report.metrics import (
+    AnyMetrics,
     PairedDifference,
     answers_of_student,
     metrics_of_student,
-    metrics_of_table_student,
     paired_difference,
 )
 from secretballot.report.student.load import OnnxStudent, load_student
@@ -92,7 +92,7 @@ class EvaluatedRelease:
         As it was given.
     certificate : dict
         It verifies.
-    metrics : Metrics or TableMetrics
+    metrics : AnyMetrics
     less_first : dict of str to PairedDifference
         How much better its student is than that of the first release, on the same rows: in accuracy
         and in balanced accuracy. Empty of the first one.
@@ -100,7 +100,7 @@ class EvaluatedRelease:
 
     path: Path
     certificate: dict[str, Any]
-    metrics: Any
+    metrics: AnyMetrics
     less_first: dict[str, PairedDifference]
 
     def to_json(self) -> dict[str, Any]:
@@ -180,10 +180,8 @@ def evaluate(
     for path, certificate, (student, _), X in zip(
         releases, certificates, students, matrices, strict=True
     ):
-        metrics: Any = metrics_of_table_student(student, X, truth) if not classes else None
-        less_first = {}
+        metrics, less_first = metrics_of_student(student, X, truth, classes), {}
         if classes:
-            metrics = metrics_of_student(student, X, truth, classes)
             right.append(answers_of_student(student, X, classes) == truth)
             if len(right) > 1:  # all are compared with the first, on the same rows
                 less_first = {

@@ -117,9 +117,9 @@ def student_bytes(
 def converted_student(student: Any, schema: Mapping[str, Any] | None = None) -> OnnxStudent:
     """Return a fitted student as its file has it; whether it answers alike is not tried.
 
-    Inputs are the raw columns of the schema, each of shape (n, 1), or (n, width) for vectors: by
-    `input_type` doubles or texts. Without a schema there is one input ``X``, doubles of shape
-    (n, n_features), or one for each column where a `TableBasis` has texts. Outputs are ``label`` of
+    Inputs are the raw columns of the schema, each of shape (n, 1), or (n, width) for vectors:
+    doubles or texts. Without a schema there is one input ``X``, doubles of shape (n, n_features).
+    Outputs are ``label`` of
     shape (n,) and ``probabilities`` of shape (n, n_classes) where there are any; ``prediction`` of
     shape (n,); or ``labels``, 0 and 1, and ``probabilities``, both of shape (n, n_labels). The
     metadata name the classes or labels.

@@ -29,34 +29,17 @@ class RawRows:
 
     Attributes
     ----------
-    cells : mapping of str to sequence
-        For each column that becomes a feature, what `input_type` says of it.
+    cells : DataFrame of texts, shape (n_rows, n_columns)
+        Of the columns that become features.
     X : ndarray of shape (n_rows, n_features)
         As the package encodes them.
     columns : sequence of n_features str
         Name of the raw column that each encoded one is of.
     """
 
-    cells: Mapping[str, Sequence[Any]]
+    cells: Any
     X: FloatArray
     columns: Sequence[str] = ()
-
-
-def input_type(column: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return type and width of the input for a column of a complete schema; None if it is no
-    feature.
-
-    Doubles, NaN where nothing is known: numbers and vectors. Any other
-    column is texts as they are in a file, "" where nothing is known.
-    """
-    match column.get("kind"):
-        case "numeric":
-            return DOUBLE, 1
-        case "categorical" | "boolean" | "date" | "text":
-            return TEXT, 1
-        case "vector":
-            return DOUBLE, len(column["center"])
-    return None
 
 
 def can_encode(schema: Mapping[str, Any] | None) -> bool:
@@ -68,6 +51,9 @@ def can_encode(schema: Mapping[str, Any] | None) -> bool:
 
 def add_raw_columns(graph: Graph, schema: Mapping[str, Any]) -> Value:
     """Declare an input for each column of a schema, and return the encoded matrix.
+
+    Numbers and vectors are doubles, NaN where nothing is known; all else is texts as they are in a
+    file, "" where nothing is known.
 
     Parameters
     ----------
@@ -82,10 +68,10 @@ def add_raw_columns(graph: Graph, schema: Mapping[str, Any]) -> Value:
     """
     parts = []
     for name, column in schema["columns"].items():
-        about = input_type(column)
-        if about is None:
-            continue
-        parts += _ADDERS[column["kind"]](graph.input(name, *about), column)
+        if (kind := column["kind"]) in _ADDERS:
+            width = len(column["center"]) if kind == "vector" else 1
+            held = DOUBLE if kind in ("numeric", "vector") else TEXT
+            parts += _ADDERS[kind](graph.input(name, held, width), column)
     return graph.joined(parts)
 
 
