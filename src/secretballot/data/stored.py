@@ -25,8 +25,8 @@ from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.vault import make_vault, read_secret, write_secret
 
-FOLDER, SHARDS_FOLDER = "table", "shards"  # in the vault
-ABOUT = "about.json"
+FOLDER, _SHARDS_FOLDER = "table", "shards"  # in the vault
+_ABOUT = "about.json"
 #: How folders begin in which a fit keeps parts of a table while it is at work.
 PERSONS, SHARDS = PARTS = ("persons-", "shards-")
 #: Numbers of one block of encoded rows: 2**22 doubles are 32 MiB.
@@ -129,7 +129,7 @@ class StoredShards:
         size, width = self.sizes[number], self.row_type.itemsize
         wanted = (size if count is None else count) * width
         # by the file that each folder has: what the others hold, or lack, has no say
-        if not (self.folder / ABOUT).is_file():
+        if not (self.folder / _ABOUT).is_file():
             raise DataError(
                 f"The rows in {self.folder} are not seen where they are to be read; store them"
                 " again, or, on a cluster, put the vault on storage that all workers share, or let"
@@ -402,7 +402,7 @@ class _RowWriter:
                     " own, and repeat."
                 )
         vouched = about.changed(sizes=tuple(self._sizes))
-        write_secret(self._folder / ABOUT, vouched.model_dump_json().encode())
+        write_secret(self._folder / _ABOUT, vouched.model_dump_json().encode())
         return vouched
 
 
@@ -422,14 +422,14 @@ def _remove_folder(folder: Path) -> None:
         if folder.is_symlink():
             folder.unlink()
         else:
-            (folder / ABOUT).unlink(missing_ok=True)
+            (folder / _ABOUT).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _read_about(folder: Path) -> About | None:
     """Return what is recorded of the rows in a folder, None where nothing vouches for them."""
     with suppress(DataError, ValidationError):
-        content = read_secret(folder / ABOUT, largest=LARGEST_JSON)
+        content = read_secret(folder / _ABOUT, largest=LARGEST_JSON)
         return About.model_validate_json(content or b"", strict=True)
     return None
 
@@ -476,11 +476,11 @@ def _opened_file(path: Path, flags: int, what: str) -> Iterator[IO[bytes]]:
 
 #: Returns the shard numbers of some rows: from the hashes of their units, if they have any, the
 #: place of the first of them in the file, and how many there are.
-ShardOf = Callable[[UnsignedArray | None, int, int], IntArray]
+_ShardOf = Callable[[UnsignedArray | None, int, int], IntArray]
 
 
 def dealt_shards(
-    table: StoredTable, vault: Path, n_shards: int, shard_of: ShardOf, *, rule: str, serial: str
+    table: StoredTable, vault: Path, n_shards: int, shard_of: _ShardOf, *, rule: str, serial: str
 ) -> StoredShards:
     """Return the shards of a stored table, dealt now or found in the vault.
 
@@ -506,7 +506,7 @@ def dealt_shards(
     DataError
         If files cannot be read or written.
     """
-    folder, identity = make_vault(vault) / SHARDS_FOLDER, f"{rule} {table.serial}"
+    folder, identity = make_vault(vault) / _SHARDS_FOLDER, f"{rule} {table.serial}"
     about = _read_about(folder)
     if about is None or (about.identity, len(about.sizes)) != (identity, n_shards):
         forget_shards(vault)
@@ -533,10 +533,10 @@ def forget_shards(vault: Path) -> None:
         If they are still there: a second release by the same shards would tell whether the table
         has changed in between.
     """
-    _remove_folder(vault / SHARDS_FOLDER)
-    if os.path.lexists(vault / SHARDS_FOLDER / ABOUT):
+    _remove_folder(vault / _SHARDS_FOLDER)
+    if os.path.lexists(vault / _SHARDS_FOLDER / _ABOUT):
         raise DataError(
-            f"The shards in {vault / SHARDS_FOLDER} cannot be removed, and nothing may be released"
+            f"The shards in {vault / _SHARDS_FOLDER} cannot be removed, and nothing may be released"
             " while they are there; remove that folder, and repeat. Nothing was spent."
         )
 

@@ -181,7 +181,7 @@ def _parameters() -> dict[str, dict[str, list[str]]]:
     return tomllib.loads(_HERE.joinpath("parameters.toml").read_text("utf-8"))
 
 
-def parameters_of(facts: Facts) -> list[tuple[str, str]]:
+def _parameters_of(facts: Facts) -> list[tuple[str, str]]:
     """Return the parameters of the mechanism that `parameters.toml` has words for."""
     words, terms = _parameters().get(facts.kind, _parameters()["votes"]), facts.terms
     return [
@@ -220,7 +220,7 @@ def _environment(*, of_page: bool) -> jinja2.Environment:
     environment.globals |= {
         "total_price": total_price,
         "stands_alone": stands_alone,
-        "parameters": parameters_of,
+        "parameters": _parameters_of,
         "say": say,
         "sentences": sentences,
     }

@@ -77,7 +77,7 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 #: What the list of files says of a student that encodes raw columns itself, and of one that does
 #: not.
 ONNX_OF_RAW_COLUMNS = "the student model, for any language: raw columns in, answers out"
-ONNX_OF_MATRIX = "the student model, for any language: the points of the release in"
+_ONNX_OF_MATRIX = "the student model, for any language: the points of the release in"
 
 _PACKAGE = (
     "import pandas as pd",
@@ -85,10 +85,10 @@ _PACKAGE = (
     "student = sb.load_student('student.onnx')",
     "student.predict(pd.read_csv('../new.csv'))",
 )
-ONNX_FILE = "student.onnx"
-CARD_FILE = "model-card.md"
-REPORT_FILE = "report.html"
-SCHEMA_FORMAT = "secretballot/schema"  # of `data.Schema`
+_ONNX_FILE = "student.onnx"
+_CARD_FILE = "model-card.md"
+_REPORT_FILE = "report.html"
+_SCHEMA_FORMAT = "secretballot/schema"  # of `data.Schema`
 
 
 @dataclass
@@ -229,11 +229,11 @@ def usage_of(files: Mapping[str, str], schema: Mapping[str, Any] | None) -> dict
     """
     found: dict[str, Any] = dict.fromkeys(("package", "runtime_alone"), ())
     found |= {"command_line": None, "of_matrix": False}
-    if ONNX_FILE not in files:
+    if _ONNX_FILE not in files:
         return found
     if schema is not None:  # the command encodes the table, whatever the file reads
         found["command_line"] = "secretballot predict . ../new.csv --out ../predictions.csv"
-    if schema is None or files[ONNX_FILE] != ONNX_OF_RAW_COLUMNS:
+    if schema is None or files[_ONNX_FILE] != ONNX_OF_RAW_COLUMNS:
         return found | {"package": _PACKAGE[1:3], "of_matrix": True}
     columns = schema["columns"]
     # lines for vectors and decimal commas only where there are any
@@ -302,25 +302,25 @@ def write_files(
         words = "the public columns and categories that the student reads"
         written.write("schema.json", words, _json_bytes(schema))
     # of any other description of the columns nobody knows how they are encoded
-    columns = None if schema is None or schema.get("format") != SCHEMA_FORMAT else schema
+    columns = None if schema is None or schema.get("format") != _SCHEMA_FORMAT else schema
     wish = "left out at the wish of whoever made the release."
     if student is not None and "student" in job.without:
-        written.left_out[ONNX_FILE] = wish
+        written.left_out[_ONNX_FILE] = wish
     elif student is not None:
         raw = can_encode(columns) and getattr(student, "reads_a_table", True)
         written.attempt(
-            ONNX_FILE,
-            ONNX_OF_RAW_COLUMNS if raw else ONNX_OF_MATRIX,
+            _ONNX_FILE,
+            ONNX_OF_RAW_COLUMNS if raw else _ONNX_OF_MATRIX,
             lambda: student_bytes(student, schema=columns, rows=job.raw_rows, X_public=X_public),
         )
     later = {README_FILE: "what may be done with these files, and how"}
-    if ONNX_FILE in written.files:
+    if _ONNX_FILE in written.files:
         later = {
-            CARD_FILE: "what the student is, reads and is good for, and how to use it",
+            _CARD_FILE: "what the student is, reads and is good for, and how to use it",
             **later,
         }
     if "report" in job.without:
-        written.left_out[REPORT_FILE] = wish
+        written.left_out[_REPORT_FILE] = wish
     else:
         page = partial(
             render_page,
@@ -331,7 +331,7 @@ def write_files(
             columns=() if job.raw_rows is None else job.raw_rows.columns,
             metrics=metrics,
         )
-        written.attempt(REPORT_FILE, "the report, for people", lambda: page().encode())
+        written.attempt(_REPORT_FILE, "the report, for people", lambda: page().encode())
     listed = written.files | later
     described = (columns or {}).get("columns")
     given = {
@@ -594,7 +594,7 @@ def _checked_student(student: Any, X_public: Any, released: ReleasedLabels | Rel
             Parameter("student"),
             f" is {shown(student)}; give a name, or a classifier, fitted or not.",
         )
-    if X_public is None and (named or not is_fitted(student)):
+    if X_public is None and (named or not _is_fitted(student)):
         raise ParameterError(
             "The student is not fitted, and X_public is missing; give the public points it"
             " learns on."
@@ -633,7 +633,7 @@ def job_bytes(job: ReleaseJob) -> bytes:
         raise not_portable(error) from None
 
 
-def is_fitted(student: Any) -> bool:
+def _is_fitted(student: Any) -> bool:
     """Return whether a student has learned already."""
     if isinstance(student, OnnxStudent):
         return True
@@ -684,7 +684,7 @@ def _student_of(job: ReleaseJob, say: Callable[[str], None]) -> Any:
     if given == "auto" and released.certificate.get("public", {}).get("method") in SUMS:
         say("Fitting the basis")
         return model_of_certificate(released, job.X_public)
-    if not isinstance(given, str) and is_fitted(given):
+    if not isinstance(given, str) and _is_fitted(given):
         return table_student_of(given, released) if isinstance(released, ReleasedSums) else given
     say("Fitting the student")
     if isinstance(released, ReleasedTable):
@@ -696,7 +696,7 @@ def _template_of(job: ReleaseJob) -> Any:
     """Return the unfitted student; None for the one that measured best."""
     if not isinstance(job.student, str):
         return job.student
-    return student_by_name(job.student, of_numbers=learns_a_number(job.released))
+    return student_by_name(job.student, of_numbers=_learns_a_number(job.released))
 
 
 def _fitted_to(job: ReleaseJob, released: ReleasedLabels) -> Any:
@@ -710,7 +710,7 @@ def _fitted_to(job: ReleaseJob, released: ReleasedLabels) -> Any:
     )
 
 
-def learns_a_number(released: ReleasedLabels | ReleasedSums) -> bool:
+def _learns_a_number(released: ReleasedLabels | ReleasedSums) -> bool:
     """Return whether what was released is of a number."""
     return "bounds" in released.certificate.get("public", {})
 

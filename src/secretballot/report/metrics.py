@@ -21,7 +21,7 @@ from secretballot.exceptions import DataError
 
 #: Of all intervals here.
 CONFIDENCE = 0.95
-NORMAL_QUANTILE = 1.959963984540054  # of the normal distribution, for that confidence
+_NORMAL_QUANTILE = 1.959963984540054  # of the normal distribution, for that confidence
 _BINS = 10
 
 
@@ -36,7 +36,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class ClassMetrics:
+class _ClassMetrics:
     """What a model does with one class.
 
     Attributes
@@ -108,7 +108,7 @@ class Metrics(_Figures):
         Whether that is above 0: the model is better, beyond chance.
     balanced_accuracy : float
         Mean of the recalls of classes that have rows.
-    classes : tuple of ClassMetrics
+    classes : tuple of _ClassMetrics
     confusion : tuple of tuples of int
         Row: the true class. Column: the answer.
     auc : float or None
@@ -125,7 +125,7 @@ class Metrics(_Figures):
     above_majority: Interval
     beats_majority: bool
     balanced_accuracy: float
-    classes: tuple[ClassMetrics, ...]
+    classes: tuple[_ClassMetrics, ...]
     confusion: tuple[tuple[int, ...], ...]
     auc: float | None
     calibration: Calibration | None
@@ -186,10 +186,10 @@ def metrics_of_student(
         return metrics_of(truth, answers, classes, shares)
     said: Any = np.asarray(student.predict(X))
     if truth.ndim == 1:
-        return number_metrics(truth, said)
+        return _number_metrics(truth, said)
     if hasattr(student, "predict_proba"):
         shares = np.asarray(student.predict_proba(X))
-    return labels_metrics(truth, said, student.labels, shares)
+    return _labels_metrics(truth, said, student.labels, shares)
 
 
 def answers_of_student(student: Any, X: Any, classes: Sequence[Any]) -> IntArray:
@@ -233,7 +233,7 @@ def metrics_of(
     most = int(np.argmax(rows))
     above = paired_difference(answers == truth, truth == most).interval
     each = tuple(
-        ClassMetrics(name, n, said, _share_or_none(hits, n), _share_or_none(hits, said))
+        _ClassMetrics(name, n, said, _share_or_none(hits, n), _share_or_none(hits, said))
         for name, n, said, hits in zip(classes, rows, answered, right, strict=True)
     )
     area, calibration = None, None
@@ -329,7 +329,7 @@ def paired_difference(
         )
         variance = only_one + only_other - (only_one - only_other) ** 2 / rows
         centres.append((only_one - only_other) / rows)
-        halves.append(NORMAL_QUANTILE * math.sqrt(variance) / rows)
+        halves.append(_NORMAL_QUANTILE * math.sqrt(variance) / rows)
         differences.append(float(np.mean(one) - np.mean(other)))
     centre, half = float(np.mean(centres)), math.hypot(*halves) / len(halves)
     return PairedDifference(
@@ -338,7 +338,7 @@ def paired_difference(
 
 
 @dataclass(frozen=True)
-class NumberMetrics(_Figures):
+class _NumberMetrics(_Figures):
     """How far a model's numbers are off on labelled points.
 
     Attributes
@@ -368,7 +368,7 @@ class NumberMetrics(_Figures):
 
 
 @dataclass(frozen=True)
-class LabelsMetrics(_Figures):
+class _LabelsMetrics(_Figures):
     """How often a model names the right labels on labelled points.
 
     Attributes
@@ -399,10 +399,10 @@ class LabelsMetrics(_Figures):
 
 
 #: Of a student, by what it learns.
-AnyMetrics = Metrics | NumberMetrics | LabelsMetrics
+AnyMetrics = Metrics | _NumberMetrics | _LabelsMetrics
 
 
-def number_metrics(truth: FloatArray, answers: FloatArray) -> NumberMetrics:
+def _number_metrics(truth: FloatArray, answers: FloatArray) -> _NumberMetrics:
     """Return the metrics of a model's numbers.
 
     Parameters
@@ -414,8 +414,8 @@ def number_metrics(truth: FloatArray, answers: FloatArray) -> NumberMetrics:
     squared, constant = (answers - truth) ** 2, (mean - truth) ** 2
     won = constant - squared
     centre = float(np.mean(won))
-    half = NORMAL_QUANTILE * float(np.std(won)) / math.sqrt(max(1, len(won) - 1))
-    return NumberMetrics(
+    half = _NORMAL_QUANTILE * float(np.std(won)) / math.sqrt(max(1, len(won) - 1))
+    return _NumberMetrics(
         rows=len(truth),
         mean_absolute_error=float(np.mean(np.abs(answers - truth))),
         root_mean_squared_error=math.sqrt(float(np.mean(squared))),
@@ -428,12 +428,12 @@ def number_metrics(truth: FloatArray, answers: FloatArray) -> NumberMetrics:
     )
 
 
-def labels_metrics(
+def _labels_metrics(
     truth: IntArray,
     answers: IntArray,
     names: Sequence[str],
     probabilities: FloatArray | None = None,
-) -> LabelsMetrics:
+) -> _LabelsMetrics:
     """Return the metrics of a model of several labels.
 
     Parameters
@@ -449,7 +449,7 @@ def labels_metrics(
     above = paired_difference(right, (truth == np.array(majority)).all(axis=1)).interval
     shares = [None] * len(names) if probabilities is None else map(_both_classes, probabilities.T)
     columns = zip(names, truth.T, answers.T, shares, strict=True)
-    return LabelsMetrics(
+    return _LabelsMetrics(
         rows=len(truth),
         labels={name: metrics_of(true, said, (0, 1), share) for name, true, said, share in columns},
         exact=float(right.mean()),

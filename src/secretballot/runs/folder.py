@@ -191,7 +191,7 @@ class RunFolder:
         # of another run it would have been refused
         self.finished = stored is not None and os.path.lexists(self.release)
         self.resumed = stored is not None and not self.finished
-        self.request = stored.request if stored else new_request(self._description)
+        self.request = stored.request if stored else _new_request(self._description)
         account = stored.account if stored else None
         self.account = file_or_database(account) if account else None
 
@@ -303,7 +303,7 @@ def _names_in(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir() if not path.name.startswith(".run.json-")]
 
 
-def new_request(description: Mapping[str, Any]) -> str:
+def _new_request(description: Mapping[str, Any]) -> str:
     """Return a new key for the ledger; random, so that it reveals nothing about the files."""
     return f"{description.get('method', 'run')}-{entropy_bytes(12).hex()}"
 

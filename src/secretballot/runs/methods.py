@@ -82,7 +82,7 @@ from secretballot.teachers.votes import guarantee_of
 
 Fitted = tuple[ReleasedLabels | ReleasedSums, Any]
 KINDS = {"class": "one of classes", "number": "a number", "labels": "several labels"}
-DEFAULT_TEACHERS = 250
+_DEFAULT_TEACHERS = 250
 #: What may be part of an address.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 #: Points fewer than which teach hardly anything.
@@ -409,7 +409,7 @@ class RecordVotes(Method):
         return self.quoted(sigma, sizes, {"votes_per_record": votes}, queries=n_points)
 
 
-class VoteMethod(Method):
+class _VoteMethod(Method):
     """A method by votes of teachers."""
 
     def quoted_votes(self, terms: Terms, sizes: Sizes, usual: int = 0) -> Quote:
@@ -436,7 +436,7 @@ def _noise(terms: Terms) -> float:
     return 0.0 if isinstance(terms.mechanism, VoteQuantiles) else stated_noise(terms)
 
 
-class Pate(VoteMethod):
+class _Pate(_VoteMethod):
     """Teachers on disjoint shards vote on classes, a number or several labels."""
 
     step = "Training teachers"
@@ -463,7 +463,7 @@ class Pate(VoteMethod):
             return int(self.settings.n_teachers)
         stated = self.spec.data.n_records
         if stated is None:
-            return DEFAULT_TEACHERS
+            return _DEFAULT_TEACHERS
         return choose_teachers(self.price, stated, n_columns)
 
     def sizes(self, inputs: Any) -> Sizes:
@@ -528,7 +528,7 @@ class Pate(VoteMethod):
         return work
 
 
-class CastVotes(VoteMethod):
+class _CastVotes(_VoteMethod):
     """Votes that were cast elsewhere; there are no tables, and no student."""
 
     step = "Drawing noise"
@@ -610,7 +610,7 @@ class Choice(Method):
         self.hypotheses = names[0] if len(names) == 1 and names[0] in HYPOTHESES else None
         self.candidates = () if self.hypotheses else tuple(map(Path, names))
         if self.candidates and spec.data.schema_file is None:
-            beside = schema_beside(self.candidates)
+            beside = _schema_beside(self.candidates)
             data = spec.data.model_copy(update={"schema_file": beside})
             spec = spec.model_copy(update={"data": data})
         super().__init__(spec)
@@ -630,7 +630,7 @@ class Choice(Method):
                     f" {', '.join(HYPOTHESES)}, or student.onnx files to choose from.",
                 )
         super().check()
-        self._students = saved_students(self.candidates)
+        self._students = _saved_students(self.candidates)
 
     def questions(self, inputs: RunInputs, quoted: Quote, watch: Watch) -> Iterator[Caution]:
         """Refuse settings that do not go with the tables, and yield what is to be asked."""
@@ -666,7 +666,7 @@ class Choice(Method):
         return self._students[model.choice_.values.item()][1]
 
 
-class Stream(VoteMethod):
+class Stream(_VoteMethod):
     """Teachers that answer over HTTP, paid for beforehand."""
 
     step = "Training teachers"
@@ -731,7 +731,7 @@ class Stream(VoteMethod):
         return choose_terms(given.mechanism, self.price, pool, n_queries=given.n_queries)
 
 
-def saved_students(paths: Sequence[Path]) -> list[tuple[str, Any]]:
+def _saved_students(paths: Sequence[Path]) -> list[tuple[str, Any]]:
     """Return the saved students, each named by its file or folder and the beginning of its
     digest."""
     # The digest ties the name on the certificate to this very file.
@@ -748,7 +748,7 @@ def _name_of(path: Path) -> str:
     return run.name if path.parent.name == "release" else path.stem
 
 
-def schema_beside(candidates: Sequence[Path]) -> Path | None:
+def _schema_beside(candidates: Sequence[Path]) -> Path | None:
     """Return the schema that the saved students were released with, by which they read columns.
 
     Raises
@@ -785,10 +785,10 @@ def method_of(spec: RunSpec) -> Method:
     """Return the method of a run."""
     kinds: dict[str, type[Method]] = {
         MOMENTS: Moments,
-        PATE: Pate,
+        PATE: _Pate,
         RECORD_VOTES: RecordVotes,
         CHOICE: Choice,
-        VOTES: CastVotes,
+        VOTES: _CastVotes,
         STREAM: Stream,
     }
     return kinds[spec.method.name](spec)

@@ -70,14 +70,14 @@ PRIVATE, PUBLIC, TEST = "private file", "public file", "test file"
 #: column then informs the model of fewer records than it leaves out.
 STOPS = 0.5
 #: From this share on the curator is informed.
-NOTED = 0.1
+_NOTED = 0.1
 #: So often may the public table's own share be exceeded: where many values are rare, some of them
 #: are nowhere in the encoding of the public table either.
 OF_PUBLIC = 2
 
 
 @dataclass(frozen=True)
-class Misfit:
+class _Misfit:
     """A column whose cells are written otherwise than those that its encoding was made of.
 
     Attributes
@@ -146,7 +146,7 @@ class TableCells:
         return self.missing[name] / self.n_rows
 
 
-def misfits(schema: Schema, found: TableCells, expected: TableCells | None = None) -> list[Misfit]:
+def misfits(schema: Schema, found: TableCells, expected: TableCells | None = None) -> list[_Misfit]:
     """Return the columns of a table that do not fit their encoding, worst first.
 
     Parameters
@@ -161,14 +161,14 @@ def misfits(schema: Schema, found: TableCells, expected: TableCells | None = Non
     for column in schema.features:
         share = found.strange_share(column.name)
         usual = 0.0 if expected is None else OF_PUBLIC * expected.strange_share(column.name)
-        if share > max(NOTED, usual):
+        if share > max(_NOTED, usual):
             of_categories = column.has_other
             words = f"{percent(share)} of its cells {schema.strange(column)}"
-            found_ones.append(Misfit(column.name, share, share > STOPS, of_categories, words))
+            found_ones.append(_Misfit(column.name, share, share > STOPS, of_categories, words))
     return sorted(found_ones, key=lambda one: (-one.share, one.name))
 
 
-def settle_cells(
+def _settle_cells(
     schema: Schema,
     found: TableCells,
     watch: Watch,
@@ -198,7 +198,7 @@ def settle_cells(
     DataError
         Naming the columns, and what to do.
     """
-    stopping, private = list[Misfit](), role == PRIVATE
+    stopping, private = list[_Misfit](), role == PRIVATE
     for one in misfits(schema, found, expected):
         if one.stops and one.name not in accepted:
             stopping.append(one)
@@ -233,7 +233,7 @@ def note_odd_cells(
             )
 
 
-def check_labelled_columns(
+def _check_labelled_columns(
     data: DataSpec, frame: pd.DataFrame, schema: Schema, *, role: str
 ) -> None:
     """Refuse a labelled table without the columns that it needs; only in the private one are extra
@@ -371,7 +371,7 @@ class RunInputs:
         if role == PUBLIC and self._data.schema_file is None:
             return  # the encoding was made of it
         expected = None if role == PUBLIC else self.cells[PUBLIC]
-        settle_cells(
+        _settle_cells(
             self.schema,
             self.cells[role],
             self._watch,
@@ -420,13 +420,13 @@ class RunInputs:
         """Read the private table, add its rows, and return its columns."""
         self.private: LabelledTable | StoredTable | None = None
         self.repeating_ids = self._ids_of(self.public)
-        if goes_to_disk(place, self.X_public.shape[1]):
+        if _goes_to_disk(place, self.X_public.shape[1]):
             return self._read_to_disk(place, vault, rows)
         table, frame = self._labelled(place, PRIVATE)
         self.private, units = table, table.units
         self.n_units = len(frame) if units is None else len(set(units))
         rows.add(table.X, None if units is None else unit_numbers(units, len(frame)))
-        note_copies(frame, self._watch)
+        _note_copies(frame, self._watch)
         self.repeating_ids = tuple(dict.fromkeys(self.repeating_ids + self._ids_of(frame)))
         return tuple(frame.columns)
 
@@ -458,7 +458,7 @@ class RunInputs:
         """Return the private or the test table, encoded and as it was read."""
         data, schema, units = self._data, self.schema, None
         frame = read_table(place, role=role, encoding=data.encoding)
-        check_labelled_columns(data, frame, schema, role=role)
+        _check_labelled_columns(data, frame, schema, role=role)
         targets = targets_of(data, frame, self._names, role=role)
         encoding = schema.encoding(frame, role=role)
         self._keep_cells(role, TableCells.of(frame, encoding))
@@ -579,7 +579,7 @@ def declared_names(data: DataSpec, schema: Schema) -> tuple[Any, ...]:
     return tuple(declared)
 
 
-def note_copies(frame: pd.DataFrame, watch: Watch) -> None:
+def _note_copies(frame: pd.DataFrame, watch: Watch) -> None:
     """Tell the curator how many private rows repeat another one in all of their cells."""
     codes = pd.DataFrame({name: coded_texts(frame[name])[0] for name in frame.columns})
     copies = int(codes.duplicated().sum())
@@ -591,7 +591,7 @@ def note_copies(frame: pd.DataFrame, watch: Watch) -> None:
         )
 
 
-def goes_to_disk(place: Path | str, width: int) -> bool:
+def _goes_to_disk(place: Path | str, width: int) -> bool:
     """Return whether a private table of so many encoded columns is read block by block and kept on
     disk: where memory could become short, and wherever it is not one local file."""
     if not is_local_file(place):
@@ -742,7 +742,7 @@ _PLACES = 2**26
 
 #: Of a private table that is too large for memory: the table, None where it was only looked at;
 #: about how many units it has, private; and its columns.
-StoredRecords = tuple[StoredTable | None, int, tuple[str, ...]]
+_StoredRecords = tuple[StoredTable | None, int, tuple[str, ...]]
 
 
 def read_to_disk(
@@ -753,7 +753,7 @@ def read_to_disk(
     settle: Callable[[TableCells], None],
     progress: Callable[[int], None],
     beside: PrivateRows | None = None,
-) -> StoredRecords:
+) -> _StoredRecords:
     """Read a private table block by block, and keep it in a vault unless that is None.
 
     A table that lies there whole, of the same files by the same settings, was found to be fit
@@ -799,7 +799,7 @@ def read_to_disk(
             first = cells.n_rows
             if not columns:
                 columns = tuple(map(str, frame.columns))
-                check_labelled_columns(data, frame, schema, role=PRIVATE)
+                _check_labelled_columns(data, frame, schema, role=PRIVATE)
             index = class_indices(frame, data.target[0], classes, role=PRIVATE, first_row=first)
             rows, odd = schema.compact(frame)
             cells.add(frame, odd)
@@ -933,7 +933,7 @@ def store_table(
 
     def settle(cells: TableCells) -> None:
         # a watch that nobody listens to: what is noted of private cells goes nowhere
-        settle_cells(schema, cells, Watch(), role=PRIVATE, accepted=data.accept_unseen)
+        _settle_cells(schema, cells, Watch(), role=PRIVATE, accepted=data.accept_unseen)
 
     notice = progress or (lambda rows: None)
     named_classes = tuple(declared_classes(classes))

@@ -56,7 +56,7 @@ def release_of(path: Path) -> Path:
     return path / "release" if (path / "release").is_dir() else path
 
 
-def read_student(path: Path) -> tuple[OnnxStudent, Schema]:
+def _read_student(path: Path) -> tuple[OnnxStudent, Schema]:
     """Return the student of a release, and the columns that it reads, by the schema.json beside it.
 
     Parameters
@@ -83,7 +83,7 @@ ROLE = "labelled file"
 
 
 @dataclass(frozen=True)
-class EvaluatedRelease:
+class _EvaluatedRelease:
     """What one release promises, and how good its student is.
 
     Attributes
@@ -125,7 +125,7 @@ def evaluate(
     *,
     encoding: str | None = None,
     just_made: bool = False,
-) -> tuple[list[EvaluatedRelease], list[str]]:
+) -> tuple[list[_EvaluatedRelease], list[str]]:
     """Measure the students of releases on a public labelled table, and compare them.
 
     Also returns cautions: that a student does not know what most of a column of the table says, or
@@ -158,7 +158,7 @@ def evaluate(
     certificate_in = certificate_of if just_made else verified_certificate
     certificates = [certificate_in(path) for path in releases]
     frame = read_table(table, role=ROLE, encoding=encoding)
-    students = [read_student(path) for path in releases]
+    students = [_read_student(path) for path in releases]
     target = tuple(target) or students[0][1].target
     if not target:
         raise ParameterError(
@@ -188,7 +188,7 @@ def evaluate(
                     "accuracy": paired_difference(right[-1], right[0]),
                     "balanced_accuracy": paired_difference(right[-1], right[0], truth),
                 }
-        found.append(EvaluatedRelease(path, certificate, metrics, less_first))
+        found.append(_EvaluatedRelease(path, certificate, metrics, less_first))
     return found, list(dict.fromkeys(cautions))
 
 
@@ -273,7 +273,7 @@ def certificate_of(path: Path) -> dict[str, Any]:
     return read_certificate(release_of(path) / CERTIFICATE_FILE)
 
 
-PREDICTED = "table"
+_PREDICTED = "table"
 
 
 def run_predict(
@@ -312,13 +312,13 @@ def run_predict(
         student holds none in the first block of rows.
     """
     watch, cells = reporter or Watch(), TableCells()
-    model, schema = read_student(student)
+    model, schema = _read_student(student)
     if out is not None:
         _check_place(out, overwrite)
     watch.step("Predicting")
     with _block_writer(out) as write:
-        for frame in table_blocks(table, role=PREDICTED):
-            encoding, first = schema.encoding(frame, role=PREDICTED), cells.n_rows
+        for frame in table_blocks(table, role=_PREDICTED):
+            encoding, first = schema.encoding(frame, role=_PREDICTED), cells.n_rows
             cells.add(frame, encoding.odd)
             if not first:
                 # the first rows speak for the rest, and a person sees it before the table ends
@@ -327,7 +327,7 @@ def run_predict(
                     watch.note(f"Not read by the student: {name_columns(surplus)}.", private=False)
                 _settle_first_rows(schema, cells, watch)
             write(_predicted(model, encoding.matrix, first))
-    note_odd_cells(schema, cells, watch, role=PREDICTED, private=False)
+    note_odd_cells(schema, cells, watch, role=_PREDICTED, private=False)
     return cells.n_rows
 
 
@@ -351,7 +351,7 @@ def _settle_first_rows(schema: Schema, cells: TableCells, watch: Watch) -> None:
     for one in misfits(schema, cells):
         if one.share == 1 and not one.of_categories:
             raise DataError(
-                f"Column {one.name!r} of the {PREDICTED} does not fit: {one.words} in its first"
+                f"Column {one.name!r} of the {_PREDICTED} does not fit: {one.words} in its first"
                 f" {cells.n_rows:,} rows; write them as the public file of the release does, or"
                 " leave the cells empty."
             )

@@ -275,7 +275,7 @@ def certificate_of(
         **({"choices": list(choices)} if choices else {}),
     }
     if choices:
-        certificate["assumptions"] = with_choices_named(certificate["assumptions"])
+        certificate["assumptions"] = _with_choices_named(certificate["assumptions"])
     sealed = _sealed(certificate)
     # the whole is verified before it is paid for; here what was not checked before it came
     if plan is not None:
@@ -403,12 +403,12 @@ def check_declaration(
         # parameter is called
         "unit_column": "units" if unit == "user" and column is None else column,
         "relation": stated.relation,
-        "assumptions": [*standing_assumptions(mechanism, unit), *stated.assumptions],
-        "not_protected": [*standing_limits(mechanism, unit), *stated.not_protected],
+        "assumptions": [*_standing_assumptions(mechanism, unit), *stated.assumptions],
+        "not_protected": [*_standing_limits(mechanism, unit), *stated.not_protected],
     }
 
 
-def standing_assumptions(method: str, unit: str = "record") -> list[str]:
+def _standing_assumptions(method: str, unit: str = "record") -> list[str]:
     """Return what is assumed of every release of a method, for a unit."""
     lines: list[str] = _TEXT[_WITHOUT_TEACHERS.get(method, "teachers")]
     if method in SUMS and unit == "label":
@@ -416,7 +416,7 @@ def standing_assumptions(method: str, unit: str = "record") -> list[str]:
     return lines
 
 
-def standing_limits(method: str, unit: str) -> list[str]:
+def _standing_limits(method: str, unit: str) -> list[str]:
     """Return what no release of a method protects, for a unit."""
     vault = "vault_without_teachers" if method in _WITHOUT_TEACHERS else "vault"
     first, *rest = _TEXT["not_protected"]
@@ -424,7 +424,7 @@ def standing_limits(method: str, unit: str) -> list[str]:
     return [first, _TEXT[vault], *rest, *more]
 
 
-def with_choices_named(assumptions: Sequence[str]) -> list[str]:
+def _with_choices_named(assumptions: Sequence[str]) -> list[str]:
     """Return the assumptions of a release whose parameters were partly chosen, at a price."""
     return [
         line.removesuffix(".") + _OR_PAID if line.endswith(_BLINDLY) else line

@@ -114,10 +114,10 @@ def _is_file_name(name: str) -> bool:
 Sentence = Annotated[str, rule(is_sentence, "a string of one line, not blank")]
 Sentences = Annotated[list[Sentence], Field(min_length=1)]
 Names = Annotated[Sentences, rule(lambda names: len(set(names)) == len(names), "different names")]
-Filled = Annotated[str, rule(str.strip, "a string that is not empty")]
+_Filled = Annotated[str, rule(str.strip, "a string that is not empty")]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-Moment = Annotated[str, rule(_is_moment, "a moment as ISO 8601 writes it, with its time zone")]
-Natural = Annotated[int, Field(ge=0)]
+_Moment = Annotated[str, rule(_is_moment, "a moment as ISO 8601 writes it, with its time zone")]
+_Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Epsilon = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Delta = Annotated[float, Field(ge=0, lt=1)]
@@ -159,13 +159,13 @@ class Account(Part):
     """The account that paid, as it was just after."""
 
     kind: Literal["basic", "renyi"]
-    dataset: Filled
+    dataset: _Filled
     unit: Unit
     relation: Relation
     budget: Budget
     spent_after: Spent
     durable: bool
-    reservation: Natural  # 0 before there is one, which no verifier accepts
+    reservation: _Natural  # 0 before there is one, which no verifier accepts
 
 
 class StatedNoise(Part):
@@ -178,14 +178,14 @@ class StatedNoise(Part):
 class StatedRelease(Part):
     """What was released."""
 
-    queries: Natural
-    answered: Natural
+    queries: _Natural
+    answered: _Natural
     classes: Annotated[list[Any], rule(_are_classes, "two or more different classes, or none")]
-    n_teachers: Natural
-    count_columns: Natural
+    n_teachers: _Natural
+    count_columns: _Natural
     labels_sha256: Digest
     points_sha256: Digest = missing()
-    rows: list[Natural] = missing()
+    rows: list[_Natural] = missing()
     values: Integers = missing()
 
 
@@ -200,7 +200,7 @@ class Plan(Part):
     """How a release in rounds used its reservation."""
 
     planned: Positive
-    used: Natural
+    used: _Natural
     rounds: list[Positive]
     strategy: Named
     left: Literal["kept", "returned", "forfeited", "none"]
@@ -210,7 +210,7 @@ class ListedFile(Part):
     """A file beside the certificate."""
 
     sha256: Digest
-    bytes: Natural
+    bytes: _Natural
 
 
 Files = Annotated[
@@ -235,7 +235,7 @@ LABELS_MOMENTS = "record-moments-of-labels"
 LABEL_VOTES = "votes-of-labels"
 NUMBER_VOTES = "votes-of-numbers"
 EXPONENTIAL = "exponential-choice"
-STABILITY = "stability-quantile"
+_STABILITY = "stability-quantile"
 SUMS = (MOMENTS, TARGET_MOMENTS, LABELS_MOMENTS)
 TABLES = (LABEL_VOTES, NUMBER_VOTES)
 #: Methods without classes: what they release is in "released".
@@ -318,7 +318,7 @@ class RecordVotes(Settings):
     expected_uncovered: Share = missing()
 
     def check(self, stated: Any) -> None:
-        shape, votes = stated.shape, votes_of_one(stated.shape)
+        shape, votes = stated.shape, _votes_of_one(stated.shape)
         # one cell for each vote of an uncovered record
         spare = 0 if self.expected_uncovered is None else -(-votes // shape.n_classes)
         whole = votes * _moves(shape) == shape.moved and shape.spare_rows == spare
@@ -328,7 +328,7 @@ class RecordVotes(Settings):
     def drawable(self, stated: Any) -> Drawable | None:
         if self.expected_uncovered is None:
             return None
-        votes, far = votes_of_one(stated.shape), FARTHEST * (noise_of_counts(stated.mechanism) + 1)
+        votes, far = _votes_of_one(stated.shape), FARTHEST * (noise_of_counts(stated.mechanism) + 1)
         return Drawable(1, 1, -votes * far, votes * (LARGEST_COUNT + far))
 
 
@@ -343,7 +343,7 @@ class _Sums(Settings):
     kinds = ("noisy-sums",)
     # beyond, the squares by which a vector's length is found would not fit their integers
     residual_units: list[Annotated[int, Field(ge=1, le=2**20)]]
-    mark_weight: Natural
+    mark_weight: _Natural
     marks: list[str]
     expected_uncovered: Share
     n_records: Positive | None
@@ -375,7 +375,7 @@ class _Sums(Settings):
         require(each, "The sums are not one for each stage, after counts of classes or labels.")
         shared = not n_counts or math.isclose(sigmas[0], counts_scale(n_stages) * sigmas[-1])
         require(shared, "The noise of the counts is not that of their share of the price.")
-        light = self.mark_weight <= bound_of(shape) // 4
+        light = self.mark_weight <= _bound_of(shape) // 4
         require(light, "A mark adds more than a quarter of the bound.")
         # features that are public are the public points: nothing is counted beside
         counted = [] if of_labels else [UNCOVERED]
@@ -518,7 +518,7 @@ class ExponentialSettings(Settings):
 class Quantile(Settings):
     """A quantile of the distances to instability, of choices alone."""
 
-    kinds = (STABILITY,)
+    kinds = (_STABILITY,)
     method: Literal["stability-quantile"]
 
 
@@ -526,7 +526,7 @@ class MethodAlone(Settings):
     """Of a release that was compared and not chosen, whose certificate is not here."""
 
 
-AnySettings = Annotated[
+_AnySettings = Annotated[
     Votes
     | RecordVotes
     | Moments
@@ -540,12 +540,12 @@ AnySettings = Annotated[
 ]
 
 
-def bound_of(shape: SumShape) -> int:
+def _bound_of(shape: SumShape) -> int:
     """Return the longest vector of one unit, whose replacement moves a sum by twice as much."""
     return math.isqrt(shape.squared_sensitivity // _moves(shape) ** 2)
 
 
-def votes_of_one(shape: VoteShape) -> int:
+def _votes_of_one(shape: VoteShape) -> int:
     """Return how many votes a record casts, whose replacement moves twice as many."""
     return shape.moved // _moves(shape)
 
@@ -625,7 +625,7 @@ class Choice(Drawn):
     public: Annotated[
         ExponentialSettings | Quantile | MethodAlone, Field(union_mode="left_to_right")
     ]
-    purpose: Filled
+    purpose: _Filled
     value: int = missing()
     labels_sha256: Digest = missing()
     reservation: Positive
@@ -642,12 +642,12 @@ class Certificate(Drawn):
 
     format: Literal["secretballot/certificate"]
     version: Literal[3]
-    issued: Moment
+    issued: _Moment
     purpose: str
     unit: Unit
-    unit_column: Filled | None
+    unit_column: _Filled | None
     relation: Relation
-    public: AnySettings
+    public: _AnySettings
     price: StatedPrice
     composition: Account
     assumptions: Sentences
@@ -964,7 +964,7 @@ def counts_scale(n_stages: int) -> float:
 MOST_EXPECTED = 0.25
 
 #: Share of the records that may be uncovered beyond what is expected.
-LEAST_EXCESS = 0.03
+_LEAST_EXCESS = 0.03
 
 
 @dataclass(frozen=True)
@@ -989,7 +989,7 @@ class Coverage:
     def excess(self) -> float:
         """What is more than expected and more than noise makes, as a share; 0 if nothing is."""
         beyond = self.uncovered - self.expected
-        return beyond if beyond > LEAST_EXCESS + 3 * self.standard_error else 0.0
+        return beyond if beyond > _LEAST_EXCESS + 3 * self.standard_error else 0.0
 
     @property
     def is_poor(self) -> bool:

@@ -229,7 +229,7 @@ def read_regular(path: Path, limit: int) -> bytes:
     return b"".join(_blocks_of(path, limit))
 
 
-def regular_digest(path: Path, limit: int) -> tuple[str, int]:
+def _regular_digest(path: Path, limit: int) -> tuple[str, int]:
     """Return the SHA-256 of a regular file of at most `limit` bytes, and its size.
 
     Raises
@@ -300,7 +300,7 @@ def _without_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def check_format(document: Mapping[str, Any]) -> str:
+def _check_format(document: Mapping[str, Any]) -> str:
     """Return a sentence on format and version.
 
     Raises
@@ -352,14 +352,14 @@ LABELS_FILE, ANSWERS_FILE = "labels.csv", "answers.csv"
 README_FILE = "README.txt"  # of every release
 _MAX_FILES = 1000
 MAX_BYTES = 250 * 10**6  # of one that is read
-MAX_TOTAL = 2 * 10**9  # bytes of all files together: what is read and digested in a few seconds
+_MAX_TOTAL = 2 * 10**9  # bytes of all files together: what is read and digested in a few seconds
 
 #: The files that a release may consist of; those with values are a table, as CSV and as Parquet.
 _TABLES = {LABELS_FILE, ANSWERS_FILE, "labels.parquet", "answers.parquet"}
 _FILES = _TABLES | {README_FILE, "model-card.md", "schema.json", "student.onnx", "report.html"}
 
 
-def values_file(method: str) -> str | None:
+def _values_file(method: str) -> str | None:
     """Return the name of the file with the released values, answers of a table or labels; None of
     sums alone, which are on the certificate."""
     if method in TABLES:
@@ -384,18 +384,18 @@ def check_files(certificate: Certificate, folder: Path) -> str:
         " answer costs nothing).",
     )
     # names and sizes before contents: a forger's folder may hold more than anybody can read
-    values = values_file(certificate.public.method)
+    values = _values_file(certificate.public.method)
     _check_names(set(listed), _names_in(folder), values)
     whole = sum(about.bytes for about in listed.values())
-    require(whole <= MAX_TOTAL, "The listed files have more than 2 GB; so much is not read.")
+    require(whole <= _MAX_TOTAL, "The listed files have more than 2 GB; so much is not read.")
     for name, about in listed.items():
-        same = regular_digest(folder / name, MAX_TOTAL) == (about.sha256, about.bytes)
+        same = _regular_digest(folder / name, _MAX_TOTAL) == (about.sha256, about.bytes)
         require(same, f"{name} is not the file that was released: its size or SHA-256 is another.")
     # which the certificate cannot list, being what is signed: no other content fits in
     if os.path.lexists(folder / SIGNATURE_FILE):
-        _, size = regular_digest(folder / SIGNATURE_FILE, MAX_TOTAL)
-        fits = size == SIGNATURE_BYTES
-        require(fits, f"{SIGNATURE_FILE} has {size} bytes; a signature has {SIGNATURE_BYTES}.")
+        _, size = _regular_digest(folder / SIGNATURE_FILE, _MAX_TOTAL)
+        fits = size == _SIGNATURE_BYTES
+        require(fits, f"{SIGNATURE_FILE} has {size} bytes; a signature has {_SIGNATURE_BYTES}.")
     # answers are on the certificate itself, and need no digest
     one = values != LABELS_FILE or listed[values].sha256 == certificate.released.labels_sha256
     require(one, f"The certificate states two digests of {LABELS_FILE}.")
@@ -429,7 +429,7 @@ def _check_names(listed: set[str], found: set[str], values: str | None) -> None:
             raise CertificateError(problem.format(named(min(names))))
 
 
-def check_rows(certificate: Certificate, path: Path) -> str:
+def _check_rows(certificate: Certificate, path: Path) -> str:
     """Return a sentence once every row of ``labels.csv`` is one that the certificate speaks of.
 
     Parameters
@@ -574,11 +574,11 @@ def _lines_of_labels(terms: Mapping[str, Any]) -> Iterator[str]:
 
 # --- who vouches for it ---
 
-SIGNATURE_FILE, SIGNATURE_BYTES = "certificate.sig", 64
+SIGNATURE_FILE, _SIGNATURE_BYTES = "certificate.sig", 64
 _LONGEST_KEY = 10_000  # bytes of a key file
 
 
-def check_signature(document: Mapping[str, Any], folder: Path | None, public: Any) -> str:
+def _check_signature(document: Mapping[str, Any], folder: Path | None, public: Any) -> str:
     """Return a sentence once the certificate in a folder is signed with a key.
 
     Parameters
@@ -588,7 +588,7 @@ def check_signature(document: Mapping[str, Any], folder: Path | None, public: An
     folder : Path or None
         Where it lies, if that is known.
     public : Ed25519PublicKey
-        As `read_public_key` returns it.
+        As `_read_public_key` returns it.
 
     Raises
     ------
@@ -639,7 +639,7 @@ def key_file(path: Path) -> bytes:
     return read_regular(path.resolve(), _LONGEST_KEY)
 
 
-def read_public_key(path: Path) -> Any:
+def _read_public_key(path: Path) -> Any:
     """Return the public Ed25519 key in a PEM file.
 
     Raises
@@ -800,7 +800,7 @@ def verify_certificate(
         If a key is given, and cryptography is not installed.
     """
     # a key that cannot be read is no fault of the release
-    public = None if key is None else read_public_key(Path(key))
+    public = None if key is None else _read_public_key(Path(key))
     place = None if folder is None else Path(folder)
     beside = place  # where a signature lies: with a certificate that was downloaded alone, too
     if isinstance(certificate, Mapping):
@@ -822,7 +822,7 @@ def verify_certificate(
             return Verification((Check("file", False, str(error)),))
     # what a check reads, those before it have found in order: a failure among the first ones, and
     # events that are not those of one mechanism, which may take long to price, end it
-    checks, read = [_made("format", lambda: check_format(document))], list[Certificate]()
+    checks, read = [_made("format", lambda: _check_format(document))], list[Certificate]()
     if checks[0].ok:
         checks.append(_made("fields", lambda: _check_fields(document, read)))
     if not checks[-1].ok:
@@ -840,15 +840,15 @@ def verify_certificate(
             _made(name, partial(look, whole)) for name, look in more.items() if name in document
         ]
     if key is not None:
-        checks.append(_made("signature", lambda: check_signature(document, beside, public)))
+        checks.append(_made("signature", lambda: _check_signature(document, beside, public)))
     signed = beside is not None and os.path.lexists(beside / SIGNATURE_FILE)
     unasked = (_NO_KEY,) if signed and key is None else ()
     if place is None:
         return Verification(tuple(checks), (_NO_FOLDER, *unasked))
-    values = values_file(whole.public.method)
+    values = _values_file(whole.public.method)
     checks.append(_made("files", lambda: check_files(whole, place)))
     if agree and values is not None:
-        holds = check_answers if values == ANSWERS_FILE else check_rows
+        holds = check_answers if values == ANSWERS_FILE else _check_rows
         name = values.removesuffix(".csv")
         checks.append(_made(name, lambda: holds(whole, place / values)))
     return Verification(tuple(checks), unasked)
@@ -856,7 +856,7 @@ def verify_certificate(
 
 _NO_KEY = (
     f"There is a {SIGNATURE_FILE}, and whether it is a signature was not checked: any"
-    f" {SIGNATURE_BYTES} bytes look like one; give the public key of whoever must have signed."
+    f" {_SIGNATURE_BYTES} bytes look like one; give the public key of whoever must have signed."
 )
 _NO_FOLDER = (
     "The released labels and the other files were not looked at; give the release folder to check"
