@@ -388,9 +388,9 @@ def demo(context: typer.Context, *, out: Path = Path("demo-out"), as_json: bool 
 def _commands(out: Path) -> dict[str, list[str]]:
     """Write the files of the clinic in a new or empty folder, and return the commands by name."""
     from secretballot.data.synthetic import write_clinic
+    from secretballot.runs.folder import check_new_folder
 
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise DataError(f"{str(out)!r} exists; give a new folder, or remove it.")
+    check_new_folder(out)
     write_clinic(out)
     private, public, test = (str(out / f"{name}.csv") for name in ("private", "public", "test"))
     tables, study = [private, public], str(out / "study")

@@ -315,22 +315,28 @@ def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:
 
 def _file_system(url: str, where: str) -> tuple[Any, str]:
     """Return the file system of a URL and the path in it."""
-    found, (fs, _) = None, _arrow_modules(where)
+    fs, _ = _arrow_modules(where)
+
+    def by_fsspec(url: str) -> tuple[Any, str]:
+        import fsspec
+
+        system, path = fsspec.core.url_to_fs(url)
+        return fs.PyFileSystem(fs.FSSpecHandler(system)), path
+
     # each knows schemes that the other does not, and raises what it likes, with the address in it
-    for ask in (_by_arrow, _by_fsspec):
+    for ask in (fs.FileSystem.from_uri, by_fsspec):
         try:
-            found = found or ask(fs, url)
+            system, path = ask(url)
+            return system, path
         except MemoryError:
             raise  # the machine failed, and says nothing of the address
         except Exception:
             continue
-    if found is None:
-        scheme = urlsplit(url).scheme
-        raise DataError(
-            f"{where} has an address that no installed file system knows ({scheme}); install the"
-            f" fsspec package for {scheme}, or copy the table here."
-        )
-    return found
+    scheme = urlsplit(url).scheme
+    raise DataError(
+        f"{where} has an address that no installed file system knows ({scheme}); install the"
+        f" fsspec package for {scheme}, or copy the table here."
+    )
 
 
 def _arrow_modules(where: str) -> tuple[Any, Any]:
@@ -343,18 +349,6 @@ def _arrow_modules(where: str) -> tuple[Any, Any]:
             f"{where} needs pyarrow; install it with: pip install 'secretballot[parquet]'."
         ) from None
     return fs, parquet
-
-
-def _by_arrow(fs: Any, url: str) -> tuple[Any, str]:
-    system, path = fs.FileSystem.from_uri(url)
-    return system, path
-
-
-def _by_fsspec(fs: Any, url: str) -> tuple[Any, str]:
-    import fsspec
-
-    system, path = fsspec.core.url_to_fs(url)
-    return fs.PyFileSystem(fs.FSSpecHandler(system)), path
 
 
 def _local_files(folder: str, where: str) -> list[tuple[str, str]]:
@@ -456,8 +450,8 @@ def _folder_keys(relative: str) -> dict[str, str | None]:
     return found
 
 
-def _reason_unread(error: Exception) -> str:
-    """Return why a file could not be read, in words that hold no address and no cell.
+def _why_unread(where: str, error: Exception) -> str:
+    """Return a sentence that says that a file could not be read, without address or cell.
 
     Raises
     ------
@@ -467,12 +461,8 @@ def _reason_unread(error: Exception) -> str:
     if isinstance(error, MemoryError):
         raise MemoryError
     number = getattr(error, "errno", None)
-    return os.strerror(number) if isinstance(number, int) else type(error).__name__
-
-
-def _why_unread(where: str, error: Exception) -> str:
-    """Return a sentence that says so of a file."""
-    return f"{where} cannot be read ({_reason_unread(error)}); check the path."
+    reason = os.strerror(number) if isinstance(number, int) else type(error).__name__
+    return f"{where} cannot be read ({reason}); check the path."
 
 
 def attempt(call: Callable[[], T], why: Callable[[Exception], str]) -> T:

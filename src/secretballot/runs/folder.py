@@ -6,7 +6,6 @@ taken up only when it is asked to do exactly the same; then nothing is paid twic
 opened or made, asked early, and never paid twice for one run.
 """
 
-import hashlib
 import os
 import shutil
 import stat
@@ -57,12 +56,6 @@ class _StoredRun(Model):
     description: dict[str, Any]
 
 
-def file_digest(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a file's bytes, in hexadecimal."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
     """Refuse a folder that is or lies in a vault, where all is secret, or in a release.
 
@@ -78,6 +71,18 @@ def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
                 f"{os.fspath(folder)!r} lies in the vault of a run, which stays secret, or in a"
                 " release, which is complete; give another one with --out."
             )
+
+
+def check_new_folder(folder: Path) -> None:
+    """Refuse a folder that is neither new nor empty.
+
+    Raises
+    ------
+    DataError
+        If it is not.
+    """
+    if os.path.lexists(folder) and not (folder.is_dir() and not any(folder.iterdir())):
+        raise DataError(f"{str(folder)!r} exists; give a new folder with --out, or remove it.")
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:

@@ -44,7 +44,7 @@ from secretballot.report.certificate.models import COUNTS_SHARE
 from secretballot.report.student.export import CONVERTS, check_answers, converted_student
 from secretballot.report.student.load import load_student
 from secretballot.report.student.raw_columns import refuse_long_vocabularies
-from secretballot.runs.folder import Account, RunFolder, check_outside_of_runs, file_digest
+from secretballot.runs.folder import Account, RunFolder, check_outside_of_runs
 from secretballot.runs.questions import (
     Caution,
     Watch,
@@ -535,7 +535,7 @@ class _CastVotes(_VoteMethod):
 
     def description(self) -> dict[str, Any]:
         """Return what shapes the result beside the settings: the digest of the file."""
-        return {"vote file": file_digest(self.spec.private)}
+        return {"vote file": source_of(self.spec.private).digest()}
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
@@ -617,7 +617,7 @@ class Choice(Method):
 
     def description(self) -> dict[str, Any]:
         """Return what shapes the result beside the settings: the digests of the files."""
-        chosen_from = self.hypotheses or [file_digest(path) for path in self.candidates]
+        chosen_from = self.hypotheses or [source_of(path).digest() for path in self.candidates]
         return {**super().description(), "hypotheses": chosen_from}
 
     def check(self) -> None:
@@ -735,7 +735,7 @@ def _saved_students(paths: Sequence[Path]) -> list[tuple[str, Any]]:
     """Return the saved students, each named by its file or folder and the beginning of its
     digest."""
     # The digest ties the name on the certificate to this very file.
-    digests = [file_digest(path) for path in paths]
+    digests = [source_of(path).digest() for path in paths]
     return [
         (f"{_name_of(path)} {digest[:_DIGITS]}", load_student(path))
         for path, digest in zip(paths, digests, strict=True)
@@ -757,7 +757,7 @@ def _schema_beside(candidates: Sequence[Path]) -> Path | None:
         If they were released with different ones.
     """
     beside = [path.parent / "schema.json" for path in candidates]
-    digests = {file_digest(path) if path.is_file() else None for path in beside}
+    digests = {source_of(path).digest() if path.is_file() else None for path in beside}
     if len(digests) > 1:
         raise DataError(
             "The candidates were released with different columns, or some without a schema.json"

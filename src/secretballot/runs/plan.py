@@ -5,7 +5,6 @@ Nothing here is secret: a plan is made of public numbers and stand-in data.
 """
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,7 +32,7 @@ from secretballot.planning.search.moments_forecast import forecast_moments
 from secretballot.planning.simulation.stand_in import MOST_CLASSES, checked_stand_in
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.wording import count_text
-from secretballot.runs.folder import check_outside_of_runs, write_files
+from secretballot.runs.folder import check_new_folder, check_outside_of_runs, write_files
 from secretballot.runs.methods import KINDS, Quote, Sizes, basis_of_columns, by_class, method_of
 from secretballot.runs.questions import Watch, cautions_of_price
 from secretballot.runs.spec import MOMENTS, PATE, DataSpec, RunSpec, Sources, groups, toml_text
@@ -380,8 +379,7 @@ def _check_plan_folder(folder: Path) -> None:
         If it is such a one.
     """
     check_outside_of_runs(folder)
-    if os.path.lexists(folder) and not (folder.is_dir() and not any(folder.iterdir())):
-        raise DataError(f"{str(folder)!r} exists; give a new folder with --out.")
+    check_new_folder(folder)
 
 
 def write_plan(
