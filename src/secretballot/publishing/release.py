@@ -664,16 +664,11 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> R
     OSError
         If the disk fails.
     """
-    student = None if job.student is None else _student_of(job, say)
+    student, metrics = None if job.student is None else _student_of(job, say), None
     say("Writing the release")
-    return write_files(folder, job, student=student, metrics=_metrics_of_job(job, student))
-
-
-def _metrics_of_job(job: ReleaseJob, student: Any) -> AnyMetrics | None:
-    """Return how good the student is on public labelled points, where that is to be published."""
-    if job.test is None or student is None:
-        return None
-    return metrics_of_student(student, *job.test, getattr(job.released, "classes", ()))
+    if job.test is not None and student is not None:
+        metrics = metrics_of_student(student, *job.test, getattr(job.released, "classes", ()))
+    return write_files(folder, job, student=student, metrics=metrics)
 
 
 def _student_of(job: ReleaseJob, say: Callable[[str], None]) -> Any:
@@ -687,32 +682,13 @@ def _student_of(job: ReleaseJob, say: Callable[[str], None]) -> Any:
     if not isinstance(given, str) and _is_fitted(given):
         return table_student_of(given, released) if isinstance(released, ReleasedSums) else given
     say("Fitting the student")
+    if isinstance(given, str):  # None of the one that measured best
+        of_numbers = "bounds" in released.certificate.get("public", {})
+        given = student_by_name(given, of_numbers=of_numbers)
     if isinstance(released, ReleasedTable):
-        return fit_table_student(_template_of(job), job.X_public, released, random_state=job.seed)
-    return _fitted_to(job, job.labels)
-
-
-def _template_of(job: ReleaseJob) -> Any:
-    """Return the unfitted student; None for the one that measured best."""
-    if not isinstance(job.student, str):
-        return job.student
-    return student_by_name(job.student, of_numbers=_learns_a_number(job.released))
-
-
-def _fitted_to(job: ReleaseJob, released: ReleasedLabels) -> Any:
-    """Return the student, fitted to labels."""
-    template = _template_of(job)
-    return fit_student(
-        default_student(job.labels) if template is None else template,
-        job.X_public,
-        released,
-        random_state=job.seed,
-    )
-
-
-def _learns_a_number(released: ReleasedLabels | ReleasedSums) -> bool:
-    """Return whether what was released is of a number."""
-    return "bounds" in released.certificate.get("public", {})
+        return fit_table_student(given, job.X_public, released, random_state=job.seed)
+    given = default_student(job.labels) if given is None else given
+    return fit_student(given, job.X_public, job.labels, random_state=job.seed)
 
 
 def _hypothesis_of_certificate(job: ReleaseJob, name: str) -> HypothesisStudent:
