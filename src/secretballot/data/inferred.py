@@ -37,7 +37,12 @@ _MOST_CATEGORIES = 200
 _FEWEST_OF_AN_ID = 20
 _FEWEST_DIGITS_OF_A_ZIP = 4
 _WORDS_OF_FREE_TEXT = 3
-_OTHER_STYLES = ("day-first", "month-first")
+#: Styles of dates, the first one read in every style, and what is said of each.
+_DATES = {
+    "iso": "dates as in ISO 8601",
+    "day-first": "dates that begin with the day",
+    "month-first": "dates that begin with the month",
+}
 
 #: A column that is called an id, of whatever, is one where its cells have at least this many values
 #: for each row; one that is called the id of a person has as many rows of each as there are.
@@ -178,31 +183,22 @@ def _as_date(public: _Cells) -> InferredColumn | None:
     """Return a column of dates, ignored where day and month cannot be distinguished."""
     shares = {"iso": public.share_of_dates("iso")}
     if shares["iso"] < 1:  # which is read in every style, so no other could be better
-        shares |= {style: public.share_of_dates(style) for style in _OTHER_STYLES}
+        shares |= {style: public.share_of_dates(style) for style in _DATES if style != "iso"}
     best = max(shares.values())
     if best < _SHARE:
         return None
     styles = [style for style, share in shares.items() if share == best]
-    if "iso" in styles:
-        return _inferred_dates(public, "iso", best, "dates as in ISO 8601")
-    with_dots = all("." in text for text in public.distinct)
-    if len(styles) == 1 or with_dots:
-        style = styles[0]
-        why = "dates that begin with the " + ("day" if style == "day-first" else "month")
-        return _inferred_dates(public, style, best, why, doubt=with_dots and len(styles) > 1)
-    reason = (
-        "dates of which no public one shows whether the day or the month comes first; declare"
-        ' {"kind": "date", "format": "day-first"} or "month-first"'
-    )
-    return _ignored(public, reason)
-
-
-def _inferred_dates(
-    public: _Cells, style: str, share: float, why: str, *, doubt: bool = False
-) -> InferredColumn:
+    style, with_dots = styles[0], all("." in text for text in public.distinct)
+    if style != "iso" and len(styles) > 1 and not with_dots:
+        reason = (
+            "dates of which no public one shows whether the day or the month comes first; declare"
+            ' {"kind": "date", "format": "day-first"} or "month-first"'
+        )
+        return _ignored(public, reason)
     column = DateColumn.of_public(public.name, public.all, format=style)
     assert column is not None  # nearly all cells were read just now
-    return InferredColumn(column, f"{_of_cells(share)} are {why}", doubt)
+    doubt = style != "iso" and len(styles) > 1
+    return InferredColumn(column, f"{_of_cells(best)} are {_DATES[style]}", doubt)
 
 
 def _as_code(public: _Cells) -> InferredColumn | None:

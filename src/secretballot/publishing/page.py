@@ -206,7 +206,8 @@ def _environment(*, of_page: bool) -> jinja2.Environment:
         "count": wording.count_text,
         "noun": wording.unit_noun,
         "one_in": wording.one_in,
-        "posterior": lambda epsilon: wording.percent_text(wording.posterior_percent(epsilon)),
+        # how sure somebody may become at most of what was as likely as not
+        "posterior": lambda epsilon: wording.percent_text(100 / (1 + math.exp(-epsilon))),
         "short": lambda value, digits=4: number_text(float(f"{value:.{digits}g}")),
         "share": lambda share: "-" if share is None else f"{share:.3f}",
         "names": _names,

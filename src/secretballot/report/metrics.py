@@ -447,7 +447,9 @@ def _labels_metrics(
     majority, frequency = max(sorted(Counter(sets).items()), key=lambda one: one[1])
     right = (truth == answers).all(axis=1)
     above = paired_difference(right, (truth == np.array(majority)).all(axis=1)).interval
-    shares = [None] * len(names) if probabilities is None else map(_both_classes, probabilities.T)
+    shares: list[Any] = [None] * len(names)
+    if probabilities is not None:
+        shares = [np.column_stack([1 - there, there]) for there in probabilities.T]
     columns = zip(names, truth.T, answers.T, shares, strict=True)
     return _LabelsMetrics(
         rows=len(truth),
@@ -459,7 +461,3 @@ def _labels_metrics(
         above_majority=above,
         beats_constant=above.low > 0,
     )
-
-
-def _both_classes(shares: FloatArray) -> FloatArray:
-    return np.column_stack([1 - shares, shares])

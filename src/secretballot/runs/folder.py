@@ -196,7 +196,10 @@ class RunFolder:
         # of another run it would have been refused
         self.finished = stored is not None and os.path.lexists(self.release)
         self.resumed = stored is not None and not self.finished
-        self.request = stored.request if stored else _new_request(self._description)
+        if stored:
+            self.request = stored.request
+        else:  # a new key is random, so that it reveals nothing about the files
+            self.request = f"{self._description.get('method', 'run')}-{entropy_bytes(12).hex()}"
         account = stored.account if stored else None
         self.account = file_or_database(account) if account else None
 
@@ -306,11 +309,6 @@ def _names_in(folder: Path) -> list[str]:
     if not folder.is_dir():
         return []
     return [path.name for path in folder.iterdir() if not path.name.startswith(".run.json-")]
-
-
-def _new_request(description: Mapping[str, Any]) -> str:
-    """Return a new key for the ledger; random, so that it reveals nothing about the files."""
-    return f"{description.get('method', 'run')}-{entropy_bytes(12).hex()}"
 
 
 _VARIABLE = "SECRETBALLOT_LEDGER"

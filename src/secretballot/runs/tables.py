@@ -31,7 +31,6 @@ from secretballot.data.cells import (
     texts_of,
 )
 from secretballot.data.columns import (
-    Column,
     NumericColumn,
 )
 from secretballot.data.frames import (
@@ -361,7 +360,10 @@ class RunInputs:
         known |= {} if self.test is None else {TEST: self.test.X}
         rows = PrivateRows([*known.values()])
         columns = self._read_private(spec.private, vault, rows)
-        _refuse_private_rows(rows, known, evaluate)
+        for place, role in enumerate(known):
+            if rows.hold(place):
+                why = "holds rows of the private file, more of them than chance explains"
+                raise _refusal_of(role, evaluate, why)
         refuse_nowhere([name for name in not_public if name not in columns], "no file")
         self.public = self.public.head(_RAW_ROWS).copy()  # the others are needed no more
 
@@ -406,11 +408,11 @@ class RunInputs:
     def raw_rows(self) -> RawRows:
         """Public rows before and after their encoding, as a stranger would give them, and one of
         which nothing is known, and one that is like no other."""
-        raw = (
-            (one.name, [*texts_of(self.public[one.name]), "", _odd_text(one)])
-            for one in self.schema.features
-        )
-        frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in raw})
+        raw = {}
+        for one in self.schema.features:
+            odd = "2e30" if isinstance(one, NumericColumn) else "none of the categories"
+            raw[one.name] = [*texts_of(self.public[one.name]), "", odd]
+        frame = pd.DataFrame(raw, dtype=object)
         columns = [one.name for one in self.schema.features for _ in one.feature_names]
         return RawRows(frame, self.schema.encode(frame, role=PUBLIC), columns)
 
@@ -538,16 +540,6 @@ def table_digests(spec: RunSpec) -> dict[str, str | None]:
     }
 
 
-def _refuse_private_rows(
-    rows: PrivateRows, roles: Collection[str], evaluate: Path | str | None
-) -> None:
-    """Refuse a public and a test table, of these roles in their order, that hold private rows."""
-    for place, role in enumerate(roles):
-        if rows.hold(place):
-            why = "holds rows of the private file, more of them than chance explains"
-            raise _refusal_of(role, evaluate, why)
-
-
 def refuse_nowhere(dropped: Sequence[str], where: str) -> None:
     """Refuse columns to be dropped that are nowhere."""
     if dropped:
@@ -598,11 +590,6 @@ def _goes_to_disk(place: Path | str, width: int) -> bool:
         return True
     matrix = 8 * width * estimated_rows(place, role=PRIVATE)
     return max(matrix, GROWTH * source_of(place).size()) > MOST_IN_MEMORY * memory_bytes()
-
-
-def _odd_text(column: Column) -> str:
-    """Return a cell that a column has no place for."""
-    return "2e30" if isinstance(column, NumericColumn) else "none of the categories"
 
 
 def public_table(data: DataSpec, watch: Watch) -> tuple[Schema, pd.DataFrame, list[str]]:

@@ -313,8 +313,12 @@ def run_predict(
     """
     watch, cells = reporter or Watch(), TableCells()
     model, schema = _read_student(student)
-    if out is not None:
-        _check_place(out, overwrite)
+    if out is not None:  # a device or a link would be replaced by the file
+        check_outside_of_runs(out.parent)
+        if out.is_symlink() or (out.exists() and not (overwrite and out.is_file())):
+            raise DataError(
+                f"{str(out)!r} exists; give another name, or add --overwrite to a file."
+            )
     watch.step("Predicting")
     with _block_writer(out) as write:
         for frame in table_blocks(table, role=_PREDICTED):
@@ -329,14 +333,6 @@ def run_predict(
             write(_predicted(model, encoding.matrix, first))
     note_odd_cells(schema, cells, watch, role=_PREDICTED, private=False)
     return cells.n_rows
-
-
-def _check_place(out: Path, overwrite: bool) -> None:
-    """Refuse a place that is taken, or in a run; a device or a link would be replaced by the
-    file."""
-    check_outside_of_runs(out.parent)
-    if out.is_symlink() or (out.exists() and not (overwrite and out.is_file())):
-        raise DataError(f"{str(out)!r} exists; give another name, or add --overwrite to a file.")
 
 
 def _settle_first_rows(schema: Schema, cells: TableCells, watch: Watch) -> None:

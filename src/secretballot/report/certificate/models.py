@@ -38,7 +38,7 @@ from secretballot.core.mechanisms import (
     mechanism_in,
     shape_in,
 )
-from secretballot.core.types import LARGEST, Guarantee, Model, SumShape, VoteShape
+from secretballot.core.types import LARGEST, Guarantee, Model, VoteShape
 from secretballot.exceptions import CertificateError
 from secretballot.report.wording import count_text, number_text
 
@@ -375,7 +375,9 @@ class _Sums(Settings):
         require(each, "The sums are not one for each stage, after counts of classes or labels.")
         shared = not n_counts or math.isclose(sigmas[0], counts_scale(n_stages) * sigmas[-1])
         require(shared, "The noise of the counts is not that of their share of the price.")
-        light = self.mark_weight <= _bound_of(shape) // 4
+        # the longest vector of one unit, whose replacement moves a sum by twice as much
+        bound = math.isqrt(shape.squared_sensitivity // _moves(shape) ** 2)
+        light = self.mark_weight <= bound // 4
         require(light, "A mark adds more than a quarter of the bound.")
         # features that are public are the public points: nothing is counted beside
         counted = [] if of_labels else [UNCOVERED]
@@ -538,11 +540,6 @@ _AnySettings = Annotated[
     | Quantile,
     Field(discriminator="method"),
 ]
-
-
-def _bound_of(shape: SumShape) -> int:
-    """Return the longest vector of one unit, whose replacement moves a sum by twice as much."""
-    return math.isqrt(shape.squared_sensitivity // _moves(shape) ** 2)
 
 
 def _votes_of_one(shape: VoteShape) -> int:

@@ -464,7 +464,11 @@ def _check_rows(certificate: Certificate, path: Path) -> str:
     )
     _check_stop(answered, certificate.most_abstentions)
     if counts is not None:
-        _check_counts(labels, counts, *_reach(certificate))
+        # the largest count that was cast, and how far noise moves one
+        by_record = certificate.public.method == RECORD_VOTES
+        most = LARGEST_COUNT if by_record else released.n_teachers
+        far = FARTHEST * (noise_of_counts(certificate.mechanism) + 1)
+        _check_counts(labels, counts, most, far)
     return f"labels.csv holds {found[0]} queries, {found[1]} answered, as they were paid for."
 
 
@@ -486,13 +490,6 @@ def _check_stop(answered: "np.ndarray[Any, np.dtype[np.bool_]]", most: int | Non
     require(not never, "labels.csv has abstentions, and the mechanism never abstains.")
     after = most and len(abstained) >= most and answered[abstained[most - 1] :].any()
     require(not after, f"labels.csv has answers after abstention {most}, where the stream stopped.")
-
-
-def _reach(certificate: Certificate) -> tuple[int, float]:
-    """Return the largest count that was cast, and how far noise moves one."""
-    by_record = certificate.public.method == RECORD_VOTES
-    most = LARGEST_COUNT if by_record else certificate.released.n_teachers
-    return most, FARTHEST * (noise_of_counts(certificate.mechanism) + 1)
 
 
 def _check_counts(labels: IntArray, counts: IntArray, most: int, far: float) -> None:

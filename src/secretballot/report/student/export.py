@@ -32,7 +32,7 @@ from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
 from secretballot._validation import shown_error
 from secretballot.bases import GraphBasis, ImageBasis, KernelBasis, TableBasis, images
 from secretballot.bases.columns import ONE, LevelColumn, NumberColumn
-from secretballot.bases.forest import NO_SPLIT, Forest
+from secretballot.bases.forest import NO_SPLIT
 from secretballot.bases.graph import FINER_BITS
 from secretballot.bases.integer_model import (
     CONSTANT,
@@ -169,17 +169,23 @@ def _add_answers(
 
     bounds, labels = getattr(student, "bounds", None), getattr(student, "labels", None)
     if bounds is not None:
+        low, high = map(float, bounds)
         if _is_moments(student):
-            number = _moments_number(student, points)
+            counts = _predictions(student.model, _rows(student, points))
+            number = counts * (1 / PROBABILITY_UNIT) * (high - low) + low
         else:
-            number = _add_regressor(student.regressor, points)
-            number = number.clipped(float(bounds[0]), float(bounds[1]))
+            number = _add_regressor(student.regressor, points).clipped(low, high)
         return [(number.flat(), named("prediction"), DOUBLE, None)], {"range": list(bounds)}
     about: dict[str, Any]
     outputs: list[Output]
+    shares: Value | None
     if labels is not None:
-        of_labels = _moments_labels if _is_moments(student) else _several_labels
-        said, shares = of_labels(student, points)
+        if _is_moments(student):
+            counts = _predictions(student.model, _rows(student, points))
+            said = (counts > PROBABILITY_UNIT // 2).as_integers()
+            shares = counts * (1 / PROBABILITY_UNIT)
+        else:
+            said, shares = _several_labels(student, points)
         width, about = len(labels), {"labels": list(labels)}
         outputs = [(said, named("labels"), INTEGER, width)]
     else:
@@ -320,20 +326,6 @@ def _add_regressor(student: Any, points: Value) -> Value:
     return points.graph.add_inner(_skl2onnx(student), points)[0].flat().with_axis(1)
 
 
-def _moments_number(student: Any, points: Value) -> Value:
-    """Add a model of moments of a number, and return it, of shape (n, 1)."""
-    shares = _predictions(student.model, _rows(student, points))
-    low, high = map(float, student.bounds)
-    return shares * (1 / PROBABILITY_UNIT) * (high - low) + low
-
-
-def _moments_labels(student: Any, points: Value) -> tuple[Value, Value]:
-    """Add a model of moments of several labels: whether each is there, as integers, and its
-    probability, both of shape (n, n_labels)."""
-    counts = _predictions(student.model, _rows(student, points))
-    return (counts > PROBABILITY_UNIT // 2).as_integers(), counts * (1 / PROBABILITY_UNIT)
-
-
 class _Rows(NamedTuple):
     """The coordinates of points, and the cells that trees compare, where there are any."""
 
@@ -359,7 +351,9 @@ def _logits(model: LinearModel, rows: _Rows) -> Value:
 def _smoothed(smoothed: Smoothed, rows: _Rows) -> Value:
     """Add the logits of the mean of a model and its trees, stretched."""
     assert rows.cells is not None
-    model, trees = smoothed.model, _forest_trees(smoothed.forest)
+    model, forest = smoothed.model, smoothed.forest
+    # without what no row reaches
+    trees = [_plain_tree(*parts) for parts in zip(*forest.splits, forest.values, strict=True)]
     sums = _add_trees(rows.cells, trees, single=False).sums(keep=False)
     mean = (_predictions(model, rows) + sums // len(trees)) // 2
     logits = _logarithms(mean)
@@ -665,11 +659,6 @@ class Tree:
     leaf: BoolArray
     values: FloatArray
     equal: BoolArray | None = None
-
-
-def _forest_trees(forest: Forest) -> list[Tree]:
-    """Return the trees that smooth a model of moments, without what no row reaches."""
-    return [_plain_tree(*parts) for parts in zip(*forest.splits, forest.values, strict=True)]
 
 
 def _plain_tree(
