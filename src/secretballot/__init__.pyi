@@ -151,7 +151,7 @@ from .learners.training.trained import (
 from .learners.training.trained import (
     train_teachers as train_teachers,
 )
-from .planning.plan.model import (
+from .planning.plan_model import (
     Plan as Plan,
 )
 from .publishing.release import (

@@ -111,7 +111,7 @@ def check_files(document: dict[str, Any], folder: str) -> str:
         changed = same != (about["sha256"], about["bytes"])
         require(not changed, f"{name} is not the file that was released.")
     # answers of a table, and sums, are on the certificate itself, and need no digest
-    name = values_of(document)
+    name = _values_of(document)
     # a table as Parquet is a copy for convenience: its digest is checked, not its rows
     tables = {one for one in listed if one.endswith((".csv", ".parquet"))}
     fits = {f"{name}.csv"} <= tables <= {f"{name}.csv", f"{name}.parquet"} if name else not tables
@@ -123,7 +123,7 @@ def check_files(document: dict[str, Any], folder: str) -> str:
     return f"{len(listed)} files and no other, each the one that was released.{note}"
 
 
-def values_of(document: dict[str, Any]) -> str:
+def _values_of(document: dict[str, Any]) -> str:
     """Return the name of the file of released values; "" where sums alone were released."""
     if document["public"]["method"] in TABLES:
         return "answers"
@@ -286,7 +286,7 @@ def each_finding(folder: str, minutes: float = MINUTES) -> Iterator[Finding]:
         return
     yield Finding("certificate", CONFIRMED, "Its digest fits, and every field is there.")
     found = [looked("files", lambda: check_files(document, folder))]
-    if name := values_of(document):
+    if name := _values_of(document):
         look = check_answers if name == "answers" else check_labels
         found.append(looked(name, lambda: look(document, folder)))
     found += terms_of(document)

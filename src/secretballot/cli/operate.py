@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from secretballot._places import shown_place
+from secretballot._files import shown_place
 from secretballot._validation import Composition, RecordChange, Relation, ReleaseKind, Unit
 from secretballot.cli.outcome import BUDGET_REFUSED, DONE, FOUND, Answer, say
 from secretballot.cli.screens import group, settings_of, verb

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from secretballot._places import shown_place
+from secretballot._files import shown_place
 from secretballot._validation import shown
 from secretballot.cli.outcome import RUNNING, Answer, option_of, print_json, show, watching
 from secretballot.exceptions import ParameterError

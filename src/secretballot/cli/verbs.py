@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from secretballot._places import place_of, shown_place
+from secretballot._files import place_of, shown_place
 from secretballot._validation import check_positive
 from secretballot.cli.outcome import BAD_INPUT, DONE, NOT_VERIFIED, Answer, say, show
 from secretballot.cli.screens import settings_of
@@ -47,7 +47,7 @@ def plan(
         Folder for the plan: settings, columns and pictures.
     """
     # Imported here, so that help and usage errors of all verbs come at once.
-    from secretballot.planning.plan.text import plan_text
+    from secretballot.planning.plan_text import plan_text
     from secretballot.runs.plan import run_plan
 
     stand_in = None if like is None else place_of(like)
@@ -169,6 +169,7 @@ def predict(
     watch: Any,
     out: Path | None = None,
     overwrite: bool = False,
+    encoding: str = "utf-8",
     as_json: bool = False,
 ) -> Answer:
     """Predict the rows of a table.
@@ -188,18 +189,22 @@ def predict(
         Where to write them, as CSV; by default to standard output.
     overwrite
         Replace a file that exists.
+    encoding : NAME
+        Text encoding of a CSV file, such as cp1252.
     """
     from secretballot.runs.use import run_predict
 
     if as_json and out is None:
         raise ParameterError(Parameter("out"), " is missing: --json prints no predictions.")
-    rows = run_predict(student, table, out, overwrite=overwrite, reporter=watch)
+    rows = run_predict(student, table, out, overwrite=overwrite, encoding=encoding, reporter=watch)
     if out is not None:
         watch.note(f"{rows:,} rows, written to {out}.", private=False)
     return Answer({"rows": rows, "out": str(out)})
 
 
-def evaluate(paths: list[str], *, watch: Any, target: str | None = None) -> Answer:
+def evaluate(
+    paths: list[str], *, watch: Any, target: str | None = None, encoding: str = "utf-8"
+) -> Answer:
     """Measure models on a public labelled table.
 
     Every release is verified first. Several students are compared with the first one row by row,
@@ -217,6 +222,8 @@ def evaluate(paths: list[str], *, watch: Any, target: str | None = None) -> Answ
         Release folders, or folders of runs; last a public labelled table.
     target : COL[,COL...]
         Column of TABLE to compare with; by default the release's.
+    encoding : NAME
+        Text encoding of TABLE if it is a CSV file, such as cp1252.
     """
     from secretballot.runs.use import evaluate as evaluate_releases
 
@@ -225,7 +232,10 @@ def evaluate(paths: list[str], *, watch: Any, target: str | None = None) -> Answ
         raise ParameterError("Name a release, or several, and last a public labelled table.")
     watch.step("Evaluating")
     found, cautions = evaluate_releases(
-        list(map(Path, releases)), place_of(table), words_of(target) if target else ()
+        list(map(Path, releases)),
+        place_of(table),
+        words_of(target) if target else (),
+        encoding=encoding,
     )
     letters = [chr(ord("A") + i % 26) * (1 + i // 26) for i in range(len(found))]
     document = {"releases": [one.to_json() for one in found], "cautions": cautions}

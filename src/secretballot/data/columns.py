@@ -21,7 +21,9 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError
 
-from secretballot._times import (
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
+from secretballot._validation import shown
+from secretballot._written import (
     DATE_FORMATS,
     DATE_PARTS,
     SECONDS_A_DAY,
@@ -29,8 +31,6 @@ from secretballot._times import (
     iso_text,
     time_seconds,
 )
-from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
-from secretballot._validation import shown
 from secretballot.core.types import Model
 from secretballot.data.cells import (
     LARGEST_NUMBER,

@@ -28,8 +28,8 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pandas as pd
 
+from secretballot._files import is_url, shown_place
 from secretballot._naming import NAMED_AT_MOST, name_rows
-from secretballot._places import is_url, shown_place
 from secretballot._typing import AnyArray, ObjectArray
 from secretballot._validation import HEADER_LINES, VOTES_KINDS, check_choice, shown
 from secretballot.core.private import Votes
@@ -781,7 +781,7 @@ def _why_no_text(file: TableFile, where: str, likely: str) -> str:
     which is named to whoever can give it."""
     reads = f" but reads as {likely}" if likely else ""
     named = likely == "cp1252" and file.encoding  # in UTF-16 a byte too many moves all behind it
-    give = f" or give --set data.encoding={likely}" if named else ""
+    give = f" or give --encoding {likely} (a run: --set data.encoding={likely})" if named else ""
     return f"{where} is not {(file.encoding or 'utf-8').upper()}{reads}: convert it{give}."
 
 

@@ -17,7 +17,7 @@ from typing import IO, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import NonNegativeInt, ValidationError
 
-from secretballot._json_files import LARGEST_JSON
+from secretballot._files import LARGEST_JSON
 from secretballot._typing import AnyArray, FloatArray, IntArray, UnsignedArray
 from secretballot.core.private import Private
 from secretballot.core.types import Model

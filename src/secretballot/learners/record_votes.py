@@ -9,12 +9,11 @@ import sklearn
 from sklearn.base import clone
 from sklearn.utils import Tags
 
-from secretballot._nearest_points import NearestPoints
+from secretballot._points import NearestPoints
 from secretballot._typing import BoolArray, IntArray
 from secretballot.accounting import PrivacyBudget, noisy_votes
 from secretballot.accounting.recipes import Terms
-from secretballot.bases import Basis
-from secretballot.bases.named import check_basis
+from secretballot.bases import Basis, check_basis
 from secretballot.core.private import Votes
 from secretballot.foreign_code import isolated, mapped_rows
 from secretballot.learners.training.inputs import random_rows

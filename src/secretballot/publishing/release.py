@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._rows import take_rows
+from secretballot._points import take_rows
 from secretballot._typing import AnyArray
 from secretballot._validation import check_choice, shown
 from secretballot.bases import Basis, GraphBasis, ImageBasis, KernelBasis, TableBasis
@@ -392,8 +392,8 @@ def _parquet_bytes(text: bytes) -> bytes:
         raise DataError("a class is no text that Parquet can hold.") from None
     sink = arrow.BufferOutputStream()
     require_extra("pyarrow.parquet", "parquet").write_table(table, sink)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
+    made: bytes = sink.getvalue().to_pybytes()
+    return made
 
 
 def _json_bytes(value: Mapping[str, Any]) -> bytes:

@@ -17,8 +17,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from secretballot._json_files import LARGEST_JSON
-from secretballot._places import is_url, shown_place
+from secretballot._files import LARGEST_JSON, is_url, shown_place
 from secretballot._validation import shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.errors import UnknownEndError

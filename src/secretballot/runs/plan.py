@@ -25,11 +25,11 @@ from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.pate.mechanisms import OF_CLASSES
-from secretballot.planning.plan.model import PLANNED, Plan, Task
-from secretballot.planning.plan.pictures import draw_plan_pictures
-from secretballot.planning.search.best_setting import ImpossibleTaskError, plan_votes
-from secretballot.planning.search.moments_forecast import forecast_moments
-from secretballot.planning.simulation.stand_in import MOST_CLASSES, checked_stand_in
+from secretballot.planning.best_setting import ImpossibleTaskError, plan_votes
+from secretballot.planning.moments_forecast import forecast_moments
+from secretballot.planning.plan_model import PLANNED, Plan, Task
+from secretballot.planning.plan_pictures import draw_plan_pictures
+from secretballot.planning.stand_in import MOST_CLASSES, checked_stand_in
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_new_folder, check_outside_of_runs, write_files

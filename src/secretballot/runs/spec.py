@@ -30,8 +30,8 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from secretballot._files import is_url, place_of, shown_place, table_name
 from secretballot._naming import integers_or_words, named
-from secretballot._places import is_url, place_of, shown_place, table_name
 from secretballot._validation import BasisName, HeaderLine, Relation, VotesKind, name_part, shown
 from secretballot.exceptions import (
     BudgetError,

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from secretballot._files import shown_place
 from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
-from secretballot._places import shown_place
 from secretballot._typing import AnyArray, FloatArray, ObjectArray, UnsignedArray
 from secretballot._validation import shown
 from secretballot.core.noise import entropy_bytes
@@ -403,6 +403,16 @@ class RunInputs:
     def test_rows(self) -> tuple[FloatArray, AnyArray] | None:
         """Points and targets of the test table."""
         return None if self.test is None else (self.test.X, self.test.targets)
+
+    @property
+    def rarest_share(self) -> float | None:
+        """Share of the rarest class, or label, in the test table, where it has one."""
+        if self.test is None or self._data.kind == "number":
+            return None
+        targets = self.test.targets
+        if self._data.kind == "class":
+            targets = targets[:, None] == np.arange(len(self.classes))
+        return float(targets.mean(axis=0).min()) or None
 
     @property
     def raw_rows(self) -> RawRows:

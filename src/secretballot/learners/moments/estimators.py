@@ -11,8 +11,7 @@ import sklearn
 
 from secretballot._validation import check_count, shown
 from secretballot.accounting import PrivacyBudget
-from secretballot.bases import Basis
-from secretballot.bases.named import check_basis, unfitted_basis
+from secretballot.bases import Basis, check_basis, unfitted_basis
 from secretballot.core.private import RecordSums, run_here
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, mapped_rows, one_thread

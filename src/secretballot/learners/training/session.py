@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot._files import LARGEST_JSON, json_fields
 from secretballot._typing import BoolArray, IntArray, ObjectArray
 from secretballot._validation import check_count, check_instance, check_name, check_path
 from secretballot.accounting import PrivacyBudget, check_useful

@@ -26,7 +26,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 
-from secretballot._rows import take_rows
+from secretballot._points import take_rows
 from secretballot._seeded import own_global_states
 from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
 from secretballot._validation import shown_error
@@ -34,6 +34,7 @@ from secretballot.bases import GraphBasis, ImageBasis, KernelBasis, TableBasis, 
 from secretballot.bases.columns import ONE, LevelColumn, NumberColumn
 from secretballot.bases.forest import NO_SPLIT
 from secretballot.bases.graph import FINER_BITS
+from secretballot.bases.integer_basis import MOST_DEVIATIONS, STEPS_PER_DEVIATION
 from secretballot.bases.integer_model import (
     CONSTANT,
     EXPONENTIALS,
@@ -50,11 +51,11 @@ from secretballot.bases.integer_model import (
     Smoothed,
 )
 from secretballot.bases.kernel import EXPONENT_STEPS, kernel_table
-from secretballot.bases.vectors import MOST_DEVIATIONS, STEPS_PER_DEVIATION
 from secretballot.exceptions import DataError
 from secretballot.report.student.graph import (
     DOUBLE,
     INTEGER,
+    MISSING_TEXTS,
     OPSETS,
     TEXT,
     Graph,
@@ -64,6 +65,7 @@ from secretballot.report.student.graph import (
 from secretballot.report.student.load import OnnxStudent
 from secretballot.report.student.raw_columns import RawRows, add_raw_columns, can_encode
 
+Points = Value | Sequence[Value]  # one matrix, or its columns by themselves
 #: What converts, for messages.
 CONVERTS = (
     "logistic regression, trees, forests, boosting by histograms (no other ensembles of trees),"
@@ -118,11 +120,11 @@ def converted_student(student: Any, schema: Mapping[str, Any] | None = None) -> 
     """Return a fitted student as its file has it; whether it answers alike is not tried.
 
     Inputs are the raw columns of the schema, each of shape (n, 1), or (n, width) for vectors:
-    doubles or texts. Without a schema there is one input ``X``, doubles of shape (n, n_features).
-    Outputs are ``label`` of
-    shape (n,) and ``probabilities`` of shape (n, n_classes) where there are any; ``prediction`` of
-    shape (n,); or ``labels``, 0 and 1, and ``probabilities``, both of shape (n, n_labels). The
-    metadata name the classes or labels.
+    doubles or texts. Without a schema there is one input ``X``, doubles of shape (n, n_features),
+    or one for each column where a `TableBasis` has texts. Outputs are ``label`` of shape (n,) and
+    ``probabilities`` of shape (n, n_classes) where there are any; ``prediction`` of shape (n,); or
+    ``labels``, 0 and 1, and ``probabilities``, both of shape (n, n_labels). The metadata name the
+    classes or labels.
 
     Raises
     ------
@@ -143,22 +145,33 @@ def converted_student(student: Any, schema: Mapping[str, Any] | None = None) -> 
 
 def _model_bytes(student: Any, schema: Mapping[str, Any] | None) -> bytes:
     names = [] if schema is None else list(schema["columns"])
+    basis: Any = student.basis if _is_moments(student) else getattr(student, "basis_", None)
+    by_column = schema is None and any(map(_holds_texts, getattr(basis, "_columns", [])))
+    if by_column:
+        names = [str(name) for name in basis.feature_names_in_]
     graph = Graph([*names, "X"])
     about: dict[str, Any] = {"made_by": "secretballot"}
+    points: Points
     if schema is not None:
         points = add_raw_columns(graph, schema)
+        about["encoded"] = points.name
         columns = schema["columns"].items()
         commas = [name for name, column in columns if column.get("decimal") == ","]
         about |= {"commas": commas} if commas else {}
+    elif by_column:
+        points = [
+            graph.input(name, TEXT if _holds_texts(column) else DOUBLE, 1)
+            for name, column in zip(names, basis._columns, strict=True)
+        ]
     else:
         points = graph.input("X", DOUBLE, int(student.n_features_in_))
-    about["encoded"] = points.name
+        about["encoded"] = points.name
     outputs, more = _add_answers(student, points, names)
     return graph.to_bytes(outputs, about | more)
 
 
 def _add_answers(
-    student: Any, points: Value, taken: list[str]
+    student: Any, points: Points, taken: list[str]
 ) -> tuple[list[Output], dict[str, Any]]:
     """Add a student, and return its outputs, and what is said of them."""
 
@@ -174,6 +187,7 @@ def _add_answers(
             counts = _predictions(student.model, _rows(student, points))
             number = counts * (1 / PROBABILITY_UNIT) * (high - low) + low
         else:
+            assert isinstance(points, Value)
             number = _add_regressor(student.regressor, points).clipped(low, high)
         return [(number.flat(), named("prediction"), DOUBLE, None)], {"range": list(bounds)}
     about: dict[str, Any]
@@ -202,10 +216,11 @@ def _add_answers(
     return outputs, about
 
 
-def _several_labels(student: Any, points: Value) -> tuple[Value, Value | None]:
+def _several_labels(student: Any, points: Points) -> tuple[Value, Value | None]:
     """Add a classifier for each label, and return the labels and the probabilities, both of shape
     (n, n_labels)."""
     labels, shares = [], []
+    assert isinstance(points, Value)
     for one in student.students:
         found = _add_classifier(one, points)
         known = [int(value) for value in one.classes_]
@@ -281,7 +296,7 @@ def _is_moments(student: Any) -> bool:
     return hasattr(student, "basis") and hasattr(student, "weights")
 
 
-def _add_classifier(student: Any, points: Value) -> _Said:
+def _add_classifier(student: Any, points: Points) -> _Said:
     """Add a fitted classifier of one class each.
 
     Raises
@@ -293,6 +308,7 @@ def _add_classifier(student: Any, points: Value) -> _Said:
         return _moments(student, points)
     if hasattr(student, "basis_"):
         return _record_votes(student, points)
+    assert isinstance(points, Value)
     for kind, add in _ADDERS.items():
         if type(student).__name__ == kind and type(student).__module__.startswith("secretballot."):
             return add(student, points)
@@ -333,7 +349,7 @@ class _Rows(NamedTuple):
     cells: Value | None
 
 
-def _rows(student: Any, points: Value) -> _Rows:
+def _rows(student: Any, points: Points) -> _Rows:
     cells = None if student.before is None else _add_cells(student.basis, points)
     coordinates = add_basis(student.basis, points)
     return _Rows(coordinates.clipped(-LARGEST_COORDINATE, LARGEST_COORDINATE), cells)
@@ -376,7 +392,7 @@ def _predictions(model: LinearModel, rows: _Rows) -> Value:
     return _rounded_shares(there, there + absent)
 
 
-def _moments(student: Any, points: Value) -> _Said:
+def _moments(student: Any, points: Points) -> _Said:
     """Add a model of moments of classes."""
     logits = _logits(student.model, _rows(student, points))
     if student.weights.shape[1] == 1:  # of two classes the first has logit 0
@@ -407,7 +423,7 @@ def _rounded_shares(parts: Value, totals: Value) -> Value:
     return ((parts * PROBABILITY_UNIT + totals // 2) / totals).floor()
 
 
-def _record_votes(student: Any, points: Value) -> _Said:
+def _record_votes(student: Any, points: Points) -> _Said:
     # the unit goes into the weights: a runtime may fuse a division by it in single precision
     weights = np.asarray(student.coef_).T / student._unit
     logits = add_basis(student.basis_, points) @ weights + student.intercept_
@@ -775,28 +791,40 @@ def _add_trees(points: Value, trees: Sequence[Tree], *, single: bool) -> Value:
 _LARGEST = np.finfo(np.float64).max
 
 
-def add_basis(basis: Any, points: Value) -> Value:
+def _holds_texts(column: object) -> bool:
+    """Return whether a column of a basis has a level that is a text."""
+    return isinstance(column, LevelColumn) and any(isinstance(one, str) for one in column.levels)
+
+
+def _joined_points(points: Points) -> Value:
+    """Return points as one matrix."""
+    return points if isinstance(points, Value) else points[0].graph.joined(points)
+
+
+def add_basis(basis: Any, points: Points) -> Value:
     """Add the map from points to coordinates, and return its output.
 
     Parameters
     ----------
     basis : fitted TableBasis, KernelBasis or GraphBasis
-    points : Value
-        Doubles of shape (n, n_features).
+    points : Value or sequence of Value
+        Doubles of shape (n, n_features); or each column by itself, of shape (n, 1), texts where the
+        basis has texts.
 
     Raises
     ------
     DataError
-        If the basis is of another kind, or has texts.
+        If the basis is of another kind, or wants texts of numbers.
     """
     if isinstance(basis, GraphBasis):
+        vectors = _joined_points(points)
         if isinstance(basis, ImageBasis):
-            points = _add_maps(points, basis)
-        return _add_modes(points, basis)
+            vectors = _add_maps(vectors, basis)
+        return _add_modes(vectors, basis)
     if isinstance(basis, TableBasis):
         features = _add_columns(points, basis)
     elif isinstance(basis, KernelBasis):
-        features = _add_likeness(points, basis)
+        features = _add_likeness(_joined_points(points), basis)
     else:
         raise DataError(
             f"the basis {type(basis).__name__} has no ONNX form; use a TableBasis, a KernelBasis"
@@ -808,14 +836,14 @@ def add_basis(basis: Any, points: Value) -> Value:
     return coordinates
 
 
-def _add_cells(basis: Any, points: Value) -> Value:
+def _add_cells(basis: Any, points: Points) -> Value:
     """Add what trees compare, and return it, of shape (n, n_cells).
 
     Parameters and errors are those of `add_basis`.
     """
     codes = []
     for place, column in enumerate(basis._columns):
-        own = points.columns([place])
+        own = _cells_of(points, place, column)
         if isinstance(column, NumberColumn):
             absent, values = _plain_values(own)
             codes.append(absent.where([[-ONE - 1.0]], _add_ranks(values, column.sorted_values)))
@@ -824,22 +852,28 @@ def _add_cells(basis: Any, points: Value) -> Value:
     return codes[0].graph.joined(codes)
 
 
-def _add_columns(points: Value, basis: TableBasis) -> Value:
+def _add_columns(points: Points, basis: TableBasis) -> Value:
     """Add the features of every column of a table."""
-    known = [one for one in basis._columns if isinstance(one, LevelColumn)]
-    if any(isinstance(level, str) for column in known for level in column.levels):
-        raise DataError(
-            "the basis has texts; encode both tables by a secretballot.data.Schema, and give its"
-            " to_json() as schema"
-        )
     features = []
     for place, column in enumerate(basis._columns):
-        own = points.columns([place])
+        own = _cells_of(points, place, column)
         if isinstance(column, NumberColumn):
             features += _add_numbers(own, column)
+        elif _holds_texts(column):
+            each = _level_places(own, column).equals([range(len(column.levels))])
+            features.append(each.as_numbers() * ONE)
         else:
             features += _add_levels(own, column)
     return features[0].graph.joined(features)
+
+
+def _cells_of(points: Points, place: int, column: object) -> Value:
+    """Return one column of the points."""
+    if not isinstance(points, Value):
+        return points[place]
+    if _holds_texts(column):
+        raise DataError("the basis has texts; give the public points as a frame")
+    return points.columns([place])
 
 
 def _add_levels(cells: Value, column: LevelColumn) -> list[Value]:
@@ -852,10 +886,19 @@ def _add_levels(cells: Value, column: LevelColumn) -> list[Value]:
 
 def _level_places(cells: Value, column: LevelColumn) -> Value:
     """Add the place of the level, -1 for one that the basis does not know."""
-    if not column.levels:
-        return cells.zeros(1) + -1.0
-    numbers = np.arange(1, len(column.levels) + 1)[:, None] / ONE
-    return cells.graph.joined(_add_levels(cells, column)) @ numbers + -1.0
+    levels = column.levels
+    if not _holds_texts(column):
+        if not levels:
+            return cells.zeros(1) + -1.0
+        numbers = np.arange(1, len(levels) + 1)[:, None] / ONE
+        return cells.graph.joined(_add_levels(cells, column)) @ numbers + -1.0
+    keys = ["" if one is None else one if isinstance(one, str) else f"{one:g}" for one in levels]
+    places = cells.places_among({key: place for place, key in enumerate(keys)}, -1)
+    if None in levels:
+        missing, integers = cells.matches(MISSING_TEXTS), cells.graph.integers
+        unknown = places.equals(integers([[-1]]))
+        places = (missing & unknown).where(integers([[levels.index(None)]]), places)
+    return places.as_numbers()
 
 
 def _add_numbers(cells: Value, column: NumberColumn) -> list[Value]:

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from sklearn.utils.metaestimators import available_if
 
-from secretballot._numbers import with_point
 from secretballot._typing import FloatArray
 from secretballot._validation import plain_line
+from secretballot._written import with_point
 from secretballot.exceptions import DataError
 from secretballot.report.certificate.verify import read_regular
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._times import DATE_PARTS, DAYS, SECONDS_A_DAY, TIME
 from secretballot._typing import FloatArray
 from secretballot._validation import shown
+from secretballot._written import DATE_PARTS, DAYS, SECONDS_A_DAY, TIME
 from secretballot.exceptions import DataError
 from secretballot.report.student.graph import DOUBLE, MISSING_TEXTS, TEXT, Graph, Value
 
