@@ -274,8 +274,11 @@ def certificate_of(
         **({} if plan is None else {"plan": plan}),
         **({"choices": list(choices)} if choices else {}),
     }
-    if choices:
-        certificate["assumptions"] = _with_choices_named(certificate["assumptions"])
+    if choices:  # parameters were partly chosen, at a price
+        certificate["assumptions"] = [
+            line.removesuffix(".") + _OR_PAID if line.endswith(_BLINDLY) else line
+            for line in certificate["assumptions"]
+        ]
     sealed = _sealed(certificate)
     # the whole is verified before it is paid for; here what was not checked before it came
     if plan is not None:
@@ -397,39 +400,22 @@ def check_declaration(
     stated = _Declaration(**(given if declaration is None else declaration))
     unit, column = stated.unit, stated.unit_column
     check_relation(unit, stated.relation)
+    assumed: list[str] = _TEXT[_WITHOUT_TEACHERS.get(mechanism, "teachers")]
+    first, *limits = _TEXT["not_protected"]
+    if unit == "label":
+        limits.append(_TEXT["public_features"])
+        if mechanism in SUMS:
+            assumed = [_TEXT["sums_of_labels"], *assumed[1:]]
+    vault = _TEXT["vault_without_teachers" if mechanism in _WITHOUT_TEACHERS else "vault"]
     return {
         "unit": unit,
         # a promise to users names what distinguishes them; ids without a name are called what the
         # parameter is called
         "unit_column": "units" if unit == "user" and column is None else column,
         "relation": stated.relation,
-        "assumptions": [*_standing_assumptions(mechanism, unit), *stated.assumptions],
-        "not_protected": [*_standing_limits(mechanism, unit), *stated.not_protected],
+        "assumptions": [*assumed, *stated.assumptions],
+        "not_protected": [first, vault, *limits, *stated.not_protected],
     }
-
-
-def _standing_assumptions(method: str, unit: str = "record") -> list[str]:
-    """Return what is assumed of every release of a method, for a unit."""
-    lines: list[str] = _TEXT[_WITHOUT_TEACHERS.get(method, "teachers")]
-    if method in SUMS and unit == "label":
-        return [_TEXT["sums_of_labels"], *lines[1:]]
-    return lines
-
-
-def _standing_limits(method: str, unit: str) -> list[str]:
-    """Return what no release of a method protects, for a unit."""
-    vault = "vault_without_teachers" if method in _WITHOUT_TEACHERS else "vault"
-    first, *rest = _TEXT["not_protected"]
-    more = [_TEXT["public_features"]] if unit == "label" else []
-    return [first, _TEXT[vault], *rest, *more]
-
-
-def _with_choices_named(assumptions: Sequence[str]) -> list[str]:
-    """Return the assumptions of a release whose parameters were partly chosen, at a price."""
-    return [
-        line.removesuffix(".") + _OR_PAID if line.endswith(_BLINDLY) else line
-        for line in assumptions
-    ]
 
 
 def contradict_choices(assumptions: Sequence[str], *, chosen: bool) -> bool:
