@@ -45,14 +45,19 @@ from secretballot.report.certificate.build import (
     choice_fields,
     describe_released,
 )
-from secretballot.report.certificate.files import LABELS_FILE, MAX_BYTES, certificate_in, most_bytes
 from secretballot.report.certificate.models import (
     EXPECTED_UNCOVERED,
     EXPONENTIAL,
     class_value,
     total_price,
 )
-from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.certificate.verify import (
+    LABELS_FILE,
+    MAX_BYTES,
+    certificate_in,
+    most_bytes,
+    verify_certificate,
+)
 from secretballot.teachers.votes import from_set_numbers, guarantee_of
 from secretballot_verify import REFUSED, check_certificate
 

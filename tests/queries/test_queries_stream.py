@@ -115,19 +115,6 @@ def test_the_walk_asks_what_the_printed_algorithm_asks(seed):
             assert (*ends, left["labellings"]) == (edges[0], edges[-1], len(edges))
 
 
-def test_labels_needed_grow_like_a_logarithm_where_passive_needs_them_all():
-    rng = np.random.default_rng(0)
-    asked = []
-    for m in (1_000, 20_000):
-        X = rng.random((m, 1))
-        answers = (X[:, 0] >= 0.37).astype(np.int64)
-        selector = DisagreementSampling(Thresholds(), slack_constant=0.0).start(pool_of(X))
-        asked.append(len(walk(selector, answers, 50)))
-        # hardly a point is left whose label is open
-        assert selector._region.contains(np.arange(m)).sum() < 20
-    assert asked[1] < asked[0] + 30 < 100
-
-
 def test_an_update_without_its_answers_is_refused():
     X = np.random.default_rng(0).random((64, 1))
     selector = DisagreementSampling(Thresholds()).start(pool_of(X))
