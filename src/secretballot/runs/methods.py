@@ -384,7 +384,10 @@ class Moments(Method):
         told: str | None = ""
         if self.kind != "number":
             rarest = sizes.rarest
-            told = rarest and hidden_class(rarest, self.spec.data.n_records, price.epsilon)
+            if rarest is None:
+                told = None
+            else:
+                told = hidden_class(rarest, self.spec.data.n_records, price.epsilon)
         return self.quoted(sigma, sizes, terms, rare_class=told)
 
     def learner(self, inputs: RunInputs, ledger: Ledger | None) -> Learner:
