@@ -118,7 +118,7 @@ def attacked(name: str, runs: int, _: int, folder: Path) -> Found:
     if ended.returncode not in (0, 6):
         raise RuntimeError(f"not run: {ended.stdout}")
     result: dict[str, Any] = json.loads(ended.stdout)
-    counted, promise = result, result.get("epsilon")
+    counted, promise = result.get("verdict"), result.get("epsilon")
     if kind == "release":
         counted, promise = result["channels"][0]["verdict"], result["promise"]["epsilon"]
     counts = {"guesses": counted["guesses"], "right": counted["right"]}

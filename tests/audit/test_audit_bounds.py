@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
-from secretballot.audit import clopper_pearson, epsilon_from_guesses, group_privacy, guess_p_value
+from secretballot.audit.bounds import (
+    clopper_pearson,
+    epsilon_from_guesses,
+    group_privacy,
+    guess_p_value,
+)
 from secretballot.audit.telltale import find_telltale, held_out
 from secretballot.exceptions import ParameterError
 

@@ -14,7 +14,8 @@ import pytest
 from planted_faults import release
 
 from secretballot.accounting import PrivacyBudget, calibrate_gaussian
-from secretballot.audit import audit_canaries, audit_release, canary_bound, runs
+from secretballot.audit import audit_canaries, audit_release, runs
+from secretballot.audit.bounds import canary_bound
 from secretballot.audit.canaries import CanaryTask
 from secretballot.audit.observation import observed_files, observed_text
 from secretballot.audit.release_audit import (
@@ -294,7 +295,7 @@ def counted(sigma, coins):
 
 def bound(sigma, runs, *, share=1.0, alpha=0.01):
     coins = NOISE.random(runs) < 0.5
-    return canary_bound(counted(sigma, coins), coins, delta=DELTA, alpha=alpha, share=share)[2]
+    return canary_bound(counted(sigma, coins), coins, delta=DELTA, alpha=alpha, share=share).bound
 
 
 @pytest.mark.parametrize(
@@ -382,9 +383,9 @@ def test_a_whole_audit_runs_the_program():
     found = audit_canaries(**settings)
     # 25 counts of noise .1 are a mean of noise .02, and .5 parts the two worlds: one of 16 is
     # guessed wrong with probability 16 P(Z > 25) < 1e-135
-    assert found.right == 16
+    assert found.verdict.right == 16
     assert not found.passed
-    assert found.bound <= found.power
+    assert found.verdict.bound <= found.verdict.power
     assert "1 canary a run, 2 teachers, 26 queries" in found.text()
     assert "FAILED" in found.text()
     assert "cannot fail" not in found.text()

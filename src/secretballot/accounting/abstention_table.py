@@ -7,7 +7,7 @@ with sixty digits, so the table is the same on every machine.
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -246,28 +246,19 @@ def _largest_step(s: float, f: float, order: float, charge: float, guess: float)
     return float(brentq(excess, 0.0, high, xtol=5e-324, rtol=1e-13))
 
 
-def abstention_chances(event: TableStream) -> Iterator[float]:
-    """Yield the chances of an abstention at distances 0, 1, ..., as floats.
+@functools.lru_cache(maxsize=1024)
+def distance_answered(event: TableStream, probability: float = 0.999) -> float:
+    """Return the distance, in votes, from which on a query is answered with `probability`.
 
-    For plans: what is drawn are `answer_weights`, which differ in the ninth digit, and by more
-    where a tiny `false_answer` leaves a weight too few digits to rise.
-    """
-    s, f, step = event.false_answer, 1 - event.false_answer, 1.0
-    while True:
-        yield f
-        if f > LEAST_ABSTENTION / WHOLE:
-            step = _largest_step(s, f, event.order, event.charge, step)
-            grown = s * math.exp(step)
-            s, f = grown / (f + grown), f / (f + grown)
+    From a few places of the table, as if it had no end; too large by less than a hundredth. A
+    probability nearer to 1 than 2^-39 is taken for that.
 
-
-@functools.lru_cache(maxsize=256)
-def rough_distance(event: TableStream, probability: float = 0.999) -> float:
-    """Return about what `distance_answered` returns, from a few places of the table.
-
+    Notes
+    -----
     A table takes a step h of the log-odds for each vote, and how long it is changes slowly: so the
     number of votes is about the integral of 1 / h, and to the next order half of ln(h) more.
     """
+    probability = min(probability, 1 - 2.0**-39)
     start = math.log(event.false_answer) - math.log1p(-event.false_answer)
     end = math.log(probability) - math.log1p(-probability)
     places = np.linspace(start, max(start, end), _PLACES)
@@ -280,23 +271,3 @@ def rough_distance(event: TableStream, probability: float = 0.999) -> float:
     # the trapezoids by hand: scipy.integrate takes a third of the time in which a ledger opens
     area = float((np.diff(places) * (1 / steps[1:] + 1 / steps[:-1])).sum()) / 2
     return area + math.log(steps[-1] / steps[0]) / 2
-
-
-@functools.lru_cache(maxsize=1024)
-def distance_answered(event: TableStream, probability: float = 0.999) -> float:
-    """Return the distance, in votes, from which on a query is answered with `probability`.
-
-    Between two votes by the logarithm of the chance of an abstention. Infinite beyond
-    `MAX_DISTANCE`. A probability nearer to 1 than 2^-39 is taken for that.
-    """
-    last, probability = 1.0, min(probability, 1 - 2.0**-39)
-    if rough_distance(event, probability) > 2 * MAX_DISTANCE:
-        return math.inf  # as it is known without walking there
-    for distance, f in enumerate(abstention_chances(event)):
-        if f <= 1 - probability:
-            share = math.log(last / (1 - probability)) / math.log(last / f) if distance else 0.0
-            return max(0.0, distance - 1 + share)
-        if distance >= MAX_DISTANCE or f <= LEAST_ABSTENTION / WHOLE:
-            break
-        last = f
-    return math.inf

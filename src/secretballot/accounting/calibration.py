@@ -53,6 +53,7 @@ from secretballot.core.losses import (
 from secretballot.core.price import PrivacyBudget, delta_upper
 from secretballot.core.sampling import LARGE, relabelling_loss
 from secretballot.core.streams import (
+    MAX_DISTANCE,
     epoch_loss,
     false_answer,
     laplace_above,
@@ -429,9 +430,10 @@ def calibrate_sparse_vector(budget: PrivacyBudget, max_abstentions: int) -> Spar
 
 def needed_distance(event: Stream, probability: float = 0.999) -> float:
     """Return the distance, in votes, from which on a query is answered with at least
-    `probability`."""
+    `probability`; infinite where a table ends before."""
     if isinstance(event, TableStream):
-        return distance_answered(event, probability)
+        distance = distance_answered(event, probability)
+        return distance if distance <= MAX_DISTANCE else math.inf
     return bisect_down(
         lambda d: false_answer(event, math.ceil(d)) >= probability,
         0.0,

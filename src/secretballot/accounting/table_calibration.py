@@ -12,7 +12,7 @@ import numpy as np
 
 from secretballot._typing import FloatArray
 from secretballot._validation import check_count
-from secretballot.accounting.abstention_table import rough_distance
+from secretballot.accounting.abstention_table import distance_answered
 from secretballot.accounting.calibration import calibrate_sparse_vector, needed_distance
 from secretballot.accounting.rounding import check_has_delta
 from secretballot.core.events import (
@@ -79,7 +79,7 @@ def _best_table(budget: PrivacyBudget, t: int) -> TableStream | None:
         if place not in known:
             order = float(ORDERS[place]) if 0 <= place < len(ORDERS) else None
             event = None if order is None else _table_at(budget, t, order)
-            known[place] = math.inf if event is None else rough_distance(event, _USUAL)
+            known[place] = math.inf if event is None else distance_answered(event, _USUAL)
         return known[place]
 
     # where noise is Gaussian the same order is best: most divergence for its order

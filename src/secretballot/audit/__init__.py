@@ -5,13 +5,7 @@ distinguishes neighbouring inputs; canaries bound epsilon from below. Exact game
 are tests of the core.
 """
 
-from secretballot.audit.bounds import (
-    canary_bound,
-    clopper_pearson,
-    epsilon_from_guesses,
-    group_privacy,
-    guess_p_value,
-)
+from secretballot.audit.bounds import clopper_pearson, epsilon_from_guesses
 from secretballot.audit.canaries import CanaryAudit, audit_canaries
 from secretballot.audit.release_audit import ReleaseAudit, audit_release
 
@@ -20,9 +14,6 @@ __all__ = [
     "ReleaseAudit",
     "audit_canaries",
     "audit_release",
-    "canary_bound",
     "clopper_pearson",
     "epsilon_from_guesses",
-    "group_privacy",
-    "guess_p_value",
 ]

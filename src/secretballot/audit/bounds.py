@@ -8,6 +8,7 @@ exact at every number of runs.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import beta, binom
@@ -128,11 +129,31 @@ def epsilon_from_guesses(
     return float(next(below, low))
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """What scores of fair coins showed, of canaries or of runs held out.
+
+    Attributes
+    ----------
+    right, guesses, coins : int
+        Right guesses, guesses, and all coins.
+    bound : float
+        Certified lower bound on epsilon, in nats.
+    power : float
+        The bound that right guesses alone would have certified.
+    """
+
+    right: int
+    guesses: int
+    coins: int
+    bound: float
+    power: float
+
+
 def canary_bound(
     scores: FloatArray, present: BoolArray, *, delta: float, alpha: float, share: float = 1.0
-) -> tuple[int, int, float]:
-    """Return right guesses, guesses and a certified lower bound on epsilon from the scores of all
-    coins: of canaries, or of runs.
+) -> Verdict:
+    """Return what the scores of all coins show: of canaries, or of runs.
 
     Parameters
     ----------
@@ -158,11 +179,11 @@ def canary_bound(
     guesses = max(1, round(share * len(scores)))
     surest = np.argsort(-np.abs(scores), kind="stable")[:guesses]
     right = int(((scores[surest] > 0) == present[surest]).sum())
-    return (
-        right,
-        guesses,
-        epsilon_from_guesses(right, guesses, len(scores), delta=delta, alpha=alpha),
+    bound, power = (
+        epsilon_from_guesses(count, guesses, len(scores), delta=delta, alpha=alpha)
+        for count in (right, guesses)
     )
+    return Verdict(right, guesses, len(scores), bound, power)
 
 
 def group_privacy(epsilon: float, delta: float, steps: int) -> tuple[float, float]:

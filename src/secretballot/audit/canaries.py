@@ -23,7 +23,7 @@ from secretballot._validation import (
     check_positive,
     check_probability,
 )
-from secretballot.audit.bounds import canary_bound, epsilon_from_guesses, outcome_text, power_text
+from secretballot.audit.bounds import Verdict, canary_bound, outcome_text, power_text
 from secretballot.audit.observation import Fields
 from secretballot.audit.runs import Progress, run_trials
 from secretballot.exceptions import DataError, Parameter, ParameterError
@@ -154,72 +154,50 @@ class CanaryAudit:
     task : CanaryTask
     epsilon, delta : float
         The promise.
-    runs, right, guesses, coins : int
-        Runs, right guesses, guesses, and canaries in all runs.
-    bound : float
-        Certified lower bound on epsilon, in nats.
-    power : float
-        What right guesses alone would have certified.
+    runs : int
+    verdict : Verdict
+        Counts of all runs, and the certified bound.
     confidence : float
 
     Examples
     --------
+    >>> from secretballot.audit.bounds import Verdict
     >>> from secretballot.audit.canaries import CanaryTask
     >>> task = CanaryTask(4, teachers=2, queries=9, release="counts", relation="add-remove")
-    >>> found = sb.audit.CanaryAudit(
-    ...     task, 1.0, 1e-6, runs=10, right=30, guesses=40, coins=40,
-    ...     bound=0.4, power=3.0, confidence=0.95
-    ... )
-    >>> found.passed, found.can_fail
-    (True, True)
+    >>> verdict = Verdict(right=30, guesses=40, coins=40, bound=0.4, power=3.0)
+    >>> sb.audit.CanaryAudit(task, 1.0, 1e-6, 10, verdict, confidence=0.95).passed
+    True
     """
 
     task: CanaryTask
     epsilon: float
     delta: float
     runs: int
-    right: int
-    guesses: int
-    coins: int
-    bound: float
-    power: float
+    verdict: Verdict
     confidence: float
 
     @property
     def passed(self) -> bool:
         """Whether the bound is within the promise."""
-        return self.bound <= self.epsilon
-
-    @property
-    def can_fail(self) -> bool:
-        """Whether right guesses alone would have refuted the promise.
-
-        Else it says nothing that it passed.
-        """
-        return self.power > self.epsilon
+        return self.verdict.bound <= self.epsilon
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values."""
-        return {
-            "audit": "canaries",
-            **asdict(self),
-            "passed": self.passed,
-            "can_fail": self.can_fail,
-        }
+        return {"audit": "canaries", **asdict(self), "passed": self.passed}
 
     def text(self) -> str:
         """Return the result for a person."""
-        task = self.task
+        task, found = self.task, self.verdict
         return "\n".join(
             [
                 f"task         {count_text(task.canaries, 'canary')} a run,"
                 f" {count_text(task.teachers, 'teacher')}, {count_text(task.queries, 'query')}",
                 f"release      {task.release}, by `learn`",
                 f"promise      epsilon {self.epsilon:g}, delta {self.delta:g} ({task.relation})",
-                f"runs         {self.runs}; {self.right} of {self.guesses} guesses right, of"
-                f" {count_text(self.coins, 'coin')}",
-                power_text(self.power, self.epsilon),
-                f"canaries     epsilon >= {self.bound:.3f} at {100 * self.confidence:g} %",
+                f"runs         {self.runs}; {found.right} of {found.guesses} guesses right, of"
+                f" {count_text(found.coins, 'coin')}",
+                power_text(found.power, self.epsilon),
+                f"canaries     epsilon >= {found.bound:.3f} at {100 * self.confidence:g} %",
                 outcome_text(self.passed),
             ]
         )
@@ -312,14 +290,9 @@ def audit_canaries(
             for trial in trials
         ]
     )
-    right, guesses, bound = canary_bound(
-        scores, coins.ravel(), delta=delta, alpha=alpha, share=share
-    )
-    power = epsilon_from_guesses(guesses, guesses, len(scores), delta=delta, alpha=alpha)
+    verdict = canary_bound(scores, coins.ravel(), delta=delta, alpha=alpha, share=share)
     stated = epsilon if promise is None else check_positive("promise", promise)
-    return CanaryAudit(
-        task, stated, delta, n_runs, right, guesses, len(scores), bound, power, confidence
-    )
+    return CanaryAudit(task, stated, delta, n_runs, verdict, confidence)
 
 
 def _certified_sigma(certificate: Mapping[str, Any] | None) -> float:

@@ -7,14 +7,14 @@ only it meets the runs held out; hence the certified bound pays for one hypothes
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot.audit.bounds import canary_bound, epsilon_from_guesses
+from secretballot.audit.bounds import Verdict, canary_bound, epsilon_from_guesses
 from secretballot.audit.observation import Field, Fields
 
 _MODULI = (4096, 64, 16)
@@ -30,11 +30,9 @@ class Telltale:
     Attributes
     ----------
     field : str
-        Place, as in `observed_files`.
-    reading : str
-        "value", "cut" (below or above one number), or "mod 4096", "mod 64", "mod 16".
-    cuts : tuple of float
-        The number of a cut.
+        Place, as in `observed_files`, or what an integer there leaves of 4096, 64 or 16.
+    cut : float or None
+        A number of which only is read whether it is above or below that.
     weights : dict
         Log ratio of the two worlds for each value; of others 0.
     guesses : float
@@ -42,44 +40,20 @@ class Telltale:
     """
 
     field: str
-    reading: str
-    cuts: tuple[float, ...]
+    cut: float | None
     weights: dict[Field | None, float]
     guesses: float = 1.0
 
     @property
     def name(self) -> str:
         """The field and how it is read."""
-        if self.reading == "cut":
-            return f"{self.field} above or below {self.cuts[0]:g}"
-        return self.field if self.reading == "value" else f"{self.field} {self.reading}"
+        return self.field if self.cut is None else f"{self.field} above or below {self.cut:g}"
 
     def scores(self, runs: Sequence[Fields]) -> FloatArray:
         """Return the log ratio of each run, shape (n_runs,); positive points to the second
         world."""
-        read = [_field_read(run.get(self.field), self.reading, self.cuts) for run in runs]
+        read = [_value_read(_with_residues(run).get(self.field), self.cut) for run in runs]
         return np.array([self.weights.get(value, 0.0) for value in read])
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a field showed on runs that had no part in choosing it.
-
-    Attributes
-    ----------
-    bound : float
-        Certified lower bound on epsilon, in nats.
-    right, guesses, coins : int
-        Right guesses, guesses, and runs held out.
-    power : float
-        The bound that right guesses alone would have certified.
-    """
-
-    bound: float
-    right: int
-    guesses: int
-    coins: int
-    power: float
 
 
 def find_telltale(
@@ -103,7 +77,7 @@ def find_telltale(
         return None
     # every field in every reading; those that never vary are gone, equal ones are merged; the best
     # one by log loss on runs left out
-    found = _candidates(runs, worlds)
+    found = _candidates([_with_residues(run) for run in runs], worlds)
     if not found:
         return None
     telltale, scores = min(found, key=lambda pair: _log_loss(pair[1], worlds))
@@ -141,12 +115,13 @@ def held_out(
     n = len(runs)
     power = epsilon_from_guesses(n, n, n, delta=delta, alpha=alpha)
     if telltale is None:
-        return Verdict(0.0, right=0, guesses=0, coins=n, power=power)
+        return Verdict(right=0, guesses=0, coins=n, bound=0.0, power=power)
     # The number of guesses is fixed beforehand; a run without a score is guessed as well.
-    right, guesses, bound = canary_bound(
+    found = canary_bound(
         telltale.scores(runs), worlds, delta=delta, alpha=alpha, share=telltale.guesses
     )
-    return Verdict(bound, right, guesses, coins=n, power=power)
+    # more guesses might have been right
+    return replace(found, power=power)
 
 
 def _candidates(runs: Sequence[Fields], worlds: BoolArray) -> list[tuple[Telltale, FloatArray]]:
@@ -155,8 +130,8 @@ def _candidates(runs: Sequence[Fields], worlds: BoolArray) -> list[tuple[Telltal
     seen: dict[bytes, tuple[Telltale, FloatArray]] = {}
     for name in dict.fromkeys(name for run in runs for name in run):
         values = [run.get(name) for run in runs]
-        for reading, cuts in _readings_of(values, worlds):
-            read = [_field_read(value, reading, cuts) for value in values]
+        for cut in dict.fromkeys([None, _best_cut(values, worlds)]):
+            read = [_value_read(value, cut) for value in values]
             codes, size = _coded(read)
             if not 1 < size < len(runs):
                 continue  # a constant, or a value of its own in every run
@@ -165,39 +140,32 @@ def _candidates(runs: Sequence[Fields], worlds: BoolArray) -> list[tuple[Telltal
                 weights = _ratios_by_value(codes, worlds, size).tolist()
                 weight_of = dict(zip(dict.fromkeys(read), weights, strict=True))
                 seen[pattern] = (
-                    Telltale(name, reading, cuts, weight_of),
-                    _scores_across_folds(values, worlds)
-                    if reading == "cut"
-                    else _left_out_scores(codes, worlds, size),
+                    Telltale(name, cut, weight_of),
+                    _left_out_scores(codes, worlds, size)
+                    if cut is None
+                    else _scores_across_folds(values, worlds),
                 )
     return list(seen.values())
 
 
-def _readings_of(
-    values: Sequence[Field | None], worlds: BoolArray
-) -> Iterator[tuple[str, tuple[float, ...]]]:
-    yield "value", ()
-    numbers = [value for value in values if isinstance(value, int | float)]
-    if numbers and all(isinstance(value, int) for value in numbers):
-        for modulus in _MODULI:
-            if max(map(abs, numbers)) >= modulus:
-                yield f"mod {modulus}", ()
-    if len(set(numbers)) > _MANY_VALUES:
-        yield "cut", _best_cut(values, worlds)
+def _with_residues(run: Fields) -> Fields:
+    """Return fields with those of the last digits of large integers, in which addresses show."""
+    return run | {
+        f"{name} mod {modulus}": value % modulus
+        for name, value in run.items()
+        for modulus in _MODULI
+        if isinstance(value, int) and abs(value) >= modulus
+    }
 
 
-def _field_read(value: Field | None, reading: str, cuts: tuple[float, ...]) -> Field | None:
-    if reading == "value" or not isinstance(value, int | float):
-        return value
-    if reading == "cut":
-        return int(np.searchsorted(cuts, value))
-    return int(value) % int(reading.removeprefix("mod "))
+def _value_read(value: Field | None, cut: float | None) -> Field | None:
+    return value if cut is None or not isinstance(value, int | float) else int(value > cut)
 
 
-def _best_cut(values: Sequence[Field | None], worlds: BoolArray) -> tuple[float, ...]:
+def _best_cut(values: Sequence[Field | None], worlds: BoolArray) -> float | None:
     """Return the number that parts the worlds best, in the middle of its gap.
 
-    Nothing unless both have numbers.
+    None unless both have numbers, and some of these differ.
     """
     known = [
         (value, world)
@@ -206,17 +174,15 @@ def _best_cut(values: Sequence[Field | None], worlds: BoolArray) -> tuple[float,
     ]
     numbers = np.array([value for value, _ in known], dtype=np.float64)
     seconds = np.array([world for _, world in known], dtype=bool)
-    if not seconds.any() or seconds.all():
-        return ()
+    if not seconds.any() or seconds.all() or not len(set(numbers.tolist())) > _MANY_VALUES:
+        return None
     order = np.argsort(numbers, kind="stable")
     ordered, second = numbers[order], seconds[order]
     rates = np.abs(np.cumsum(second) / second.sum() - np.cumsum(~second) / (~second).sum())[:-1]
     gaps = np.diff(ordered)
-    if not (gaps > 0).any():
-        return ()
     best = np.flatnonzero((rates >= rates[gaps > 0].max() - 1e-12) & (gaps > 0))
     place = best[np.argmax(gaps[best])]
-    return (float(ordered[place] + ordered[place + 1]) / 2,)
+    return float(ordered[place] + ordered[place + 1]) / 2
 
 
 def _coded(read: Sequence[Field | None]) -> tuple[IntArray, int]:
@@ -233,7 +199,7 @@ def _scores_across_folds(values: Sequence[Field | None], worlds: BoolArray) -> F
         out = fold == number
         others = [value for value, left_out in zip(values, out, strict=True) if not left_out]
         cut = _best_cut(others, worlds[~out])
-        codes, size = _coded([_field_read(value, "cut", cut) for value in values])
+        codes, size = _coded([_value_read(value, cut) for value in values])
         scores[out] = _ratios_by_value(codes[~out], worlds[~out], size)[codes[out]]
     return scores
 
