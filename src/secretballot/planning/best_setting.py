@@ -90,7 +90,7 @@ def plan_votes(
         n_folds=FOLDS,
     )
     _refuse_unfit_task(task, model, n_teachers)
-    done, total = itertools.count(1), 3 + len(FRONTIER) + 3
+    done, total = itertools.count(1), 3 + len(FRONTIER) + 2
 
     def step() -> None:
         if progress is not None:
@@ -129,19 +129,13 @@ def _refuse_unfit_task(task: Task, model: StandInModel, n_teachers: int | None) 
             f" is {n_teachers}, which cannot be forecast for {task.n_records} records from what"
             f" is known; give {least} to {most}.",
         )
-    only = task.mechanism
+    no_table = task.mechanism == TABLE and task.n_classes != 2
     # a promise without delta has Laplace noise alone
-    if only not in (None, "laplace") and not task.delta > 0:
+    if no_table or (task.mechanism not in (None, "laplace") and not task.delta > 0):
         raise ParameterError(
             Parameter("mechanism"),
-            f" is {only!r}, which needs a delta above 0; give one, such as 1e-6, or plan for"
-            " 'laplace'.",
-        )
-    if only == TABLE and task.n_classes != 2:
-        raise ParameterError(
-            Parameter("mechanism"),
-            f" is {only!r}, which is for two classes, and the task has {task.n_classes}; plan for"
-            " 'labels'.",
+            f" is {task.mechanism!r}, which needs a delta above 0, and a table two classes; plan"
+            " for another one.",
         )
 
 
@@ -206,7 +200,8 @@ def _frontier_points(
     warm = [recommended.setting]
     for factor in FRONTIER:
         epsilon = evaluation.task.epsilon * factor
-        other = evaluation.changed(replace(evaluation.task, epsilon=epsilon))
+        task = replace(evaluation.task, epsilon=epsilon)
+        other = Evaluation(task, evaluation.model, evaluation.given)
         best = recommended if factor == 1 else _quick_search(other, warm, spread)
         useful = best and _beats_constant(best, evaluation.model.constant_accuracy)
         points.append((epsilon, best.student_accuracy if best and useful else None))
@@ -224,23 +219,22 @@ def _improvements_of(
     step: Callable[[], None],
 ) -> tuple[tuple[str, Estimate], ...]:
     """Return what larger numbers would bring, the most helpful first."""
-    task, best = evaluation.task, recommended.setting
+    best = recommended.setting
     # that is on the frontier already, and needs no search
     found = {"twice the epsilon": frontier[FRONTIER.index(2.0)][1]}
-
-    def search(change: str, more: Evaluation, warm: Sequence[Setting]) -> None:
-        candidate = _quick_search(more, warm, spread)
-        found[change] = None if candidate is None else candidate.student_accuracy
-
-    for words, factor in (("twice", 2), ("four times", 4)):
-        more = evaluation.changed(replace(task, n_records=factor * task.n_records))
-        warm = [best, replace(best, n_teachers=factor * best.n_teachers)]
-        search(f"{words} the private records", more, warm)
+    model, task = evaluation.model, evaluation.task
+    for change, more, wider in (
+        ("twice the private records", replace(task, n_records=2 * task.n_records), model),
+        (
+            "twice the public points",
+            replace(task, n_public=2 * task.n_public),
+            model.with_public(2 * task.n_public),
+        ),
+    ):
+        if wider is not None:
+            warm = [best, replace(best, n_teachers=2 * best.n_teachers)]
+            candidate = _quick_search(Evaluation(more, wider, evaluation.given), warm, spread)
+            found[change] = None if candidate is None else candidate.student_accuracy
         step()
-    wider = evaluation.model.with_public(2 * task.n_public)
-    if wider is not None:
-        more = evaluation.changed(replace(task, n_public=2 * task.n_public), wider)
-        search("twice the public points", more, [best])
-    step()
     judged = [(change, accuracy) for change, accuracy in found.items() if accuracy is not None]
     return tuple(sorted(judged, key=lambda one: -one[1].value))

@@ -65,10 +65,6 @@ class Evaluation:
         self._terms = functools.cache(functools.partial(terms_of, task))
         self.outcome = functools.cache(self._simulated)
 
-    def changed(self, task: Task, model: StandInModel | None = None) -> "Evaluation":
-        """Return the evaluation of a changed task."""
-        return Evaluation(task, self.model if model is None else model, self.given)
-
     def terms(self, setting: Setting) -> Terms:
         """Return the mechanism of a setting that can be had."""
         terms: Terms | None = self._terms(setting)

@@ -19,7 +19,6 @@ from secretballot.foreign_code import isolated, one_thread
 from secretballot.planning.plan_model import Setting
 from secretballot.planning.votes_forecast import (
     SeededNoise,
-    ShardVotes,
     Stock,
     VoteSample,
     answers,
@@ -261,7 +260,8 @@ class StandInModel:
         """Return votes of K teachers, a number in `teacher_range`, on shards of n / K records."""
         counted = self._counted(_on_grid(n_records / n_teachers), fold)
         rng = np.random.default_rng([self._seed, fold, 2, n_teachers, n_records])
-        return VoteSample(n_teachers, drawn_votes(n_teachers, counted, rng), counted.truth)
+        truth = self._y[self._fold(fold)[0][: self._n_points]]
+        return VoteSample(n_teachers, drawn_votes(n_teachers, counted, truth, rng), truth)
 
     def can_simulate(self, setting: Setting) -> bool:
         """Return whether `simulate` can simulate a setting: an active one needs a distinct point
@@ -317,7 +317,7 @@ class StandInModel:
             test[:MOST_TEST_ROWS],
         )
 
-    def _trained_votes(self, size: int, fold: int) -> ShardVotes:
+    def _trained_votes(self, size: int, fold: int) -> IntArray:
         rows, _ = self._fold(fold)
         stock = Stock(take_rows(self._X, rows), self._y[rows], self.n_classes, self._n_points)
         seed = int(np.random.SeedSequence([self._seed, fold]).generate_state(1)[0])

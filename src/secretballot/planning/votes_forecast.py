@@ -4,21 +4,17 @@ Votes here are simulated (`VoteSample`), from those of teachers on shards of pub
 private data are read.
 """
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import sklearn
-from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.accounting.recipes import Terms
 from secretballot.core.mechanisms import State, plurality
-from secretballot.core.noise import check_scale
 from secretballot.foreign_code import one_thread
 from secretballot.released import labels_in
 from secretballot.teachers.ensemble import Poll, count_ballots
@@ -46,30 +42,9 @@ class Stock:
     n_points: int
 
 
-@dataclass(frozen=True, eq=False)
-class ShardVotes:
-    """Votes of teachers on the points that they did not learn from.
-
-    Attributes
-    ----------
-    counts : ndarray of int64, shape (n_points, n_classes)
-        Rows differ in their sum: about n_teachers (1 - shard size / rows of the stock) votes each.
-    truth : ndarray of int64, shape (n_points,)
-    right : ndarray of float64, shape (n_classes,)
-        Share of right votes, over the points of each true class; nan where no vote was counted.
-    both_right : ndarray of float64, shape (n_classes,)
-        Share of pairs of teachers with disjoint shards that are both right, likewise.
-    """
-
-    counts: IntArray
-    truth: IntArray
-    right: FloatArray
-    both_right: FloatArray
-
-
 def out_of_shard_votes(
     teacher: Any, stock: Stock, shard_size: float, n_teachers: int, largest: int, seed: int
-) -> ShardVotes:
+) -> IntArray:
     """Train teachers on simulated shards, and count their votes on points that they have not seen.
 
     Parameters
@@ -85,50 +60,40 @@ def out_of_shard_votes(
         Rows of the largest shard, less than half of the stock; drawn sizes above are cut.
     seed : int
 
+    Returns
+    -------
+    ndarray of int64, shape (n_points, n_classes)
+        Rows differ in their sum: about n_teachers (1 - shard size / rows of the stock) votes each.
+
     Notes
     -----
     The stock is shuffled and cut into disjoint shards, and again, until there are enough. Shards of
     one shuffling are to each other what real ones are. Shards of two shufflings share rows, so that
     on all of them together teachers agree too well, by a share of about shard size / stock size of
-    their variance. (Drawing rows with replacement gives teachers the right spread, but around a
+    their variance: with shards of a tenth of the stock that moves the share of right votes by a
+    point at most. (Drawing rows with replacement gives teachers the right spread, but around a
     model of the stock rather than of the distribution behind it: each of them is then less accurate
-    than a real one.) Both shares that are returned by class are free of that: single teachers learn
-    from what real ones would, and `both_right` counts pairs of one shuffling alone.
+    than a real one.)
     """
     recipe = Recipe.of(teacher, seed)
-    points, truth = take_rows(stock.X, np.arange(stock.n_points)), stock.y[: stock.n_points]
+    points = take_rows(stock.X, np.arange(stock.n_points))
     ask = (stock.n_classes, stock.n_points, seed, sklearn.get_config())
     counts = np.zeros((stock.n_points, stock.n_classes), dtype=np.int64)
-    pairs = np.zeros((2, stock.n_classes))  # all, and those that are both right
-
-    def all_and_right(votes: IntArray) -> tuple[IntArray, IntArray]:
-        return votes.sum(axis=1), votes[np.arange(len(truth)), truth]
-
-    def by_class(values: IntArray) -> FloatArray:
-        return np.asarray(np.bincount(truth, values, stock.n_classes), dtype=np.float64)
-
-    shards = enumerate(_simulated_shards(stock, shard_size, n_teachers, largest, seed))
+    shards = _simulated_shards(stock, shard_size, n_teachers, largest, seed)
     with one_thread():
-        # only teachers of one shuffling have disjoint shards, so pairs are counted within each
-        for _, disjoint in itertools.groupby(shards, key=lambda shard: shard[1][0]):
-            now = np.zeros_like(counts)
-            for number, (_, rows) in disjoint:
-                model = train_shard(recipe, take_rows(stock.X, rows), stock.y[rows], number)
-                ballots = count_ballots({number: model}, Poll(points, *ask))
-                # a teacher knows the rows that it learnt from, and would vote too well on them
-                ballots[rows[rows < stock.n_points]] = 0
-                now += ballots
-            pairs += [by_class(votes * (votes - 1)) for votes in all_and_right(now)]
-            counts += now
-    given, right = map(by_class, all_and_right(counts))
-    with np.errstate(invalid="ignore"):
-        return ShardVotes(counts, truth, right / given, pairs[1] / pairs[0])
+        for number, rows in enumerate(shards):
+            model = train_shard(recipe, take_rows(stock.X, rows), stock.y[rows], number)
+            ballots = count_ballots({number: model}, Poll(points, *ask))
+            # a teacher knows the rows that it learnt from, and would vote too well on them
+            ballots[rows[rows < stock.n_points]] = 0
+            counts += ballots
+    return counts
 
 
 def _simulated_shards(
     stock: Stock, shard_size: float, n_teachers: int, largest: int, seed: int
-) -> Iterator[tuple[int, IntArray]]:
-    """Yield the number of the shuffling and the rows of a shard for each teacher."""
+) -> Iterator[IntArray]:
+    """Yield the rows of a shard for each teacher."""
     sizes = np.minimum(np.random.default_rng([seed, 0]).poisson(shard_size, n_teachers), largest)
 
     shuffling, start, order = 0, 0, np.random.default_rng([seed, 1]).permutation(len(stock.y))
@@ -136,17 +101,13 @@ def _simulated_shards(
         if start + size > len(order):
             shuffling, start = shuffling + 1, 0
             order = np.random.default_rng([seed, 1 + shuffling]).permutation(len(stock.y))
-        yield shuffling, order[start : start + size]
+        yield order[start : start + size]
         start += int(size)
 
 
 # The part of the variance of shares that lies between points; the ends stand for points that are
 # all alike, and for points on which all teachers agree.
 _LEAST_PART, _MOST_PART = 1e-3, 1 - 1e-3
-# of a normal distribution; a share nearer to 0 or 1 than its tail is taken for the tail
-_LARGEST_SCORE = 6.0
-_STEEPEST = 8.0  # how much more, or less, shares may be drawn apart than they were counted
-_FEWEST_POINTS = 10  # of a class whose shares are drawn together or apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,14 +129,18 @@ class VoteSample:
     truth: IntArray
 
 
-def drawn_votes(n_teachers: int, counted: ShardVotes, rng: np.random.Generator) -> IntArray:
+def drawn_votes(
+    n_teachers: int, counts: IntArray, truth: IntArray, rng: np.random.Generator
+) -> IntArray:
     """Draw votes of K teachers on disjoint shards.
 
     Parameters
     ----------
     n_teachers : int
         K.
-    counted : ShardVotes
+    counts : ndarray of int64, shape (n_points, n_classes)
+        Votes of some teachers.
+    truth : ndarray of int64, shape (n_points,)
     rng : numpy.random.Generator
 
     Returns
@@ -194,22 +159,14 @@ def drawn_votes(n_teachers: int, counted: ShardVotes, rng: np.random.Generator) 
     shares are drawn from their posterior: multinomial votes, and for the points of each true class
     a Dirichlet prior whose mean and spread are read off the counts. (The counted shares themselves
     spread too widely: those of R teachers already stray by the sampling of R votes, and votes drawn
-    by them stray once more.) Then the share p of right votes becomes Phi(a + b Phi^-1(p)), the
-    others in proportion, with a and b for each class such that the mean of p and of p^2 are the
-    rates at which one teacher, and two teachers with disjoint shards, were right: that takes out
-    what teachers with common rows agree too much.
+    by them stray once more.)
     """
     K = check_count("n_teachers", n_teachers)
-    weights = rng.standard_gamma(_prior_votes(counted.counts, counted.truth) + counted.counts)
-    shares = _rows_summing_to_one(weights)
-    for label in np.unique(counted.truth):
-        here = np.flatnonzero(counted.truth == label)
-        # moments of a few points are mostly chance, and correcting by them would do harm
-        if len(here) >= _FEWEST_POINTS:
-            moments = float(counted.right[label]), float(counted.both_right[label])
-            shares[here] = _with_right_share(
-                shares[here], label, _with_moments(shares[here, label], *moments)
-            )
+    prior = np.empty(counts.shape)
+    for label in np.unique(truth):
+        here = truth == label
+        prior[here] = _moment_fit(counts[here])
+    shares = _rows_summing_to_one(rng.standard_gamma(prior + counts))
     return np.asarray(rng.multinomial(K, shares), dtype=np.int64)
 
 
@@ -220,15 +177,6 @@ def _rows_summing_to_one(weights: FloatArray) -> FloatArray:
     return np.asarray(
         np.where(totals > 0, weights / np.where(totals > 0, totals, 1.0), 1.0 / weights.shape[1])
     )
-
-
-def _prior_votes(counts: IntArray, truth: IntArray) -> FloatArray:
-    """Return the weights of each point's Dirichlet prior, in votes, shape (n_points, n_classes)."""
-    prior = np.empty(counts.shape)
-    for label in np.unique(truth):
-        here = truth == label
-        prior[here] = _moment_fit(counts[here])
-    return prior
 
 
 def _moment_fit(counts: IntArray) -> FloatArray:
@@ -253,52 +201,14 @@ def _moment_fit(counts: IntArray) -> FloatArray:
     return np.asarray(mean * (1.0 / between - 1.0))
 
 
-def _with_moments(shares: FloatArray, first: float, second: float) -> FloatArray:
-    """Return Phi(a + b Phi^-1(shares)) whose mean is `first` and whose mean square is `second`.
-
-    Shares stay as they are where no such a and b exist: the moments are unknown, or all points are
-    alike.
-    """
-    if not first**2 < second < first < 1 or not np.ptp(shares) > 0:
-        return shares
-    scores = np.clip(ndtri(shares), -_LARGEST_SCORE, _LARGEST_SCORE)
-
-    def moved(steepness: float) -> FloatArray:
-        spread = steepness * scores
-        reach = float(np.abs(spread).max()) + _LARGEST_SCORE
-        shift = brentq(lambda a: float(ndtr(a + spread).mean()) - first, -reach, reach, xtol=1e-6)
-        return np.asarray(ndtr(shift + spread))
-
-    def excess(log_steepness: float) -> float:
-        return float(np.square(moved(np.exp(log_steepness))).mean()) - second
-
-    # the mean square grows with the steepness; where even the ends do not reach it, they must do
-    ends = -np.log(_STEEPEST), np.log(_STEEPEST)
-    if excess(ends[0]) > 0:
-        return moved(np.exp(ends[0]))
-    if excess(ends[1]) < 0:
-        return moved(np.exp(ends[1]))
-    return moved(np.exp(brentq(excess, *ends, xtol=1e-4)))
-
-
-def _with_right_share(shares: FloatArray, label: int, right: FloatArray) -> FloatArray:
-    """Return shares with another one for a class, the others in proportion."""
-    rest = 1.0 - shares[:, label]
-    scale = np.where(rest > 0, (1.0 - right) / np.where(rest > 0, rest, 1.0), 0.0)
-    moved = shares * scale[:, None]
-    moved[:, label] = 0.0
-    moved[:, label] = 1.0 - moved.sum(axis=1)
-    return np.asarray(np.clip(moved, 0.0, 1.0))
-
-
 class SeededNoise:
     """Draw noise for simulated runs from a seed; it protects nothing.
 
     It has the methods and the distributions of `core.types.Noise`, so that a simulated run goes
     through the very mechanisms of a real one. Whoever knows the seed can subtract every draw: it
     may be added to simulated votes, which are public, and to nothing else. Planning cannot import
-    what releases, so what is drawn here never reaches a release; `exact` is False, and
-    `description` says so.
+    what releases, so what is drawn here never reaches a release; nor does it say what a certificate
+    states of noise.
 
     Parameters
     ----------
@@ -315,41 +225,16 @@ class SeededNoise:
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
 
-    @property
-    def exact(self) -> bool:
-        """False: the arithmetic is floating point, and the generator can be rewound."""
-        return False
-
-    @property
-    def description(self) -> str:
-        """One line that no certificate should carry."""
-        return "seeded noise of a simulated run; it protects nothing"
-
     def discrete_laplace(self, scale: float, size: int) -> IntArray:
-        """Draw `size` integers with P(x) proportional to exp(-|x| / scale).
-
-        Raises
-        ------
-        ParameterError
-            If a parameter is out of its range.
-        """
-        stop = -np.expm1(-1.0 / check_scale("scale", scale))
-        shape = check_count("size", size, minimum=0)
-        return np.asarray(
-            self._rng.geometric(stop, shape) - self._rng.geometric(stop, shape), dtype=np.int64
-        )
+        """Draw `size` integers with P(x) proportional to exp(-|x| / scale)."""
+        stop = -np.expm1(-1.0 / scale)
+        first, second = (self._rng.geometric(stop, size) for _ in range(2))
+        return np.asarray(first - second, dtype=np.int64)
 
     def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
-        """Draw `size` integers with P(x) proportional to exp(-x^2 / (2 sigma^2)).
-
-        Raises
-        ------
-        ParameterError
-            If a parameter is out of its range.
-        """
-        check_scale("sigma", sigma)
+        """Draw `size` integers with P(x) proportional to exp(-x^2 / (2 sigma^2))."""
         # places that were refused draw again, so that each keeps its first accepted offer
-        drawn = np.empty(check_count("size", size, minimum=0), dtype=np.int64)
+        drawn = np.empty(size, dtype=np.int64)
         waiting = np.arange(size)
         scale = np.floor(sigma) + 1.0
         while len(waiting):
@@ -361,15 +246,8 @@ class SeededNoise:
         return drawn
 
     def uniform_integers(self, bits: int, size: int) -> IntArray:
-        """Draw `size` integers, uniform on 0, ..., 2^bits - 1.
-
-        Raises
-        ------
-        ParameterError
-            If a parameter is out of its range.
-        """
-        high = 2 ** check_count("bits", bits)
-        return self._rng.integers(high, size=check_count("size", size, minimum=0), dtype=np.int64)
+        """Draw `size` integers, uniform on 0, ..., 2^bits - 1."""
+        return self._rng.integers(2**bits, size=size, dtype=np.int64)
 
 
 COUNTS = 20_000  # that are noised for a forecast where every query is answered by itself

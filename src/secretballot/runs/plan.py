@@ -28,7 +28,7 @@ from secretballot.learners.pate.mechanisms import OF_CLASSES
 from secretballot.planning.best_setting import ImpossibleTaskError, plan_votes
 from secretballot.planning.moments_forecast import forecast_moments
 from secretballot.planning.plan_model import PLANNED, Plan, Task
-from secretballot.planning.plan_pictures import draw_plan_pictures
+from secretballot.planning.plan_pictures import plan_picture
 from secretballot.planning.stand_in import MOST_CLASSES, checked_stand_in
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.wording import count_text
@@ -422,8 +422,8 @@ def write_plan(
     if schema is not None:
         contents[_SCHEMA_FILE] = _json(schema.to_edit())
     try:
-        for name, picture in draw_plan_pictures(plan).items():
-            contents |= {f"{name}.svg": picture.svg(), f"{name}.png": picture.png()}
+        picture = plan_picture(plan)
+        contents |= {"frontier.svg": picture.svg(), "frontier.png": picture.png()}
     except MissingExtraError as error:
         (watch or Watch()).note(f"The pictures of the plan are left out: {error}", private=False)
     write_files(folder, contents)
