@@ -61,8 +61,7 @@ RELEASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 # Options of `audit canaries`, at a price that the default number of runs can refute.
 CANARIES: dict[str, tuple[str, ...]] = {
-    "learn, counts, canaries": ("--epsilon", "0.5", "--release", "counts"),
-    "learn, labels, canaries": ("--epsilon", "0.5", "--release", "labels"),
+    "learn, counts, canaries": ("--epsilon", "0.5"),
 }
 
 

@@ -36,7 +36,6 @@ __all__ = [
     "sample_complexity",
     "voting_fails",
     "voting_wins",
-    "voting_wins_bound",
 ]
 
 ALGORITHMS = ("gaussian", "sparse-vector-2018", "sparse-vector", "active")
@@ -377,22 +376,12 @@ def voting_wins(margin: float, n_points: int = 4) -> VotingExample:
     n_points : int
         Equally likely points.
     """
-    level = _checked_margin(margin)
-    return VotingExample((0.5 + level,) * check_count("n_points", n_points), 0.5 - level)
-
-
-def voting_wins_bound(n_teachers: int, margin: float) -> float:
-    """Return e^(-2 K margin^2), the bound of Example 9 on the majority's error (Hoeffding)."""
-    return math.exp(-2 * check_count("n_teachers", n_teachers) * _checked_margin(margin) ** 2)
-
-
-def _checked_margin(margin: float) -> float:
     level = check_finite("margin", margin)
     if not 0 < level < 0.5:
         raise ParameterError(
             Parameter("margin"), f" is {shown(margin)}; it must lie above 0 and below 0.5."
         )
-    return level
+    return VotingExample((0.5 + level,) * check_count("n_points", n_points), 0.5 - level)
 
 
 def _check_share(name: str, value: float) -> float:

@@ -98,7 +98,6 @@ REFUSED: list[tuple[Any, ...]] = [
     (confident, "delta is 0", {"budget": PURE}),
     (confident, "threshold is 251, more votes than 250 teachers", {"threshold": 251}),
     (confident, "threshold", {"threshold": 0}, {"threshold": 2.5}),
-    (confident, "threshold_share", {"threshold_share": 0.0}, {"threshold_share": 1.0}),
     (confident, "one answer a query", {"max_answers": 11}),
     (relabelled, "delta", {"budget": PURE}),
     (relabelled, "n_records", {"n_records": None}),

@@ -319,7 +319,7 @@ def rows_of(table):
 
 
 def test_tables_differ_by_the_canaries_that_are_there():
-    task = CanaryTask(3, 4, 20, "counts", "add-remove")
+    task = CanaryTask(3, 4, 20, "add-remove")
     none, two = (
         rows_of(task.private_table(present)) for present in ([False] * 3, [True, False, True])
     )
@@ -333,7 +333,7 @@ def test_tables_differ_by_the_canaries_that_are_there():
 
 
 def test_under_replace_one_the_number_of_records_is_the_same():
-    task = CanaryTask(2, 4, 20, "labels", "replace-one")
+    task = CanaryTask(2, 4, 20, "replace-one")
     lengths = {
         len(rows_of(task.private_table(present))) for present in ([False, False], [True, False])
     }
@@ -341,7 +341,7 @@ def test_under_replace_one_the_number_of_records_is_the_same():
 
 
 def test_scores_are_read_in_the_order_of_the_points():
-    task = CanaryTask(2, 4, 5, "counts", "add-remove")
+    task = CanaryTask(2, 4, 5, "add-remove")
     answers = {3: 9, 0: 1, 4: 0, 1: 1, 2: 0}
     fields = {}
     for number, (point, count) in enumerate(answers.items()):
@@ -349,14 +349,14 @@ def test_scores_are_read_in_the_order_of_the_points():
             f"labels.csv:query[{number}]": point,
             f"labels.csv:noisy_count[yes][{number}]": count,
         }
-    assert task.scores(fields, 1.0).tolist() == [1.0, 8.0]
+    assert task.scores(fields).tolist() == [1.0, 8.0]
     del fields["labels.csv:query[4]"]
-    with pytest.raises(DataError, match="no answers to all queries"):
-        task.scores(fields, 1.0)
+    with pytest.raises(DataError, match="no counts of all queries"):
+        task.scores(fields)
 
 
 VOTING = """
-import csv, json, pathlib, random, sys
+import csv, pathlib, random, sys
 rows = list(csv.reader(open("private.csv")))[1:]
 votes = sum(row[0] == "1" for row in rows)
 points = list(csv.reader(open("public.csv")))[1:]
@@ -366,7 +366,6 @@ out.mkdir(parents=True)
 counts = [votes * (point[0] == "1") + random.gauss(0, sigma) for point in points]
 lines = [f"{i},{count}" for i, count in enumerate(counts)]
 (out / "labels.csv").write_text("query,noisy_count[yes]\\n" + "\\n".join(lines) + "\\n")
-(out / "certificate.json").write_text(json.dumps({"mechanism": {"scale": sigma}}))
 """
 
 

@@ -4,7 +4,7 @@ is priced again before it draws."""
 import math
 from typing import Any
 
-from secretballot._validation import check_choice, check_count, check_probability
+from secretballot._validation import check_choice, check_count
 from secretballot.accounting.abstention_table import answer_weights
 from secretballot.accounting.calibration import (
     calibrate_pure,
@@ -32,7 +32,7 @@ from secretballot.core.streams import BITS, false_answer
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import Parameter, ParameterError
 
-THRESHOLD_SHARE = 0.25  # of the squared signal-to-noise ratio, by default
+THRESHOLD_SHARE = 0.25  # of the squared signal-to-noise ratio
 CONFIDENCE = 0.9  # of interactive voting, by default
 _USUALLY = math.log(10)  # scales above a threshold at which hardly one answer in ten is withheld
 _HARDLY_EVER = 0.01  # a unanimous vote answered less often than this makes a release useless
@@ -44,7 +44,6 @@ def confident_labels(
     *,
     threshold: int,
     max_answers: int | None = None,
-    threshold_share: float = THRESHOLD_SHARE,
 ) -> ConfidentLabels:
     """Return confident or interactive voting with the least noise that keeps a budget.
 
@@ -57,8 +56,6 @@ def confident_labels(
         For the highest count, in votes; at most the number of teachers.
     max_answers : int, optional
         Most queries that are answered; all by default.
-    threshold_share : float
-        Share of the squared signal-to-noise ratio that the threshold gets.
 
     Raises
     ------
@@ -79,10 +76,9 @@ def confident_labels(
             Parameter("threshold"),
             f" is {threshold}, more votes than {teachers} teachers have; use at most as many.",
         )
-    share = check_probability("threshold_share", threshold_share)
     answers = shape.n_queries if max_answers is None else check_count("max_answers", max_answers)
     shifts = (1 if shape.n_classes == 2 else 2) * answers
-    ratio = math.sqrt(shape.n_queries / share / (shifts / (1 - share)))
+    ratio = math.sqrt(shape.n_queries / THRESHOLD_SHARE / (shifts / (1 - THRESHOLD_SHARE)))
     one = ConfidentLabels(
         threshold=threshold, threshold_sigma=ratio, sigma=1.0, max_answers=answers
     )

@@ -8,12 +8,11 @@ whole price of a release; one run may hold many canaries, which share its querie
 Jagielski 2023, arXiv:2305.08846). The number of right guesses bounds epsilon from below.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from secretballot._typing import FloatArray
 from secretballot._validation import (
@@ -35,7 +34,8 @@ _CLASSES = ("no", "yes")
 
 @dataclass(frozen=True)
 class CanaryTask:
-    """Tables that make one record matter as much as any can.
+    """Tables that make one record matter as much as any can: teachers are poisoned to agree, and a
+    canary adds one vote to every count on its point.
 
     Attributes
     ----------
@@ -44,11 +44,6 @@ class CanaryTask:
     teachers : int
     queries : int
         In all; those left over by the canaries are asked far from all of them.
-    release : str
-        "counts": teachers are poisoned to agree, and a canary adds one vote to the count on its
-        point. "labels": all other records have one class, so that teachers vote by their fixed
-        rule, half of them for each class, and a canary tips a tie, on its own point or on all
-        others.
     relation : str
         "add-remove": a canary is there or not. "replace-one": an ordinary record stands for a
         canary that is not.
@@ -57,22 +52,19 @@ class CanaryTask:
     canaries: int
     teachers: int
     queries: int
-    release: str
     relation: str
 
     @property
     def queries_each(self) -> int:
         """Queries on the point of each canary."""
         # one point far from all canaries at least, so that no public column is a constant
-        share = self.queries - 1 if self.release == "counts" else self.queries // 2
-        return share // self.canaries
+        return (self.queries - 1) // self.canaries
 
     def private_table(self, present: Sequence[bool]) -> bytes:
         """Return the private table of a run, given which canaries are in it."""
         ordinary = [[*[0] * self.canaries, "no"]]
-        rows = ordinary * (_RECORDS_PER_TEACHER * self.teachers)
-        if self.release == "counts":
-            rows += [[*[-1] * self.canaries, "yes"]] * (_RECORDS_PER_TEACHER * self.teachers)
+        poison = [[*[-1] * self.canaries, "yes"]]
+        rows = (ordinary + poison) * (_RECORDS_PER_TEACHER * self.teachers)
         for number, there in enumerate(present):
             if there:
                 rows = [*rows, [*self._canary_point(number), "yes"]]
@@ -90,47 +82,30 @@ class CanaryTask:
         rows += [[0] * self.canaries] * (self.queries - len(rows))
         return _table_of(self._column_names, rows)
 
-    def scores(self, released: Fields, sigma: float) -> FloatArray:
+    def scores(self, released: Fields) -> FloatArray:
         """Return one score for each canary from a release; above 0, it was rather there.
 
         Parameters
         ----------
         released : Fields
             Of the channel "release".
-        sigma : float
-            Noise of the release, in votes, as its certificate says.
 
         Raises
         ------
         DataError
-            If no answers were released.
+            If no counts were released.
         """
-        votes = self._released_answers(released)
-        own = votes[: self.canaries * self.queries_each].reshape(self.canaries, self.queries_each)
-        if self.release == "counts":
-            return np.asarray(own.sum(axis=1) - self.queries_each / 2, dtype=np.float64)
-        # One vote tips a tie on the canary's own point up, or on all others down: half of that
-        # parts the two cases.
-        others = (votes.sum() - own.sum(axis=1)) / max(1, len(votes) - self.queries_each)
-        tipped = float(norm.cdf(1 / sigma)) - 0.5
-        return np.asarray(own.mean(axis=1) - others - tipped / 2, dtype=np.float64)
-
-    def _released_answers(self, released: Fields) -> FloatArray:
-        """Return the released answer on every public point.
-
-        The count of "yes", or 1 for the label "yes".
-        """
-        answers = np.zeros(self.queries)
-        column = "label" if self.release == "labels" else "noisy_count[yes]"
+        counts = np.zeros(self.queries)
         for number in range(self.queries):
             point = released.get(f"labels.csv:query[{number}]")
-            answer = released.get(f"labels.csv:{column}[{number}]")
-            if not isinstance(point, int) or answer is None:
+            count = released.get(f"labels.csv:noisy_count[yes][{number}]")
+            if not isinstance(point, int) or count is None:
                 raise DataError(
-                    "A run released no answers to all queries; a canary needs all of them."
+                    "A run released no counts of all queries; a canary needs all of them."
                 )
-            answers[point] = float(answer == "yes") if self.release == "labels" else float(answer)
-        return answers
+            counts[point] = float(count)
+        own = counts[: self.canaries * self.queries_each].reshape(self.canaries, self.queries_each)
+        return np.asarray(own.sum(axis=1) - self.queries_each / 2, dtype=np.float64)
 
     @property
     def _column_names(self) -> list[str]:
@@ -163,7 +138,7 @@ class CanaryAudit:
     --------
     >>> from secretballot.audit.bounds import Verdict
     >>> from secretballot.audit.canaries import CanaryTask
-    >>> task = CanaryTask(4, teachers=2, queries=9, release="counts", relation="add-remove")
+    >>> task = CanaryTask(4, teachers=2, queries=9, relation="add-remove")
     >>> verdict = Verdict(right=30, guesses=40, coins=40, bound=0.4, power=3.0)
     >>> sb.audit.CanaryAudit(task, 1.0, 1e-6, 10, verdict, confidence=0.95).passed
     True
@@ -192,7 +167,7 @@ class CanaryAudit:
             [
                 f"task         {count_text(task.canaries, 'canary')} a run,"
                 f" {count_text(task.teachers, 'teacher')}, {count_text(task.queries, 'query')}",
-                f"release      {task.release}, by `learn`",
+                "release      counts, by `learn`",
                 f"promise      epsilon {self.epsilon:g}, delta {self.delta:g} ({task.relation})",
                 f"runs         {self.runs}; {found.right} of {found.guesses} guesses right, of"
                 f" {count_text(found.coins, 'coin')}",
@@ -211,7 +186,6 @@ def audit_canaries(
     canaries: int = 1,
     n_teachers: int = 10,
     n_queries: int = 40,
-    release: str = "counts",
     relation: str = "add-remove",
     promise: float | None = None,
     share: float = 1.0,
@@ -233,7 +207,6 @@ def audit_canaries(
         Canaries in each run: 1 reaches the whole price, more share it.
     n_teachers, n_queries : int
         Of each run.
-    release : {"counts", "labels"}
     relation : {"add-remove", "replace-one"}
     promise : float, optional
         Epsilon to judge by, in place of the price: to see that the attack would catch a smaller
@@ -255,7 +228,6 @@ def audit_canaries(
         If settings do not fit, or a run fails.
     """
     # 1. the task: tables and queries of the adversary's choice
-    check_choice("release", release, ("counts", "labels"))
     check_choice("relation", relation, RELATIONS)
     n_runs, alpha = check_count("runs", runs), 1 - check_probability("confidence", confidence)
     check_positive("epsilon", epsilon)
@@ -263,7 +235,6 @@ def audit_canaries(
         check_count("canaries", canaries),
         check_count("n_teachers", n_teachers, minimum=2),
         check_count("n_queries", n_queries),
-        release,
         relation,
     )
     if not task.queries_each >= 1:
@@ -284,25 +255,10 @@ def audit_canaries(
         progress=progress,
     )
     # 3. every canary is guessed from the answers of its own run
-    scores = np.concatenate(
-        [
-            task.scores(trial.channels["release"], _certified_sigma(trial.certificate))
-            for trial in trials
-        ]
-    )
+    scores = np.concatenate([task.scores(trial.channels["release"]) for trial in trials])
     verdict = canary_bound(scores, coins.ravel(), delta=delta, alpha=alpha, share=share)
     stated = epsilon if promise is None else check_positive("promise", promise)
     return CanaryAudit(task, stated, delta, n_runs, verdict, confidence)
-
-
-def _certified_sigma(certificate: Mapping[str, Any] | None) -> float:
-    """Return the noise that a certificate states, in votes."""
-    sigma = ((certificate or {}).get("mechanism") or {}).get("scale")
-    if not isinstance(sigma, float) or not sigma > 0:
-        raise DataError(
-            "The certificate of a run states no Gaussian noise; canaries attack Gaussian voting."
-        )
-    return sigma
 
 
 def _learn_command(task: CanaryTask, epsilon: float, delta: float) -> tuple[str, ...]:
@@ -313,8 +269,7 @@ def _learn_command(task: CanaryTask, epsilon: float, delta: float) -> tuple[str,
         *("learn", "private.csv", "public.csv", "--target", "class"),
         *("--classes", ",".join(_CLASSES), "--epsilon", repr(epsilon), "--delta", repr(delta)),
         *("--ledger", "own", "--n-teachers", str(task.teachers), "--teacher", "tree"),
-        *("--set", f"n_queries={task.queries}", "--set", f"mechanism={task.release}"),
+        *("--set", f"n_queries={task.queries}", "--set", "mechanism=counts"),
         *("--set", f"relation={task.relation}"),
-        *("--student", "logistic" if task.release == "labels" else "auto"),
         *("--out", "out"),
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from secretballot._files import shown_place
-from secretballot._validation import Composition, RecordChange, Relation, ReleaseKind, Unit
+from secretballot._validation import Composition, RecordChange, Relation, Unit
 from secretballot.cli.outcome import BUDGET_REFUSED, DONE, FOUND, Answer, say
 from secretballot.cli.screens import group, settings_of, verb
 from secretballot.exceptions import LedgerError
@@ -465,7 +465,6 @@ def canaries(
     canaries: int = 1,
     n_teachers: int = 10,
     n_queries: int = 40,
-    release: ReleaseKind = "counts",
     relation: Relation = "add-remove",
     share: float = 1.0,
     confidence: float = 0.99,
@@ -497,8 +496,6 @@ def canaries(
         Teachers of each run.
     n_queries : L
         Queries of each run.
-    release : WHAT
-        What the runs release.
     relation : NAME
         The change that is protected.
     share : P

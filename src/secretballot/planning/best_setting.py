@@ -18,6 +18,7 @@ from secretballot.planning.plan_model import (
     Setting,
     Task,
 )
+from secretballot.planning.settings import tables_for
 from secretballot.planning.stand_in import StandInModel
 from secretballot.students.names import student_by_name
 
@@ -157,7 +158,8 @@ def _evaluated_candidates(
     best_settings = [one.setting for one in middle[:WINNERS]]
     # a table of chances is sharper than noise or not, as the votes are: tried beside the winners
     # alone, since it ranks settings as noise does
-    beside = evaluation.tables(best_settings) if evaluation.task.mechanism is None else []
+    task = evaluation.task
+    beside = tables_for(best_settings, task) if task.mechanism is None else []
     winners = evaluation.tried([*best_settings, *beside], model.n_folds)
     # chosen among the winners alone: a mean over fewer folds may be high by luck
     best, spread = best_of(winners), Spread.of(winners)

@@ -14,7 +14,6 @@ from secretballot.planning.settings import (
     ACTIVE,
     settings_of,
     stated_noise,
-    table_setting,
     teacher_counts,
     terms_of,
 )
@@ -149,11 +148,6 @@ class Evaluation:
                 [pair for pair in found if pair[0].n_queries <= share * longest], SOME
             )[:1]
         ]
-
-    def tables(self, settings: Iterable[Setting]) -> list[Setting]:
-        """Return the tables of chances that give labels in the place of Gaussian noise."""
-        found = (table_setting(setting, self.task) for setting in settings)
-        return [setting for setting in found if setting is not None]
 
     def _simulated(self, setting: Setting, fold: int) -> RunOutcome:
         """Return what came of one simulated run in one fold."""

@@ -1,7 +1,7 @@
 """Settings that are evaluated, and the noise that each would bring."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -77,8 +77,7 @@ def settings_of(task: Task, n_teachers: int, *, thorough: bool = True) -> Iterat
     """
     only = task.mechanism
     if only == TABLE:
-        noisy = _noisy_settings(task, n_teachers)
-        yield from (one for setting in noisy if (one := table_setting(setting, task)) is not None)
+        yield from tables_for(_noisy_settings(task, n_teachers), task)
     else:
         found = [*_noisy_settings(task, n_teachers)]
         if thorough or only is not None:
@@ -144,13 +143,15 @@ def _stream(budget: PrivacyBudget, name: str | None, max_abstentions: int) -> St
         return None
 
 
-def table_setting(setting: Setting, task: Task) -> Setting | None:
-    """Return labels by a table of chances in the place of labels under Gaussian noise; None where
-    there is none."""
-    gaussian_labels = setting.mechanism == "gaussian" and setting.release == "labels"
-    if not gaussian_labels or task.n_classes != 2 or setting.n_teachers > MOST_TABLE_TEACHERS:
-        return None
-    return replace(setting, mechanism=TABLE)
+def tables_for(settings: Iterable[Setting], task: Task) -> list[Setting]:
+    """Return labels by a table of chances in the place of those labels that are under Gaussian
+    noise."""
+    return [
+        replace(setting, mechanism=TABLE)
+        for setting in settings
+        if (setting.mechanism, setting.release, task.n_classes) == ("gaussian", "labels", 2)
+        and setting.n_teachers <= MOST_TABLE_TEACHERS
+    ]
 
 
 def terms_of(task: Task, setting: Setting) -> Terms | None:

@@ -1,7 +1,6 @@
 """A task known from a labelled stand-in: another year's data, or synthetic records."""
 
 import copy
-import functools
 import math
 import zlib
 from dataclasses import dataclass
@@ -264,11 +263,11 @@ class StandInModel:
         return VoteSample(n_teachers, drawn_votes(n_teachers, counted, truth, rng), truth)
 
     def can_simulate(self, setting: Setting) -> bool:
-        """Return whether `simulate` can simulate a setting: an active one needs a distinct point
-        per query."""
+        """Return whether `simulate` can simulate a setting: an active one needs a point per query,
+        and ends early where some are alike."""
         if setting.strategy == "passive":
             return True
-        return setting.n_queries <= min(self._n_public, self._n_points) - self._n_repeated
+        return setting.n_queries <= min(self._n_public, self._n_points)
 
     def with_public(self, n_public: int) -> "StandInModel | None":
         """Return the model for another number of public points, None beyond the stand-in's rows."""
@@ -322,12 +321,6 @@ class StandInModel:
         stock = Stock(take_rows(self._X, rows), self._y[rows], self.n_classes, self._n_points)
         seed = int(np.random.SeedSequence([self._seed, fold]).generate_state(1)[0])
         return out_of_shard_votes(self._teacher, stock, size, TRAINED, self._largest, seed)
-
-    @functools.cached_property
-    def _n_repeated(self) -> int:
-        """The most points of a fold that are like another one."""
-        stocks = (self._fold(fold)[0][: self._n_points] for fold in range(self.n_folds))
-        return max(len(rows) - len(distinct_rows(take_rows(self._X, rows))) for rows in stocks)
 
 
 def _on_grid(size: float) -> int:
