@@ -13,11 +13,11 @@ from collections.abc import Callable
 
 from secretballot.accounting import (
     PrivacyBudget,
-    Stream,
     calibrate_abstention_table,
     calibrate_sparse_vector,
     needed_distance,
 )
+from secretballot.core.events import Stream
 from secretballot.exceptions import ParameterError
 
 Calibrate = Callable[[PrivacyBudget, int], Stream]

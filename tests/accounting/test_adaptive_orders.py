@@ -23,7 +23,8 @@ from made_events import (
     stable_event,
     table_event,
 )
-from secretballot.accounting import Event, delta_upper
+from secretballot.accounting import delta_upper
+from secretballot.core.events import Event
 from secretballot.core.streams import WHOLE, neighbours_keep
 
 DEPTH = 3  # questions

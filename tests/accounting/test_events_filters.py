@@ -24,15 +24,15 @@ from made_events import (
 )
 from secretballot.accounting import (
     Counts,
-    Event,
     PrivacyBudget,
     Totals,
     delta_upper,
     epsilon_upper,
     event_in,
-    filter_for,
 )
 from secretballot.accounting.abstention_table import table_weights
+from secretballot.core.events import Event
+from secretballot.core.filters import filter_for
 
 EVENTS: list[Event] = [
     counts_event(20.0, 100),

@@ -24,7 +24,8 @@ from made_events import (
     sums_event,
     table_event,
 )
-from secretballot.accounting import BinaryLabels, Event, Stream, delta_upper
+from secretballot.accounting import BinaryLabels, delta_upper
+from secretballot.core.events import Event, Stream
 from secretballot.core.losses import ORDERS, delta_of, largest_moments
 from secretballot.core.price import round_up
 from secretballot.core.streams import false_answer, laplace_above

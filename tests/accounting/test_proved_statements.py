@@ -11,7 +11,8 @@ import pytest
 
 from adaptive_labels import both_ways, label_chances
 from made_events import admits, counts_event, label_event, stable_event
-from secretballot.accounting import Event, PrivacyBudget, RenyiFilter, StableTests, delta_upper
+from secretballot.accounting import PrivacyBudget, RenyiFilter, StableTests, delta_upper
+from secretballot.core.events import Event
 from secretballot.core.losses import ORDERS, delta_of, response
 
 Pair = tuple[float, float]

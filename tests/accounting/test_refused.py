@@ -28,7 +28,6 @@ from secretballot.accounting import (
     confident_labels,
     delta_upper,
     event_in,
-    filter_for,
     noisy_votes,
     price,
     sparse_vector,
@@ -36,6 +35,7 @@ from secretballot.accounting import (
     vote_quantiles,
 )
 from secretballot.accounting.calibration import largest_sample, sample_grid, stream_budget
+from secretballot.core.filters import filter_for
 from secretballot.exceptions import ParameterError
 
 BUDGET, PURE, LEAST = (PrivacyBudget(1.0, delta) for delta in (1e-6, 0.0, 1e-305))

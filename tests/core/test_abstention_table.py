@@ -21,12 +21,12 @@ from secretballot.accounting import (
     calibrate_sparse_vector,
     calibrate_stream,
     delta_upper,
-    filter_for,
     needed_distance,
 )
 from secretballot.accounting.abstention_table import answer_weights
 from secretballot.accounting.stream_recipes import answer_chance, check_answerable, stream_mechanism
 from secretballot.core import streams
+from secretballot.core.filters import filter_for
 from secretballot.core.mechanisms import stability
 from secretballot.core.noise import ExactNoise
 from secretballot.core.streams import BITS, keeps_inequalities

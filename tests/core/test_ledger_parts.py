@@ -8,7 +8,8 @@ import pytest
 from ledger_answers import answer
 from ledger_backends import Ledgers
 from made_events import class_event, counts_event, label_event, table_event
-from secretballot.accounting import Event, PrivacyBudget, epsilon_upper
+from secretballot.accounting import PrivacyBudget, epsilon_upper
+from secretballot.core.events import Event
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import LedgerError
 

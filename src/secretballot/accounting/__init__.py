@@ -34,17 +34,15 @@ from secretballot.core.events import (
     ClassLabels,
     Confident,
     Counts,
-    Event,
     Pure,
     Sampled,
     SparseStream,
     StableTests,
-    Stream,
     TableStream,
     VectorSum,
     event_in,
 )
-from secretballot.core.filters import BasicFilter, Filter, RenyiFilter, Totals, filter_for
+from secretballot.core.filters import BasicFilter, RenyiFilter, Totals
 from secretballot.core.label_games import GaussianChances, TableChances
 from secretballot.core.price import Price, PrivacyBudget, delta_upper, epsilon_upper, price
 
@@ -55,8 +53,6 @@ __all__ = [
     "ClassLabels",
     "Confident",
     "Counts",
-    "Event",
-    "Filter",
     "GaussianChances",
     "Price",
     "PrivacyBudget",
@@ -65,7 +61,6 @@ __all__ = [
     "Sampled",
     "SparseStream",
     "StableTests",
-    "Stream",
     "TableChances",
     "TableStream",
     "Totals",
@@ -83,7 +78,6 @@ __all__ = [
     "delta_upper",
     "epsilon_upper",
     "event_in",
-    "filter_for",
     "least_scale",
     "needed_distance",
     "noisy_means",

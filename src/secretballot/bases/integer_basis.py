@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -197,11 +196,6 @@ class IntegerBasis(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Return coordinates, an array of shape (n_rows, n_directions); public points have a root
         mean square length of one."""
         return self.integers(X) / UNIT
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return a name for each direction."""
-        check_is_fitted(self, "n_directions_")
-        return np.array([f"direction{i}" for i in range(self.n_directions_)], dtype=object)
 
     def _check_width(self, n_columns: int) -> None:
         """Refuse rows of another width than the public points'."""

@@ -19,13 +19,13 @@ from secretballot._validation import RELATIONS, check_choice, check_probability
 from secretballot.accounting import (
     PrivacyBudget,
     Sampled,
-    Stream,
     calibrate_stream,
     delta_upper,
     needed_distance,
 )
 from secretballot.accounting.calibration import largest_sample, sample_grid, stream_budget
 from secretballot.accounting.stream_recipes import bassily_noise
+from secretballot.core.events import Stream
 from secretballot.core.types import Count, Model, fault_of
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.training.learner import rest_of

@@ -13,7 +13,6 @@ from secretballot._naming import named
 from secretballot._validation import RELEASES, check_choice, check_count, check_probability
 from secretballot.accounting import (
     PrivacyBudget,
-    Stream,
     WeakSignalWarning,
     calibrate_abstention_table,
     calibrate_gaussian,
@@ -42,6 +41,7 @@ from secretballot.accounting.stream_recipes import (
     largest_distance,
     stream_mechanism,
 )
+from secretballot.core.events import Stream
 from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import (

@@ -25,9 +25,8 @@ from pydantic_core import PydanticCustomError
 from secretballot import accounting
 from secretballot._typing import IntArray
 from secretballot._validation import FARTHEST, plain_line, shown
-from secretballot.accounting import Event
 from secretballot.core.errors import Relation, Unit
-from secretballot.core.events import AnyEvent
+from secretballot.core.events import AnyEvent, Event
 from secretballot.core.mechanisms import (
     AnyMechanism,
     ConfidentLabels,
