@@ -135,9 +135,9 @@ class TrainedTeachers:
                 "These teachers learned from a secret sample that was drawn for one reservation;"
                 " ask them through its labeler or its session, where what it costs is paid."
             )
-        shape = self.shape(1)
+        guarantee = guarantee_of(self.declaration["unit"], self.declaration["relation"])
         return self.ensemble.vote_counts(
-            points, classes=self.classes, guarantee=shape.guarantee, sample=shape.sample
+            points, classes=self.classes, guarantee=guarantee, sample=sample
         )
 
     @property
