@@ -421,13 +421,10 @@ class AnswerStream:
         return Answers(values, given, left)
 
     def _left_on(self, page: AnswerPage) -> int:
-        if page.closed:
-            return 0
         stops_at = self._own.mechanism.stops_at
-        if stops_at is not None and (last := page.last()):
-            if not self._own.decoded(last).used < stops_at:
-                return 0
-        return int(self.planned - page.count)
+        last = None if page.closed or stops_at is None else page.last()
+        stopped = last and not self._own.decoded(last).used < stops_at
+        return 0 if page.closed or stopped else int(self.planned - page.count)
 
     @repeated  # what was drawn and not stored was seen by nobody
     def _answer_block(

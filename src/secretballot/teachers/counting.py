@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from secretballot._seeded import seed_of
 from secretballot._typing import Classifier, CountArray, FloatArray, IntArray, Matrix
-from secretballot.foreign_code import isolated, result_of, result_once_seeded
+from secretballot.foreign_code import isolated, one_thread, result_of, result_once_seeded
 from secretballot.teachers.executors import Workers
 from secretballot.teachers.rows import block_bounds, is_sparse, n_rows, row_block
 from secretballot.teachers.training import alone, each_slot, pay_processes, slots_of, works_together
@@ -154,7 +154,7 @@ class LinearStack:
             return
         every_row, models = np.arange(len(counts)), list(self.models.values())
         # around the teachers alone: it takes longer than the product for one row
-        with isolated(seed_of(poll.random_state), poll.settings):
+        with one_thread(), isolated(seed_of(poll.random_state), poll.settings):
             for teacher in np.flatnonzero(~sure).tolist():
                 counts[every_row, predicted(models[teacher], block.copy(), counts.shape[1])] += 1
 
@@ -326,11 +326,14 @@ def counted_votes(
         if counted is not None:
             counts += counted
             rest = {number: model for number, model in rest.items() if number not in stack.models}
-    for slots in _voting_groups(rest, poll.X, len(teachers)):
-        for rows, block in poll.blocks(max(poll.block_rows, _TOGETHER_CELLS // len(slots))):
-            _count_together(slots, block, counts[rows], poll)
-        rest = {number: model for number, model in rest.items() if slots.get(number) is None}
-    return sum(_counted_apart(rest, poll, workers), counts)
+    if not rest:
+        return counts
+    with one_thread():
+        for slots in _voting_groups(rest, poll.X, len(teachers)):
+            for rows, block in poll.blocks(max(poll.block_rows, _TOGETHER_CELLS // len(slots))):
+                _count_together(slots, block, counts[rows], poll)
+            rest = {number: model for number, model in rest.items() if slots.get(number) is None}
+        return sum(_counted_apart(rest, poll, workers), counts)
 
 
 def _counted_apart(

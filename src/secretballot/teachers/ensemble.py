@@ -389,8 +389,7 @@ class TeacherEnsemble:
             sklearn.get_config(),
         )
         teachers = dict(enumerate(self._teachers))
-        with one_thread():
-            return counted_votes(teachers, poll, workers=self._workers, kept=self._stacks)
+        return counted_votes(teachers, poll, workers=self._workers, kept=self._stacks)
 
     def packed(self, about: Any) -> bytes:
         """Return the teachers as a file of a vault, with what else is to be known of them, for
