@@ -396,11 +396,11 @@ class AnswerStream:
         n_rows = given.n_queries if isinstance(given, VoteShape) else 1
         if n_rows != n_questions:
             raise DataError(f"{n_questions} questions with votes on {n_rows}; give one row each.")
+        stated = dict(given)
         if isinstance(given, VoteShape) and isinstance(paid, VoteShape):
             # in each new row a teacher moves one vote at most, and it was paid for in all of them
-            size = {"n_queries": paid.n_queries, "moved": paid.moved}
-            given = given.model_copy(update=size)
-        if given != paid:
+            stated |= {"n_queries": paid.n_queries, "moved": paid.moved}
+        if type(given) is not type(paid) or stated != dict(paid):
             raise ParameterError(
                 "The votes or scores are not those that were paid for: of another shape; ask the"
                 " teachers that it began with. Nothing was answered."
@@ -414,10 +414,11 @@ class AnswerStream:
     def _answers(
         self, questions: Sequence[bytes], stored: Mapping[bytes, bytes], left: int
     ) -> Answers:
-        given = np.array([question in stored for question in questions], dtype=np.bool_)
+        given = np.zeros(len(questions), dtype=np.bool_)
         values = np.zeros((len(questions), self._own.n_columns), dtype=np.int64)
-        for row in np.flatnonzero(given).tolist():
-            values[row] = self._own.decoded(stored[questions[row]]).rows[0]
+        for row, question in enumerate(questions):
+            if question in stored:
+                values[row], given[row] = self._own.decoded(stored[question]).rows[0], True
         return Answers(values, given, left)
 
     def _left_on(self, page: AnswerPage) -> int:

@@ -349,7 +349,7 @@ class TeacherEnsemble:
         ResourceError
             If memory, files or processes ran out.
         """
-        values = check_classes(range(self.n_classes) if classes is None else classes)
+        values = None if classes is None else check_classes(classes)
         counts = self._counted_votes(X_public)
         return Votes.of_teachers(counts, guarantee, classes=values, sample=sample)
 

@@ -136,9 +136,9 @@ class TrainedTeachers:
                 " ask them through its labeler or its session, where what it costs is paid."
             )
         guarantee = guarantee_of(self.declaration["unit"], self.declaration["relation"])
-        return self.ensemble.vote_counts(
-            points, classes=self.classes, guarantee=guarantee, sample=sample
-        )
+        votes = self.ensemble.vote_counts(points, guarantee=guarantee, sample=sample)
+        votes.classes = self.classes  # which were checked when the teachers were trained
+        return votes
 
     @property
     def sample(self) -> Sample | None:
