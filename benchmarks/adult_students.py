@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 
 from public_data import ADULT_SCHEMA, ADULT_TARGET, adult
 from secretballot import PATEClassifier, PrivacyBudget
-from secretballot.accounting.gaussian import gaussian_mu
+from secretballot.accounting.rounding import gaussian_mu
 from secretballot.data.schema import Schema
 from secretballot.learners.pate.mechanisms import choose_teachers
 

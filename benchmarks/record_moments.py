@@ -27,7 +27,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from adult_students import SPLIT_SEED, dp_gradient_descent, encoded
 from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot import RecordMomentsClassifier
-from secretballot.accounting.gaussian import gaussian_mu
+from secretballot.accounting.rounding import gaussian_mu
 from secretballot.bases import TableBasis
 
 DELTA = 1e-5

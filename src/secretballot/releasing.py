@@ -45,10 +45,13 @@ from secretballot.report.certificate.build import (
     choice_fields,
     describe_released,
 )
-from secretballot.report.certificate.fields import certificate_in
-from secretballot.report.certificate.labels_file import class_value
-from secretballot.report.certificate.models import EXPECTED_UNCOVERED, EXPONENTIAL, total_price
-from secretballot.report.certificate.release_files import LABELS_FILE, MAX_BYTES, most_bytes
+from secretballot.report.certificate.files import LABELS_FILE, MAX_BYTES, certificate_in, most_bytes
+from secretballot.report.certificate.models import (
+    EXPECTED_UNCOVERED,
+    EXPONENTIAL,
+    class_value,
+    total_price,
+)
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.teachers.votes import from_set_numbers, guarantee_of
 from secretballot_verify import REFUSED, check_certificate

@@ -277,14 +277,7 @@ def check_release(folder: str, minutes: float = MINUTES) -> list[Finding]:
 def each_finding(folder: str, minutes: float = MINUTES) -> Iterator[Finding]:
     """Yield what `check_release` returns, each as soon as it is found, and before what may take
     minutes a line with the verdict `WAIT`."""
-    before = games.minutes_allowed.set(minutes)
-    try:
-        yield from findings_of(folder)
-    finally:
-        games.minutes_allowed.reset(before)
-
-
-def findings_of(folder: str) -> Iterator[Finding]:
+    games.minutes_allowed.set(minutes)
     try:
         with opened(os.path.join(folder, "certificate.json"), certificate.MAX_CERTIFICATE) as file:
             document = certificate.certificate_in(file.read(certificate.MAX_CERTIFICATE + 1))

@@ -18,14 +18,14 @@ from secretballot.bases.integer_model import (
 from secretballot.bases.rotation import UNIT
 
 
-def model_and_points(n_classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def model_and_points(n_classes, seed=0):
     rng = np.random.default_rng(seed)
     weights = rng.normal(0, 2, (30, 1 if n_classes == 2 else n_classes))
     return weights, rng.integers(-2 * UNIT, 2 * UNIT, (200, 30))
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 26])
-def test_probabilities_are_those_of_the_softmax(n_classes: int) -> None:
+@pytest.mark.parametrize("n_classes", [2, 26])
+def test_probabilities_are_those_of_the_softmax(n_classes):
     weights, points = model_and_points(n_classes)
     logits = points / UNIT @ weights
     logits = np.hstack([np.zeros((200, 1)), logits]) if n_classes == 2 else logits
@@ -36,15 +36,11 @@ def test_probabilities_are_those_of_the_softmax(n_classes: int) -> None:
     assert (IntegerModel.of(weights).labels(points) == logits.argmax(axis=1)).mean() > 0.99
 
 
-def test_weights_are_rounded_and_cut() -> None:
+def test_weights_and_coordinates_are_cut_and_the_constant_stands_behind():
     found = IntegerModel.of(np.array([[0.5], [1e9], [-1e9]])).weights
     assert found.ravel().tolist() == [WEIGHT_UNIT // 2, LARGEST_WEIGHT, -LARGEST_WEIGHT]
-
-
-def test_the_constant_stands_behind_cut_coordinates() -> None:
-    found = with_constant(np.array([[5, 10**9], [-(10**9), 0]]))
-    expected = [[5, LARGEST_COORDINATE, CONSTANT], [-LARGEST_COORDINATE, 0, CONSTANT]]
-    assert found.tolist() == expected
+    cut = with_constant(np.array([[5, 10**9, -(10**9)]])).tolist()
+    assert cut == [[5, LARGEST_COORDINATE, -LARGEST_COORDINATE, CONSTANT]]
 
 
 RNG = np.random.default_rng(0)
@@ -54,7 +50,7 @@ POINTS[1, :-1] = -LARGEST_COORDINATE
 WEIGHTS = RNG.normal(0, 1, (5, 3))
 
 
-def test_they_are_near_the_functions_that_they_stand_for() -> None:
+def test_they_are_near_the_functions_that_they_stand_for():
     linear = POINTS / UNIT @ WEIGHTS
     line = IntegerLine.of(WEIGHTS).predictions(POINTS) / PROBABILITY_UNIT
     assert np.abs(line - np.clip(0.5 + linear, 0, 1)).max() < 5e-4
@@ -63,7 +59,7 @@ def test_they_are_near_the_functions_that_they_stand_for() -> None:
     assert np.abs(labels - expit(linear)).max() < 1e-3
 
 
-def test_each_label_is_predicted_as_one_of_two_classes_is() -> None:
+def test_each_label_is_predicted_as_one_of_two_classes_is():
     model = IntegerLabels.of(WEIGHTS)
     for k in range(3):
         alone = IntegerModel(model.weights[:, [k]]).probabilities(POINTS)
@@ -74,7 +70,7 @@ def test_each_label_is_predicted_as_one_of_two_classes_is() -> None:
     ("kind", "n_columns"),
     [(IntegerLine, 3), (IntegerLabels, 3), (IntegerModel, 1), (IntegerModel, 3)],
 )
-def test_a_row_is_predicted_alike_whatever_stands_around_it(kind: type, n_columns: int) -> None:
+def test_a_row_is_predicted_alike_whatever_stands_around_it(kind, n_columns):
     model = kind.of(WEIGHTS[:, :n_columns])
     whole = model.predictions(POINTS)
     for size in (1, 3, 17, 199):

@@ -1,24 +1,24 @@
 """A table with free text from files to a release, and back by `predict`."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
 from patients import invoke
 
 WORDS = ["pain", "fever", "cough", "rash", "since", "today", "knee", "no", "left", "right"]
 SECRET = "zyxwvut"
 
 
-def people(n: int, seed: int) -> pd.DataFrame:
+def people(n, seed):
     rng = np.random.default_rng(seed)
     notes = [" ".join(rng.choice(WORDS, size=rng.integers(2, 7))) for _ in range(n)]
     ill = ["yes" if "pain" in note or "fever" in note else "no" for note in notes]
     return pd.DataFrame({"note": notes, "memo": notes[::-1], "ill": ill})
 
 
-def test_free_text_is_learned_released_and_read_again(tmp_path: Path) -> None:
+def test_free_text_is_learned_released_and_read_again(tmp_path):
     (tmp_path / "private").mkdir()
     private = people(900, 1)
     private.loc[[3, 4, 5], "note"] = [f"{SECRET} pain " * 50_000, None, SECRET]

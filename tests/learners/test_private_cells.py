@@ -1,7 +1,5 @@
 """Private columns that say what no public one does are refused before anything is paid."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,13 +10,13 @@ from secretballot.exceptions import DataError
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 
 
-def people(n: int, seed: int, **more: Any) -> pd.DataFrame:
+def people(n, seed, **more):
     rng = np.random.default_rng(seed)
     wards = rng.choice(["north", "south"], n)
     return pd.DataFrame({"age": rng.normal(50, 15, n), "ward": wards}).assign(**more)
 
 
-def fit(private: Any, public: Any) -> sb.Ledger:
+def fit(private, public):
     """Fit on an account, and return it."""
     ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET, unit="record", relation="add-remove")
     model = sb.RecordMomentsClassifier(**BUDGET.to_json(), ledger=ledger)
@@ -32,7 +30,7 @@ def fit(private: Any, public: Any) -> sb.Ledger:
 
 
 @pytest.mark.parametrize("kind", [object, "category", "string"])
-def test_another_spelling_is_refused_and_no_cell_is_shown(kind: Any) -> None:
+def test_another_spelling_is_refused_and_no_cell_is_shown(kind):
     public = people(200, 1).astype({"ward": kind})
     private = people(900, 0)
     private["ward"] = private["ward"].str.upper()
@@ -46,7 +44,7 @@ def test_another_spelling_is_refused_and_no_cell_is_shown(kind: Any) -> None:
     assert fit(private.assign(ward=few), public).releases() == 1
 
 
-def test_values_of_which_most_are_rare_in_public_too_are_no_misfit() -> None:
+def test_values_of_which_most_are_rare_in_public_too_are_no_misfit():
     private = people(900, 0, street=[f"s{i}" for i in range(900)])
     public = people(200, 1, street=[f"p{i}" for i in range(200)])
     assert fit(private, public).releases() == 1

@@ -1,7 +1,5 @@
 """Public rows that are private rows are found, and those that are equal by chance are let pass."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,34 +15,35 @@ OTHERS = RNG.normal(size=(400, 3))
 FEW, SOME, MANY = (10, 0.5), (1000, 1.0), (200_000, 0.9)
 
 
-def drawn(n: int, n_values: int, power: float, seed: int) -> np.ndarray:
+def drawn(n, n_values, power, seed):
     """Return rows of two columns, some of them far more frequent than others."""
     chances = np.arange(1, n_values + 1) ** -power
     values = np.random.default_rng(seed).choice(n_values, n, p=chances / chances.sum())
     return np.column_stack([values % 7, values // 7]).astype(float)
 
 
-def held(public: Any, private: Any, units: Any = None) -> bool:
+def held(public, private, units=None):
     rows = PrivateRows([public])
     rows.add(private, units)
     return rows.hold(0)
 
 
 @pytest.mark.parametrize("law", [FEW, SOME, MANY])
-@pytest.mark.parametrize(("n", "m"), [(2000, 400), (20_000, 2000), (300, 5000), (60, 50)])
-def test_rows_that_are_equal_by_chance_pass(law: tuple[int, float], n: int, m: int) -> None:
-    for seed in range(10):
+@pytest.mark.parametrize(("n", "m"), [(20_000, 2000), (300, 5000), (60, 50)])
+def test_rows_that_are_equal_by_chance_pass(law, n, m):
+    for seed in range(5):
         assert not held(drawn(m, *law, seed=2 * seed), drawn(n, *law, seed=2 * seed + 1))
 
 
-@pytest.mark.parametrize("n_private", [10, 100, 400])
-def test_a_part_of_the_private_rows_is_found(n_private: int) -> None:
-    mixed = np.vstack([NUMBERS[5 : 5 + n_private], OTHERS[n_private:]])
-    assert held(mixed, NUMBERS)
+def test_a_part_of_the_private_rows_is_found_and_rows_that_were_drawn_again():
+    for n_private in (10, 100, 400):
+        assert held(np.vstack([NUMBERS[5 : 5 + n_private], OTHERS[n_private:]]), NUMBERS)
+    for public in (NUMBERS[::-1], NUMBERS[:5], NUMBERS[RNG.integers(0, 99, 900)]):
+        assert held(public, NUMBERS)
     assert not held(OTHERS, NUMBERS)
 
 
-def test_a_part_is_found_among_rows_that_are_equal_by_chance() -> None:
+def test_a_part_is_found_among_rows_that_are_equal_by_chance():
     private, public = drawn(20_000, *MANY, seed=1), drawn(2000, *MANY, seed=2)
     equal = len(set(map(tuple, public)) & set(map(tuple, private))) / len(public)
     assert 0.1 < equal < 0.9
@@ -52,25 +51,17 @@ def test_a_part_is_found_among_rows_that_are_equal_by_chance() -> None:
     assert held(np.vstack([public[:1500], private[:500]]), private)
 
 
-@pytest.mark.parametrize(
-    "public",
-    [NUMBERS[::-1], NUMBERS[:5], np.vstack([NUMBERS[:50]] * 4), NUMBERS[RNG.integers(0, 99, 900)]],
-)
-def test_all_of_them_and_rows_that_were_drawn_again_are_found(public: np.ndarray) -> None:
-    assert held(public, NUMBERS)
-
-
-def test_the_same_rows_are_found_where_chance_would_explain_each_of_them() -> None:
+def test_the_same_rows_are_found_where_chance_would_explain_each_of_them():
     private = drawn(2000, *FEW, seed=1)
     assert held(private[::-1], private)
     assert not held(private[:1000], private)
 
 
-def test_a_doubled_private_table_explains_nothing() -> None:
+def test_a_doubled_private_table_explains_nothing():
     assert held(np.vstack([OTHERS[:300], NUMBERS[:100]]), np.vstack([NUMBERS, NUMBERS]))
 
 
-def test_rows_of_one_unit_are_no_coincidence() -> None:
+def test_rows_of_one_unit_are_no_coincidence():
     private, units = np.repeat(NUMBERS[:200], 10, axis=0), np.repeat(np.arange(200), 10)
     public = np.vstack([OTHERS[:300], NUMBERS[:100]])
     assert held(public, private, units)
@@ -78,9 +69,7 @@ def test_rows_of_one_unit_are_no_coincidence() -> None:
 
 
 @pytest.mark.parametrize("law", [FEW, SOME, MANY])
-def test_blocks_and_a_sample_say_what_the_table_says(
-    law: tuple[int, float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_and_a_sample_say_what_the_table_says(law, monkeypatch):
     private, public = drawn(20_000, *law, seed=1), drawn(2000, *law, seed=2)
     monkeypatch.setattr(private_rows, "MOST_SAMPLED", 3000)
     for table, found in ((public, False), (np.vstack([public, NUMBERS[:200, :2]]), True)):
@@ -91,7 +80,7 @@ def test_blocks_and_a_sample_say_what_the_table_says(
         assert len(rows._values) < 3000 + 4 * len(table) + 4
 
 
-def test_frames_are_compared_by_cells_and_what_cannot_be_compared_passes() -> None:
+def test_frames_are_compared_by_cells_and_what_cannot_be_compared_passes():
     frame = pd.DataFrame({"age": NUMBERS[:, 0], "ward": RNG.choice(["north", "south"], 2000)})
     assert held(frame.iloc[:50], frame)
     assert not held(frame.iloc[:50].assign(ward="east"), frame)
@@ -120,12 +109,12 @@ FRAME = pd.DataFrame(
     ],
     ids=["doubles", "integers", "flags", "texts", "frame", "sparse"],
 )
-def test_rows_of_every_kind_are_known_again_in_any_order(table: Any) -> None:
+def test_rows_of_every_kind_are_known_again_in_any_order(table):
     some = RNG.permutation(2000)[:60]
     assert held(table.iloc[some] if hasattr(table, "iloc") else table[some], table)
 
 
-def test_cells_that_differ_make_other_rows() -> None:
+def test_cells_that_differ_make_other_rows():
     for table in (np.eye(40), np.arange(1600.0).reshape(40, 40), 2.0 ** np.eye(40)):
         found = row_hashes(table)
         assert found is not None

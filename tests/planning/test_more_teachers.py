@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from secretballot.planning.simulation.more_teachers import drawn_votes
-from secretballot.planning.simulation.shard_votes import ShardVotes
+from secretballot.planning.votes_forecast import ShardVotes, drawn_votes
 
 POINTS = 20_000
 
@@ -36,7 +35,7 @@ def summary(votes, truth):
     return np.array([(share > 0.5).mean(), share.mean(), margin.mean(), margin.std()])
 
 
-@pytest.mark.parametrize(("n_counted", "K"), [(10, 401), (40, 1001), (100, 51), (60, 61)])
+@pytest.mark.parametrize(("n_counted", "K"), [(10, 401), (100, 51)])
 def test_votes_of_more_or_fewer_teachers_have_the_right_margins(n_counted, K):
     truth, right, rng = law(0)
     real = summary(rng.multinomial(K, two_sided(right, truth)), truth)

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from secretballot.planning.simulation.seeded_noise import SeededNoise
+from secretballot.planning.votes_forecast import SeededNoise
 
-DRAWS = 200_000
+DRAWS = 100_000
 ALPHA = 1e-6
 
 
@@ -13,16 +13,11 @@ def coins(seed=0):
 
 
 def weights(law, scale, x):
-    return (
-        np.exp(-np.abs(x) / scale)
-        if law == "discrete_laplace"
-        else np.exp(-(x**2) / (2 * scale**2))
-    )
+    return np.exp(-np.abs(x) / scale if law == "discrete_laplace" else -((x / scale) ** 2) / 2)
 
 
 def p_value(drawn, law, scale):
-    """Of a chi-square test of the stated law, with cells of at least some hundred expected
-    draws."""
+    """Of a chi-square test of the stated law, with cells of some hundred expected draws."""
     far = np.arange(-400, 401).astype(float)
     probability = weights(law, scale, far) / weights(law, scale, far).sum()
     kept = probability * len(drawn) > 200
@@ -33,7 +28,7 @@ def p_value(drawn, law, scale):
 
 
 @pytest.mark.parametrize("law", ["discrete_laplace", "discrete_gaussian"])
-@pytest.mark.parametrize("scale", [0.6, 1.0, 2.5, 7.3])
+@pytest.mark.parametrize("scale", [0.6, 7.3])
 def test_draws_follow_the_stated_law_and_no_neighbouring_one(law, scale):
     drawn = getattr(coins(), law)(scale, DRAWS)
     assert drawn.dtype == np.int64

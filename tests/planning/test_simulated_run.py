@@ -7,8 +7,8 @@ from samples import synthetic_two_class
 from secretballot.accounting import PrivacyBudget
 from secretballot.exceptions import DataError
 from secretballot.planning import Setting
-from secretballot.planning.simulation.more_teachers import VoteSample
-from secretballot.planning.simulation.simulated_run import SimulatedRun
+from secretballot.planning.stand_in import SimulatedRun
+from secretballot.planning.votes_forecast import VoteSample
 from secretballot.students import NoisyCountsClassifier
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -30,9 +30,9 @@ def gaussian(sigma, n, release="labels"):
 
 @pytest.mark.parametrize("release", ["labels", "counts"])
 def test_little_noise_teaches_and_much_noise_does_not(release):
-    setting = Setting(K, "gaussian", release, 300)
+    setting, world = Setting(K, "gaussian", release, 300), simulated()
     good, bad = (
-        [simulated().run(setting, gaussian(sigma, 300, release), seed).student for seed in range(4)]
+        [world.run(setting, gaussian(sigma, 300, release), seed).student for seed in range(4)]
         for sigma in (5.0, 1e5)
     )
     assert min(good) > 0.87

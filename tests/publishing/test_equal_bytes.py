@@ -6,8 +6,6 @@ import os
 import pickle
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +20,7 @@ EVERY_KIND = {
 }
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def contents(folder):
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -31,7 +29,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> Path:
+def given(tmp_path):
     """Return a folder with released values of every kind, and the public points that they are
     about."""
     folder = tmp_path / "given"
@@ -42,7 +40,7 @@ def given(tmp_path: Path) -> Path:
     counts = sb.votes_of_counts(np.column_stack([200 - yes, yes]), ["no", "yes"])
     ledger = sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(500.0, 1e-3))
     terms = {kind: noisy(12.0, 60, release=kind, n_teachers=200) for kind in ("counts", "labels")}
-    released: dict[str, Any] = {
+    released = {
         kind: sb.release(counts, one.mechanism, ledger, one.budget) for kind, one in terms.items()
     }
     plan = noisy(12.0, 30, release="counts", n_teachers=200)
@@ -75,7 +73,7 @@ def given(tmp_path: Path) -> Path:
     return folder
 
 
-def test_no_byte_depends_on_the_private_side(tmp_path: Path, given: Path) -> None:
+def test_no_byte_depends_on_the_private_side(tmp_path, given):
     """One side is this process, as it happens to be; the other one differs in all that it can."""
     write_releases.write(given, tmp_path / "here", 40)
     odd = {"PYTHONHASHSEED": "3", "PRIVATE": "xxx", "TZ": "UTC3", "LC_ALL": "C"}
@@ -91,4 +89,3 @@ def test_no_byte_depends_on_the_private_side(tmp_path: Path, given: Path) -> Non
     assert here.keys() == there.keys()
     assert [name for name in here if here[name] != there[name]] == []
     assert {name.rpartition("/")[2] for name in here} >= EVERY_KIND
-    assert b"What further labels changed" in here["rounds/report.html"]

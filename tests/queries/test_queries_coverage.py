@@ -6,28 +6,18 @@ from secretballot.queries import ClusterSampling, PublicPool
 from secretballot.queries.coverage import spread_over
 
 
-def pool_of(X, n_queries=5):
-    return PublicPool(X=X, classes=(0, 1), n_queries=n_queries, random_state=0)
-
-
-def groups(sizes, centres, seed=0):
-    rng = np.random.default_rng(seed)
-    X = np.vstack(
-        [
-            rng.normal(centre, 0.05, size=(size, 2))
-            for size, centre in zip(sizes, centres, strict=True)
-        ]
-    )
-    return X, np.repeat(np.arange(len(sizes)), sizes)
-
-
-CENTRES = [(0, 0), (10, 0), (0, 10), (10, 10)]
+def groups(*sizes):
+    """Return points around four places, and which."""
+    centres = np.array([(0, 0), (10, 0), (0, 10), (10, 10)])
+    group = np.repeat(np.arange(4), sizes)
+    return np.random.default_rng(0).normal(centres[group], 0.05), group
 
 
 @pytest.mark.parametrize("wrap", [np.asarray, sparse.csr_matrix])
 def test_clusters_are_represented_by_size_and_by_their_middle(wrap):
-    X, group = groups([10, 40, 20, 30], CENTRES)
-    rows = ClusterSampling().start(pool_of(wrap(X), n_queries=4)).propose(8)
+    X, group = groups(10, 40, 20, 30)
+    pool = PublicPool(X=wrap(X), classes=(0, 1), n_queries=4, random_state=0)
+    rows = ClusterSampling().start(pool).propose(8)
     assert group[rows].tolist() == [1, 3, 2, 0] * 2
     for row in rows[:4]:
         members = X[group == group[row]]
@@ -36,7 +26,7 @@ def test_clusters_are_represented_by_size_and_by_their_middle(wrap):
 
 
 def test_spread_takes_the_heaviest_of_each_group_and_fills_up():
-    X, group = groups([5, 5, 5, 5], CENTRES)
+    X, group = groups(5, 5, 5, 5)
     weights = np.arange(20.0)
     places = spread_over(X, weights, 4, seed=0)
     assert places.tolist() == [4, 9, 14, 19]

@@ -21,13 +21,6 @@ def pool_of(X):
     return PublicPool(X=X, classes=(0, 1), n_queries=50, random_state=0)
 
 
-def known(rows, labels, weights=None):
-    rows = np.asarray(rows, dtype=np.int64)
-    return LabelledRows(
-        rows, np.asarray(labels), np.ones(len(rows)) if weights is None else weights, rows
-    )
-
-
 @pytest.mark.parametrize("slack", [0.0, 2.0])
 def test_on_the_line_it_is_the_region_of_the_halfspaces(slack):
     rng = np.random.default_rng(2)
@@ -37,7 +30,7 @@ def test_on_the_line_it_is_the_region_of_the_halfspaces(slack):
     labels[[2, 17]] ^= 1
     whole = Thresholds("either").version_space()
     region = OracleRegion(PoolLearner(LINEAR, pool_of(X)))
-    region.update(known(rows, labels), slack)
+    region.update(LabelledRows(rows, labels, np.ones(20), rows), slack)
     found = region.contains(np.arange(40))
     outermost = region._most - 2.0  # the best threshold makes two
     assert slack <= outermost < slack + 1.1

@@ -33,23 +33,15 @@ class Scripted(QueryStrategy, QuerySelector):
 
 
 @pytest.mark.parametrize(
-    ("rows", "asked"),
+    "rows",
     [
-        ([1, 1], []),
-        ([2, 3], [3]),
-        ([10], []),
-        ([-1], []),
-        ([1.0], []),
-        ([True, False], []),
-        ([None], []),
-        ([[1, 2]], []),
-        (3, []),
-        ([1, 2, 3, 4], []),
-        (np.array([2**63], dtype=np.uint64), []),
+        *([1, 1], [2, 3], [10], [-1], [1.0], [True, False], [None], [[1, 2]], 5, [1, 2, 4, 5]),
+        np.array([2**63], dtype=np.uint64),
     ],
+    ids=str,
 )
-def test_proposals_that_cannot_be_asked_are_refused(rows, asked):
-    selector = CheckedSelector(Scripted(asked, rows), POOL)
+def test_proposals_that_cannot_be_asked_are_refused(rows):
+    selector = CheckedSelector(Scripted([3], rows), POOL)
     selector.propose(3)
     with pytest.raises(DataError, match="at most 3 integers, each row from 0 to 9 once"):
         selector.propose(3)

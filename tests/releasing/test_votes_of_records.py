@@ -9,7 +9,7 @@ from test_stored_sizes import _Noise
 
 import secretballot as sb
 from exact_games.worlds import ScriptedNoise
-from secretballot._nearest_points import NearestPoints
+from secretballot._points import NearestPoints
 from secretballot.accounting import noisy_votes
 from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing

@@ -1,9 +1,7 @@
 """The student that reads raw columns: the package's own answers, from the cells of a table."""
 
 import math
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -13,7 +11,7 @@ import pytest
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
-from secretballot.report.release.folder import ONNX_OF_RAW_COLUMNS, usage_of
+from secretballot.publishing.release import ONNX_OF_RAW_COLUMNS, usage_of
 from secretballot.report.student.export import converted_student, student_bytes
 from secretballot.report.student.load import OnnxStudent
 from secretballot.report.student.raw_columns import RawRows, refuse_long_vocabularies
@@ -21,7 +19,7 @@ from secretballot.runs.tables import RunInputs
 from secretballot.students import MomentsStudent
 
 
-def table(rows: int, seed: int) -> pd.DataFrame:
+def table(rows, seed):
     """Return a table whose column names are those that a graph has for itself, too."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
@@ -41,11 +39,11 @@ PUBLIC = table(200, 0)
 SCHEMA = Schema.infer(PUBLIC)
 
 
-def rows_of(frame: pd.DataFrame) -> RawRows:
+def rows_of(frame):
     return RawRows({name: frame[name].tolist() for name in frame}, SCHEMA.encode(frame))
 
 
-def moments(basis: Any, n_classes: int) -> MomentsStudent:
+def moments(basis, n_classes):
     fitted = basis.fit(SCHEMA.encode(PUBLIC))
     width = fitted.n_directions_ + 1
     columns = 1 if n_classes == 2 else n_classes
@@ -53,14 +51,14 @@ def moments(basis: Any, n_classes: int) -> MomentsStudent:
     return MomentsStudent(fitted, weights, ["no", "yes", "unknown"][:n_classes])
 
 
-def student_of(schema: Schema, public: pd.DataFrame) -> MomentsStudent:
+def student_of(schema, public):
     """Return a model of moments of the columns of a schema."""
     fitted = TableBasis().fit(schema.encode(public))
     weights = np.random.default_rng(1).integers(-(2**18), 2**18, (fitted.n_directions_ + 1, 1))
     return MomentsStudent(fitted, weights, ["no", "yes"])
 
 
-def same(loaded: OnnxStudent, student: Any, schema: Schema, frame: pd.DataFrame) -> None:
+def same(loaded, student, schema, frame):
     """Demand the student's answers from raw cells, digit by digit, and from encoded ones."""
     X = schema.encode(frame)
     assert (loaded.predict(frame) == student.predict(X)).all()
@@ -71,9 +69,7 @@ def same(loaded: OnnxStudent, student: Any, schema: Schema, frame: pd.DataFrame)
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("basis", [TableBasis(n_bins=8), KernelBasis(n_directions=20)])
-def test_a_model_of_moments_says_the_same_of_raw_cells_digit_by_digit(
-    basis: Any, n_classes: int
-) -> None:
+def test_a_model_of_moments_says_the_same_of_raw_cells_digit_by_digit(basis, n_classes):
     student = moments(basis, n_classes)
     content = student_bytes(student, schema=SCHEMA.to_json(), rows=rows_of(PUBLIC))
     other = table(500, 3)
@@ -86,7 +82,7 @@ def test_a_model_of_moments_says_the_same_of_raw_cells_digit_by_digit(
     assert [one.name for one in session.get_outputs()] == ["label_", "probabilities"]
 
 
-def test_vectors_are_read_as_by_the_package() -> None:
+def test_vectors_are_read_as_by_the_package():
     rng = np.random.default_rng(5)
     public = pd.DataFrame(
         {"scan": [str(row.tolist()) for row in rng.normal(size=(200, 6))], "age": range(200)}
@@ -105,7 +101,7 @@ def test_vectors_are_read_as_by_the_package() -> None:
     same(loaded, student, schema, public)  # of texts
 
 
-def test_a_file_that_says_otherwise_is_not_written() -> None:
+def test_a_file_that_says_otherwise_is_not_written():
     rows = rows_of(PUBLIC)
     # the cells of other rows than those that were encoded
     wrong = RawRows({name: cells[::-1] for name, cells in rows.cells.items()}, rows.X)
@@ -119,7 +115,6 @@ KINDS = {
     "american": {"kind": "date", "parts": ["hour"], "format": "month-first"},
     "compact": {"kind": "date", "parts": [], "format": "compact"},
     "flag": "boolean",
-    "stay": "duration",
     "ward": "categorical",
     "note": {"kind": "text", "words": ["pain", "fever", "café", "strasse", "none"]},
     "letter": {"kind": "text", "words": ["pain", "fever", "some"]},
@@ -128,7 +123,7 @@ NOTES = ("some pain", "no PAIN, but Fever!", "CAFÉ", "cafe\u0301", "Straße", "
 NOTES = (*NOTES, "pains fever-ish", "ill_pain", "a\nfever")
 
 
-def kinds_table(rows: int, seed: int) -> pd.DataFrame:
+def kinds_table(rows, seed):
     """Return the texts of a table that has columns of every kind that a graph can encode."""
     rng = np.random.default_rng(seed)
     seconds = rng.integers(-4 * 10**9, 4 * 10**9, rows)  # 1843 to 2096
@@ -148,20 +143,19 @@ def kinds_table(rows: int, seed: int) -> pd.DataFrame:
             ],
             "compact": [f"{one.year:04}{one.month:02}{one.day:02}" for one in times],
             "flag": rng.choice(["true", "FALSE", "False", "x", ""], rows),
-            "stay": [str(pd.Timedelta(int(s), "s")) for s in rng.integers(0, 10**6, rows)],
             "ward": rng.choice(["north", "south"], rows),
             "note": rng.choice(NOTES, rows),
             "letter": rng.choice(NOTES, rows),
         }
     )
-    frame.loc[::11, "moment"], frame.loc[::13, "stay"] = "", "?"
+    frame.loc[::11, "moment"] = ""
     odd = ["29.02.2020", "29.02.2021", "31.04.2000", "2020-02", "0000-01-01", "1.1.2020 24:00"]
     odd += ["1.1.2020 7:5", "2020-01-02T03:04:05.678", "1/2-2020", "1.13.2020", "1.1.2020 13:00 pm"]
     frame.loc[: len(odd) - 1, "day"] = odd
     return frame
 
 
-def raw_rows_of(schema: Schema, public: pd.DataFrame) -> Any:
+def raw_rows_of(schema, public):
     """Return the raw rows of a run with this public table."""
     return RunInputs.raw_rows.fget(SimpleNamespace(schema=schema, public=public))
 
@@ -170,20 +164,17 @@ KINDS_PUBLIC = kinds_table(200, 5)
 KINDS_SCHEMA = Schema.from_json({"columns": KINDS}, public=KINDS_PUBLIC)
 
 
-def test_dates_texts_truth_values_and_lengths_of_time_are_read_as_by_the_package() -> None:
+def test_dates_texts_and_truth_values_are_read_as_by_the_package():
     document, schema = KINDS_SCHEMA.to_json(), KINDS_SCHEMA
     student = student_of(schema, KINDS_PUBLIC)
     content = student_bytes(student, schema=document, rows=raw_rows_of(schema, KINDS_PUBLIC))
     same(OnnxStudent(content), student, schema, kinds_table(150, 6))
     session = onnxruntime.InferenceSession(content)
-    assert {one.name: one.type for one in session.get_inputs()} == {
-        name: "tensor(double)" if name == "stay" else "tensor(string)" for name in KINDS
-    }
+    types = {one.name: one.type for one in session.get_inputs()}
+    assert types == dict.fromkeys(KINDS, "tensor(string)")
 
 
-def test_the_code_of_the_readme_reads_a_file_of_every_kind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_code_of_the_readme_reads_a_file_of_every_kind(tmp_path, monkeypatch):
     """A colleague with onnxruntime alone, with dates as they write them, day first."""
     student, schema = student_of(KINDS_SCHEMA, KINDS_PUBLIC), KINDS_SCHEMA
     (tmp_path / "release").mkdir()
@@ -193,7 +184,7 @@ def test_the_code_of_the_readme_reads_a_file_of_every_kind(
     frame.to_csv(tmp_path / "new.csv", index=False)
     usage = usage_of({"student.onnx": ONNX_OF_RAW_COLUMNS}, schema.to_json())
     monkeypatch.chdir(tmp_path / "release")
-    found: dict[str, Any] = {}
+    found = {}
     exec("\n".join(usage["runtime_alone"]), found)
     X = schema.encode(frame)
     assert found["answers"]["label"].tolist() == student.predict(X).tolist()
@@ -201,7 +192,7 @@ def test_the_code_of_the_readme_reads_a_file_of_every_kind(
     assert "secretballot" not in "".join(usage["runtime_alone"])
 
 
-def test_more_words_than_a_graph_looks_for_are_refused() -> None:
+def test_more_words_than_a_graph_looks_for_are_refused():
     words = [f"w{number}" for number in range(2001)]
     with pytest.raises(DataError, match="Column 'note' lists 2,001 words"):
         refuse_long_vocabularies({"columns": {"note": {"kind": "text", "words": words}}})

@@ -2,8 +2,6 @@
 values alone."""
 
 import pickle
-from pathlib import Path
-from typing import Any
 
 import every_student
 import numpy as np
@@ -31,15 +29,15 @@ STUDENTS = every_student.every()
 class OwnStudent(ClassifierMixin, BaseEstimator):
     """A student that nobody else knows."""
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> "OwnStudent":
+    def fit(self, X, y):
         self.classes_, self.n_features_in_ = np.unique(y), X.shape[1]
         return self
 
-    def predict(self, X: np.ndarray) -> np.ndarray:
+    def predict(self, X):
         return np.full(len(X), self.classes_[0])
 
 
-def more_points(student: Any, points: np.ndarray) -> np.ndarray:
+def more_points(student, points):
     """Return the points, others around them, and where the student takes them missing numbers."""
     if points.dtype == object:
         odd = [[value] * points.shape[1] for value in (np.nan, np.inf, -np.inf, 3e38, 0, -0.0)]
@@ -55,7 +53,7 @@ def more_points(student: Any, points: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", STUDENTS)
-def test_every_student_answers_the_same_from_its_file(name: str) -> None:
+def test_every_student_answers_the_same_from_its_file(name):
     student, points = STUDENTS[name]
     loaded = OnnxStudent(student_bytes(student, X_public=points))
     rows = more_points(student, points)
@@ -78,14 +76,16 @@ def test_every_student_answers_the_same_from_its_file(name: str) -> None:
     assert np.array_equal(again.predict(frame), found)
 
 
-def test_a_second_runtime_answers_alike() -> None:
+def test_a_second_runtime_answers_alike():
     """The reference runtime of onnx, which does not take ensembles of trees of doubles."""
-    checked = 0
+    seen = set()
     for student, points in STUDENTS.values():
         content, rows = student_bytes(student, X_public=points), points[:20]
         model = onnx.load_from_string(content)
-        if any(node.op_type.startswith("TreeEnsemble") for node in model.graph.node):
+        kinds = frozenset(node.op_type for node in model.graph.node)
+        if kinds in seen or any(kind.startswith("TreeEnsemble") for kind in kinds):
             continue
+        seen.add(kinds)
         first = InferenceSession(content)
         names = [(one.name, one.type == "tensor(string)") for one in first.get_inputs()]
         columns = [rows] if names[0][0] == "X" else np.split(rows, rows.shape[1], axis=1)
@@ -100,12 +100,11 @@ def test_a_second_runtime_answers_alike() -> None:
                 assert np.allclose(one, other, rtol=0, atol=1e-12)
             else:
                 assert np.array_equal(one, other)
-        checked += 1
-    assert checked > 30
+    assert len(seen) > 10
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_boosting_sends_missing_numbers_where_the_student_does(classes: int) -> None:
+def test_boosting_sends_missing_numbers_where_the_student_does(classes):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(400, 3))
     X[rng.random(X.shape) < 0.2] = np.nan
@@ -116,7 +115,7 @@ def test_boosting_sends_missing_numbers_where_the_student_does(classes: int) -> 
     assert np.allclose(loaded.predict_proba(X), student.predict_proba(X), rtol=0, atol=1e-12)
 
 
-def test_nothing_in_the_file_tells_of_its_making() -> None:
+def test_nothing_in_the_file_tells_of_its_making():
     for name in ("logistic 2", "forest 3", "moments 2"):
         model = onnx.load_from_string(converted_student(STUDENTS[name][0]).content)
         assert (model.producer_name, model.producer_version, model.doc_string) == ("", "", "")
@@ -125,7 +124,7 @@ def test_nothing_in_the_file_tells_of_its_making() -> None:
         assert not any(node.name or node.doc_string for node in model.graph.node)
 
 
-def test_how_often_a_student_was_asked_is_not_told() -> None:
+def test_how_often_a_student_was_asked_is_not_told():
     student = KNeighborsClassifier(algorithm="kd_tree").fit(POINTS, POINTS[:, 0] > 0)
     before = converted_student(student).content
     student.predict(POINTS)
@@ -143,20 +142,20 @@ def test_how_often_a_student_was_asked_is_not_told() -> None:
     ],
     ids=lambda student: type(student).__name__,
 )
-def test_what_does_not_convert_is_refused(student: Any) -> None:
+def test_what_does_not_convert_is_refused(student):
     X = np.column_stack([np.arange(150) % 3, POINTS[:, 1:]])
     with pytest.raises(DataError, match=r"does not convert to ONNX \(.*\)\.$"):
         converted_student(student.fit(X, X[:, 1] > 0))
 
 
-def test_a_student_that_was_read_is_written_as_it_was(tmp_path: Path) -> None:
+def test_a_student_that_was_read_is_written_as_it_was(tmp_path):
     loaded = converted_student(LogisticRegression().fit(POINTS, POINTS[:, 0] > 0))
     assert student_bytes(loaded) == loaded.content
     (tmp_path / "student.onnx").write_bytes(loaded.content)
     assert sb.load_student(tmp_path / "student.onnx").content == loaded.content
 
 
-def test_sums_that_doubles_round_still_answer_alike() -> None:
+def test_sums_that_doubles_round_still_answer_alike():
     student, points = every_student.moments(2, texts=False)
     large = MomentsStudent(student.basis, student.weights * 2**20, student.classes)
     loaded = converted_student(large)
@@ -164,13 +163,13 @@ def test_sums_that_doubles_round_still_answer_alike() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"x" * 1000, pickle.dumps(3)])
-def test_other_files_are_no_students(tmp_path: Path, content: bytes) -> None:
+def test_other_files_are_no_students(tmp_path, content):
     (tmp_path / "student.onnx").write_bytes(content)
     with pytest.raises(DataError, match=r"student\.onnx is no student: it "):
         load_student(tmp_path / "student.onnx")
 
 
-def test_a_table_without_a_column_is_refused() -> None:
+def test_a_table_without_a_column_is_refused():
     student, table = STUDENTS["moments 2"]
     loaded = OnnxStudent(converted_student(student).content)
     frame = pd.DataFrame(table, columns=loaded.feature_names_in_).iloc[:, 1:]

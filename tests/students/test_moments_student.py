@@ -17,19 +17,19 @@ POOL = pd.DataFrame(
 BASIS = TableBasis(whitening=0.0).fit(POOL)
 
 
-def student_of(weights: np.ndarray, classes: list[str]) -> MomentsStudent:
+def student_of(weights, classes):
     whole = np.rint(2**16 * weights).astype(np.int64)
     return MomentsStudent(BASIS, np.vstack([whole, whole[:1]]), classes)
 
 
-def logits_of(student: MomentsStudent, table: pd.DataFrame) -> np.ndarray:
+def logits_of(student, table):
     """Return the logits of rows; of three classes, around their mean."""
     logits = with_constant(BASIS.integers(table)) @ student.weights
     return logits - (logits.mean(axis=1, keepdims=True) if logits.shape[1] > 1 else 0)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_shares_are_those_of_the_logits(n_classes: int) -> None:
+def test_the_shares_are_those_of_the_logits(n_classes):
     weights = RNG.normal(size=(BASIS.n_directions_, 1 if n_classes == 2 else 3))
     student = student_of(weights, ["no", "yes", "maybe"][:n_classes])
     shares = student.column_shares(POOL)
@@ -46,19 +46,19 @@ def test_the_shares_are_those_of_the_logits(n_classes: int) -> None:
         assert shares[place] == pytest.approx(np.sum(parts) / total, abs=2e-3)
 
 
-def test_a_model_that_says_the_same_of_all_points_is_carried_by_none() -> None:
+def test_a_model_that_says_the_same_of_all_points_is_carried_by_none():
     student = student_of(np.zeros((BASIS.n_directions_, 1)), ["no", "yes"])
     assert student.column_shares(POOL).tolist() == [0.0, 0.0, 0.0]
 
 
-def test_a_basis_that_mixes_columns_has_no_shares() -> None:
+def test_a_basis_that_mixes_columns_has_no_shares():
     basis = KernelBasis(n_landmarks=20).fit(POOL[["a", "c"]])
     weights = np.ones((basis.n_directions_ + 1, 1), dtype=np.int64)
     with pytest.raises(DataError, match="mixes all columns"):
         MomentsStudent(basis, weights, ["no", "yes"]).column_shares(POOL[["a", "c"]])
 
 
-def test_the_target_says_what_kind_of_learner_it_is() -> None:
+def test_the_target_says_what_kind_of_learner_it_is():
     weights = np.ones((BASIS.n_directions_ + 1, 2), dtype=np.int64) * 2**12
     classes = MomentsStudent(BASIS, weights[:, :1], ["no", "yes"])
     labels = MomentsStudent(BASIS, weights, labels=["old", "tall"])

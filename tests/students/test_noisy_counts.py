@@ -79,25 +79,16 @@ def test_evidence_is_the_marginal_likelihood(monkeypatch):
     np.testing.assert_allclose(fit.coef, gain @ targets, atol=1e-9)
 
 
-def test_a_rotated_kernel_sees_a_ring():
-    rng = np.random.default_rng(4)
-    X = rng.standard_normal((3000, 2))
-    ring = (X**2).sum(axis=1) > 1.4
-    counts = np.rint(np.where(ring, 0.8, 0.2) * K + 100 * rng.standard_normal(3000))
-    student = NoisyCountsClassifier(random_state=0).fit(X, counts, n_teachers=K, sigma=100.0)
-    assert len(student.model_.landmarks)
-    assert (student.predict(X) == ring).mean() > 0.93
-
-
-def test_three_classes():
+def test_a_rotated_kernel_sees_rings_of_three_classes():
     rng = np.random.default_rng(6)
     X = rng.standard_normal((3000, 2))
-    truth = np.argmax(X @ np.array([[1, -0.5, -0.5], [0, 0.9, -0.9]]), axis=1)
+    truth = np.digitize((X**2).sum(axis=1), [0.8, 2.2])
     counts = np.rint(np.eye(3)[truth] * 150 + 30 + 100 * rng.standard_normal((3000, 3)))
     student = NoisyCountsClassifier(random_state=0).fit(
         X, counts, n_teachers=K, sigma=100.0, classes=["a", "b", "c"]
     )
-    assert (student.predict(X) == np.array(["a", "b", "c"])[truth]).mean() > 0.92
+    assert len(student.model_.landmarks)
+    assert (student.predict(X) == np.array(["a", "b", "c"])[truth]).mean() > 0.85
     proba = student.predict_proba(X)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     assert proba.min() >= 0
@@ -108,11 +99,13 @@ def test_sparse_and_dense_points_teach_the_same():
     rng = np.random.default_rng(8)
     X = (rng.random((400, 30)) < 0.1).astype(float)
     counts = np.rint(125 + 80 * X[:, 0] - 60 * X[:, 1] + 20 * rng.standard_normal(400))
-    dense = NoisyCountsClassifier(random_state=0).fit(X, counts, n_teachers=K, sigma=20.0)
-    thin = NoisyCountsClassifier(random_state=0).fit(
-        sparse.csr_matrix(X), counts, n_teachers=K, sigma=20.0
-    )
-    np.testing.assert_allclose(dense.predict_shares(X), thin.predict_shares(sparse.csr_matrix(X)))
+    shares = []
+    for points in (X, sparse.csr_matrix(X)):
+        student = NoisyCountsClassifier(random_state=0).fit(
+            points, counts, n_teachers=K, sigma=20.0
+        )
+        shares.append(student.predict_shares(points))
+    np.testing.assert_allclose(*shares)
 
 
 @pytest.mark.parametrize(
@@ -149,14 +142,13 @@ def test_the_pool_shape_beats_a_kernel_where_few_points_are_asked():
     X, side = two_moons(rng, 1200)
     asked = np.arange(120)
     counts = np.rint(K * (0.2 + 0.6 * side[asked]) + 200 * rng.standard_normal(120))
-    graph = GraphCountsClassifier().fit(X[asked], counts, n_teachers=K, sigma=200.0, pool=X[:1000])
-    kernel = NoisyCountsClassifier(random_state=0).fit(
-        X[asked], counts, n_teachers=K, sigma=200.0, pool=X[:1000]
+    about = {"n_teachers": K, "sigma": 200.0, "pool": X[:1000]}
+    graph, kernel = (
+        (student.fit(X[asked], counts, **about).predict(X[1000:]) == side[1000:]).mean()
+        for student in (GraphCountsClassifier(), NoisyCountsClassifier(random_state=0))
     )
-    new = slice(1000, 1200)
-    accuracy = (graph.predict(X[new]) == side[new]).mean()
-    assert accuracy > 0.95
-    assert accuracy >= (kernel.predict(X[new]) == side[new]).mean()
+    assert graph > 0.95
+    assert graph >= kernel
 
 
 def test_far_points_and_doubled_points_have_a_place():

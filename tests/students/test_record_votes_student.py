@@ -2,18 +2,17 @@
 
 import numpy as np
 
-from secretballot import _nearest_points
+from secretballot import _points
 from secretballot.bases import TableBasis
 from secretballot.students import RecordVotesStudent
 
 
-def voted(records, classes, points, k, basis, n_classes=2):
-    """Return the counts that records cast, without noise."""
-    fitted = basis.fit(points)
-    places = _nearest_points.NearestPoints(fitted.integers(points), k).of(fitted.integers(records))
-    counts = np.zeros((len(points), n_classes))
-    for row, label in zip(places, classes, strict=True):
-        counts[row, label] += 1
+def voted(records, classes, points):
+    """Return the counts that records cast, of five votes each, without noise."""
+    fitted = TableBasis(whitening=0.0).fit(points)
+    places = _points.NearestPoints(fitted.integers(points), 5).of(fitted.integers(records))
+    counts = np.zeros((len(points), 2))
+    np.add.at(counts, (places, classes[:, None]), 1)
     return counts
 
 
@@ -23,7 +22,7 @@ def test_points_in_a_crowd_do_not_pass_for_a_class():
     records = np.concatenate([rng.normal(-1, 0.3, (18_000, 1)), rng.normal(1, 1.0, (2000, 1))])
     classes = (rng.random(20_000) < 0.3).astype(int)
     points = rng.normal(0, 1.3, (400, 1))
-    counts = voted(records, classes, points, 5, TableBasis(whitening=0.0))
+    counts = voted(records, classes, points)
     assert counts.sum(axis=1).max() > 20 * np.median(counts.sum(axis=1))
     student = RecordVotesStudent().fit(points, counts, sigma=3.0, votes_per_record=5)
     chances = student.predict_proba(np.linspace(-1.5, 1.5, 7)[:, None])
@@ -35,9 +34,7 @@ def test_probabilities_are_those_of_the_records():
     rng = np.random.default_rng(1)
     records, points = rng.uniform(-2, 2, (40_000, 1)), rng.uniform(-2, 2, (500, 1))
     chance = 1 / (1 + np.exp(-2 * records[:, 0]))
-    counts = voted(
-        records, (rng.random(40_000) < chance).astype(int), points, 5, TableBasis(whitening=0.0)
-    )
+    counts = voted(records, (rng.random(40_000) < chance).astype(int), points)
     noisy = counts + rng.normal(0, 10.0, counts.shape)
     student = RecordVotesStudent().fit(points, noisy, sigma=10.0, votes_per_record=5)
     new = np.linspace(-1.8, 1.8, 19)[:, None]

@@ -15,11 +15,6 @@ VOTES = np.array([[0, 1, 1, 1], [0, 0, 0, 1], [1, 1, 1, 1]])
 COUNTS = np.array([[1, 3], [3, 1], [0, 4]])
 
 
-@pytest.fixture
-def counts():
-    return votes_of_counts(COUNTS)
-
-
 def opened(counts):
     return counts._unseal()[0].tolist()
 
@@ -103,11 +98,14 @@ def test_classes_must_be_distinct_numbers_or_text(classes):
         votes_of_teachers(VOTES, classes)
 
 
-def test_counts_of_floats_are_taken_as_whole_numbers():
+def test_counts_of_floats_are_whole_numbers_and_agree_with_what_was_stated():
     counts = votes_of_counts(COUNTS.astype(float), classes=["no", "yes"], n_teachers=4)
     assert opened(counts) == COUNTS.tolist()
-    assert counts.classes == ("no", "yes")
-    assert counts.shape.n_teachers == 4
+    assert (counts.classes, counts.shape.n_teachers) == (("no", "yes"), 4)
+    with pytest.raises(DataError, match="3 rows with a sum that is not the number of teachers"):
+        votes_of_counts(COUNTS, n_teachers=5)
+    with pytest.raises(DataError, match="2 columns; there must be 3"):
+        votes_of_counts(COUNTS, classes=[0, 1, 2])
 
 
 @pytest.mark.parametrize(
@@ -134,28 +132,22 @@ def test_inconsistent_counts_are_refused_by_name(counts, match):
         votes_of_counts(counts)
 
 
-def test_counts_must_agree_with_what_was_stated():
-    with pytest.raises(DataError, match="3 rows with a sum that is not the number of teachers"):
-        votes_of_counts(COUNTS, n_teachers=5)
-    with pytest.raises(DataError, match="2 columns; there must be 3"):
-        votes_of_counts(COUNTS, classes=[0, 1, 2])
-
-
-def test_write_goes_into_a_closed_folder_with_mode_0600(counts, tmp_path):
+def test_write_goes_into_a_closed_folder_with_mode_0600(tmp_path):
     tmp_path.chmod(0o700)
-    write_votes(counts, tmp_path / "counts.npy")
-    write_votes(counts, tmp_path / "counts.npy")
+    for _ in range(2):
+        write_votes(votes_of_counts(COUNTS), tmp_path / "counts.npy")
     assert stat.S_IMODE((tmp_path / "counts.npy").stat().st_mode) == 0o600
     assert [path.name for path in tmp_path.iterdir()] == ["counts.npy"]
     assert opened(read_votes(tmp_path / "counts.npy", "counts")) == COUNTS.tolist()
 
 
-def test_write_refuses_an_open_folder(counts, tmp_path):
+def test_write_refuses_an_open_folder(tmp_path):
     tmp_path.chmod(0o755)
-    with pytest.raises(DataError, match="open to others"):
-        write_votes(counts, tmp_path / "counts.npy")
-    with pytest.raises(DataError, match="cannot be used"):
-        write_votes(counts, tmp_path / "nowhere" / "counts.npy")
-    with pytest.raises(ParameterError, match=r"end in \.npy"):
-        write_votes(counts, tmp_path / "counts.csv")
+    for name, error, words in (
+        ("counts.npy", DataError, "open to others"),
+        ("nowhere/counts.npy", DataError, "cannot be used"),
+        ("counts.csv", ParameterError, r"end in \.npy"),
+    ):
+        with pytest.raises(error, match=words):
+            write_votes(votes_of_counts(COUNTS), tmp_path / name)
     assert not list(tmp_path.iterdir())

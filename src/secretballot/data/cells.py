@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from secretballot._numbers import with_point
 from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
+from secretballot._written import with_point
 
 #: Cells that say "nothing is known", compared without regard to case.
 MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "none", "null"})

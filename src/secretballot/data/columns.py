@@ -21,17 +21,16 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError
 
-from secretballot._times import (
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
+from secretballot._validation import shown
+from secretballot._written import (
     DATE_FORMATS,
     DATE_PARTS,
     SECONDS_A_DAY,
     DateFormat,
-    duration_seconds,
     iso_text,
     time_seconds,
 )
-from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
-from secretballot._validation import shown
 from secretballot.core.types import Model
 from secretballot.data.cells import (
     LARGEST_NUMBER,
@@ -77,6 +76,8 @@ class Column(Model):
     kind: ClassVar[str]
     #: What its cells are, for messages.
     holds: ClassVar[str]
+    #: What cells are that it has no place for; `holds` and the source of the schema are filled in.
+    strange: ClassVar[str] = "are no {holds}"
     #: Whether cells that it has no place for count as "other", rather than as missing.
     has_other: ClassVar[bool] = False
 
@@ -155,8 +156,9 @@ class _ColumnOfTexts(FeatureColumn):
         return kept[codes], OddCells(strange, int((unread & missing)[codes].sum()))
 
 
-class MeasuredColumn(FeatureColumn):
-    """A column of numbers: the public median where nothing is known, then centred and scaled.
+class NumericColumn(FeatureColumn):
+    """A column of numbers, as texts or as numbers: the public median where nothing is known, then
+    centred and scaled.
 
     Attributes
     ----------
@@ -166,12 +168,18 @@ class MeasuredColumn(FeatureColumn):
         The encoded value is ``(number - center) / scale``; `scale` is positive.
     indicator : bool
         Whether a second encoded column says 1 where the number was missing.
+    decimal : {".", ","}
+        Whether texts with a decimal comma are numbers as well.
     """
 
     median: Number
     center: Number
     scale: Scale
     indicator: TrueOrFalse
+    decimal: Annotated[Literal[".", ","], Field(description="one of ., ,")] = "."
+
+    kind: ClassVar[str] = "numeric"
+    holds: ClassVar[str] = "numbers"
 
     @classmethod
     def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
@@ -193,9 +201,9 @@ class MeasuredColumn(FeatureColumn):
         """Names of the encoded columns."""
         return (self.name, f"{self.name}=missing") if self.indicator else (self.name,)
 
-    @abstractmethod
     def numbers(self, cells: Cells) -> FloatArray:
         """Return the cells as numbers, nan where they hold none."""
+        return numbers_of(cells, decimal_comma=self.decimal == ",")
 
     @property
     def compact_type(self) -> np.dtype[Any]:
@@ -222,38 +230,6 @@ def _usable_scale(spread: float, known: FloatArray) -> float:
     return spread if spread > 1e-9 * float(np.abs(known).max()) else 1.0
 
 
-class NumericColumn(MeasuredColumn):
-    """A column of numbers as texts or as numbers.
-
-    Attributes
-    ----------
-    decimal : {".", ","}
-        Whether texts with a decimal comma are numbers as well.
-    """
-
-    decimal: Annotated[Literal[".", ","], Field(description="one of ., ,")] = "."
-
-    holds: ClassVar[str] = "numbers"
-    kind: ClassVar[str] = "numeric"
-
-    def numbers(self, cells: Cells) -> FloatArray:
-        """Return the cells as numbers, nan where they hold none."""
-        return numbers_of(cells, decimal_comma=self.decimal == ",")
-
-
-class DurationColumn(MeasuredColumn):
-    """A column of lengths of time, or of times of day since midnight, in seconds."""
-
-    holds: ClassVar[str] = "lengths of time"
-    kind: ClassVar[str] = "duration"
-
-    def numbers(self, cells: Cells) -> FloatArray:
-        """Return the cells in seconds, nan where they hold no length of time."""
-        codes, distinct = coded_texts(cells)
-        seconds = [duration_seconds(text) for text in distinct]
-        return np.array(seconds, dtype=np.float64)[codes]  # None becomes nan
-
-
 def _categories_in(listed: Any) -> tuple[str, ...]:
     """Return the texts of listed categories, each once."""
     usable = isinstance(listed, list | tuple) and all(
@@ -269,6 +245,7 @@ class OneHotColumn(_ColumnOfTexts):
     ones)."""
 
     has_other: ClassVar[bool] = True
+    strange: ClassVar[str] = "are none of the {holds} of {source}"
 
     #: Without "other"; public.
     categories: ClassVar[tuple[str, ...]]
@@ -540,6 +517,7 @@ class TextColumn(_ColumnOfTexts):
     #: How it is encoded; the schema's word for it.
     encoding: ClassVar[str]
     holds: ClassVar[str] = "words that are in two of them and not in nearly all"
+    strange: ClassVar[str] = "have none of the words of {source}"
     has_other: ClassVar[bool] = True
 
     @property
@@ -646,6 +624,7 @@ class HashedTextColumn(TextColumn):
     ] = 1024
 
     encoding: ClassVar[str] = "hashed"
+    strange: ClassVar[str] = "have no word"
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -715,7 +694,7 @@ def frequent_words(listed: Sequence[str], most: int) -> tuple[str, ...]:
 
 # --- what a column is, as the user declares it; public cells say what is left open ---
 
-_FEATURES = NumericColumn, CategoricalColumn, BooleanColumn, DateColumn, DurationColumn
+_FEATURES = NumericColumn, CategoricalColumn, BooleanColumn, DateColumn
 _KINDS: dict[str, type[FeatureColumn]] = {
     kind.kind: kind for kind in (*_FEATURES, WordsColumn, VectorColumn)
 }

@@ -11,22 +11,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from secretballot._times import duration_seconds, time_seconds
 from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
 from secretballot._validation import shown
+from secretballot._written import time_seconds
 from secretballot.data.cells import coded, is_missing, numbers_of, texts_of
 from secretballot.data.columns import (
     BooleanColumn,
     CategoricalColumn,
     Column,
     DateColumn,
-    DurationColumn,
     IgnoredColumn,
     NumericColumn,
     VectorColumn,
 )
 
-#: A column holds numbers, dates or lengths of time where at least this share of its public cells
+#: A column holds numbers or dates where at least this share of its public cells
 #: do; the others count as missing.
 _SHARE = 0.95
 #: Numbers also where this share of the cells do and the others are few words, such as "k.A.".
@@ -153,7 +152,7 @@ def inferred_column(name: str, cells: "pd.Series[Any]") -> InferredColumn:
     counts = np.bincount(codes, minlength=len(distinct))
     public = _Cells(name, cells, says, texts[says], distinct, counts)
     # what looks like one thing only comes first; numbers and categories take what is left
-    for decide in (_as_boolean, _as_date, _as_duration, _as_code, _as_number):
+    for decide in (_as_boolean, _as_date, _as_code, _as_number):
         found = decide(public)
         if found is not None:
             return found
@@ -207,17 +206,6 @@ def _inferred_dates(
     column = DateColumn.of_public(public.name, public.all, format=style)
     assert column is not None  # nearly all cells were read just now
     return InferredColumn(column, f"{_of_cells(share)} are {why}", doubt)
-
-
-def _as_duration(public: _Cells) -> InferredColumn | None:
-    share = public.share(lambda text: duration_seconds(text) is not None)
-    if share < _SHARE:
-        return None
-    column = DurationColumn.of_public(public.name, public.all)
-    assert column is not None
-    return InferredColumn(
-        column, f"{_of_cells(share)} are times of day or lengths of time; read in seconds"
-    )
 
 
 def _as_code(public: _Cells) -> InferredColumn | None:

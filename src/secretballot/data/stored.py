@@ -17,7 +17,7 @@ from typing import IO, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import NonNegativeInt, ValidationError
 
-from secretballot._json_files import LARGEST_JSON
+from secretballot._files import LARGEST_JSON
 from secretballot._typing import AnyArray, FloatArray, IntArray, UnsignedArray
 from secretballot.core.private import Private
 from secretballot.core.types import Model
@@ -464,17 +464,15 @@ def _units_of(rows: AnyArray) -> UnsignedArray | None:
 @contextmanager
 def _opened_file(path: Path, flags: int, what: str) -> Iterator[IO[bytes]]:
     """Give an open file of a vault; never through a link."""
-    problem = ""
     try:
         handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
         with os.fdopen(handle, "ab" if flags & os.O_APPEND else "rb", buffering=2**20) as file:
             yield file
     except OSError as error:
         problem = error.strerror or type(error).__name__
-    if problem:
         raise DataError(
             f"{path} cannot be {what} ({problem}); free some space, or name another folder."
-        )
+        ) from None
 
 
 #: Returns the shard numbers of some rows: from the hashes of their units, if they have any, the

@@ -9,12 +9,11 @@ import sklearn
 from sklearn.base import clone
 from sklearn.utils import Tags
 
-from secretballot._nearest_points import NearestPoints
+from secretballot._points import NearestPoints
 from secretballot._typing import BoolArray, IntArray
 from secretballot.accounting import PrivacyBudget, noisy_votes
 from secretballot.accounting.recipes import Terms
-from secretballot.bases import Basis
-from secretballot.bases.named import check_basis
+from secretballot.bases import Basis, check_basis
 from secretballot.core.private import Votes
 from secretballot.foreign_code import isolated, mapped_rows
 from secretballot.learners.training.inputs import random_rows
@@ -23,8 +22,13 @@ from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.table import Table
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import release_labels
-from secretballot.report.certificate.coverage import MOST_EXPECTED, coverage_by_votes
-from secretballot.report.certificate.models import EXPECTED_UNCOVERED, RECORD_VOTES, stated
+from secretballot.report.certificate.models import (
+    EXPECTED_UNCOVERED,
+    MOST_EXPECTED,
+    RECORD_VOTES,
+    coverage_by_votes,
+    stated,
+)
 from secretballot.students import RecordVotesStudent, fit_student, learns_from_counts
 from secretballot.students.record_votes import fitted_basis
 from secretballot.students.trial import Teaching, try_student

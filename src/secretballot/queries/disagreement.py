@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from secretballot._rows import take_rows
+from secretballot._points import take_rows
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_finite, name_part
 from secretballot.exceptions import DataError, ParameterError

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import binomtest
 from sklearn.metrics import brier_score_loss, confusion_matrix, roc_auc_score
 
-from secretballot._rows import class_shares
+from secretballot._points import class_shares
 from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
 from secretballot.exceptions import DataError
 

@@ -18,8 +18,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from secretballot._json_files import LARGEST_JSON
-from secretballot._places import is_url, shown_place
+from secretballot._files import LARGEST_JSON, is_url, shown_place
 from secretballot._validation import shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.errors import UnknownEndError
@@ -237,23 +236,22 @@ class RunFolder:
 
     def _lock_vault(self) -> None:
         """Lock the vault against a second run at the same time."""
-        place, problem, handle = self.vault / "run.lock", "", -1
+        place, problem = self.vault / "run.lock", ""
         try:
             # never through a link, and never emptied: until it is ours, nobody knows what is in
             # its place
             handle = os.open(place, os.O_RDWR | os.O_CREAT | _WITHOUT_LINKS, 0o600)
             # else it was taken away with its vault meanwhile
-            if not (try_lock(handle) and _is_file_at(handle, place)):
-                os.close(handle)
-                problem = "another run is at work there"
+            if try_lock(handle) and _is_file_at(handle, place):
+                self._lock = handle
+                return
+            os.close(handle)
+            problem = "another run is at work there"
         except OSError as error:
             problem = error.strerror or type(error).__name__
-        if problem:
-            raise DataError(
-                f"{str(place)!r} cannot be locked ({problem}); wait, or give another folder with"
-                " --out."
-            )
-        self._lock = handle
+        raise DataError(
+            f"{str(place)!r} cannot be locked ({problem}); wait, or give another folder with --out."
+        )
 
     def _write_run(self) -> None:
         account = None if self.account is None else str(self.account)

@@ -14,16 +14,15 @@ import numpy as np
 from secretballot._naming import named
 from secretballot._validation import HYPOTHESES, name_part, shown
 from secretballot.accounting import WeakSignalWarning, noisy_votes, teacher_shape
-from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.accounting.recipes import Terms
+from secretballot.accounting.rounding import gaussian_mu
 from secretballot.bases.images import are_images
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import NoisyMeans, VoteQuantiles
 from secretballot.core.private import Votes
 from secretballot.data.columns import IgnoredColumn, VectorColumn
+from secretballot.data.reading import read_votes, source_of
 from secretballot.data.schema import Schema
-from secretballot.data.sources import source_of
-from secretballot.data.vote_files import read_votes
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.learners.moments.stages import N_STAGES
@@ -36,12 +35,13 @@ from secretballot.learners.training.inputs import Target, random_rows
 from secretballot.learners.training.learner import Given, Learner
 from secretballot.learners.training.shards import check_positions
 from secretballot.named_learners import teacher_by_name
-from secretballot.planning.search.settings import stated_noise
+from secretballot.planning.plan_model import hidden_class
+from secretballot.planning.settings import stated_noise
 from secretballot.publishing.release import ChosenHypothesis
 from secretballot.queries import rounds_of
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.releasing import release
-from secretballot.report.certificate.coverage import COUNTS_SHARE
+from secretballot.report.certificate.models import COUNTS_SHARE
 from secretballot.report.student.export import CONVERTS, check_answers, converted_student
 from secretballot.report.student.load import load_student
 from secretballot.report.student.raw_columns import refuse_long_vocabularies
@@ -100,11 +100,14 @@ class Sizes:
     ----------
     n_public, n_classes, n_columns : int
         Public points; classes; columns of the tables once encoded.
+    rarest : float or None
+        Share of the rarest class, or label, of the evaluation table, where there is one.
     """
 
     n_public: int
     n_classes: int = 2
     n_columns: int = 1
+    rarest: float | None = None
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,8 @@ class Quote:
     queries : int or None
         Of them asked; None where no single points are.
     teachers : int or None
+    rare_class : str or None
+        Whether noise will hide a rare class, in a sentence; None where no public labels tell.
     cautions : tuple of Caution
         What the run would ask.
     account : Account or None
@@ -145,6 +150,7 @@ class Quote:
     n_public: int
     queries: int | None = None
     teachers: int | None = None
+    rare_class: str | None = ""
     cautions: tuple[Caution, ...] = ()
     account: Account | None = None
 
@@ -256,7 +262,7 @@ class Method:
     def sizes(self, inputs: Any) -> Sizes:
         """Return the public sizes of tables."""
         n_public, n_columns = inputs.X_public.shape
-        return Sizes(n_public, len(inputs.classes) or 2, n_columns)
+        return Sizes(n_public, len(inputs.classes) or 2, n_columns, inputs.rarest_share)
 
     def quoted_inputs(
         self, account: Account, request: str, watch: Watch, vault: Path | None
@@ -275,6 +281,8 @@ class Method:
     def settle(self, quoted: Quote, watch: Watch) -> RunSpec:
         """Go on once all questions are answered; the settings then have the total of a new
         account."""
+        if quoted.rare_class:
+            watch.note(quoted.rare_class, private=False)
         total = settle_questions(quoted.cautions, self.spec.execution.confirm, watch)
         if total is not None:
             self.spec = self.spec.with_total(total)
@@ -373,7 +381,11 @@ class Moments(Method):
         terms: dict[str, Any] = {"n_stages": n_stages, "counts_first": counts_first}
         if self.kind == "labels":
             terms["labels"] = self.spec.data.target
-        return self.quoted(sigma, sizes, terms)
+        told: str | None = ""
+        if self.kind != "number":
+            rarest = sizes.rarest
+            told = rarest and hidden_class(rarest, self.spec.data.n_records, price.epsilon)
+        return self.quoted(sigma, sizes, terms, rare_class=told)
 
     def learner(self, inputs: RunInputs, ledger: Ledger | None) -> Learner:
         """Return the learner of these settings."""

@@ -22,14 +22,15 @@ from secretballot.data.cells import is_missing, texts_of
 from secretballot.data.frames import check_named, class_indices
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
+from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.pate.mechanisms import OF_CLASSES
-from secretballot.planning.plan.model import PLANNED, Plan, Task
-from secretballot.planning.plan.pictures import draw_plan_pictures
-from secretballot.planning.search.best_setting import ImpossibleTaskError, plan_votes
-from secretballot.planning.search.moments_forecast import forecast_moments
-from secretballot.planning.simulation.stand_in import MOST_CLASSES, checked_stand_in
+from secretballot.planning.best_setting import ImpossibleTaskError, plan_votes
+from secretballot.planning.moments_forecast import forecast_moments
+from secretballot.planning.plan_model import PLANNED, Plan, Task
+from secretballot.planning.plan_pictures import draw_plan_pictures
+from secretballot.planning.stand_in import MOST_CLASSES, checked_stand_in
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_outside_of_runs, write_files
@@ -38,7 +39,6 @@ from secretballot.runs.questions import Watch, cautions_of_price
 from secretballot.runs.spec import MOMENTS, PATE, DataSpec, RunSpec, Sources, groups, toml_text
 from secretballot.runs.tables import (
     LabelledTable,
-    check_classes,
     public_table,
     refuse_nowhere,
     schema_of,
@@ -352,7 +352,7 @@ def read_stand_in(
     check_named(frame, target, "its label column with --target", role=STAND_IN)
     schema, features = schema_of(data, frame, STAND_IN, watch)
     declared = data.classes or schema.classes
-    classes = check_classes(declared) if declared else _classes_of(frame, target)
+    classes = tuple(check_classes(declared)) if declared else _classes_of(frame, target)
     index = class_indices(frame, target, classes, role=STAND_IN)
     return LabelledTable(schema.encode(features, role=STAND_IN), index), classes, schema
 

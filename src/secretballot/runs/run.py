@@ -15,10 +15,9 @@ from secretballot.data.schema import Schema
 from secretballot.data.stored import forget_table
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.publishing.process import start_publishing
-from secretballot.publishing.release import check_parts, publish
+from secretballot.publishing.release import ReleaseJob, check_parts, publish
 from secretballot.released import ReleasedLabels
 from secretballot.report.metrics import Metrics, TableMetrics
-from secretballot.report.release.folder import ReleaseJob
 from secretballot.runs.folder import SPEC_FILE, Account, RunFolder, place_of_account, settle_request
 from secretballot.runs.methods import Fitted, Method, Quote, chosen_words, method_of
 from secretballot.runs.questions import Watch

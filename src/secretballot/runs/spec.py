@@ -19,11 +19,19 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 
+from secretballot._files import is_url, place_of, shown_place, table_name
 from secretballot._naming import integers_or_words, named
-from secretballot._places import is_url, place_of, shown_place, table_name
 from secretballot._validation import BasisName, HeaderLine, Relation, VotesKind, name_part, shown
 from secretballot.exceptions import (
     BudgetError,
@@ -84,6 +92,19 @@ def _two_numbers(value: Any) -> Any:
     if not isinstance(pair, Sequence) or len(pair) != 2:
         raise ValueError(f" is {shown(value)}; give two numbers by a comma, as in 4,1e-5.")
     return [_not_a_truth(number) for number in pair]
+
+
+def _total(pair: tuple[float, float]) -> tuple[float, float]:
+    from secretballot.core.price import PrivacyBudget
+
+    with suppress(ParameterError):
+        PrivacyBudget(*pair)
+        return pair
+    epsilon, delta = pair
+    raise ValueError(
+        f" is {epsilon:g},{delta:g}; its epsilon must be positive and finite, and its delta at"
+        " least 0 and below 1."
+    )
 
 
 def _by_name(value: Any) -> Any:
@@ -165,6 +186,7 @@ def _line(value: Any) -> Any:
 Words = Annotated[tuple[str, ...], BeforeValidator(words_of)]
 Classes = Annotated[tuple[str | int, ...], BeforeValidator(_classes)]
 Pair = Annotated[tuple[float, float], BeforeValidator(_two_numbers)]
+Total = Annotated[Pair, AfterValidator(_total)]
 Place = Annotated[Path | str, BeforeValidator(_place)]
 LocalPath = Annotated[Path, BeforeValidator(_local_path)]
 # of a Path, a DatabasePlace or "own"; loaded when a ledger is named, since help needs none
@@ -360,7 +382,7 @@ class BudgetSpec(Part):
     epsilon: Number | None = setting(None, "E", PRIVACY)
     delta: Number | None = setting(None, "D", PRIVACY)
     relation: Relation = setting("add-remove")
-    total: Pair | None = setting(None, "E,D", PRIVACY, mark="execution")
+    total: Total | None = setting(None, "E,D", PRIVACY, mark="execution")
     ledger: Account | None = setting(None, "PLACE", PRIVACY, mark="place")
     dataset: str | None = setting(None, panel=PRIVACY)
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from secretballot._files import shown_place
 from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
-from secretballot._places import shown_place
 from secretballot._typing import AnyArray, FloatArray, ObjectArray, UnsignedArray
 from secretballot._validation import shown
 from secretballot.core.noise import entropy_bytes
@@ -31,14 +31,11 @@ from secretballot.data.cells import (
     known_texts,
     texts_of,
     vectors_of,
-    whole,
 )
 from secretballot.data.columns import (
     Column,
     HashedTextColumn,
-    MeasuredColumn,
-    OneHotColumn,
-    TextColumn,
+    NumericColumn,
     VectorColumn,
 )
 from secretballot.data.frames import (
@@ -50,16 +47,18 @@ from secretballot.data.frames import (
 )
 from secretballot.data.reading import (
     GROWTH,
+    Place,
+    TableSource,
     checked_source,
     estimated_rows,
     is_local_file,
     read_table,
+    source_of,
     table_blocks,
 )
 from secretballot.data.schema import Encoding, Schema
-from secretballot.data.sources import Place, TableSource, source_of
 from secretballot.data.stored import About, StoredTable, TableWriter, forget_table
-from secretballot.data.tally import check_classes as distinct_classes
+from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import declared_classes, number_of, object_array
 from secretballot.learners.training.private_rows import PrivateRows
@@ -168,7 +167,7 @@ def misfits(schema: Schema, found: TableCells, expected: TableCells | None = Non
         usual = 0.0 if expected is None else OF_PUBLIC * expected.strange_share(column.name)
         if share > max(NOTED, usual):
             of_categories = column.has_other
-            words = f"{percent(share)} of its cells {_misfit_words(column, schema.source)}"
+            words = f"{percent(share)} of its cells {schema.strange(column)}"
             found_ones.append(Misfit(column.name, share, share > STOPS, of_categories, words))
     return sorted(found_ones, key=lambda one: (-one.share, one.name))
 
@@ -232,7 +231,7 @@ def note_odd_cells(
             counts_as = '"other"' if column.has_other else "missing"
             watch.note(
                 f"Column {column.name!r} of the {role}: cells that"
-                f" {_misfit_words(column, schema.source)} and count as {counts_as}:"
+                f" {schema.strange(column)} and count as {counts_as}:"
                 f" {strange:,} ({rows}).",
                 private=private,
             )
@@ -266,17 +265,6 @@ def check_labelled_columns(
 def percent(share: float) -> str:
     """Return a share in words."""
     return f"{100 * share:.3g} %"
-
-
-def _misfit_words(column: Column, source: str) -> str:
-    """Return what cells are, or have, for which a column has no place."""
-    if isinstance(column, OneHotColumn):
-        return f"are none of the {column.holds} of {source}"
-    if isinstance(column, HashedTextColumn):
-        return "have no word"
-    if isinstance(column, TextColumn):
-        return f"have none of the words of {source}"
-    return f"are no {column.holds}"
 
 
 #: Share of this machine's memory that a private table may take, as it is read or encoded.
@@ -419,6 +407,16 @@ class RunInputs:
         return None if self.test is None else (self.test.X, self.test.targets)
 
     @property
+    def rarest_share(self) -> float | None:
+        """Share of the rarest class, or label, in the test table, where it has one."""
+        if self.test is None or self._data.kind == "number":
+            return None
+        targets = self.test.targets
+        if self._data.kind == "class":
+            targets = targets[:, None] == np.arange(len(self.classes))
+        return float(targets.mean(axis=0).min()) or None
+
+    @property
     def raw_rows(self) -> RawRows:
         """Public rows before and after their encoding, as a stranger would give them, and one of
         which nothing is known, and one that is like no other."""
@@ -498,25 +496,6 @@ class RunInputs:
             for name in ids
             if name in frame.columns and len(set(cells := known_texts(frame[name]))) < len(cells)
         )
-
-
-def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
-    """Return declared classes, which cells of a file tell apart.
-
-    Raises
-    ------
-    ParameterError
-        If they are not two or more distinct values, or two of them are written alike.
-    """
-    values = distinct_classes(classes)
-    texts = [whole(str(value)) for value in values]
-    if len(set(texts)) < len(texts) or "" in texts:
-        raise ParameterError(
-            Parameter("classes"),
-            f" are {', '.join(map(repr, classes))}; declare two or more distinct values, of which"
-            " no two are written alike and none is empty.",
-        )
-    return tuple(values)
 
 
 def check_files(spec: RunSpec) -> None:
@@ -638,12 +617,12 @@ def goes_to_disk(place: Path | str, width: int) -> bool:
 
 def _odd_text(column: Column) -> str:
     """Return a cell that a column has no place for."""
-    return "2e30" if isinstance(column, MeasuredColumn) else "none of the categories"
+    return "2e30" if isinstance(column, NumericColumn) else "none of the categories"
 
 
 def _graph_cells(column: Column, cells: "pd.Series[Any]") -> list[Any]:
     """Return cells as the inputs of a student's ONNX graph: numbers, vectors or texts."""
-    if isinstance(column, MeasuredColumn):
+    if isinstance(column, NumericColumn):
         numbers = column.numbers(cells).tolist()
         # a number too large for the encoding is one for the graph to refuse by itself
         return [*numbers[:-1], 2 * LARGEST_NUMBER]

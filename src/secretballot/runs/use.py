@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from secretballot._files import shown_place
 from secretballot._naming import name_columns
-from secretballot._places import shown_place
 from secretballot._typing import AnyArray, BoolArray, FloatArray
 from secretballot._validation import shown
 from secretballot.data.frames import class_indices, unit_ids
@@ -23,7 +23,7 @@ from secretballot.data.schema import Encoding, Schema
 from secretballot.drafts import draft_file, make_folder, put_in_place
 from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
 from secretballot.learners.training.private_rows import PrivateRows
-from secretballot.report.certificate.fields import read_certificate
+from secretballot.report.certificate.files import read_certificate
 from secretballot.report.certificate.models import CERTIFICATE_FILE, total_price
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.metrics import (
@@ -124,7 +124,7 @@ def evaluate(
     table: Path | str,
     target: Sequence[str] = (),
     *,
-    encoding: str | None = None,
+    encoding: str = "utf-8",
     just_made: bool = False,
 ) -> tuple[list[EvaluatedRelease], list[str]]:
     """Measure the students of releases on a public labelled table, and compare them.
@@ -141,8 +141,8 @@ def evaluate(
     target : sequence of str
         Column of the table with the class or the number; the columns of several labels. By default
         what the first release's schema.json names.
-    encoding : str, optional
-        Of the table, as the settings of a run name it; by default UTF-8.
+    encoding : str
+        Of the table, as the settings of a run name it.
     just_made : bool
         Whether the run that made the release is at work: it has looked at certificate and rows.
 
@@ -158,7 +158,8 @@ def evaluate(
     """
     certificate_in = certificate_of if just_made else verified_certificate
     certificates = [certificate_in(path) for path in releases]
-    frame = read_table(table, role=ROLE, encoding=encoding)
+    named = DataSpec.of_tree({"encoding": encoding}).encoding
+    frame = read_table(table, role=ROLE, encoding=named)
     students = [read_student(path) for path in releases]
     target = tuple(target) or students[0][1].target
     if not target:
@@ -285,6 +286,7 @@ def run_predict(
     out: Path | None = None,
     *,
     overwrite: bool = False,
+    encoding: str = "utf-8",
     reporter: Watch | None = None,
 ) -> int:
     """Write what a published student says of every row of a table, and return how many there are.
@@ -305,6 +307,8 @@ def run_predict(
         A CSV file; by default standard output.
     overwrite : bool
         Whether a file in that place may be replaced.
+    encoding : str
+        Of a CSV file, as the settings of a run name it.
     reporter : Watch, optional
         Called with what was counted as missing or as "other".
 
@@ -318,18 +322,19 @@ def run_predict(
     model, schema = read_student(student)
     if out is not None:
         _check_place(out, overwrite)
+    named = DataSpec.of_tree({"encoding": encoding}).encoding
     watch.step("Predicting")
     with _block_writer(out) as write:
-        for frame in table_blocks(table, role=PREDICTED):
-            encoding, first = schema.encoding(frame, role=PREDICTED), cells.n_rows
-            cells.add(frame, encoding.odd)
+        for frame in table_blocks(table, role=PREDICTED, encoding=named):
+            encoded, first = schema.encoding(frame, role=PREDICTED), cells.n_rows
+            cells.add(frame, encoded.odd)
             if not first:
                 # the first rows speak for the rest, and a person sees it before the table ends
                 known = {*schema.names, *schema.ignored}
                 if surplus := [name for name in frame.columns if name not in known]:
                     watch.note(f"Not read by the student: {name_columns(surplus)}.", private=False)
                 _settle_first_rows(schema, cells, watch)
-            write(_predicted(model, encoding.matrix, first))
+            write(_predicted(model, encoded.matrix, first))
     note_odd_cells(schema, cells, watch, role=PREDICTED, private=False)
     return cells.n_rows
 

@@ -18,8 +18,8 @@ from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.session import LabelingSession, SessionAnswers
+from secretballot.report.certificate.files import SIGNATURE_FILE
 from secretballot.report.certificate.models import CERTIFICATE_FILE
-from secretballot.report.certificate.signature import SIGNATURE_FILE
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.service.access import Access, AuditEntry
 from secretballot.service.collector import Collector

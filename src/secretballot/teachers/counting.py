@@ -1,5 +1,5 @@
-"""Count the votes of fitted teachers on public points: linear ones stacked, those that vote
-together in their stacks, the others one by one."""
+"""Count the votes of fitted teachers on public points: linear ones stacked, the others one by
+one."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from secretballot._seeded import seed_of
 from secretballot._typing import Classifier, CountArray, FloatArray, IntArray, Matrix
-from secretballot.foreign_code import isolated, one_thread, result_of, result_once_seeded
+from secretballot.foreign_code import isolated, one_thread, result_of
 from secretballot.teachers.executors import Workers
 from secretballot.teachers.rows import block_bounds, is_sparse, n_rows, row_block
-from secretballot.teachers.training import alone, each_slot, pay_processes, slots_of, works_together
+from secretballot.teachers.training import alone, pay_processes
 
 _LINEAR = frozenset(
     [
@@ -33,28 +33,17 @@ _LARGEST = 1e-6 * float(_DOUBLE.max)
 
 
 def predicted(model: Classifier, block: Matrix, n_classes: int) -> IntArray:
-    """Return one teacher's votes on a block as class indices.
+    """Return one teacher's votes on a block as class indices, of shape (n_rows,).
 
     Raises
     ------
     ValueError
         If the prediction is not one declared class per row.
     """
-    return as_votes(model.predict(block), n_rows(block), n_classes)
-
-
-def as_votes(predictions: Any, length: int, n_classes: int) -> IntArray:
-    """Return a teacher's predictions as class indices, of shape (length,).
-
-    Raises
-    ------
-    ValueError
-        If the prediction is not one declared class per row.
-    """
-    votes = np.asarray(predictions)
+    votes = np.asarray(model.predict(block))
     if votes.ndim == 2 and votes.shape[1] == 1:
         votes = votes[:, 0]
-    if votes.shape != (length,) or votes.dtype.kind not in "biufO":
+    if votes.shape != (n_rows(block),) or votes.dtype.kind not in "biufO":
         raise ValueError("a prediction must be one class per row")
     # Through floats, which compare nan and fractions away; class indices are exact in them.
     numbers = votes.astype(np.float64)
@@ -206,10 +195,6 @@ def _row_norms(block: Any) -> FloatArray:
     return np.sqrt(np.asarray(squares, dtype=np.float64).ravel())
 
 
-# Votes of a group held at once: 2**19 of eight bytes are 4 MiB.
-_TOGETHER_CELLS = 2**19
-
-
 class Poll(NamedTuple):
     """What teachers are asked; public.
 
@@ -235,9 +220,9 @@ class Poll(NamedTuple):
         """Return counts of 0, of shape (n_queries, n_classes)."""
         return np.zeros((n_rows(self.X), self.n_classes), dtype=np.int32)
 
-    def blocks(self, block_rows: int | None = None) -> Iterator[tuple[slice, Any]]:
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
         """Yield copies of consecutive rows, and their places."""
-        for start, stop in block_bounds(n_rows(self.X), block_rows or self.block_rows):
+        for start, stop in block_bounds(n_rows(self.X), self.block_rows):
             yield slice(start, stop), row_block(self.X, start, stop)
 
 
@@ -267,11 +252,14 @@ def count_ballots(teachers: Mapping[int, Classifier | None], poll: Poll) -> Coun
     ResourceError
         If the machine failed, and not a learner at its shard.
     """
-    counts = poll.no_votes()
+    counts, every_row = poll.no_votes(), np.arange(n_rows(poll.X))
     for number, model in teachers.items():
         # a teacher's randomness follows from its number, not from who was asked before it
         work, seed = partial(_votes_on_all, model, poll), seed_of(poll.random_state, number, 1)
-        _add_votes(counts, number, None if model is None else alone(work, seed, poll.settings))
+        votes = None if model is None else alone(work, seed, poll.settings)
+        # a teacher that cannot vote still casts one vote, fixed by its number: how many failed is
+        # private
+        counts[every_row, fixed_vote(number, poll.n_classes) if votes is None else votes] += 1
     return counts
 
 
@@ -280,13 +268,6 @@ def _votes_on_all(model: Any, poll: Poll) -> npt.NDArray[Any]:
     for rows, block in poll.blocks():
         votes[rows] = predicted(model, block, poll.n_classes)
     return votes
-
-
-def _add_votes(counts: CountArray, number: int, votes: npt.NDArray[Any] | None) -> None:
-    # a teacher that cannot vote still casts one vote, fixed by its number: how many failed is
-    # private
-    cast = fixed_vote(number, counts.shape[1]) if votes is None else votes
-    counts[np.arange(len(counts)), cast] += 1
 
 
 def counted_votes(
@@ -319,7 +300,7 @@ def counted_votes(
     ResourceError
         If the machine failed.
     """
-    # linear teachers first, then those that vote together; what either leaves is asked one by one
+    # linear teachers first; what they leave is asked one by one
     rest, counts = dict(teachers), poll.no_votes()
     for stack in LinearStack.gather(rest, poll.X, poll.n_classes, kept):
         counted = _stack_counts(stack, poll)
@@ -329,10 +310,6 @@ def counted_votes(
     if not rest:
         return counts
     with one_thread():
-        for slots in _voting_groups(rest, poll.X, len(teachers)):
-            for rows, block in poll.blocks(max(poll.block_rows, _TOGETHER_CELLS // len(slots))):
-                _count_together(slots, block, counts[rows], poll)
-            rest = {number: model for number, model in rest.items() if slots.get(number) is None}
         return sum(_counted_apart(rest, poll, workers), counts)
 
 
@@ -364,41 +341,3 @@ def _stack_counts(stack: LinearStack, poll: Poll) -> CountArray | None:
         return counts
 
     return result_of(count)
-
-
-def _voting_groups(
-    teachers: Mapping[int, Any], table: Any, n_teachers: int
-) -> list[dict[int, Any]]:
-    """Return the teachers that vote together, by number, None for one whose slot is empty.
-
-    Groups are of one size, and each teacher has a place of its own.
-    """
-    able = {number: model for number, model in teachers.items() if works_together(model)}
-    if not able:
-        return []
-    one = next(iter(able.values()))
-    able = {number: model for number, model in able.items() if type(model) is type(one)}
-    n_slots = slots_of(one, table, n_teachers)
-    if n_slots == 1:
-        return []
-    firsts = sorted({number - number % n_slots for number in able})
-    return [{number: able.get(number) for number in range(at, at + n_slots)} for at in firsts]
-
-
-def _count_together(slots: Mapping[int, Any], block: Any, counts: CountArray, poll: Poll) -> None:
-    """Add a group's votes on one block to `counts`, of shape (n_rows, n_classes).
-
-    A teacher that cannot vote on a block votes its fixed class there.
-    """
-    members = [number for number, model in slots.items() if model is not None]
-    predict_shards = type(slots[members[0]]).predict_shards
-    found = each_slot(
-        lambda kept: list(predict_shards(kept, block)),
-        list(slots.values()),
-        seed_of(poll.random_state, min(slots), 3),
-        poll.settings,
-    )
-    for number, answer in zip(slots, found, strict=True):
-        if number in members:
-            own = partial(as_votes, answer, len(counts), counts.shape[1])
-            _add_votes(counts, number, None if answer is None else result_once_seeded(own))

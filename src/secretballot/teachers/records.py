@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._nearest_points import NearestPoints
+from secretballot._points import NearestPoints
 from secretballot._typing import BoolArray, IntArray
 from secretballot.core.partition import KeyedHashPartition, canonical_id
 from secretballot.core.private import Votes
@@ -73,7 +73,7 @@ def votes_of_records(
 
     Examples
     --------
-    >>> from secretballot._nearest_points import NearestPoints
+    >>> from secretballot._points import NearestPoints
     >>> from secretballot.core.types import Guarantee
     >>> from secretballot.teachers.records import votes_of_records
     >>> nearest = NearestPoints(np.array([[0], [10], [20]]), k=2)

@@ -1,12 +1,10 @@
 """Train one learner per shard, each from its own part, public settings and randomness of its own.
 
-Some learners are trained, and vote, many at a time. Such a learner has, besides what a classifier
-has:
+Some learners are trained many at a time. Such a learner has, besides what a classifier has:
 
 - ``slots(n_features, n_teachers)``: how many shards of so many it takes at once, a public number;
-- ``fit_shards(learners, parts)`` and ``predict_shards(models, X)``, class methods that take one
-  learner or model for each slot, with None for a slot that is empty, and return one result for
-  each.
+- ``fit_shards(learners, parts)``, a class method that takes one learner and one part for each slot,
+  with None for a slot that is empty, and returns one result for each.
 
 It promises that what comes out of a slot follows from what went into it, from the number of slots
 and from the slot's place, bit for bit. What is done here keeps all else fixed: which teachers share
@@ -138,7 +136,7 @@ class ShardSource(Protocol):
     def loader(self, number: int, *, send: bool) -> Callable[[], Part]: ...
 
 
-def can_be_learned(y: IntArray) -> bool:
+def _can_be_learned(y: IntArray) -> bool:
     """Return whether a shard's labels, of shape (n_records,), are of two classes or more."""
     return len(y) > 0 and not bool((y == y[0]).all())
 
@@ -154,7 +152,7 @@ def train_shard(recipe: Recipe, X: Matrix, y: IntArray, number: int) -> Any:
     ResourceError
         If the machine failed, and not the shard.
     """
-    if not can_be_learned(y):
+    if not _can_be_learned(y):
         return None
 
     def fit() -> Any:
@@ -218,7 +216,7 @@ def trained(
     DataError
         If a shard cannot be read, or teachers cannot be pickled.
     """
-    started, units = time.monotonic(), units_of(recipe.teacher, source, numbers)
+    started, units = time.monotonic(), _units_of(recipe.teacher, source, numbers)
     for done, unit in enumerate(units):
         if workers is not None and (not workers.here or pay_processes(started, done, len(units))):
             tasks = (
@@ -271,14 +269,14 @@ def train_unit(
     # one that cannot be learned gets the fixed vote, and must not stop the others of its unit
     models = each_slot(
         lambda kept: list(fit_shards(learners, kept)),
-        [part if part is not None and can_be_learned(part[1]) else None for part in parts],
+        [part if part is not None and _can_be_learned(part[1]) else None for part in parts],
         seed_of(recipe.random_state, unit[0][0], 2),
         recipe.settings,
     )
     return [(number, model) for (number, go), model in zip(unit, models, strict=True) if go]
 
 
-def units_of(teacher: Any, source: ShardSource, numbers: Sequence[int]) -> list[Unit]:
+def _units_of(teacher: Any, source: ShardSource, numbers: Sequence[int]) -> list[Unit]:
     """Return the teachers with these numbers in units that are trained at once.
 
     Parameters
@@ -291,8 +289,11 @@ def units_of(teacher: Any, source: ShardSource, numbers: Sequence[int]) -> list[
         Of the teachers that are not finished.
     """
     n_slots = 1
-    if numbers and works_together(teacher):
-        n_slots = slots_of(teacher, source.part(0)[0], source.n_teachers)
+    if numbers and all(callable(getattr(teacher, name, None)) for name in ("slots", "fit_shards")):
+        shape = source.part(0)[0].shape
+        if len(shape) == 2:
+            slots = partial(teacher.slots, int(shape[1]), source.n_teachers)
+            n_slots = result_once_seeded(lambda: int(slots())) or 1
     if n_slots == 1:
         return [((number, True),) for number in numbers]
     waiting = set(numbers)
@@ -301,20 +302,6 @@ def units_of(teacher: Any, source: ShardSource, numbers: Sequence[int]) -> list[
         for at in range(0, source.n_teachers, n_slots)
     ]
     return [unit for unit in units if any(go for _, go in unit)]
-
-
-def works_together(learner: Any) -> bool:
-    """Return whether a learner, or a model, takes many shards at a time."""
-    return all(
-        callable(getattr(learner, name, None)) for name in ("slots", "fit_shards", "predict_shards")
-    )
-
-
-def slots_of(learner: Any, table: Any, n_teachers: int) -> int:
-    """Return how many slots a learner takes for such a table, whose width alone is looked at."""
-    if len(table.shape) != 2:
-        return 1
-    return result_once_seeded(lambda: int(learner.slots(int(table.shape[1]), n_teachers))) or 1
 
 
 def each_slot(

@@ -24,7 +24,7 @@ from secretballot.accounting import (
     delta_upper,
     needed_distance,
 )
-from secretballot.accounting.sample_calibration import largest_sample, sample_grid, stream_budget
+from secretballot.accounting.calibration import largest_sample, sample_grid, stream_budget
 from secretballot.accounting.stream_recipes import bassily_noise
 from secretballot.core.types import Count, Model, fault_of
 from secretballot.exceptions import Parameter, ParameterError

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from secretballot._json_files import LARGEST_JSON
+from secretballot._files import LARGEST_JSON
 from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError, LedgerError
 from secretballot.hypotheses import HypothesisClass

@@ -11,7 +11,7 @@ from secretballot.bases.integer_model import WEIGHT_UNIT, IntegerModel
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.labels_file import labels_digest
+from secretballot.report.certificate.files import labels_digest
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.students.moment_fit import MomentFit
 from secretballot.students.moment_links import Link, MomentEquations

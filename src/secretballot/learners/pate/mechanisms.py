@@ -28,7 +28,7 @@ from secretballot.accounting import (
     teacher_shape,
     vote_quantiles,
 )
-from secretballot.accounting.error_level import quantile_slack
+from secretballot.accounting.calibration import quantile_slack
 from secretballot.accounting.recipes import (
     Terms,
     check_useful,

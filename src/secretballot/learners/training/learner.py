@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from secretballot._rows import class_shares
+from secretballot._points import class_shares
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import (
     RELATIONS,

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot._files import LARGEST_JSON, json_fields
 from secretballot._typing import BoolArray, IntArray, ObjectArray
 from secretballot._validation import check_count, check_instance, check_name, check_path
 from secretballot.accounting import PrivacyBudget, check_useful
@@ -36,7 +36,7 @@ from secretballot.releasing import (
     check_readable,
     labels_released,
 )
-from secretballot.report.certificate.labels_file import class_value
+from secretballot.report.certificate.models import class_value
 from secretballot.students.confirmed import predicted_votes
 from secretballot.teachers.rows import take_rows
 from secretballot.vault import VaultFiles, is_other_ledger, keep_in_step, read_secret, write_secret

@@ -21,7 +21,7 @@ from secretballot._typing import IntArray
 from secretballot._validation import Relation, Unit, check_count, check_relation
 from secretballot.accounting import delta_upper
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.labels_file import class_value, labels_digest
+from secretballot.report.certificate.files import labels_digest
 from secretballot.report.certificate.models import (
     EXPONENTIAL,
     FORMAT,
@@ -33,6 +33,7 @@ from secretballot.report.certificate.models import (
     certificate_of_json,
     check_choices,
     check_plan,
+    class_value,
     require,
 )
 
@@ -106,7 +107,7 @@ def describe_released(
     Parameters
     ----------
     queries, labels, classes, noisy_counts
-        As in `secretballot.report.certificate.labels_file.labels_blocks`.
+        As in `secretballot.report.certificate.files.labels_blocks`.
     n_teachers : int
         Number of teachers that voted; 0 where one chosen model gave the labels.
     """

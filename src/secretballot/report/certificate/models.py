@@ -2,12 +2,15 @@
 method, and the whole, which holds mechanism, shape and event as models of the core.
 """
 
+import json
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -20,6 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from secretballot import accounting
+from secretballot._typing import IntArray
 from secretballot._validation import FARTHEST, plain_line, shown
 from secretballot.accounting import Event
 from secretballot.core.errors import Relation, Unit
@@ -36,8 +40,6 @@ from secretballot.core.mechanisms import (
 )
 from secretballot.core.types import LARGEST, Guarantee, Model, SumShape, VoteShape
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.coverage import RECORDS, UNCOVERED, counts_scale
-from secretballot.report.certificate.labels_file import class_text
 from secretballot.report.wording import count_text, number_text
 
 FORMAT = "secretballot/certificate"
@@ -72,6 +74,18 @@ def rule(holds: Callable[[Any], object], words: str) -> AfterValidator:
 def missing() -> Any:
     """Return the default of a field that may be missing, but is never null."""
     return Field(default=None)
+
+
+def class_value(value: object) -> str | int | float | bool:
+    """Return a class value as JSON can hold it: string, number or truth value; else its string."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return plain if isinstance(plain, str | int | float) else str(plain)
+
+
+def class_text(value: object) -> str:
+    """Return the string that stands for a class in ``labels.csv``; strings stay as they are."""
+    plain = class_value(value)
+    return plain if isinstance(plain, str) else json.dumps(plain)
 
 
 def is_sentence(value: object) -> bool:
@@ -949,3 +963,148 @@ def _check_outcome(number: int, choice: Choice, certificate: Certificate) -> Non
     known = not isinstance(choice.public, MethodAlone)
     require(known, f"Choice {number} was drawn by no known mechanism; update secretballot.")
     check_integers([[choice.value]], 1, choice.public.drawable(choice) or Drawable(1, 1))
+
+
+# --- how far the public points cover the records, as noisy sums have counted it ---
+
+#: What is counted beside the moments: the records, unless their number is public, and those with a
+#: cell that the public points do not show.
+RECORDS, UNCOVERED = "records", "uncovered"
+#: What the counts of classes, which come first, take of the squared signal-to-noise ratio of all
+#: sums of a release.
+COUNTS_SHARE = 0.02
+
+
+def counts_scale(n_stages: int) -> float:
+    """Return the scale of the noise of the counts of classes over that of a stage."""
+    return math.sqrt((1 - COUNTS_SHARE) / (COUNTS_SHARE * n_stages))
+
+
+#: Share expected to be uncovered, above which uncovered records are not left out from the start.
+MOST_EXPECTED = 0.25
+
+#: Share of the records that may be uncovered beyond what is expected.
+LEAST_EXCESS = 0.03
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How far public points cover the records; released with the sums.
+
+    Attributes
+    ----------
+    uncovered : float
+        Share of the records with a cell that the public points do not show, with noise.
+    standard_error : float
+        Of that share, by the noise.
+    expected : float
+        Share where records are like the public points, about.
+    """
+
+    uncovered: float
+    standard_error: float
+    expected: float
+
+    @property
+    def excess(self) -> float:
+        """What is more than expected and more than noise makes, as a share; 0 if nothing is."""
+        beyond = self.uncovered - self.expected
+        return beyond if beyond > LEAST_EXCESS + 3 * self.standard_error else 0.0
+
+    @property
+    def is_poor(self) -> bool:
+        """Whether more records are uncovered than chance and noise explain."""
+        return self.excess > 0
+
+    @property
+    def warning(self) -> str:
+        """What to say aloud where it is poor."""
+        return (
+            f"About {100 * self.uncovered:.0f} % of the records have values that the public points"
+            f" do not show, where {100 * self.expected:.0f} % were to be expected: the model knows"
+            " nothing of them. Give public points from all parts of the population. This was paid"
+            " for and is on the certificate."
+        )
+
+
+def coverage_on(terms: Mapping[str, Any]) -> tuple[Coverage, float, float] | None:
+    """Return what the marks say, as `counted_by_marks`; None where the public points are the
+    records' own.
+
+    Parameters
+    ----------
+    terms : mapping
+        What `stated` returns of a certificate of noisy sums.
+    """
+    if not terms["marks"]:
+        return None
+    return counted_by_marks(
+        terms["values"],
+        terms["marks"],
+        terms["mark_weight"],
+        terms["sigma"],
+        terms["n_records"],
+        terms["expected_uncovered"],
+    )
+
+
+def counted_by_marks(
+    sums: Sequence[Any],
+    marks: Sequence[str],
+    mark_weight: int,
+    sigma: float,
+    n_records: float | None,
+    expected: float,
+) -> tuple[Coverage, float, float]:
+    """Return the coverage, the number of records, and the standard error of a count.
+
+    Parameters
+    ----------
+    sums : sequence of sequences of int
+        Released; what each mark counts comes last, in the order of `marks`.
+    marks : sequence of str
+        Of `RECORDS` and `UNCOVERED`.
+    mark_weight : int
+        What a mark of one record adds.
+    sigma : float
+        Scale of the noise.
+    n_records : float or None
+        Where it is public; None where the sums count them.
+    expected : float
+        Share of uncovered records where they are like the public points.
+    """
+    error = sigma / mark_weight / math.sqrt(len(sums))
+    counted = {
+        mark: float(np.mean([one[place - len(marks)] for one in sums])) / mark_weight
+        for place, mark in enumerate(marks)
+    }
+    # fewer than the noise could hide are taken for as many as it could
+    number = float(n_records) if n_records is not None else max(counted[RECORDS], error, 1.0)
+    share = min(max(counted[UNCOVERED] / number, 0.0), 1.0)
+    return Coverage(share, error / number, expected), number, error
+
+
+def coverage_by_votes(
+    terms: Mapping[str, Any], noisy_counts: IntArray
+) -> tuple[Coverage, float, float] | None:
+    """Return what the counts of votes of records say; as `counted_by_marks`, but the error is that
+    of the number of records. None where uncovered records were not distinguished.
+
+    Parameters
+    ----------
+    terms : mapping
+        What `stated` returns of a certificate of votes of records.
+    noisy_counts : ndarray of int64, shape (n_points, n_classes)
+        Released.
+    """
+    if "expected_uncovered" not in terms:
+        return None
+    k, sigma = terms["votes_per_record"], float(terms["sigma"])
+    counts = np.asarray(noisy_counts)
+    # every record casts k votes, here or in the cells of the uncovered ones
+    error = sigma * math.sqrt(counts.size + k) / k
+    uncovered = terms["values"][0][0] / k
+    number = max(float(counts.sum()) / k + uncovered, error, 1.0)
+    share = min(max(uncovered / number, 0.0), 1.0)
+    of_share = math.hypot(sigma / math.sqrt(k), share * error) / number
+    return Coverage(share, of_share, terms["expected_uncovered"]), number, error

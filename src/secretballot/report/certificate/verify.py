@@ -25,7 +25,21 @@ from secretballot.core.sampler import draws_wrong_noise
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import CertificateError, SecretBallotError
 from secretballot.report.certificate.build import check_digest, contradict_choices
-from secretballot.report.certificate.fields import check_format, read_certificate
+from secretballot.report.certificate.files import (
+    ANSWERS_FILE,
+    LABELS_FILE,
+    README_FILE,
+    SIGNATURE_BYTES,
+    SIGNATURE_FILE,
+    check_answers,
+    check_files,
+    check_format,
+    check_rows,
+    check_signature,
+    read_certificate,
+    read_public_key,
+    values_file,
+)
 from secretballot.report.certificate.models import (
     CERTIFICATE_FILE,
     SLACK,
@@ -38,21 +52,6 @@ from secretballot.report.certificate.models import (
     require,
     stands_alone,
     total_price,
-)
-from secretballot.report.certificate.release_files import (
-    ANSWERS_FILE,
-    LABELS_FILE,
-    README_FILE,
-    check_answers,
-    check_files,
-    check_rows,
-    values_file,
-)
-from secretballot.report.certificate.signature import (
-    SIGNATURE_BYTES,
-    SIGNATURE_FILE,
-    check_signature,
-    read_public_key,
 )
 from secretballot.report.wording import count_text
 

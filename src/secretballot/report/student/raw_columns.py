@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._times import DATE_PARTS, DAYS, SECONDS_A_DAY, TIME
 from secretballot._typing import FloatArray
 from secretballot._validation import shown
+from secretballot._written import DATE_PARTS, DAYS, SECONDS_A_DAY, TIME
 from secretballot.exceptions import DataError
 from secretballot.report.student.graph import DOUBLE, MISSING_TEXTS, TEXT, Graph, Value
 
@@ -46,11 +46,11 @@ def input_type(column: Mapping[str, Any]) -> tuple[int, int] | None:
     """Return type and width of the input for a column of a complete schema; None if it is no
     feature.
 
-    Doubles, NaN where nothing is known: numbers; lengths of time in seconds; vectors. Any other
+    Doubles, NaN where nothing is known: numbers and vectors. Any other
     column is texts as they are in a file, "" where nothing is known.
     """
     match column.get("kind"):
-        case "numeric" | "duration":
+        case "numeric":
             return DOUBLE, 1
         case "categorical" | "boolean" | "date" | "text":
             return TEXT, 1
@@ -143,14 +143,9 @@ def _dates(cells: Value, column: Mapping[str, Any]) -> list[Value]:
 
 
 def _texts(cells: Value, column: Mapping[str, Any]) -> list[Value]:
-    """Add which words a free text has, weighted where they have weights, and whether it has
-    none."""
+    """Add which words a free text has, and whether it has none."""
     has = add_words(cells, column["words"])
     none = has.sums().equals(0.0).as_numbers()
-    if "weights" in column:
-        # in whole thousandths, as the package computes
-        has *= np.rint(np.array(column["weights"]) / 0.001)
-        has /= (has * has).sums().at_least(1.0).root()
     return [has, none]
 
 
@@ -166,7 +161,6 @@ def _categories(cells: Value, column: Mapping[str, Any]) -> list[Value]:
 
 _ADDERS = {
     "numeric": _numbers,
-    "duration": _numbers,
     "categorical": _categories,
     "boolean": _categories,
     "date": _dates,
