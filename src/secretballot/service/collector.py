@@ -61,17 +61,17 @@ class Collector:
             raise _late_problem()
         if self._points and self._points + size > self._limits.waiting:
             raise ProblemError("busy", "Too many questions wait; nothing was asked.")
-        mine: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        mine: asyncio.Future[Any] = loop.create_future()
         self._waiting[mine] = (asked, size)
         self._points += size
         if self._began is None:
             self._begin_group()
+        late = loop.call_later(self._limits.answer_seconds, _give_up, mine)
         try:
-            async with asyncio.timeout(self._limits.answer_seconds):
-                return await mine
-        except TimeoutError:
-            raise _late_problem() from None
+            return await mine
         finally:
+            late.cancel()
             # who leaves or is late gives up its reply and its place, and is asked no more unless
             # that has begun
             self._take(mine)
@@ -118,6 +118,11 @@ class Collector:
         """Take from those who wait one that does."""
         if reply in self._waiting:
             self._points -= self._waiting.pop(reply)[1]
+
+
+def _give_up(reply: "asyncio.Future[Any]") -> None:
+    if not reply.done():
+        reply.set_exception(_late_problem())
 
 
 def _late_problem() -> ProblemError:
