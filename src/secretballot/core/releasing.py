@@ -453,9 +453,13 @@ class AnswerStream:
 
     def _left_on(self, page: AnswerPage) -> int:
         stops_at = self._own.mechanism.stops_at
-        last = None if page.closed or stops_at is None else page.last()
-        stopped = last and not self._own.decoded(last).used < stops_at
-        return 0 if page.closed or stopped else int(self.planned - page.count)
+        if page.closed or (
+            stops_at is not None
+            and (last := page.last())
+            and not self._own.decoded(last).used < stops_at
+        ):
+            return 0
+        return int(self.planned - page.count)
 
     @repeated  # what was drawn and not stored was seen by nobody
     def _answer_block(
