@@ -384,12 +384,12 @@ class Moments(Method):
         terms: dict[str, Any] = {"n_stages": n_stages, "counts_first": counts_first}
         if self.kind == "labels":
             terms["labels"] = self.spec.data.target
-        told: str | None = ""
+        rare_class: str | None = ""
         if self.kind != "number":
             rarest = sizes.rarest
             n_records = self.spec.data.n_records
-            told = hidden_class(rarest, n_records, price.epsilon) if rarest else None
-        return self.quoted(sigma, sizes, terms, rare_class=told)
+            rare_class = hidden_class(rarest, n_records, price.epsilon) if rarest else None
+        return self.quoted(sigma, sizes, terms, rare_class=rare_class)
 
     def learner(self, inputs: RunInputs, ledger: Ledger | None) -> Learner:
         """Return the learner of these settings."""
