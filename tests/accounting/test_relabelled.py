@@ -26,7 +26,6 @@ from secretballot.core.sampling import relabelling_loss
 from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
 
 C = (1 + math.exp(0.5)) ** 2
-STREAM = sparse_event(3.0, 5.0, 20, 2)
 LOUD = sparse_event(1.0, 1.0, 0, 1)
 
 Record = tuple[int, int]

@@ -12,7 +12,7 @@ from exact_games.distributions import discrete_gaussian_distribution
 from exact_games.games import adaptive_delta
 from exact_games.worlds import ScriptedNoise, neighbouring_counts
 from made_events import confident_event, counts_event
-from secretballot.accounting import PrivacyBudget, delta_upper
+from secretballot.accounting import delta_upper
 from secretballot.core import label_games
 from secretballot.core.events import Confident
 from secretballot.core.losses import ORDERS, delta_of
@@ -165,9 +165,6 @@ def test_the_second_program_confirms_it_and_no_less_noise():
     for weaker in ({"sigma": 4.7}, {"threshold_sigma": 4.7}):
         broken = json_of(event) | weaker
         assert second_verifier.price_of(broken, 1.0, delta).upper > 1.1 * delta
-
-
-BUDGET = PrivacyBudget(1.0, 1e-6)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

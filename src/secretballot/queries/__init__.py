@@ -13,9 +13,14 @@ from secretballot.queries.base import (
     QueryStrategy,
     default_round_size,
 )
-from secretballot.queries.coverage import ClusterSampling, PassiveSampling
 from secretballot.queries.disagreement import DisagreementSampling
-from secretballot.queries.uncertainty import CommitteeSampling, EntropySampling, MarginSampling
+from secretballot.queries.uncertainty import (
+    ClusterSampling,
+    CommitteeSampling,
+    EntropySampling,
+    MarginSampling,
+    PassiveSampling,
+)
 
 __all__ = [
     "STRATEGIES",
@@ -72,10 +77,6 @@ class InRounds:
     round_size : int, optional
         Queries per round; a twentieth of all by default. The strategy learns from the answers
         between rounds.
-    confidence : float, optional
-        Of interactive voting: probability from which on a prediction of the student that was not
-        corrected counts as confirmed; 0.9 by default. Given with `ConfidentLabels` of your own, it
-        makes them interactive.
 
     Examples
     --------
@@ -85,7 +86,6 @@ class InRounds:
 
     strategy: QueryStrategy | None = None
     round_size: int | None = None
-    confidence: float | None = None
 
     @property
     def chosen(self) -> QueryStrategy:
