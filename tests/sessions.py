@@ -77,5 +77,5 @@ def of_fit(settings):
 
 def in_rounds(*learners, strategy=None, round_size=None, **settings):
     """Return a PATEClassifier that asks in rounds."""
-    rounds = sb.queries.InRounds(strategy, round_size)
+    rounds = sb.queries.InRounds(strategy or sb.queries.MarginSampling(), round_size)
     return sb.PATEClassifier(*learners, strategy=rounds, **settings)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import secretballot_verify as second
+from exact_games.distributions import discrete_gaussian_distribution
 from exact_games.games import adaptive_delta
 from exact_games.worlds import neighbouring_counts
 from made_events import class_event, json_of
@@ -33,31 +34,18 @@ def class_label_renyi(order, sigma):
 
 
 def noise_of(sigma):
-    """Return where each integer stands and its chance, cut where doubles end."""
-    reach = math.ceil(14 * sigma) + 2
-    k = np.arange(-reach, reach + 1)
-    weight = np.exp(-(k.astype(float) ** 2) / (2 * sigma**2))
-    return k, weight / weight.sum()
+    """Return the law of the noise, cut where doubles end."""
+    return discrete_gaussian_distribution(sigma, 1e-42)
 
 
-def label_chances(votes, sigma, *, last_of_ties=False):
+def label_chances(votes, sigma):
     """Return the chance of every label, from the rule for ties alone: the lowest class of those
     with the most noisy votes."""
-    k, pmf = noise_of(sigma)
-    told = np.arange(k[0] + min(votes), k[-1] + max(votes) + 1)
-    chances = []
-    for winner, count in enumerate(votes):
-        at = told - count
-        inside = (at >= k[0]) & (at <= k[-1])
-        mass = np.where(inside, pmf[np.clip(at - k[0], 0, len(k) - 1)], 0.0)
-        for rival, other in enumerate(votes):
-            if rival == winner:
-                continue
-            loses_ties = (rival < winner) != last_of_ties
-            below = told - other - (1 if loses_ties else 0)
-            sums = np.cumsum(pmf)
-            mass = mass * np.where(below < k[0], 0.0, sums[np.clip(below - k[0], 0, len(k) - 1)])
-        chances.append(mass.sum())
+    noise, most = noise_of(sigma), max(votes)
+    told, chances = noise.low + np.arange(len(noise.pmf) + most), []
+    for j, n in enumerate(votes):
+        rivals = [noise.at_most(told - m - (i < j)) for i, m in enumerate(votes) if i != j]
+        chances.append(float(np.pad(noise.pmf, (n, most - n)) @ np.prod(rivals, axis=0)))
     return np.array(chances)
 
 
@@ -101,7 +89,7 @@ def test_the_divergence_of_all_votes_stays_below_the_bound_and_nearly_reaches_it
 @pytest.mark.parametrize("sigma", [1.3, 4.0, 9.0])
 def test_three_outcomes_are_those_of_all_noises(sigma):
     noise = Noise(sigma)
-    k, pmf = noise_of(sigma)
+    k, pmf = noise_of(sigma).support, noise_of(sigma).pmf
     for u, w in ((0, 0), (-3, 2), (5, -1), (-4, -7), (2, 9)):
         first, second_one = np.meshgrid(k - u, k - w, indexing="ij")
         both = np.outer(pmf, pmf)

@@ -11,44 +11,26 @@ import secretballot_verify as second_verifier
 from exact_games.distributions import discrete_gaussian_distribution
 from exact_games.games import adaptive_delta
 from exact_games.worlds import ScriptedNoise, neighbouring_counts
-from made_events import confident_event, counts_event
-from secretballot.accounting import delta_upper
+from made_events import confident_event, counts_event, json_of
+from noisy_plans import confident as built
+from secretballot.accounting import delta_upper, teacher_shape
 from secretballot.core import label_games
 from secretballot.core.events import Confident
 from secretballot.core.losses import ORDERS, delta_of
-from secretballot.core.mechanisms import ConfidentLabels, State
+from secretballot.core.mechanisms import State
 from secretballot.core.price import price
-from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import DataError
 from secretballot.students.confirmed import predicted_votes
 from secretballot_verify import games
 
-ADDED = Guarantee(unit="record", relation="add-remove")
-
-
-def shape_of(n_teachers, n_queries):
-    return VoteShape(
-        guarantee=ADDED, n_queries=n_queries, n_classes=2, n_teachers=n_teachers, moved=n_queries
-    )
-
 
 def event_of(mechanism, n_teachers, n_queries):
-    return mechanism.event(shape_of(n_teachers, n_queries))
-
-
-def json_of(event):
-    return event.model_dump(mode="json")
-
-
-def built(threshold, threshold_sigma, sigma, answers):
-    return ConfidentLabels(
-        threshold=threshold, threshold_sigma=threshold_sigma, sigma=sigma, max_answers=answers
-    )
+    return mechanism.event(teacher_shape(n_queries, 2, n_teachers))
 
 
 def law_of(mechanism, votes, predicted, scale=1.0):
     """Return the chances of a refusal, of label 0 and of label 1, by the mechanism's own draws."""
-    n_teachers, shape = sum(votes), shape_of(sum(votes), 1)
+    n_teachers, shape = sum(votes), teacher_shape(1, 2, sum(votes))
     first, second = (
         discrete_gaussian_distribution(scale * sigma, 1e-13)
         for sigma in (mechanism.threshold_sigma, mechanism.sigma)

@@ -34,7 +34,7 @@ def test_the_noise_is_that_of_all_records_and_drawn_by_the_seed(monkeypatch):
     """Fewer records drown in the same noise, and a stand-in of one size says so."""
     few_budgets_in(monkeypatch)
     monkeypatch.setattr(moments_forecast, "TURNS", 2)
-    X, y = rows(400, 0)
+    X, y = rows(250, 0)
     few, many, same, other = (
         forecast_moments(Task(n, 500, 2, 0.03, 1e-5), X, y, seed=seed)
         for n, seed in ((600, 0), (60_000, 0), (600, 0), (600, 1))

@@ -1,7 +1,7 @@
 """Which public point to ask next. Sees public points and released labels only."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from secretballot._naming import named
@@ -80,17 +80,12 @@ class InRounds:
 
     Examples
     --------
-    >>> sb.queries.InRounds(round_size=20).chosen.describe()["name"]
+    >>> sb.queries.InRounds(round_size=20).strategy.describe()["name"]
     'margin'
     """
 
-    strategy: QueryStrategy | None = None
+    strategy: QueryStrategy = field(default_factory=MarginSampling)
     round_size: int | None = None
-
-    @property
-    def chosen(self) -> QueryStrategy:
-        """The strategy."""
-        return MarginSampling() if self.strategy is None else self.strategy
 
 
 _SETTINGS: dict[str, tuple[str, ...]] = {

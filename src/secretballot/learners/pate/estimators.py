@@ -172,7 +172,7 @@ class QueryRounds:
         seed: int | None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        strategy, n_points = rounds.chosen, len(askable.rows)
+        strategy, n_points = rounds.strategy, len(askable.rows)
         points = askable.points(np.arange(n_points))
         pool = PublicPool(points, tuple(classes), n_queries, seed or 0)
         self.askable, self.n_queries, self._classes = askable, n_queries, pool.classes
