@@ -370,10 +370,12 @@ class AnswerStream:
         rows = dict[bytes, int]()  # the first of each
         for row, question in enumerate(questions):
             rows.setdefault(question, row)
-        stored, left, waiting = dict[bytes, bytes](), 1, list(rows)
         # a mechanism that may stop stores as many answers as it drew: were there several at once, a
         # full disk would tell, before anything is stored, that it had not stopped
         size = BLOCK if self._own.mechanism.stops_at is None else 1
+        # of many blocks most may be stored already; one is looked up where it would be drawn
+        stored, left = self._found(rows) if len(rows) > size else ({}, 1)
+        waiting = [key for key in rows if key not in stored]
         while waiting and left:
             block, waiting = waiting[:size], waiting[size:]
             found, left = self._answer_block(private, {key: rows[key] for key in block})
