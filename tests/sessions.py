@@ -75,7 +75,7 @@ def of_fit(settings):
     return {name: settings.pop(name) for name in OF_FIT & set(settings)}
 
 
-def in_rounds(*learners, strategy=None, round_size=None, confidence=None, **settings):
+def in_rounds(*learners, strategy=None, round_size=None, **settings):
     """Return a PATEClassifier that asks in rounds."""
-    rounds = sb.queries.InRounds(strategy, round_size, confidence)
+    rounds = sb.queries.InRounds(strategy or sb.queries.MarginSampling(), round_size)
     return sb.PATEClassifier(*learners, strategy=rounds, **settings)

@@ -143,7 +143,7 @@ def test_what_a_shard_s_content_raises_is_its_fixed_vote(name, stage):
 
 def test_linear_teachers_end_the_run_too(monkeypatch):
     monkeypatch.setattr(
-        "secretballot.teachers.counting.LinearStack.count",
+        "secretballot.teachers.ensemble.LinearStack.count",
         lambda *_: (_ for _ in ()).throw(MemoryError(MARK)),
     )
     with pytest.raises(ResourceError) as caught:

@@ -38,7 +38,6 @@ PRIVATE_THINGS = [
     sb.choose_candidate,
     sb.estimate_stability,
     sb.hold_out,
-    sb.label_actively,
     sb.relabel,
     sb.train_teachers,
     AnswerStream,
@@ -229,7 +228,7 @@ CATCHES = {
     },
     "public points, or settings, alone": {
         "learners/selection.py:_refuse_unfit_candidate",
-        "learners/training/trial_fit.py:problem_of_fit",
+        "learners/training/trained.py:problem_of_fit",
     },
 }
 # Functions that call such a method outside of a callable that a route gets, by the reason.
@@ -243,7 +242,7 @@ CALLS = {
         "learners/selection.py:private_scores",
     },
     "called by what a route gets": {
-        "teachers/counting.py:predicted",
+        "teachers/ensemble.py:predicted",
         "teachers/training.py:_named_points",
         "teachers/training.py:_predicted_numbers",
     },
@@ -253,9 +252,9 @@ CALLS = {
         "learners/selection.py:_refuse_unfit_candidate",
         "learners/selection.py:_chosen_candidate",
         "learners/selection.py:_chosen_hypothesis",
-        "learners/training/trial_fit.py:problem_of_fit",
-        "learners/labelers/universal.py:ask_many",
-        "learners/labelers/universal.py:released",
+        "learners/training/trained.py:problem_of_fit",
+        "learners/labelers/labeler.py:ask_many",
+        "learners/labelers/labeler.py:released",
     },
     "a released student": {
         "learners/training/learner.py:predict",

@@ -25,7 +25,7 @@ from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import FiniteClass
 from secretballot.learners.pate import estimators as pate
 from secretballot.learners.selection import _refuse_unfit_candidate, private_scores
-from secretballot.learners.training.trial_fit import columns_with_missing_taken, tried_teacher
+from secretballot.learners.training.trained import columns_with_missing_taken, tried_teacher
 from secretballot.queries import CheckedSelector, CommitteeSampling, MarginSampling, PublicPool
 from secretballot.report.student.export import converted_student
 from secretballot.students import fit_student

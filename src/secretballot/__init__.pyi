@@ -124,11 +124,8 @@ from .learners.pate.estimators import (
 from .learners.pate.estimators import (
     PATERegressor as PATERegressor,
 )
-from .learners.pate.rounds import (
+from .learners.pate.estimators import (
     ask_actively as ask_actively,
-)
-from .learners.pate.rounds import (
-    label_actively as label_actively,
 )
 from .learners.record_votes import (
     RecordVotesClassifier as RecordVotesClassifier,
@@ -142,7 +139,7 @@ from .learners.selection import (
 from .learners.training.session import (
     LabelingSession as LabelingSession,
 )
-from .learners.training.shards import (
+from .learners.training.table import (
     hold_out as hold_out,
 )
 from .learners.training.trained import (

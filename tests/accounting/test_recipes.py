@@ -35,8 +35,7 @@ from secretballot.core.noise import ExactNoise
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import ParameterError
 from secretballot.teachers import label_votes
-from secretballot.teachers.records import record_votes_shape
-from secretballot.teachers.votes import label_shape
+from secretballot.teachers.votes import label_shape, record_votes_shape
 
 BUDGET, PURE = PrivacyBudget(1.0, 1e-6), PrivacyBudget(1.0, 0.0)
 RECORD = Guarantee(unit="record", relation="add-remove")

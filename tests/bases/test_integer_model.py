@@ -1,7 +1,9 @@
-"""Predictions in integers are near the real ones, and a row's do not depend on other rows."""
+"""Predictions in integers are near the real ones, their products are exact, and a row's do not
+depend on other rows."""
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.special import expit, softmax
 
 from secretballot.bases.integer_model import (
@@ -15,7 +17,7 @@ from secretballot.bases.integer_model import (
     IntegerModel,
     with_constant,
 )
-from secretballot.bases.rotation import UNIT
+from secretballot.bases.rotation import UNIT, Rotation, exact_products
 
 
 def model_and_points(n_classes, seed=0):
@@ -78,3 +80,40 @@ def test_a_row_is_predicted_alike_whatever_stands_around_it(kind, n_columns):
         assert (np.concatenate(parts) == whole).all()
     assert whole.min() >= 0
     assert whole.max() <= PROBABILITY_UNIT
+
+
+def exact_sums(rows, weights):
+    return [
+        [sum(a * b for a, b in zip(row, column, strict=True)) for column in weights.T.tolist()]
+        for row in rows.tolist()
+    ]
+
+
+@pytest.mark.parametrize("width", [30, 3000, 6000])
+@pytest.mark.parametrize("kept", [np.asarray, sp.csr_array])
+def test_sums_on_both_sides_of_what_floats_hold_are_exact(width, kept):
+    weights = RNG.integers(LARGEST_WEIGHT // 2, LARGEST_WEIGHT, (width, 2))
+    rows = RNG.integers(LARGEST_COORDINATE // 2, LARGEST_COORDINATE, (8, width))
+    found = exact_products(kept(rows), weights, LARGEST_COORDINATE)
+    assert found.dtype == np.int64
+    assert found.tolist() == exact_sums(rows, weights)
+
+
+def test_sparse_rows_have_the_products_of_dense_ones():
+    rows = RNG.integers(-1024, 1024, (50, 30)) * (RNG.random((50, 30)) < 0.3)
+    for width in (1, 64, 130):
+        weights = RNG.integers(-(2**20), 2**20, (30, width))
+        assert (exact_products(sp.csr_array(rows), weights, 1024) == rows @ weights).all()
+
+
+def test_a_row_has_the_same_logits_and_coordinates_whatever_stands_around_it():
+    """Six thousand coordinates at their ends add up to more than 2^53."""
+    weights = RNG.integers(LARGEST_WEIGHT - 2**10, LARGEST_WEIGHT, (6000, 2))
+    rows = RNG.integers(LARGEST_COORDINATE - 2**10, LARGEST_COORDINATE, (40, 6000))
+    rotation = Rotation(weights, np.zeros(2, dtype=np.int64), 1, LARGEST_COORDINATE)
+    whole = rotation.coordinates(rows)
+    assert whole.tolist() == [[(one + 1) >> 1 for one in row] for row in exact_sums(rows, weights)]
+    assert all((rotation.coordinates(rows[[i]])[0] == whole[i]).all() for i in range(40))
+    model = IntegerModel(weights)
+    labels = [int(first < second) for first, second in exact_sums(rows, weights)]
+    assert model.labels(rows).tolist() == labels

@@ -61,29 +61,6 @@ def test_predictions_are_refused_before_anything_is_answered():
     assert ledger.spent().epsilon == 0
 
 
-def test_a_stream_counts_answers_over_restarts_and_stops(tmp_path):
-    ledger = sb.Ledger(tmp_path / "one.sqlite", dataset="registry", budget=sb.PrivacyBudget(9, 0.1))
-    vault = tmp_path / "vault"
-    terms = priced(confident(90, 5.0, 5.0, 3), 61, K, delta=1e-5)
-    asked = [b"%d" % number for number in range(30)]
-    first = stream(terms, ledger, vault)
-    # two clear votes are answered and two even ones refused: a top of 50 is 40 below the threshold
-    given = first.answer(counted([100, 0, 50, 50]), asked[:4])
-    answered = int(given.answered.sum())
-    assert given.given.all()
-    assert first._stream.used == 4
-    assert answered <= 2
-    again = stream(terms, ledger, vault)
-    assert again._stream.left == 57
-    more = again.answer(counted([100] * 10), asked[4:14])
-    assert int(more.answered.sum()) == 3 - answered
-    assert again._stream.left == 0
-    # nothing new is told after the last answer, and what was told stays
-    late = stream(terms, ledger, vault).answer(counted([100, 100]), [asked[20], asked[0]])
-    assert late.given.tolist() == [False, True]
-    assert late.labels[1] == given.labels[0]
-
-
 def test_a_stream_tells_the_student_apart_by_question(monkeypatch):
     scripted(monkeypatch, [0, 0, 0, 0])
     opened = stream(CORRECTS, account())
@@ -151,17 +128,16 @@ def test_the_student_of_a_round_saw_released_labels_alone(monkeypatch):
         return found
 
     monkeypatch.setattr(StudentInRounds, "predictions", spying)
-    counts = votes(np.where(POOL[:, 0] > 0.1, 95, 5))
-    asked = sb.label_actively(
-        counts,
-        POOL,
-        CORRECTS.mechanism,
-        account(),
-        CORRECTS.budget,
-        sb.queries.InRounds(sb.queries.ClusterSampling(), 10, confidence=0.8),
-        n_queries=30,
+    model = sb.PATEClassifier(
+        **BUDGET.to_json(),
+        mechanism="interactive:max_answers=8,confidence=0.8",
+        strategy=sb.queries.InRounds(sb.queries.ClusterSampling(), 10),
         student=LogisticRegression(C=10.0),
+        n_teachers=200,
+        n_queries=30,
+        random_state=0,
     )
+    asked = model.fit_labels(X, Y, X_public=POOL, classes=[0, 1]).released_
     # the first round has no student; the others know as many answers as were released before
     assert not seen[0][1].any()
     starts = np.cumsum([0, *asked.certificate["plan"]["rounds"]])[: len(seen)]

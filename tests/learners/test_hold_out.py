@@ -3,7 +3,7 @@
 import numpy as np
 
 import secretballot as sb
-from secretballot.learners.training import shards as room
+from secretballot.learners.training import table as room
 
 
 def test_the_sides_are_disjoint_and_together_everything():

@@ -15,7 +15,6 @@ from secretballot._files import json_fields
 from secretballot.cli.outcome import failure_of
 from secretballot.core.releasing import _SecretStates
 from secretballot.exceptions import SecretBallotError
-from secretballot.runs.folder import RunFolder
 from secretballot.vault import VaultFiles
 from sessions import session, sparse
 
@@ -31,8 +30,6 @@ RAW = (
     *(b"", b"{", b"null", b"7", b"[]", b"{}", b"\xff\xfe", b"[" * 200_000, b'{"a":' * 200_000),
     *(b"NaN", b"9" * 100_000, b'"' + MARK.encode() * 10 + b'"', b"\x00" * 100, b" " * 1000),
 )
-SETTINGS = {"verb": "learn", "epsilon": 1.0, "delta": 1e-6, "relation": "add-remove", "unit": None}
-SETTINGS |= {"classes": ["no", "yes"], "target": "y", "private file": "00ff"}
 POINTS = np.random.default_rng(1).normal(size=(400, 2))
 
 
@@ -108,13 +105,6 @@ def attack(path, read):
     path.unlink(missing_ok=True)
     path.write_bytes(content)
     read()
-
-
-@pytest.mark.usefixtures("in_time")
-def test_run_json_is_this_run_or_none(tmp_path):
-    with pytest.raises(KeyboardInterrupt), RunFolder(tmp_path, SETTINGS):
-        raise KeyboardInterrupt
-    attack(tmp_path / "vault" / "run.json", lambda: RunFolder(tmp_path, SETTINGS))
 
 
 @pytest.mark.usefixtures("in_time")

@@ -231,8 +231,8 @@ def test_a_ledger_of_labels_takes_labels_and_replaced_records_and_nothing_else()
 @pytest.mark.parametrize(
     ("settings", "change", "word"),
     [
-        ({}, {"dropped": 1.0}, "dropped is 1.0"),
-        ({}, {"dropped": 0.001}, "leaves no point to ask"),
+        ({}, {"dropped": 1.0}, "dropped is 1 of 300"),
+        ({}, {"dropped": 0.001}, "drop at least one label"),
         ({"n_teachers": 151}, {}, "151; it must be at most n_records, 150, as every teacher needs"),
         ({"n_queries": 151}, {}, "n_queries is 151"),
         ({}, {"y": np.full(300, 7)}, "not among the declared classes"),

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-import secretballot as sb
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.bases.integer_model import IntegerModel, with_constant
 from secretballot.core.types import Guarantee
@@ -127,14 +126,3 @@ def test_parts_bring_every_record_once_and_all_of_a_unit_in_one(most, monkeypatc
     assert len(set(zip(numbers, units[places], strict=True))) == len(set(units.tolist()))
     chosen = np.concatenate([one.rows for one in table.one_of_each_unit(most)])
     assert len(chosen) == len(set(units.tolist()))
-
-
-class Together(KernelBasis):
-    """Looks at all rows that it is given."""
-
-
-@pytest.mark.parametrize("learner", [sb.RecordMomentsClassifier, sb.RecordVotesClassifier])
-def test_a_basis_of_another_hand_is_refused(learner):
-    model = learner(basis=Together(n_landmarks=20), epsilon=1.0, delta=1e-6)
-    with pytest.raises(sb.ParameterError, match="basis is"):
-        model.fit(NUMBERS, np.arange(N) % 2, X_public=POOL, classes=[0, 1])

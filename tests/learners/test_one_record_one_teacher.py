@@ -17,7 +17,7 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.learners.selection import choose_candidate
-from secretballot.learners.training import shards
+from secretballot.learners.training import table as room
 from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.trained import train_teachers
 
@@ -171,7 +171,7 @@ def cells_form(cells):
 @pytest.fixture(autouse=True)
 def known_key(monkeypatch):
     """Let every run cut the same shards: the key of a partition is drawn anew otherwise."""
-    monkeypatch.setattr(shards, "entropy_bytes", lambda size: bytes(range(32)) * (size // 32 + 1))
+    monkeypatch.setattr(room, "entropy_bytes", lambda size: bytes(range(32)) * (size // 32 + 1))
 
 
 def refuse_quotes(error):

@@ -9,7 +9,10 @@ from sklearn.naive_bayes import GaussianNB
 
 import secretballot as sb
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.teachers.training import Shards, label_ballots, number_ballots
+from secretballot.teachers.training import Shards
+from secretballot.teachers.training import ballots as ballots_of
+from secretballot.teachers.training import labels_of_shard as labels_of
+from secretballot.teachers.training import numbers_of_shard as numbers_of
 
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 NAMES = ["ill", "old", "tall"]
@@ -66,8 +69,8 @@ def ballots(y, kept=slice(None)):
     """Return the ballots of all teachers of labels or of a number."""
     shards = Shards(X[kept], y[kept], SHARDS[kept], 20)
     if y.ndim == 2:
-        return [named for named, _ in label_ballots(GaussianNB(), shards, X_PUBLIC)]
-    return list(number_ballots(Ridge(), shards, X_PUBLIC))
+        return [named for named, _ in ballots_of(labels_of, GaussianNB(), shards, X_PUBLIC)]
+    return list(ballots_of(numbers_of, Ridge(), shards, X_PUBLIC))
 
 
 def test_one_record_reaches_one_teacher():
@@ -81,7 +84,7 @@ def test_one_record_reaches_one_teacher():
 def test_a_label_that_a_shard_lacks_is_not_named_there_and_one_it_has_throughout_is():
     y = np.column_stack([np.zeros(len(X)), np.ones(len(X)), Y[:, 0]]).astype(int)
     shards = np.zeros(len(X), dtype=int)
-    (filled, _), (empty, _) = label_ballots(GaussianNB(), Shards(X, y, shards, 2), X_PUBLIC)
+    (filled, _), (empty, _) = ballots_of(labels_of, GaussianNB(), Shards(X, y, shards, 2), X_PUBLIC)
     assert filled[:, 0].sum() == 0
     assert filled[:, 1].all()
     assert 0 < filled[:, 2].mean() < 1
@@ -103,9 +106,9 @@ class FailsOnSome(ClassifierMixin, BaseEstimator):
 
 def test_a_teacher_that_fails_at_its_shard_votes_by_a_fixed_rule_in_silence():
     shards, stays = np.arange(len(X)) % TEACHERS, X[:TEACHERS, 0] >= 0
-    found = label_ballots(FailsOnSome(), Shards(X, Y, shards, TEACHERS), X_PUBLIC)
+    found = ballots_of(labels_of, FailsOnSome(), Shards(X, Y, shards, TEACHERS), X_PUBLIC)
     assert [one[:, 0].all() for one, _ in found] == stays.tolist()
-    votes = number_ballots(FailsOnSome(), Shards(X, NUMBERS, shards, TEACHERS), X_PUBLIC)
+    votes = ballots_of(numbers_of, FailsOnSome(), Shards(X, NUMBERS, shards, TEACHERS), X_PUBLIC)
     assert [not np.isnan(one).any() for one in votes] == stays.tolist()
 
 

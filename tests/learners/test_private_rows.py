@@ -1,11 +1,17 @@
-"""Public rows that are private rows are found, and those that are equal by chance are let pass."""
+"""What private rows may share with public ones: rows by chance alone, cells of the same kinds, each
+read by itself."""
+
+import io
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
+import secretballot as sb
+from secretballot.exceptions import DataError
 from secretballot.learners.training import private_rows
+from secretballot.learners.training.inputs import Target
 from secretballot.learners.training.private_rows import PrivateRows, row_hashes
 
 RNG = np.random.default_rng(0)
@@ -120,3 +126,86 @@ def test_cells_that_differ_make_other_rows():
         assert found is not None
         assert len(set(found)) == 40
     assert not held(NUMBERS[:, [1, 0, 2]], NUMBERS)
+
+
+BUDGET = sb.PrivacyBudget(1.0, 1e-6)
+
+
+def people(n, seed, **more):
+    rng = np.random.default_rng(seed)
+    wards = rng.choice(["north", "south"], n)
+    return pd.DataFrame({"age": rng.normal(50, 15, n), "ward": wards}).assign(**more)
+
+
+def fit(private, public):
+    """Fit on an account, and return it."""
+    ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET, unit="record", relation="add-remove")
+    model = sb.RecordMomentsClassifier(**BUDGET.to_json(), ledger=ledger)
+    y = np.arange(len(private)) % 2
+    try:
+        model.fit(private, y, X_public=public, classes=[0, 1])
+    except DataError:
+        assert ledger.releases() == 0
+        raise
+    return ledger
+
+
+@pytest.mark.parametrize("kind", [object, "category", "string"])
+def test_another_spelling_is_refused_and_no_cell_is_shown(kind):
+    public = people(200, 1).astype({"ward": kind})
+    private = people(900, 0)
+    private["ward"] = private["ward"].str.upper()
+    with pytest.raises(DataError, match="Column 'ward' of X does not fit") as refused:
+        fit(private, public)
+    assert "NORTH" not in str(refused.value)
+    if kind is object:
+        with pytest.raises(DataError, match="Column 1 of X does not fit"):
+            fit(private.to_numpy(), public.to_numpy())
+    few = private["ward"].where(np.arange(900) % 30 == 0, private["ward"].str.lower())
+    assert fit(private.assign(ward=few), public).releases() == 1
+
+
+def test_values_of_which_most_are_rare_in_public_too_are_no_misfit():
+    private = people(900, 0, street=[f"s{i}" for i in range(900)])
+    public = people(200, 1, street=[f"p{i}" for i in range(200)])
+    assert fit(private, public).releases() == 1
+
+
+def read(cells):
+    return pd.read_csv(io.StringIO("c\n" + "\n".join(cells))).c
+
+
+@pytest.mark.parametrize("cell", ["1" + "0" * 400, "-1" + "0" * 400, "TRUE", "true", "False", "12"])
+def test_a_target_means_the_same_beside_a_text_as_beside_its_like(cell):
+    target = Target.of_number((0.0, 100.0))
+    alone, beside = (target.read(read([cell, cell, last]), 3)[:2] for last in (cell, "x"))
+    assert alone.tolist() == beside.tolist()
+    assert not np.isnan(alone).any()
+
+
+@pytest.mark.parametrize("text", ["out of memory", "no space left on device", "hello"])
+def test_a_text_is_no_number_whatever_it_says(text):
+    target = Target.of_number((0.0, 100.0))
+    assert np.isnan(target.read([text, "3"], 2)[0])
+
+
+@pytest.mark.parametrize("kind", ["object", "category"])
+def test_integers_beyond_64_bits_are_no_texts(kind):
+    public = pd.DataFrame({"c": pd.Series(["005", "A1", "7"] * 20).astype(kind)})
+    learner = sb.RecordMomentsClassifier(epsilon=1.0, delta=1e-6)
+    private = pd.DataFrame({"c": read(["005"] * 59 + ["9" * 25])})
+    assert private.c.dtype == object
+    with pytest.raises(sb.DataError, match="Column 'c' of X does not fit"):
+        learner.fit(private, np.arange(60) % 2, X_public=public, classes=[0, 1])
+
+
+def test_the_length_of_an_id_is_not_stated():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    said = set()
+    for longest in ("p59", "a person of a long name"):
+        ids = np.array([f"p{i}" for i in range(59)] + [longest])[:, None]
+        learner = sb.RecordMomentsClassifier(epsilon=1.0, delta=1e-6)
+        with pytest.raises(sb.DataError) as refused:
+            learner.fit(X, np.arange(60) % 2, X_public=X + 1, classes=[0, 1], units=ids)
+        said.add(str(refused.value))
+    assert len(said) == 1

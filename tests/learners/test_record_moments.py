@@ -19,7 +19,7 @@ import secretballot as sb
 import secretballot_verify as second
 from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 from reference_data import reference
-from secretballot.bases import TableBasis
+from secretballot.bases import KernelBasis, TableBasis
 from secretballot.bases.integer_model import (
     PROBABILITY_UNIT,
     IntegerLabels,
@@ -252,6 +252,10 @@ def test_a_table_of_labels_is_read_alike_in_every_form():
         assert (target.in_units(target.read(form, 50)) == y * PROBABILITY_UNIT).all()
 
 
+class Together(KernelBasis):
+    """Of another hand: it may look at all rows that it is given."""
+
+
 @pytest.mark.parametrize(
     ("kind", "settings", "error", "words"),
     [
@@ -262,6 +266,7 @@ def test_a_table_of_labels_is_read_alike_in_every_form():
         ("classes", {"relation": "other"}, ParameterError, "relation"),
         ("classes", {"relation": "replace-one", "units": [1] * 100}, ParameterError, "single rec"),
         ("classes", {"basis": LogisticRegression()}, ParameterError, "or one of secretballot.bas"),
+        ("classes", {"basis": Together()}, ParameterError, "basis is"),
         ("classes", {"X_public": None}, DataError, "X_public is missing"),
         ("classes", {"X_public": np.zeros((5, 3))}, DataError, "too few or all alike"),
         ("classes", {"X_public": np.zeros((5, 2))}, DataError, "must have the same"),
@@ -276,10 +281,10 @@ def test_a_table_of_labels_is_read_alike_in_every_form():
         ("labels", {"y": pd.DataFrame(np.zeros((100, 2)))}, DataError, "are not the labels"),
         ("labels", {"student": LogisticRegression()}, ParameterError, "student does not go with"),
         ("labels", {"class_weight": "balanced"}, ParameterError, "class_weight does not go with"),
-        ("number", {"bounds": None}, ParameterError, "bounds is missing"),
-        ("number", {"bounds": (1, 2, 3)}, ParameterError, "give two numbers"),
-        ("number", {"bounds": (2, 1)}, ParameterError, "below its second"),
-        ("number", {"bounds": (-1e308, 1e308)}, ParameterError, "below its second"),
+        ("number", {"bounds": None}, ParameterError, "bounds is None"),
+        ("number", {"bounds": (1, 2, 3)}, ParameterError, "give two public numbers"),
+        ("number", {"bounds": (2, 1)}, ParameterError, "the smaller one first"),
+        ("number", {"bounds": (-1e308, 1e308)}, ParameterError, "the smaller one first"),
         ("number", {"bounds": (0, np.inf)}, ParameterError, "bounds"),
         ("number", {"y": None}, DataError, "y is None"),
         ("number", {"y": np.zeros(99)}, DataError, "has 99 targets"),

@@ -26,10 +26,9 @@ from exact_games.games import hockey_stick
 from secretballot.accounting import noisy_votes
 from secretballot.bases.integer_basis import IntegerBasis
 from secretballot.learners.record_votes import default_votes
-from secretballot.learners.training import shards
+from secretballot.learners.training import table as tables
 from secretballot.report.certificate.models import stated
-from secretballot.teachers.records import record_votes_shape
-from secretballot.teachers.votes import guarantee_of
+from secretballot.teachers.votes import guarantee_of, record_votes_shape
 from sessions import of_fit
 
 # records in worlds of some dozen points, where there are no others to be public
@@ -215,7 +214,7 @@ def test_texts_and_missing_cells_have_a_fixed_rule(container, unnoised):
 
 
 def test_of_each_user_one_record_votes_and_no_other_user_has_a_say(unnoised, monkeypatch):
-    monkeypatch.setattr(shards, "entropy_bytes", lambda size: bytes(range(size)))
+    monkeypatch.setattr(tables, "entropy_bytes", lambda size: bytes(range(size)))
     rng = np.random.default_rng(0)
     X, y, pool = rng.integers(0, 30, (60, 1)), rng.integers(0, 2, 60), np.arange(30)[:, None]
     units = rng.integers(0, 9, 60)

@@ -15,8 +15,8 @@ from flips import ScriptedChoice
 from secretballot.core import releasing
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
 from secretballot.learners.labelers.algorithms import public_points_needed
-from secretballot.learners.training import shards
-from secretballot.learners.training.shards import one_record_each
+from secretballot.learners.training import table as tables
+from secretballot.learners.training.table import one_record_each
 from sessions import of_fit
 
 PUBLIC = np.array([[1.0], [2.0], [3.0]])
@@ -91,7 +91,7 @@ def test_of_every_unit_one_record_is_taken_by_chance_whoever_else_comes(monkeypa
     places, again = (one_record_each(many, len(many)) for _ in range(2))
     assert np.bincount(places % 4, minlength=4).min() > 30
     assert places.tolist() != again.tolist()
-    monkeypatch.setattr(shards, "entropy_bytes", lambda n: bytes(range(n)))
+    monkeypatch.setattr(tables, "entropy_bytes", lambda n: bytes(range(n)))
     units = np.array([5, 3, 5, 9, 3, 5, 7, 7])
     kept = one_record_each(units, 8)
     assert sorted(units[kept].tolist()) == [3, 5, 7, 9]
@@ -192,7 +192,7 @@ def test_without_public_points_a_model_is_chosen_and_no_label_released():
 @pytest.mark.parametrize(
     ("settings", "changes", "words"),
     [
-        ({"hypotheses": [1, 2]}, {}, "give a fitted classifier"),
+        ({"hypotheses": [1, 2]}, {}, "two or more fitted classifiers"),
         ({"hypotheses": FiniteClass(FINITE)}, {}, "list of its estimators"),
         ({"relation": "replace-one"}, {"units": np.arange(300)}, "units"),
         ({"n_cover": 0}, {}, "n_cover"),

@@ -11,7 +11,6 @@ from scipy import sparse
 
 import secretballot as sb
 from secretballot.core.mechanisms import NoisyVotes
-from secretballot.teachers.ensemble import TeacherEnsemble
 from sessions import session as begun_session
 from sessions import sparse as sparse_vector
 
@@ -111,22 +110,6 @@ def test_the_plan_ends_and_what_was_answered_stays(vault, ledger):
     assert session.ask(POINTS[3]).label == many.labels[3]
     assert session.ask_many(POINTS[6:10]).given.tolist() == [True, True, False, False]
     assert session.used == 8
-
-
-def test_a_stream_that_has_stopped_says_so(vault, ledger, monkeypatch):
-    def ties(self, points, classes, **_):
-        return sb.votes_of_counts([[K // 2, K // 2]] * len(points), classes=classes)
-
-    # not points between the classes: how teachers part there hangs on who learns from whom
-    monkeypatch.setattr(TeacherEnsemble, "vote_counts", ties)
-    session = begun(vault, SPARSE, ledger)
-    # noise of scale 0.3 passes the threshold of 8 once in 1e10
-    given = session.ask_many(POINTS[:8])
-    assert given.given.sum() == 2
-    assert not given.answered.any()
-    assert session.left == 0
-    with pytest.raises(sb.BudgetError):
-        session.ask(POINTS[9])
 
 
 def test_what_cannot_be_reopened_says_why(vault, ledger, tmp_path):

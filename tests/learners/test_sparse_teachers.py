@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 import secretballot as sb
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
-from secretballot.learners.training import trial_fit
-from secretballot.learners.training.shards import assign_stored_shards
+from secretballot.learners.training import trained
+from secretballot.learners.training.table import assign_stored_shards
 
 WARDS = [f"w{number}" for number in range(1200)]
 K = 8
@@ -60,7 +60,7 @@ def test_shards_on_disk_have_the_form_of_sparse_points(tmp_path, monkeypatch, na
     monkeypatch.setattr(Noting, "seen", [])
     model = sb.PATEClassifier(Noting(), n_teachers=K, epsilon=8.0, delta=1e-5)
     model.fit_labels(table, None, X_public=schema.encode_sparse(PUBLIC), classes=["no", "yes"])
-    of_teachers = [X for X in Noting.seen if X.shape[0] != trial_fit.ROWS]
+    of_teachers = [X for X in Noting.seen if X.shape[0] != trained.ROWS]
     assert len(of_teachers) == 2 * K
     assert all(sparse.issparse(one) for one in of_teachers)
 

@@ -9,7 +9,7 @@ import secretballot as sb
 from secretballot.data import stored as stored_table
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.training import shards as shards_module
+from secretballot.learners.training import table as tables
 from secretballot.runs.tables import store_table
 from secretballot.teachers.ensemble import TeacherEnsemble
 from sessions import in_rounds
@@ -92,7 +92,7 @@ def test_moments_of_a_table_on_disk_are_those_in_memory(tmp_path, unit, monkeypa
     _, known = sums_of(unit, **in_memory(unit))
     for rows_together in (9, 10_000):
         monkeypatch.setattr(stored_table, "_BLOCK_ENTRIES", rows_together * table.n_columns)
-        monkeypatch.setattr(shards_module, "ROWS_TOGETHER", rows_together)
+        monkeypatch.setattr(tables, "ROWS_TOGETHER", rows_together)
         assert sums_of(unit, X=table, y=None)[1].tolist() == known.tolist()
     assert [path.name for path in table.vault.iterdir() if path.name.startswith("persons-")] == []
 
@@ -134,7 +134,7 @@ def test_teachers_of_a_table_on_disk_vote_as_those_in_memory(tmp_path, monkeypat
 
 
 def test_votes_of_records_on_disk_are_those_in_memory(tmp_path, unit, monkeypatch):
-    monkeypatch.setattr(shards_module, "ROWS_TOGETHER", 50)
+    monkeypatch.setattr(tables, "ROWS_TOGETHER", 50)
     counts = [votes_of(unit, X=kept(tmp_path, unit), y=None), votes_of(unit, **in_memory(unit))]
     if unit is None:
         assert counts[0].tolist() == counts[1].tolist()
@@ -145,10 +145,10 @@ def test_votes_of_records_on_disk_are_those_in_memory(tmp_path, unit, monkeypatc
 def test_which_record_of_a_person_votes_does_not_follow_from_who_else_is_there(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("secretballot.learners.training.table.fresh_key", lambda: bytes(32))
+    monkeypatch.setattr("secretballot.learners.training.table.entropy_bytes", bytes)
     table, counts = kept(tmp_path, "person"), []
     for rows_together in (10, 100, 10_000):  # how many stand together follows from their number
-        monkeypatch.setattr(shards_module, "ROWS_TOGETHER", rows_together)
+        monkeypatch.setattr(tables, "ROWS_TOGETHER", rows_together)
         counts.append(votes_of("person", X=table, y=None).tolist())
     assert counts[0] == counts[1] == counts[2]
 
@@ -160,7 +160,7 @@ def test_a_choice_on_disk_counts_as_in_memory(tmp_path, unit, monkeypatch):
         DecisionTreeClassifier(max_depth=depth, random_state=0).fit(encoded, table["ill"])
         for depth in (1, 3)
     ]
-    monkeypatch.setattr(shards_module, "ROWS_TOGETHER", 50)
+    monkeypatch.setattr(tables, "ROWS_TOGETHER", 50)
     found = []
     for data in ({"X": kept(tmp_path, unit, 150), "y": None}, in_memory(unit, 150)):
         model = sb.SemiPrivateClassifier(models, epsilon=1, ledger=account(unit))
@@ -187,26 +187,26 @@ def test_only_one_file_has_positions(tmp_path, name):
         with pytest.raises(ParameterError, match="give one file that is not sorted by content"):
             model.fit(stored, None, X_public=X_PUBLIC, classes=CLASSES)
         assert ledger.history() == []
-    shards_module.assign_stored_shards(stored, 5, "add-remove", tmp_path / "vault")
+    tables.assign_stored_shards(stored, 5, "add-remove", tmp_path / "vault")
 
 
 def test_records_get_a_shard_of_their_own_at_each_dealing(tmp_path):
     table, vault = kept(tmp_path), tmp_path / "vault"
-    one = shards_module.assign_stored_shards(table, 5, "add-remove", vault)
-    again = shards_module.assign_stored_shards(table, 5, "add-remove", vault)
+    one = tables.assign_stored_shards(table, 5, "add-remove", vault)
+    again = tables.assign_stored_shards(table, 5, "add-remove", vault)
     assert (one.serial, one.sizes) == (again.serial, again.sizes)  # an interrupted fit goes on
-    shards_module.forget_records(vault)
-    other = shards_module.assign_stored_shards(table, 5, "add-remove", vault)
+    tables.forget_records(vault)
+    other = tables.assign_stored_shards(table, 5, "add-remove", vault)
     assert one.serial != other.serial
     assert one.sizes != other.sizes
     # 600 in five shards: a deviation of 9.8, and at 60 more than six of them
     assert max(abs(size - N / 5) for size in other.sizes) < 60
-    placed = shards_module.assign_stored_shards(table, 5, "replace-one", vault)
+    placed = tables.assign_stored_shards(table, 5, "replace-one", vault)
     assert placed.sizes == (N // 5,) * 5
     first = placed.part(0)[0]
     assert first.tobytes() == in_memory(None)["X"][::5].tobytes()
     with pytest.raises(ParameterError, match="every teacher needs a record"):
-        shards_module.assign_stored_shards(table, N + 1, "replace-one", vault)
+        tables.assign_stored_shards(table, N + 1, "replace-one", vault)
 
 
 def test_without_a_vault_nothing_is_left_but_the_table(tmp_path):

@@ -28,7 +28,7 @@ from secretballot.learners.labelers.algorithms import (
     BudgetSplit,
     Universal,
 )
-from secretballot.learners.labelers.universal import UniversalSession
+from secretballot.learners.labelers.labeler import UniversalSession
 from sessions import of_fit
 
 ASKED = PrivacyBudget(1.0, 1e-6)
@@ -130,7 +130,7 @@ def test_it_answers_without_end_and_pays_before_the_first_question(tmp_path):
         pickle.dumps(labeler)
     assert "records=<private>" in repr(labeler.session_._table)
     assert (labeler.left, first.used, first.left) == (math.inf, 0, 30)
-    with pytest.raises(AttributeError, match="first part still answers"):
+    with pytest.raises(AttributeError, match="there is no student"):
         _ = labeler.student_
     answer = labeler.ask(QUESTIONS[0])
     assert (answer.label, answer.endless, answer.left) == ("no", False, math.inf)

@@ -43,14 +43,16 @@ def given(tmp_path):
     released = {
         kind: sb.release(counts, one.mechanism, ledger, one.budget) for kind, one in terms.items()
     }
-    plan = noisy(12.0, 30, release="counts", n_teachers=200)
-    released["rounds"] = sb.label_actively(
-        counts, points, plan.mechanism, ledger, plan.budget, "margin:round_size=5", n_queries=30
-    )
     X = np.random.default_rng(1).normal(size=(800, 3))
     y = np.where(X[:, 0] > 0, "yes", "no")
     chosen = sb.SemiPrivateClassifier(epsilon=1.0).fit(X, y, X_public=points, classes=["no", "yes"])
     released["chosen"] = chosen.released_
+    price = {"n_teachers": 15, "epsilon": 9.0, "delta": 1e-5}
+    rounds = sb.PATEClassifier(
+        mechanism="counts", strategy="margin:round_size=5", n_queries=30, **price
+    )
+    rounds.fit_labels(X, y, X_public=points, classes=["no", "yes"])
+    released["rounds"] = rounds.released_
     moments = sb.RecordMomentsClassifier(epsilon=1.0, delta=1e-5).fit(
         X, y, X_public=points, classes=["no", "yes"]
     )

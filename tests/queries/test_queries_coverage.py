@@ -1,9 +1,28 @@
+"""Proposals are checked, clusters covered, and the region of disagreement is found by constrained
+fits."""
+
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from secretballot.queries import ClusterSampling, PublicPool
-from secretballot.queries.coverage import spread_over
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.hypotheses import Thresholds
+from secretballot.queries import (
+    CheckedSelector,
+    ClusterSampling,
+    DisagreementSampling,
+    PassiveSampling,
+    PublicPool,
+    QuerySelector,
+    QueryStrategy,
+)
+from secretballot.queries.base import LabelledRows
+from secretballot.queries.disagreement import OracleRegion
+from secretballot.queries.uncertainty import PoolLearner, spread_over
 
 
 def groups(*sizes):
@@ -34,3 +53,83 @@ def test_spread_takes_the_heaviest_of_each_group_and_fills_up():
     assert spread_over(same, np.array([1.0, 5, 2, 9, 3, 4]), 3, seed=0).tolist() == [1, 3, 5]
     assert spread_over(same, np.zeros(6), 6, seed=0).tolist() == list(range(6))
     assert set(group[places]) == {0, 1, 2, 3}
+
+
+POOL = PublicPool(X=np.zeros((10, 1)), classes=(0, 1), n_queries=5, random_state=0)
+
+
+class Scripted(QueryStrategy, QuerySelector):
+    """Proposes what the script says, whatever the answers are."""
+
+    def __init__(self, *script):
+        self.script = list(script)
+
+    def start(self, pool):
+        return self
+
+    def describe(self):
+        return {"name": "scripted"}
+
+    def propose(self, n):
+        return self.script.pop(0)
+
+    def receive(self, released):
+        self.received = released
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        *([1, 1], [2, 3], [10], [-1], [1.0], [True, False], [None], [[1, 2]], 5, [1, 2, 4, 5]),
+        np.array([2**63], dtype=np.uint64),
+    ],
+    ids=str,
+)
+def test_proposals_that_cannot_be_asked_are_refused(rows):
+    selector = CheckedSelector(Scripted([3], rows), POOL)
+    selector.propose(3)
+    with pytest.raises(DataError, match="at most 3 integers, each row from 0 to 9 once"):
+        selector.propose(3)
+
+
+def test_passive_rows_do_not_depend_on_the_rounds_and_follow_the_coins():
+    one = PassiveSampling().start(POOL).propose(10).tolist()
+    selector = PassiveSampling().start(POOL)
+    assert [row for n in (3, 3, 4) for row in selector.propose(n).tolist()] == one
+    other = PublicPool(X=POOL.X, classes=(0, 1), n_queries=5, random_state=1)
+    assert PassiveSampling().start(other).propose(10).tolist() != one
+
+
+LINEAR = LogisticRegression(C=1e4, max_iter=500)
+
+
+def pool_of(X):
+    return PublicPool(X=X, classes=(0, 1), n_queries=50, random_state=0)
+
+
+@pytest.mark.parametrize("slack", [0.0, 2.0])
+def test_on_the_line_it_is_the_region_of_the_halfspaces(slack):
+    rng = np.random.default_rng(2)
+    X = np.sort(rng.random((40, 1)), axis=0)
+    rows = np.sort(rng.choice(40, 20, replace=False))
+    labels = (X[rows, 0] >= 0.5).astype(np.int64)
+    labels[[2, 17]] ^= 1
+    whole = Thresholds("either").version_space()
+    region = OracleRegion(PoolLearner(LINEAR, pool_of(X)))
+    region.update(LabelledRows(rows, labels, np.ones(20), rows), slack)
+    found = region.contains(np.arange(40))
+    outermost = region._most - 2.0  # the best threshold makes two
+    assert slack <= outermost < slack + 1.1
+    exact, outer = (
+        whole.restrict(X[rows], labels, s).disagreement_region(X) for s in (slack, outermost)
+    )
+    # every model that was found is a halfspace within the slack of the best found
+    assert not (found & ~outer).any()
+    assert found.sum() >= 0.8 * exact.sum()
+
+
+def test_a_learner_that_cannot_be_constrained_is_refused():
+    pool = pool_of(np.random.default_rng(0).normal(size=(200, 2)))
+    learner = make_pipeline(StandardScaler(), KNeighborsClassifier())
+    with pytest.raises(ParameterError, match="takes no sample weights: a learner that cannot be"):
+        DisagreementSampling(learner=learner).start(pool)

@@ -7,8 +7,7 @@ import pytest
 
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import Thresholds
-from secretballot.hypotheses.base import HypothesisClass
-from secretballot.hypotheses.finite import FiniteDichotomies
+from secretballot.hypotheses.base import FiniteDichotomies, HypothesisClass
 from secretballot.queries import DisagreementSampling, PublicPool
 from secretballot.released import ReleasedLabels
 
@@ -110,23 +109,10 @@ def test_the_walk_asks_what_the_printed_algorithm_asks(seed):
     for batch in (1, 7, 1000):
         selector = strategy.start(pool_of(X))
         assert walk(selector, answers, batch) == order[queries].tolist()
-        left = selector.explain()["version_space"]
+        left = selector._region._space.describe()
         if "labellings" in left and m & (m - 1):  # something was learnt, and no update is left out
             ends = left["first"]["edge"], left["last"]["edge"]
             assert (*ends, left["labellings"]) == (edges[0], edges[-1], len(edges))
-
-
-def test_labels_needed_grow_like_a_logarithm_where_passive_needs_them_all():
-    rng = np.random.default_rng(0)
-    asked = []
-    for m in (1_000, 20_000):
-        X = rng.random((m, 1))
-        answers = (X[:, 0] >= 0.37).astype(np.int64)
-        selector = DisagreementSampling(Thresholds(), slack_constant=0.0).start(pool_of(X))
-        asked.append(len(walk(selector, answers, 50)))
-        # hardly a point is left whose label is open
-        assert selector._region.contains(np.arange(m)).sum() < 20
-    assert asked[1] < asked[0] + 30 < 100
 
 
 def test_an_update_without_its_answers_is_refused():

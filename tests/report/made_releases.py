@@ -25,8 +25,7 @@ from secretballot.core.mechanisms import (
 from secretballot.core.types import Guarantee, Sample, ScoreShape, SumShape, VoteShape
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import describe_released, with_about
-from secretballot.teachers.records import record_votes_shape
-from secretballot.teachers.votes import guarantee_of
+from secretballot.teachers.votes import guarantee_of, record_votes_shape
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 STREAM = {"threshold_scale": 30.0, "query_scale": 60.0, "threshold": 1200, "max_abstentions": 2}

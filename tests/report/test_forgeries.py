@@ -18,8 +18,7 @@ from made_releases import KINDS, N, issued
 import secretballot_verify as second
 from made_certificates import changed, renewed
 from secretballot.accounting import epsilon_upper, event_in
-from secretballot.report.certificate.files import read_certificate
-from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.certificate.verify import read_certificate, verify_certificate
 
 Seal = Callable[[Path, dict[str, Any]], None]
 

@@ -26,13 +26,12 @@ from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.publishing import release as release_module
 from secretballot.publishing.release import ReleaseJob, write_files
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.files import (
-    labels_blocks,
-    labels_digest,
+from secretballot.report.certificate.build import labels_blocks, labels_digest
+from secretballot.report.certificate.verify import (
     read_certificate,
     read_labels,
+    verify_certificate,
 )
-from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.student.load import load_student
 from secretballot_verify import check_files
 

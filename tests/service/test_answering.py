@@ -20,7 +20,7 @@ from served_places import (
 )
 
 import secretballot as sb
-from secretballot.learners.training.point_digests import question_digests
+from secretballot.learners.training.inputs import question_digests
 from secretballot.service.app import application
 from secretballot.service.collector import Collector
 from secretballot.service.problems import ProblemError

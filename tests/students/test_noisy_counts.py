@@ -1,3 +1,5 @@
+"""Students of noisy counts, of teachers and of records."""
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,7 +10,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from secretballot.students import GraphCountsClassifier, NoisyCountsClassifier, noisy_counts
+from secretballot import _points
+from secretballot.bases import TableBasis
+from secretballot.students import (
+    GraphCountsClassifier,
+    NoisyCountsClassifier,
+    RecordVotesStudent,
+    noisy_counts,
+)
 
 K = 250
 
@@ -155,3 +164,46 @@ def test_far_points_and_doubled_points_have_a_place():
     X = np.repeat(np.random.default_rng(4).standard_normal((20, 2)), 3, axis=0)
     student = GraphCountsClassifier(4).fit(X, np.arange(60), n_teachers=K, sigma=5.0)
     assert np.isfinite(student.predict_shares(np.vstack([X, [[1e6, 1e6]]]))).all()
+
+
+def voted(records, classes, points):
+    """Return the counts that records cast, of five votes each, without noise."""
+    fitted = TableBasis(whitening=0.0).fit(points)
+    places = _points.NearestPoints(fitted.integers(points), 5).of(fitted.integers(records))
+    counts = np.zeros((len(points), 2))
+    np.add.at(counts, (places, classes[:, None]), 1)
+    return counts
+
+
+def test_points_in_a_crowd_do_not_pass_for_a_class():
+    # the first class is as rare everywhere, and the crowd is on one side
+    rng = np.random.default_rng(0)
+    records = np.concatenate([rng.normal(-1, 0.3, (18_000, 1)), rng.normal(1, 1.0, (2000, 1))])
+    classes = (rng.random(20_000) < 0.3).astype(int)
+    points = rng.normal(0, 1.3, (400, 1))
+    counts = voted(records, classes, points)
+    assert counts.sum(axis=1).max() > 20 * np.median(counts.sum(axis=1))
+    student = RecordVotesStudent().fit(points, counts, sigma=3.0, votes_per_record=5)
+    chances = student.predict_proba(np.linspace(-1.5, 1.5, 7)[:, None])
+    assert np.abs(chances[:, 1] - 0.3).max() < 0.08
+    assert (student.predict(points) == 0).mean() > 0.99
+
+
+def test_probabilities_are_those_of_the_records():
+    rng = np.random.default_rng(1)
+    records, points = rng.uniform(-2, 2, (40_000, 1)), rng.uniform(-2, 2, (500, 1))
+    chance = 1 / (1 + np.exp(-2 * records[:, 0]))
+    counts = voted(records, (rng.random(40_000) < chance).astype(int), points)
+    noisy = counts + rng.normal(0, 10.0, counts.shape)
+    student = RecordVotesStudent().fit(points, noisy, sigma=10.0, votes_per_record=5)
+    new = np.linspace(-1.8, 1.8, 19)[:, None]
+    assert np.abs(student.predict_proba(new)[:, 1] - 1 / (1 + np.exp(-2 * new[:, 0]))).max() < 0.1
+
+
+def test_counts_that_are_all_noise_or_nothing_give_probabilities_all_the_same():
+    points = np.linspace(0, 1, 30)[:, None]
+    for counts in (np.zeros((30, 2)), np.full((30, 2), -50), np.full((30, 2), 10**9)):
+        student = RecordVotesStudent().fit(points, counts, sigma=20.0, votes_per_record=30)
+        chances = student.predict_proba(points)
+        assert np.isfinite(chances).all()
+        assert np.allclose(chances.sum(axis=1), 1.0)

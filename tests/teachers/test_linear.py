@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from secretballot.teachers import TeacherEnsemble
-from secretballot.teachers.counting import LinearStack
+from secretballot.teachers.ensemble import LinearStack
 
 K = 12
 

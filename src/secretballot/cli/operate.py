@@ -153,7 +153,7 @@ def prepare(sources: Sources, *, watch: Any) -> Answer:
     Example: secretballot serve prepare patients.csv public.csv --target ill --classes no,yes
     --dataset registry --epsilon 1 --delta 1e-6 --total 4,1e-5 --n-queries 200
     """
-    from secretballot.runs.prepare import run_prepare
+    from secretballot.runs.run import run_prepare
 
     sources.given.setdefault("out", Path("service"))
     made = run_prepare(RunSpec.of_tree(sources.tree()), watch)
@@ -203,7 +203,7 @@ def start(
 
 
 #: Holds the key where no file does: on the command line every user of the machine would see it.
-KEY_VARIABLE = "SECRETBALLOT_KEY"
+_KEY_VARIABLE = "SECRETBALLOT_KEY"
 
 
 @verb(serve_verbs)
@@ -284,10 +284,10 @@ def _read_key(file: Path | None) -> str:
     """
     from secretballot.exceptions import ParameterError
 
-    key = os.environ.get(KEY_VARIABLE, "") if file is None else file.read_text("ascii", "replace")
+    key = os.environ.get(_KEY_VARIABLE, "") if file is None else file.read_text("ascii", "replace")
     if not key.strip():
         raise ParameterError(
-            f"There is no key; set {KEY_VARIABLE}, or name a file with --key-file."
+            f"There is no key; set {_KEY_VARIABLE}, or name a file with --key-file."
         )
     return key.strip()
 

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from secretballot.runs.questions import Caution, Note, Watch
 
 
-DONE, DEFECT, BAD_INPUT, BUDGET_REFUSED = 0, 1, 2, 3
-NOT_VERIFIED, NOT_CONFIRMED, FOUND, FAILED, INTERRUPTED = 4, 5, 6, 7, 130
+DONE, _DEFECT, BAD_INPUT, BUDGET_REFUSED = 0, 1, 2, 3
+NOT_VERIFIED, _NOT_CONFIRMED, FOUND, FAILED, _INTERRUPTED = 4, 5, 6, 7, 130
 
 #: What the exit codes mean, for the help text.
 EXIT_CODES = (
@@ -134,7 +134,7 @@ def option_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def as_options(error: SecretBallotError) -> str:
+def _as_options(error: SecretBallotError) -> str:
     """Return the message of an error with options where it names parameters of which the verb has
     one: ``epsilon`` becomes ``--epsilon``, and a value for a setting without an option ``--set``.
     Text stays as it is, whatever names are quoted in it."""
@@ -166,11 +166,13 @@ def _failure_of(error: BaseException) -> Failure:
     # Only messages that this package wrote are shown as they are.
     for kind, word, code in _KINDS:
         if isinstance(error, kind):
-            return Failure(as_options(error), word, code, error.parameter)
+            return Failure(_as_options(error), word, code, error.parameter)
     if isinstance(error, _ClickError):
         return Failure(_usage_sentence(error), "usage", BAD_INPUT)
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        return Failure("Interrupted; repeat the same command to go on.", "interrupted", INTERRUPTED)
+        return Failure(
+            "Interrupted; repeat the same command to go on.", "interrupted", _INTERRUPTED
+        )
     if isinstance(error, MemoryError):
         return Failure(
             "The memory of this machine is not enough; give fewer rows or columns.",
@@ -182,7 +184,7 @@ def _failure_of(error: BaseException) -> Failure:
         return Failure(f"{place!r} cannot be used ({why}); correct the path.", "data", BAD_INPUT)
     if isinstance(error, OSError):
         return Failure(_system_sentence(error), "system", FAILED)
-    return Failure(_defect_sentence(error), "defect", DEFECT)
+    return Failure(_defect_sentence(error), "defect", _DEFECT)
 
 
 def _usage_sentence(error: Any) -> str:
@@ -201,7 +203,7 @@ def guarded(work: Callable[[], object], *, as_json: bool) -> int:
     try:
         outcome = work()
         code = outcome if isinstance(outcome, int) else DONE
-        if code == INTERRUPTED:
+        if code == _INTERRUPTED:
             raise KeyboardInterrupt
         _write_out()
         return code

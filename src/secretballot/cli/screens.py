@@ -100,7 +100,7 @@ def _paragraphs(command: Any) -> list[str]:
     return [" ".join(one.split()) for one in text.split("\n\n")]
 
 
-class Verb(_Screen, TyperCommand):
+class _Verb(_Screen, TyperCommand):
     """A verb, whose options messages may name."""
 
     def invoke(self, context: Any) -> Any:
@@ -154,14 +154,14 @@ def verb(
         own = [
             _declared(one, *texts[one.name]) if one.name in texts else one
             for one in given.values()
-            if one.name not in (AS_JSON, WATCH)
+            if one.name not in (_AS_JSON, _WATCH)
         ]
 
         def call(as_json: bool = False, **values: Any) -> None:
-            values |= {AS_JSON: as_json} if AS_JSON in given else {}
+            values |= {_AS_JSON: as_json} if _AS_JSON in given else {}
             with ExitStack() as stack:
-                if WATCH in given:
-                    values[WATCH] = stack.enter_context(watching())
+                if _WATCH in given:
+                    values[_WATCH] = stack.enter_context(watching())
                 answer = function(**values)
             if as_json:
                 print_json(answer.document, answer.code)
@@ -170,23 +170,23 @@ def verb(
             if answer.code:
                 raise typer.Exit(answer.code)
 
-        with_signature(call, function, [*own, _JSON])
-        group.command(name, cls=Verb, rich_help_panel=panel)(call)
+        _with_signature(call, function, [*own, _JSON])
+        group.command(name, cls=_Verb, rich_help_panel=panel)(call)
         return function
 
     return decorate
 
 
-AS_JSON, WATCH = "as_json", "watch"
+_AS_JSON, _WATCH = "as_json", "watch"
 _JSON = inspect.Parameter(
-    AS_JSON,
+    _AS_JSON,
     inspect.Parameter.KEYWORD_ONLY,
     default=False,
     annotation=Annotated[bool, typer.Option("--json", help="Print one JSON object.")],
 )
 
 
-def with_signature(
+def _with_signature(
     call: Any, function: Callable[..., Any], parameters: Sequence[inspect.Parameter]
 ) -> None:
     """Let the parser read the parameters of a function off another one."""
@@ -300,7 +300,7 @@ def settings_of(
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
             for name, kind in options.items()
         ]
-        with_signature(call, verb, [*ordered, *mine, _help_all(hidden)])
+        _with_signature(call, verb, [*ordered, *mine, _help_all(hidden)])
         return call
 
     return decorate

@@ -307,8 +307,8 @@ def verify(
 
 def _statements(certificate: Path) -> list[str]:
     """Return what the curator states and nobody can check, as a certificate lists it."""
-    from secretballot.report.certificate.files import read_certificate
     from secretballot.report.certificate.models import CERTIFICATE_FILE
+    from secretballot.report.certificate.verify import read_certificate
 
     path = certificate / CERTIFICATE_FILE if certificate.is_dir() else certificate
     return list(read_certificate(path)["assumptions"])
@@ -398,9 +398,9 @@ def demo(context: typer.Context, *, out: Path = Path("demo-out"), as_json: bool 
 def _commands(out: Path) -> dict[str, list[str]]:
     """Write the files of the clinic in a new or empty folder, and return the commands by name."""
     from secretballot.data.synthetic import write_clinic
+    from secretballot.runs.folder import check_new_folder
 
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise DataError(f"{str(out)!r} exists; give a new folder, or remove it.")
+    check_new_folder(out)
     write_clinic(out)
     private, public, test = (str(out / f"{name}.csv") for name in ("private", "public", "test"))
     tables, study = [private, public], str(out / "study")

@@ -51,7 +51,7 @@ Cells: TypeAlias = "pd.Series[Any]"
 Parts = Mapping[str, Any]
 
 #: What is kept of a cell that holds no date; no date has so many seconds.
-NO_DATE = np.iinfo(np.int64).min
+_NO_DATE = np.iinfo(np.int64).min
 
 # What a schema may say of a column; the description is what a message says it must be. Texts are
 # checked by functions of ours: pydantic knows no lone surrogates.
@@ -59,7 +59,7 @@ Text = Annotated[str, PlainValidator(str)]
 _MOST: dict[str, Any] = {"strict": True, "le": LARGEST_NUMBER, "allow_inf_nan": False}
 Number = Annotated[float, Field(ge=-LARGEST_NUMBER, description="a number", **_MOST)]
 Scale = Annotated[float, Field(gt=0, description="a positive number", **_MOST)]
-TrueOrFalse = Annotated[bool, Field(strict=True, description="true or false")]
+_TrueOrFalse = Annotated[bool, Field(strict=True, description="true or false")]
 
 
 class Column(Model):
@@ -175,7 +175,7 @@ class NumericColumn(FeatureColumn):
     median: Number
     center: Number
     scale: Scale
-    indicator: TrueOrFalse
+    indicator: _TrueOrFalse
     decimal: Annotated[Literal[".", ","], Field(description="one of ., ,")] = "."
 
     kind: ClassVar[str] = "numeric"
@@ -358,7 +358,7 @@ class DateColumn(_ColumnOfTexts):
         tuple[Literal["month", "day", "weekday", "hour"], ...],
         Field(description=f"a list of {', '.join(DATE_PARTS)}"),
     ]
-    indicator: TrueOrFalse
+    indicator: _TrueOrFalse
 
     kind: ClassVar[str] = "date"
     holds: ClassVar[str] = "dates"
@@ -369,7 +369,7 @@ class DateColumn(_ColumnOfTexts):
         differ among the cells."""
         parts = {"median": "1970-01-01", "scale": 1.0, "parts": [], "indicator": False}
         seconds, _ = cls(**{"name": "", **parts, **given}).compact(cells)
-        unknown = seconds == NO_DATE
+        unknown = seconds == _NO_DATE
         known = np.sort(seconds[~unknown])
         if not known.size:
             return None
@@ -378,7 +378,7 @@ class DateColumn(_ColumnOfTexts):
             "median": iso_text(int(known[(known.size - 1) // 2])),
             # days are divided by it, and all of them may be the same
             "scale": spread if spread > 1e-9 else 1.0,
-            "parts": [part for part in _USUAL_PARTS if np.ptp(part_of_dates(part, known)) > 0],
+            "parts": [part for part in _USUAL_PARTS if np.ptp(_part_of_dates(part, known)) > 0],
             "indicator": bool(unknown.any()),
         }
 
@@ -390,28 +390,28 @@ class DateColumn(_ColumnOfTexts):
 
     @property
     def compact_type(self) -> np.dtype[Any]:
-        """Type of what is kept of a cell: its seconds since 1970, and `NO_DATE` without a date."""
+        """Type of what is kept of a cell: its seconds since 1970, and `_NO_DATE` without a date."""
         return np.dtype(np.int64)
 
     def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
         read = (time_seconds(text, self.format) for text in texts)
-        kept = np.array([NO_DATE if one is None else one for one in read], dtype=np.int64)
-        return kept, kept == NO_DATE
+        kept = np.array([_NO_DATE if one is None else one for one in read], dtype=np.int64)
+        return kept, kept == _NO_DATE
 
     def widen(self, kept: AnyArray, out: FloatArray) -> None:
         """Fill `out`, shape (n_rows, n_features), from what `compact` returned."""
-        unknown = kept == NO_DATE
+        unknown = kept == _NO_DATE
         seconds = np.where(unknown, self.median, kept)
         days = (seconds / SECONDS_A_DAY - self.median / SECONDS_A_DAY) / self.scale
         np.clip(days, -LARGEST_NUMBER, LARGEST_NUMBER, out=out[:, 0])
         for place, part in enumerate(self.parts, start=1):
             middle, deviation = DATE_PARTS[part]
-            out[:, place] = (part_of_dates(part, seconds) - middle) / deviation
+            out[:, place] = (_part_of_dates(part, seconds) - middle) / deviation
         if self.indicator:
             out[:, -1] = unknown
 
 
-def part_of_dates(part: str, seconds: IntArray) -> FloatArray:
+def _part_of_dates(part: str, seconds: IntArray) -> FloatArray:
     """Return a part of points in time: month 1 to 12, day 1 to 31, weekday 0 (Monday) to 6, hour
     0 to 23.
 
@@ -570,7 +570,7 @@ def _words_in(listed: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(folded, listed)))
 
 
-class WordsColumn(TextColumn):
+class _WordsColumn(TextColumn):
     """A column of free text: whether a cell has each word of a public vocabulary.
 
     Attributes
@@ -591,7 +591,7 @@ class WordsColumn(TextColumn):
     def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
         """Return the most frequent words of public cells, as many as the width that is given for
         them, None where no word occurs in two of them."""
-        words = frequent_words(known_texts(cells), given.get("width", MOST_WORDS))
+        words = _frequent_words(known_texts(cells), given.get("width", MOST_WORDS))
         return {"words": words} if words else None
 
     @property
@@ -681,7 +681,7 @@ def is_word(text: str) -> bool:
     return words_in(text) == {text}
 
 
-def frequent_words(listed: Sequence[str], most: int) -> tuple[str, ...]:
+def _frequent_words(listed: Sequence[str], most: int) -> tuple[str, ...]:
     """Return the words that occur in most of some public texts, sorted, at most so many."""
     counts = Counter(word for text in listed for word in words_in(text) if len(word) > 1)
     kept = [
@@ -696,11 +696,11 @@ def frequent_words(listed: Sequence[str], most: int) -> tuple[str, ...]:
 
 _FEATURES = NumericColumn, CategoricalColumn, BooleanColumn, DateColumn
 _KINDS: dict[str, type[FeatureColumn]] = {
-    kind.kind: kind for kind in (*_FEATURES, WordsColumn, VectorColumn)
+    kind.kind: kind for kind in (*_FEATURES, _WordsColumn, VectorColumn)
 }
 _NAMES = (*_KINDS, IgnoredColumn.kind)
 _ENCODINGS: dict[str, type[TextColumn]] = {
-    kind.encoding: kind for kind in (WordsColumn, HashedTextColumn)
+    kind.encoding: kind for kind in (_WordsColumn, HashedTextColumn)
 }
 
 
@@ -740,7 +740,7 @@ def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Col
 
 
 def _declared_text(name: str, given: dict[str, Any], public: pd.DataFrame | None) -> Column:
-    encoding = given.pop("encoding", WordsColumn.encoding)
+    encoding = given.pop("encoding", _WordsColumn.encoding)
     if encoding not in tuple(_ENCODINGS):
         raise _refusal("encoding", name, encoding, f"one of {', '.join(_ENCODINGS)}")
     kind = _ENCODINGS[encoding]

@@ -124,7 +124,7 @@ class TableFile:
                     digest.update(block)
             return digest.hexdigest()
 
-        return attempt(read, partial(why_unread, repr(self.shown)))
+        return attempt(read, partial(_why_unread, repr(self.shown)))
 
     def signature(self) -> tuple[int, int]:
         """Return its size in bytes and when it was changed last, in nanoseconds since 1970, -1
@@ -177,7 +177,7 @@ class TableSource:
             If one is not there any more.
         """
         return {
-            file.path: attempt(file.signature, partial(why_unread, repr(file.shown)))
+            file.path: attempt(file.signature, partial(_why_unread, repr(file.shown)))
             for file in self.files
         }
 
@@ -315,25 +315,31 @@ def _source_at(path: str, system: Any, place: str, where: str) -> TableSource:
 
 def _file_system(url: str, where: str) -> tuple[Any, str]:
     """Return the file system of a URL and the path in it."""
-    found, (fs, _) = None, arrow_modules(where)
+    fs, _ = _arrow_modules(where)
+
+    def by_fsspec(url: str) -> tuple[Any, str]:
+        import fsspec
+
+        system, path = fsspec.core.url_to_fs(url)
+        return fs.PyFileSystem(fs.FSSpecHandler(system)), path
+
     # each knows schemes that the other does not, and raises what it likes, with the address in it
-    for ask in (_by_arrow, _by_fsspec):
+    for ask in (fs.FileSystem.from_uri, by_fsspec):
         try:
-            found = found or ask(fs, url)
+            system, path = ask(url)
+            return system, path
         except MemoryError:
             raise  # the machine failed, and says nothing of the address
         except Exception:
             continue
-    if found is None:
-        scheme = urlsplit(url).scheme
-        raise DataError(
-            f"{where} has an address that no installed file system knows ({scheme}); install the"
-            f" fsspec package for {scheme}, or copy the table here."
-        )
-    return found
+    scheme = urlsplit(url).scheme
+    raise DataError(
+        f"{where} has an address that no installed file system knows ({scheme}); install the"
+        f" fsspec package for {scheme}, or copy the table here."
+    )
 
 
-def arrow_modules(where: str) -> tuple[Any, Any]:
+def _arrow_modules(where: str) -> tuple[Any, Any]:
     """Return the modules of pyarrow for file systems and for Parquet; `DataError` that begins with
     `where` if it is not installed."""
     try:
@@ -343,18 +349,6 @@ def arrow_modules(where: str) -> tuple[Any, Any]:
             f"{where} needs pyarrow; install it with: pip install 'secretballot[parquet]'."
         ) from None
     return fs, parquet
-
-
-def _by_arrow(fs: Any, url: str) -> tuple[Any, str]:
-    system, path = fs.FileSystem.from_uri(url)
-    return system, path
-
-
-def _by_fsspec(fs: Any, url: str) -> tuple[Any, str]:
-    import fsspec
-
-    system, path = fsspec.core.url_to_fs(url)
-    return fs.PyFileSystem(fs.FSSpecHandler(system)), path
 
 
 def _local_files(folder: str, where: str) -> list[tuple[str, str]]:
@@ -456,8 +450,8 @@ def _folder_keys(relative: str) -> dict[str, str | None]:
     return found
 
 
-def reason_unread(error: Exception) -> str:
-    """Return why a file could not be read, in words that hold no address and no cell.
+def _why_unread(where: str, error: Exception) -> str:
+    """Return a sentence that says that a file could not be read, without address or cell.
 
     Raises
     ------
@@ -467,12 +461,8 @@ def reason_unread(error: Exception) -> str:
     if isinstance(error, MemoryError):
         raise MemoryError
     number = getattr(error, "errno", None)
-    return os.strerror(number) if isinstance(number, int) else type(error).__name__
-
-
-def why_unread(where: str, error: Exception) -> str:
-    """Return a sentence that says so of a file."""
-    return f"{where} cannot be read ({reason_unread(error)}); check the path."
+    reason = os.strerror(number) if isinstance(number, int) else type(error).__name__
+    return f"{where} cannot be read ({reason}); check the path."
 
 
 def attempt(call: Callable[[], T], why: Callable[[Exception], str]) -> T:
@@ -505,8 +495,8 @@ def guarded(blocks: Iterator[T], why: Callable[[Exception], str]) -> Iterator[T]
 
 
 #: Whether the cells of the first line of a CSV file name its columns.
-HeaderRule = Callable[[list[str]], bool]
-DELIMITERS = (",", ";", "\t", "|")
+_HeaderRule = Callable[[list[str]], bool]
+_DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_ROWS = 8192
 _ROWS_TOGETHER = 2**16  # of a block, where all are held at last
 _PARQUET, _START = b"PAR1", 65536  # how a Parquet file begins; bytes that tell what a file is
@@ -558,10 +548,10 @@ def read_table(
     if is_local_file(path):
         columns = ((name, [frame[name] for frame in frames]) for name in frames[0])
         return pd.DataFrame({name: pd.concat(parts, ignore_index=True) for name, parts in columns})
-    return as_texts(frames)
+    return _as_texts(frames)
 
 
-def as_texts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def _as_texts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return frames below each other as texts, which say the same whatever type a column has in
     each of the files."""
     columns = ((name, [texts_of(frame[name]) for frame in frames]) for name in frames[0])
@@ -574,7 +564,7 @@ def table_blocks(
     role: str = "file",
     rows: int = _BLOCK_ROWS,
     whole: bool = False,
-    has_header: HeaderRule | None = None,
+    has_header: _HeaderRule | None = None,
     encoding: str | None = None,
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of a table in blocks, as `read_table` reads them.
@@ -639,7 +629,7 @@ def table_blocks(
 
 
 def _file_blocks(
-    file: TableFile, where: str, rows: int, whole: bool, has_header: HeaderRule | None
+    file: TableFile, where: str, rows: int, whole: bool, has_header: _HeaderRule | None
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of one file in blocks; the first may be empty."""
     start = _start_of(file, where)
@@ -666,7 +656,7 @@ def _start_of(file: TableFile, where: str) -> bytes:
         with file.opened() as content:
             return content.read(_START)
 
-    return attempt(read, partial(why_unread, where))
+    return attempt(read, partial(_why_unread, where))
 
 
 def is_local_file(place: Place) -> bool:
@@ -716,7 +706,7 @@ def checked_source(place: Place, *, role: str = "file", whole: bool = False) -> 
 
 
 def _parquet(where: str) -> Any:
-    return arrow_modules(f"{where} is Parquet, which")[1]
+    return _arrow_modules(f"{where} is Parquet, which")[1]
 
 
 def _parquet_rows(file: TableFile, where: str) -> int:
@@ -729,7 +719,7 @@ def _why_no_parquet(where: str, error: Exception) -> str:
     damaged = isinstance(error, OSError) and error.errno is None
     if damaged or isinstance(error, ValueError | NotImplementedError):
         return f"{where} begins like Parquet but cannot be read as such; write it anew."
-    return why_unread(where, error)
+    return _why_unread(where, error)
 
 
 def _parquet_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iterator[pd.DataFrame]:
@@ -754,7 +744,7 @@ def _parquet_blocks(file: TableFile, where: str, rows: int, whole: bool) -> Iter
 
 
 def _csv_blocks(
-    file: TableFile, where: str, rows: int, has_header: HeaderRule | None
+    file: TableFile, where: str, rows: int, has_header: _HeaderRule | None
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of a CSV file as texts, in blocks; the first is empty."""
     # no long text stops a run; the limit belongs to the process, and is never lowered again
@@ -783,7 +773,7 @@ def _why_no_csv(file: TableFile, where: str, error: Exception) -> str:
         return _why_no_text(file, where, "cp1252" if file.encoding in (None, "utf-8") else "")
     if isinstance(error, csv.Error):
         return f"{where} is no well-formed CSV; look for a misplaced quotation mark."
-    return why_unread(where, error)
+    return _why_unread(where, error)
 
 
 def _why_no_text(file: TableFile, where: str, likely: str) -> str:
@@ -817,7 +807,7 @@ def _delimiter_of(file: TableFile) -> str:
             return len(next(csv.reader([header], delimiter=delimiter, skipinitialspace=True), []))
         return 0
 
-    return max(DELIMITERS, key=fields)
+    return max(_DELIMITERS, key=fields)
 
 
 def _csv_records(text: Iterable[str], where: str, delimiter: str) -> Iterator[list[str]]:

@@ -241,7 +241,7 @@ class Schema:
         dates the parts, too. Vectors: centred, and scaled by one number. Categories and truth
         values: one-hot, unseen and missing ones in "other". Free text: which words of a public
         vocabulary it has, or which places of a public hash. The width depends on the schema alone.
-        Columns that the schema does not know are left out; `tables.check_columns` refuses them
+        Columns that the schema does not know are left out; `frames.check_columns` refuses them
         where that matters.
 
         A cell is encoded by its value, not by the type of its column. What pandas lost when the
@@ -249,7 +249,7 @@ class Schema:
         integers, a null or a fraction made integers beyond 2**53 round (declare the type,
         "Int64", or give them as text); numpy turns truth values beside numbers into 1 and 0; and
         where no other text is in the column pandas reads 005 as 5 (read a file with dtype=str).
-        `tables.read_table` has no such loss.
+        `reading.read_table` has no such loss.
 
         Parameters
         ----------

@@ -53,8 +53,8 @@ def check_classes(classes: object) -> list[Any]:
             Parameter("classes"), f" is {shown(classes)}; it must be a list of the class values."
         )
     values = [value.item() if isinstance(value, np.generic) else value for value in classes]
-    is_text = [isinstance(value, str) and fits_a_file(value) for value in values]
-    is_number = [isinstance(value, (int, float)) and fits_a_file(value) for value in values]
+    is_text = [isinstance(value, str) and _fits_a_file(value) for value in values]
+    is_number = [isinstance(value, (int, float)) and _fits_a_file(value) for value in values]
     usable, texts = len(values) >= 2 and (all(is_text) or all(is_number)), {*map(text_of, values)}
     # 1 and True are equal; "1" and "1.0" are read alike, and an empty cell names no class
     if not usable or "" in texts or min(len(set(values)), len(texts)) < len(values):
@@ -67,7 +67,7 @@ def check_classes(classes: object) -> list[Any]:
     return values
 
 
-def fits_a_file(value: object) -> bool:
+def _fits_a_file(value: object) -> bool:
     """Return whether a class can be written to a certificate and to a table, and read again: nan,
     infinite numbers and half characters cannot."""
     if isinstance(value, float):

@@ -54,13 +54,13 @@ def hidden_class(share: float, n_records: int | None, epsilon: float) -> str:
     if share > RARE or (n_records is not None and share * n_records >= hidden):
         return ""
     if n_records is None:
-        told = (
+        counted = (
             f"Of fewer than {math.ceil(hidden / share):,} records too few are of the rarest class"
         )
     else:
-        told = f"About {round(share * n_records)} of the records are of the rarest class"
+        counted = f"About {round(share * n_records)} of the records are of the rarest class"
     fewest = f"noise hides fewer than {round(hidden)}"
-    return f"{told}, and {fewest}: the release would be worthless for it."
+    return f"{counted}, and {fewest}: the release would be worthless for it."
 
 
 @dataclass(frozen=True)

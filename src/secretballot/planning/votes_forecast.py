@@ -21,7 +21,7 @@ from secretballot.core.mechanisms import State, plurality
 from secretballot.core.noise import check_scale
 from secretballot.foreign_code import one_thread
 from secretballot.released import labels_in
-from secretballot.teachers.counting import Poll, count_ballots
+from secretballot.teachers.ensemble import Poll, count_ballots
 from secretballot.teachers.rows import take_rows
 from secretballot.teachers.training import Recipe, train_shard
 

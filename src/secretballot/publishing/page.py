@@ -20,9 +20,9 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from secretballot._typing import AnyArray, FloatArray
+from secretballot._typing import FloatArray
 from secretballot.bases import TableBasis
-from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable, labels_of_table
+from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report import pictures, wording
 from secretballot.report.certificate.build import UNSEEN_TEACHERS
 from secretballot.report.certificate.models import (
@@ -39,7 +39,7 @@ from secretballot.report.certificate.models import (
     total_price,
 )
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.metrics import Metrics, TableMetrics
+from secretballot.report.metrics import AnyMetrics
 from secretballot.report.wording import at_most_text, number_text, shown, value_text
 
 _WIDTH = 96  # characters of a line of README.txt
@@ -134,9 +134,9 @@ class Facts:
         return at_most_text(math.exp(min(self.epsilon, 700.0)))
 
 
-def answers_to_draw(student: Any, X_public: Any, target: str) -> FloatArray | None:
-    """Return what a student says of at most ten thousand public points: probabilities of classes,
-    which labels there are, or numbers; None where there is nothing to draw.
+def _shares_to_draw(student: Any, X_public: Any) -> FloatArray | None:
+    """Return the probabilities of a student of classes at up to ten thousand public points; None
+    where there is nothing to draw.
 
     It may be anybody's: a picture less is no reason to lose a release. What memory there is, is no
     property of the student.
@@ -145,14 +145,12 @@ def answers_to_draw(student: Any, X_public: Any, target: str) -> FloatArray | No
     step = max(1, math.ceil(X_public.shape[0] / _MOST_POINTS))
     points = X_public.iloc[::step] if hasattr(X_public, "iloc") else X_public[::step]
     try:
-        said = student.predict_proba(points) if target == "class" else student.predict(points)
-        found = np.asarray(said, dtype=np.float64)
+        shares = np.asarray(student.predict_proba(points), dtype=np.float64)
     except MemoryError:
         raise
     except Exception:
         return None
-    fits = found.ndim == (1 if target == "number" else 2) and found.size
-    return found if fits and np.isfinite(found).all() else None
+    return shares if shares.ndim == 2 and shares.size and np.isfinite(shares).all() else None
 
 
 def _names(names: list[Any]) -> str:
@@ -183,7 +181,7 @@ def _parameters() -> dict[str, dict[str, list[str]]]:
     return tomllib.loads(_HERE.joinpath("parameters.toml").read_text("utf-8"))
 
 
-def parameters_of(facts: Facts) -> list[tuple[str, str]]:
+def _parameters_of(facts: Facts) -> list[tuple[str, str]]:
     """Return the parameters of the mechanism that `parameters.toml` has words for."""
     words, terms = _parameters().get(facts.kind, _parameters()["votes"]), facts.terms
     return [
@@ -208,7 +206,8 @@ def _environment(*, of_page: bool) -> jinja2.Environment:
         "count": wording.count_text,
         "noun": wording.unit_noun,
         "one_in": wording.one_in,
-        "posterior": lambda epsilon: wording.percent_text(wording.posterior_percent(epsilon)),
+        # how sure somebody may become at most of what was as likely as not
+        "posterior": lambda epsilon: wording.percent_text(100 / (1 + math.exp(-epsilon))),
         "short": lambda value, digits=4: number_text(float(f"{value:.{digits}g}")),
         "share": lambda share: "-" if share is None else f"{share:.3f}",
         "names": _names,
@@ -222,7 +221,7 @@ def _environment(*, of_page: bool) -> jinja2.Environment:
     environment.globals |= {
         "total_price": total_price,
         "stands_alone": stands_alone,
-        "parameters": parameters_of,
+        "parameters": _parameters_of,
         "say": say,
         "sentences": sentences,
     }
@@ -260,7 +259,7 @@ def render_page(
     X_public: Any = None,
     files_written: Mapping[str, str] | None = None,
     columns: Sequence[str] = (),
-    metrics: Metrics | TableMetrics | None = None,
+    metrics: AnyMetrics | None = None,
 ) -> str:
     """Return the report of a release as one HTML page that needs nothing else.
 
@@ -276,7 +275,7 @@ def render_page(
         Name of each file beside the page, with what it is.
     columns : sequence of n_features str
         Name of the raw column that each column of the points is of, for pictures.
-    metrics : Metrics or TableMetrics, optional
+    metrics : AnyMetrics, optional
         Of the student on public labelled points.
 
     Raises
@@ -284,16 +283,17 @@ def render_page(
     MissingExtraError
         If matplotlib is not installed.
     """
-    facts, said = Facts(released), None
+    facts, shares = Facts(released), None
     drawn = {"budget": pictures.draw_budget(facts.certificate)}
-    if isinstance(released, ReleasedLabels | ReleasedTable):
-        drawn["votes"] = _picture_of_answers(released, facts)
+    if isinstance(released, ReleasedLabels):
+        drawn["votes"] = pictures.draw_votes(released)
+        if student is not None and X_public is not None:
+            shares = _shares_to_draw(student, X_public)
     # our own student of noisy counts predicts votes; any other predicts the class itself
     of_votes = hasattr(student, "predict_shares")
-    if student is not None and X_public is not None:
-        said = answers_to_draw(student, X_public, facts.target)
-    if said is not None:
-        drawn["confidence"] = _picture_of_student(said, facts, of_votes)
+    if shares is not None:
+        sure, n_classes = shares.max(axis=1), len(facts.classes)
+        drawn["confidence"] = pictures.draw_confidence(sure, n_classes, of_votes=of_votes)
     if facts.kind == "sums":
         drawn["moments"] = pictures.draw_moments(facts.terms)
         drawn |= _picture_of_columns(student, X_public, columns)
@@ -302,7 +302,7 @@ def render_page(
         # the pictures are the package's own SVG: the template must not escape them
         pictures={name: Markup(svg) for name, svg in drawn.items()},
         sizes=pictures.released_sizes(facts.terms) if facts.kind == "sums" else [],
-        n_drawn=None if said is None else len(said),
+        n_drawn=None if shares is None else len(shares),
         of_votes=of_votes,
         student=None if student is None else type(student).__name__,
         metrics=metrics,
@@ -310,33 +310,6 @@ def render_page(
         verification=verify_certificate(facts.certificate),
         files_written=dict(files_written or {}),
     )
-
-
-def _picture_of_answers(released: ReleasedLabels | ReleasedTable, facts: Facts) -> str:
-    if isinstance(released, ReleasedLabels):
-        return pictures.draw_votes(released)
-    if facts.kind == "numbers":
-        bounds = facts.terms["bounds"]
-        return pictures.draw_numbers("votes", released.values[:, 0], bounds, "released number")
-    given = np.column_stack([one.labels for one in labels_of_table(released)])
-    return _picture_of_shares("votes", facts, given)
-
-
-def _picture_of_student(said: FloatArray, facts: Facts, of_votes: bool) -> str:
-    """Draw what the student says of public points."""
-    if facts.target == "labels":
-        return _picture_of_shares("confidence", facts, said)
-    if facts.target == "number":
-        return pictures.draw_numbers("confidence", said, facts.terms["bounds"], "predicted number")
-    return pictures.draw_confidence(said.max(axis=1), len(facts.classes), of_votes=of_votes)
-
-
-def _picture_of_shares(name: str, facts: Facts, given: AnyArray) -> str:
-    """Draw at which share of public points each label is given, of many labels the most frequent
-    ones."""
-    words = "public points with this label (%)"
-    shares = 100 * given.mean(axis=0)
-    return pictures.draw_bars(name, facts.terms["labels"], shares, words, percent=True)
 
 
 def _picture_of_columns(student: Any, X_public: Any, columns: Sequence[str]) -> dict[str, str]:

@@ -46,21 +46,18 @@ from secretballot.hypotheses import hypotheses_by_name
 from secretballot.publishing.page import Facts, render_page, template, text_of
 from secretballot.publishing.process import not_portable, publishing_process
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
-from secretballot.report.certificate.build import with_about, with_files
-from secretballot.report.certificate.files import (
+from secretballot.report.certificate.build import labels_blocks, with_about, with_files
+from secretballot.report.certificate.models import CERTIFICATE_FILE, SUMS
+from secretballot.report.certificate.verify import (
     ANSWERS_FILE,
     LABELS_FILE,
     README_FILE,
     answers_bytes,
-    labels_blocks,
 )
-from secretballot.report.certificate.models import CERTIFICATE_FILE, SUMS
 from secretballot.report.extras import PARTS, MissingExtraError, check_extra, require_extra
 from secretballot.report.metrics import (
-    Metrics,
-    TableMetrics,
+    AnyMetrics,
     metrics_of_student,
-    metrics_of_table_student,
 )
 from secretballot.report.student.export import student_bytes
 from secretballot.report.student.load import OnnxStudent
@@ -80,7 +77,7 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 #: What the list of files says of a student that encodes raw columns itself, and of one that does
 #: not.
 ONNX_OF_RAW_COLUMNS = "the student model, for any language: raw columns in, answers out"
-ONNX_OF_MATRIX = "the student model, for any language: the points of the release in"
+_ONNX_OF_MATRIX = "the student model, for any language: the points of the release in"
 
 _PACKAGE = (
     "import pandas as pd",
@@ -88,10 +85,10 @@ _PACKAGE = (
     "student = sb.load_student('student.onnx')",
     "student.predict(pd.read_csv('../new.csv'))",
 )
-ONNX_FILE = "student.onnx"
-CARD_FILE = "model-card.md"
-REPORT_FILE = "report.html"
-SCHEMA_FORMAT = "secretballot/schema"  # of `data.Schema`
+_ONNX_FILE = "student.onnx"
+_CARD_FILE = "model-card.md"
+_REPORT_FILE = "report.html"
+_SCHEMA_FORMAT = "secretballot/schema"  # of `data.Schema`
 
 
 @dataclass
@@ -156,8 +153,6 @@ class ReleaseJob:
         Public points.
     schema : mapping or None
         Public description of the columns, as JSON values.
-    abstentions : str
-        What a student of labels makes of unanswered points.
     seed : int
         Of the student; public.
     without : tuple of {"report", "student"}
@@ -178,7 +173,6 @@ class ReleaseJob:
     student: Any = None
     X_public: Any = None
     schema: Mapping[str, Any] | None = None
-    abstentions: str = "drop"
     seed: int = 0
     without: tuple[str, ...] = ()
     raw_rows: RawRows | None = None
@@ -235,11 +229,11 @@ def usage_of(files: Mapping[str, str], schema: Mapping[str, Any] | None) -> dict
     """
     found: dict[str, Any] = dict.fromkeys(("package", "runtime_alone"), ())
     found |= {"command_line": None, "of_matrix": False}
-    if ONNX_FILE not in files:
+    if _ONNX_FILE not in files:
         return found
     if schema is not None:  # the command encodes the table, whatever the file reads
         found["command_line"] = "secretballot predict . ../new.csv --out ../predictions.csv"
-    if schema is None or files[ONNX_FILE] != ONNX_OF_RAW_COLUMNS:
+    if schema is None or files[_ONNX_FILE] != ONNX_OF_RAW_COLUMNS:
         return found | {"package": _PACKAGE[1:3], "of_matrix": True}
     columns = schema["columns"]
     # lines for vectors and decimal commas only where there are any
@@ -255,7 +249,7 @@ def write_files(
     job: ReleaseJob,
     *,
     student: Any = None,
-    metrics: Metrics | TableMetrics | None = None,
+    metrics: AnyMetrics | None = None,
 ) -> ReleaseFolder:
     """Write all that may be published of a release into an empty folder.
 
@@ -271,7 +265,7 @@ def write_files(
         Sums, and the model that follows from them, are on the certificate alone.
     student : fitted classifier, or student of tables, optional
         Trained on released values and public points.
-    metrics : Metrics or TableMetrics, optional
+    metrics : AnyMetrics, optional
         Of the student on public labelled points; shown on the page and in the model card.
 
     Raises
@@ -308,25 +302,25 @@ def write_files(
         words = "the public columns and categories that the student reads"
         written.write("schema.json", words, _json_bytes(schema))
     # of any other description of the columns nobody knows how they are encoded
-    columns = None if schema is None or schema.get("format") != SCHEMA_FORMAT else schema
+    columns = None if schema is None or schema.get("format") != _SCHEMA_FORMAT else schema
     wish = "left out at the wish of whoever made the release."
     if student is not None and "student" in job.without:
-        written.left_out[ONNX_FILE] = wish
+        written.left_out[_ONNX_FILE] = wish
     elif student is not None:
         raw = can_encode(columns) and getattr(student, "reads_a_table", True)
         written.attempt(
-            ONNX_FILE,
-            ONNX_OF_RAW_COLUMNS if raw else ONNX_OF_MATRIX,
+            _ONNX_FILE,
+            ONNX_OF_RAW_COLUMNS if raw else _ONNX_OF_MATRIX,
             lambda: student_bytes(student, schema=columns, rows=job.raw_rows, X_public=X_public),
         )
     later = {README_FILE: "what may be done with these files, and how"}
-    if ONNX_FILE in written.files:
+    if _ONNX_FILE in written.files:
         later = {
-            CARD_FILE: "what the student is, reads and is good for, and how to use it",
+            _CARD_FILE: "what the student is, reads and is good for, and how to use it",
             **later,
         }
     if "report" in job.without:
-        written.left_out[REPORT_FILE] = wish
+        written.left_out[_REPORT_FILE] = wish
     else:
         page = partial(
             render_page,
@@ -337,7 +331,7 @@ def write_files(
             columns=() if job.raw_rows is None else job.raw_rows.columns,
             metrics=metrics,
         )
-        written.attempt(REPORT_FILE, "the report, for people", lambda: page().encode())
+        written.attempt(_REPORT_FILE, "the report, for people", lambda: page().encode())
     listed = written.files | later
     described = (columns or {}).get("columns")
     given = {
@@ -380,14 +374,14 @@ def _labels_bytes(released: ReleasedLabels) -> bytes:
     return content
 
 
-def _parquet_bytes(content: bytes) -> bytes:
+def _parquet_bytes(text: bytes) -> bytes:
     """Return a CSV file of released values as Parquet; labels stay the texts that they are."""
-    if not content:
+    if not text:
         raise DataError("sums were released, and no table of values.")
     arrow, csv = require_extra("pyarrow", "parquet"), require_extra("pyarrow.csv", "parquet")
     try:
         table = csv.read_csv(
-            arrow.BufferReader(content),
+            arrow.BufferReader(text),
             read_options=csv.ReadOptions(use_threads=False),
             parse_options=csv.ParseOptions(newlines_in_values=True),
             convert_options=csv.ConvertOptions(
@@ -502,7 +496,6 @@ def write_release(
     student: Any = None,
     X_public: Any = None,
     schema: Mapping[str, Any] | None = None,
-    abstentions: str = "drop",
     random_state: int = 0,
     without: Collection[str] = (),
     about: Mapping[str, str] | None = None,
@@ -536,8 +529,6 @@ def write_release(
         student.
     schema : mapping, optional
         Public description of the columns, as JSON values; written as ``schema.json``.
-    abstentions : {"drop", "random", "majority"}
-        What a student that is fitted here makes of unanswered points.
     random_state : int
         Of a student that is fitted here.
     without : collection of {"report", "student"}
@@ -585,7 +576,6 @@ def write_release(
         None if student is None else _checked_student(student, X_public, released),
         X_public,
         schema,
-        abstentions=abstentions,
         seed=random_state,
         without=tuple(without),
         about=dict(about or {}),
@@ -604,7 +594,7 @@ def _checked_student(student: Any, X_public: Any, released: ReleasedLabels | Rel
             Parameter("student"),
             f" is {shown(student)}; give a name, or a classifier, fitted or not.",
         )
-    if X_public is None and (named or not is_fitted(student)):
+    if X_public is None and (named or not _is_fitted(student)):
         raise ParameterError(
             "The student is not fitted, and X_public is missing; give the public points it"
             " learns on."
@@ -643,7 +633,7 @@ def job_bytes(job: ReleaseJob) -> bytes:
         raise not_portable(error) from None
 
 
-def is_fitted(student: Any) -> bool:
+def _is_fitted(student: Any) -> bool:
     """Return whether a student has learned already."""
     if isinstance(student, OnnxStudent):
         return True
@@ -674,18 +664,11 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> R
     OSError
         If the disk fails.
     """
-    student = None if job.student is None else _student_of(job, say)
+    student, metrics = None if job.student is None else _student_of(job, say), None
     say("Writing the release")
-    return write_files(folder, job, student=student, metrics=_metrics_of_job(job, student))
-
-
-def _metrics_of_job(job: ReleaseJob, student: Any) -> Metrics | TableMetrics | None:
-    """Return how good the student is on public labelled points, where that is to be published."""
-    if job.test is None or student is None:
-        return None
-    if not isinstance(job.released, ReleasedLabels):
-        return metrics_of_table_student(student, *job.test)
-    return metrics_of_student(student, *job.test, job.released.classes)
+    if job.test is not None and student is not None:
+        metrics = metrics_of_student(student, *job.test, getattr(job.released, "classes", ()))
+    return write_files(folder, job, student=student, metrics=metrics)
 
 
 def _student_of(job: ReleaseJob, say: Callable[[str], None]) -> Any:
@@ -696,36 +679,16 @@ def _student_of(job: ReleaseJob, say: Callable[[str], None]) -> Any:
     if given == "auto" and released.certificate.get("public", {}).get("method") in SUMS:
         say("Fitting the basis")
         return model_of_certificate(released, job.X_public)
-    if not isinstance(given, str) and is_fitted(given):
+    if not isinstance(given, str) and _is_fitted(given):
         return table_student_of(given, released) if isinstance(released, ReleasedSums) else given
     say("Fitting the student")
+    if isinstance(given, str):  # None of the one that measured best
+        of_numbers = "bounds" in released.certificate.get("public", {})
+        given = student_by_name(given, of_numbers=of_numbers)
     if isinstance(released, ReleasedTable):
-        return fit_table_student(_template_of(job), job.X_public, released, random_state=job.seed)
-    return _fitted_to(job, job.labels)
-
-
-def _template_of(job: ReleaseJob) -> Any:
-    """Return the unfitted student; None for the one that measured best."""
-    if not isinstance(job.student, str):
-        return job.student
-    return student_by_name(job.student, of_numbers=learns_a_number(job.released))
-
-
-def _fitted_to(job: ReleaseJob, released: ReleasedLabels) -> Any:
-    """Return the student, fitted to labels."""
-    template = _template_of(job)
-    return fit_student(
-        default_student(job.labels) if template is None else template,
-        job.X_public,
-        released,
-        abstentions=job.abstentions,
-        random_state=job.seed,
-    )
-
-
-def learns_a_number(released: ReleasedLabels | ReleasedSums) -> bool:
-    """Return whether what was released is of a number."""
-    return "bounds" in released.certificate.get("public", {})
+        return fit_table_student(given, job.X_public, released, random_state=job.seed)
+    given = default_student(job.labels) if given is None else given
+    return fit_student(given, job.X_public, job.labels, random_state=job.seed)
 
 
 def _hypothesis_of_certificate(job: ReleaseJob, name: str) -> HypothesisStudent:

@@ -6,7 +6,8 @@ from typing import Any
 
 from secretballot.drafts import draft_file, put_in_place, write_new
 from secretballot.exceptions import CertificateError, DataError
-from secretballot.report.certificate.files import (
+from secretballot.report.certificate.models import CERTIFICATE_FILE
+from secretballot.report.certificate.verify import (
     SIGNATURE_FILE,
     certificate_bytes,
     certificate_in,
@@ -16,9 +17,8 @@ from secretballot.report.certificate.files import (
     key_or_none,
     named,
     serialization,
+    verify_certificate,
 )
-from secretballot.report.certificate.models import CERTIFICATE_FILE
-from secretballot.report.certificate.verify import verify_certificate
 
 PASSPHRASE = "SECRETBALLOT_KEY_PASSPHRASE"
 

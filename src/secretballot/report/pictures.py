@@ -22,7 +22,7 @@ from secretballot.report.certificate.models import class_text
 from secretballot.report.extras import require_extra
 from secretballot.report.wording import number_text, shown
 
-BLUE, ORANGE, GREY, SLATE, PALE, INK = (
+BLUE, ORANGE, GREY, _SLATE, _PALE, INK = (
     "#0072B2",
     "#D55E00",
     "#8A8F98",
@@ -197,7 +197,7 @@ def _histogram(
 
     def paint(axes: Any) -> None:
         if band:
-            axes.axvspan(*band, color=PALE, linewidth=0)
+            axes.axvspan(*band, color=_PALE, linewidth=0)
         axes.hist(values, edges, weights=weights, color=BLUE, edgecolor="white", linewidth=0.5)
         for mark in marks:
             axes.axvline(mark, color=INK, linewidth=1.2, linestyle="--")
@@ -212,7 +212,7 @@ def _histogram(
 
 def grid(axes: Any, axis: str) -> None:
     """Draw pale lines across one or both axes."""
-    axes.grid(axis=axis, color=PALE, linewidth=0.8)
+    axes.grid(axis=axis, color=_PALE, linewidth=0.8)
     axes.tick_params(length=3)
 
 
@@ -248,7 +248,7 @@ def draw_budget(certificate: Mapping[str, Any]) -> str:
             own = min(certificate[key], spent[key]) if plain_sum else spent[key]
             left, start = max(0.0, budget[key] - spent[key]), 0.0
             # earlier, this one, left: the caption says how much each is
-            for amount, colour in ((spent[key] - own, SLATE), (own, BLUE), (left, "white")):
+            for amount, colour in ((spent[key] - own, _SLATE), (own, BLUE), (left, "white")):
                 share = 100 * amount / budget[key]
                 axes.barh(row, share, 0.62, start, color=colour, edgecolor=INK, linewidth=0.8)
                 start += share
@@ -350,7 +350,7 @@ def draw_moments(terms: Mapping[str, Any]) -> str:
     alone = -ndtri((places - 0.5) / n / 2)
 
     def paint(axes: Any) -> None:
-        axes.axhspan(_SMALLEST, 1.0, color=PALE, linewidth=0)
+        axes.axhspan(_SMALLEST, 1.0, color=_PALE, linewidth=0)
         # a number that came out as 0 has no place on an axis of logarithms
         axes.plot(places, np.maximum(alone, _SMALLEST), color=GREY, linestyle="--", linewidth=1.4)
         for number, size in enumerate(sizes):
@@ -373,20 +373,3 @@ def draw_moments(terms: Mapping[str, Any]) -> str:
         grid(axes, "y")
 
     return Picture("moments", 2.9, paint).inline()
-
-
-def draw_numbers(name: str, values: FloatArray, bounds: Sequence[float], words: str) -> str:
-    """Draw how numbers are spread between public bounds, and beyond.
-
-    Parameters
-    ----------
-    name : str
-        Of the picture.
-    values : array of shape (n,)
-    bounds : two floats
-    words : str
-        What the numbers are.
-    """
-
-    ends = min(bounds[0], values.min()), max(bounds[1], values.max())
-    return _histogram(name, values, np.linspace(*ends, _BINS + 1), bounds, words, "public points")

@@ -17,7 +17,7 @@ from secretballot._validation import check_count, shown
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import result_of
 
-Tensors = dict[str, Any]
+_Tensors = dict[str, Any]
 
 # Draw as many numbers as their result has, whatever the values: nobody's data decide where the
 # draws of the next slot begin.
@@ -31,7 +31,7 @@ _TRIAL_STEPS = 2  # a poisoned slot has poisoned parameters from the second on
 _POISONS = (float("nan"), 1e38, float("-inf"))
 
 
-def import_torch() -> Any:
+def _import_torch() -> Any:
     """Return torch.
 
     Raises
@@ -91,7 +91,7 @@ class Stack:
     A stack of one slot is computed as it is, without vectorisation.
     """
 
-    def __init__(self, recipe: Recipe, trained: Tensors, carried: Tensors, module: Any) -> None:
+    def __init__(self, recipe: Recipe, trained: _Tensors, carried: _Tensors, module: Any) -> None:
         self._recipe, self.module = recipe, module
         self.trained, self.carried = trained, carried
 
@@ -104,7 +104,7 @@ class Stack:
         ValueError
             If what is made is no module, or differs in shape from one time to the next.
         """
-        torch = import_torch()
+        torch = _import_torch()
         modules = []
         for seed in seeds:
             # one seed for each: parameters of one do not depend on how many come before
@@ -113,7 +113,7 @@ class Stack:
             if not isinstance(module, torch.nn.Module):
                 raise ValueError(f"module made a {type(module).__name__} and no torch.nn.Module")
             modules.append(module)
-        trained, carried = list[Tensors](), list[Tensors]()
+        trained, carried = list[_Tensors](), list[_Tensors]()
         for module in modules:
             named = {name: value.detach() for name, value in module.named_parameters()}
             still = {name for name, p in module.named_parameters() if not p.requires_grad}
@@ -134,7 +134,7 @@ class Stack:
     @cached_property
     def _optimizer(self) -> Any:
         """What changes every number by its own slope."""
-        optim = import_torch().optim
+        optim = _import_torch().optim
         kind = {"adam": optim.Adam, "sgd": optim.SGD}[self._recipe.optimizer]
         return kind([*self.trained.values()], foreach=False, **dict(self._recipe.settings))
 
@@ -158,7 +158,7 @@ class Stack:
 
         `X` has shape (n_slots, batch_size, n_features) and `y` shape (n_slots, batch_size).
         """
-        torch = import_torch()
+        torch = _import_torch()
         self.module.train()
         slopes = torch.func.grad(self._batch_loss, has_aux=True)
         if len(self) > 1:
@@ -175,9 +175,9 @@ class Stack:
         self._optimizer.step()
 
     def _batch_loss(
-        self, trained: Tensors, carried: Tensors, X: Any, y: Any
-    ) -> tuple[Any, Tensors]:
-        torch = import_torch()
+        self, trained: _Tensors, carried: _Tensors, X: Any, y: Any
+    ) -> tuple[Any, _Tensors]:
+        torch = _import_torch()
         # a module may write into what it carries, as batch normalisation does
         after = {name: value.clone() for name, value in carried.items()}
         logits = torch.func.functional_call(self.module, {**trained, **after}, (X,))
@@ -187,12 +187,12 @@ class Stack:
 
 
 @contextmanager
-def one_way_to_compute() -> Iterator[None]:
+def _one_way_to_compute() -> Iterator[None]:
     """Compute in one thread, in single precision, by algorithms that repeat themselves.
 
     Enter it inside `own_global_states`, which puts all of it back.
     """
-    torch = import_torch()
+    torch = _import_torch()
     # without it cuBLAS may sum in another order from one call to the next
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.set_num_threads(1)
@@ -213,7 +213,7 @@ def slot_bytes(recipe: Recipe, n_features: int) -> int | None:
     They cannot where the module cannot be vectorised, or draws random numbers in a way that may
     depend on its rows. Found out on made-up rows.
     """
-    torch = import_torch()
+    torch = _import_torch()
 
     def measured() -> int | None:
         stack = Stack.fresh(recipe, [0, 1])
@@ -225,7 +225,7 @@ def slot_bytes(recipe: Recipe, n_features: int) -> int | None:
         kept = sum(value.nbytes for value in (*stack.trained.values(), *stack.carried.values()))
         return int(watch.bytes + 4 * kept) // 2
 
-    with own_global_states(0), one_way_to_compute():
+    with own_global_states(0), _one_way_to_compute():
         return result_of(measured)
 
 
@@ -242,7 +242,7 @@ def keeps_apart(recipe: Recipe, n_features: int, n_slots: int) -> bool:
     n_features, n_slots : int
         The shape of what will be computed.
     """
-    torch = import_torch()
+    torch = _import_torch()
     if slot_bytes(recipe, n_features) is None:
         return False
 
@@ -265,7 +265,7 @@ def keeps_apart(recipe: Recipe, n_features: int, n_slots: int) -> bool:
             for before, after in zip(clean, computed(first), strict=True)
         )
 
-    with own_global_states(0), one_way_to_compute():
+    with own_global_states(0), _one_way_to_compute():
         return bool(result_of(all_same))
 
 
@@ -276,7 +276,7 @@ def _same_bits(one: Any, other: Any) -> bool:
 
 def _made_up(recipe: Recipe, n_slots: int, n_features: int) -> tuple[Any, Any]:
     """Return a batch of rows and labels for every slot; every module has these labels."""
-    torch = import_torch()
+    torch = _import_torch()
     shape = n_slots, recipe.batch_size
     y = torch.arange(n_slots * recipe.batch_size).reshape(shape) % 2
     return torch.rand((*shape, n_features)).to(recipe.device), y.to(recipe.device)
@@ -305,15 +305,15 @@ def _operation_watch(torch: Any) -> Any:
     return Watch()
 
 
-def _stacked_tensors(parts: Sequence[Tensors], device: str | None) -> Tensors:
-    torch = import_torch()
+def _stacked_tensors(parts: Sequence[_Tensors], device: str | None) -> _Tensors:
+    torch = _import_torch()
     if any(part.keys() != parts[0].keys() for part in parts):
         raise ValueError("module made modules of different shapes")
     stacked = {name: torch.stack([part[name] for part in parts]) for name in parts[0]}
     return stacked if device is None else {name: one.to(device) for name, one in stacked.items()}
 
 
-def _first_slot(tensors: Tensors) -> Tensors:
+def _first_slot(tensors: _Tensors) -> _Tensors:
     return {name: value[0] for name, value in tensors.items()}
 
 
@@ -423,9 +423,9 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: Any) -> npt.NDArray[np.float32]:
         """Return the module's score of every class in `classes_`, shape (n_rows, n_classes); in
         blocks of one shape, the last one filled with zeros."""
-        torch, rows, recipe = import_torch(), _finite_rows(X), self._checked_recipe()
+        torch, rows, recipe = _import_torch(), _finite_rows(X), self._checked_recipe()
         found = []
-        with own_global_states(0), one_way_to_compute(), torch.no_grad():
+        with own_global_states(0), _one_way_to_compute(), torch.no_grad():
             torch.manual_seed(0)
             module = recipe.make().to(recipe.device).eval()
             state = {
@@ -517,7 +517,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ParameterError
             If one is out of range, or torch is not installed.
         """
-        torch = import_torch()
+        torch = _import_torch()
         # a module can be called too, but all teachers would share its parameters
         if not callable(self.module) or isinstance(self.module, torch.nn.Module):
             raise ParameterError(
@@ -581,8 +581,8 @@ def _checked_part(recipe: Recipe, X: Any, y: Any) -> _Part:
 @lru_cache(maxsize=64)
 def _n_outputs(recipe: Recipe, n_features: int) -> int:
     """Return how many scores the module gives, from rows of zeros."""
-    torch = import_torch()
-    with own_global_states(0), one_way_to_compute(), torch.no_grad():
+    torch = _import_torch()
+    with own_global_states(0), _one_way_to_compute(), torch.no_grad():
         zeros = torch.zeros((2, n_features), device=recipe.device)
         return int(Stack.fresh(recipe, [0]).module.eval()(zeros).shape[1])
 
@@ -595,7 +595,7 @@ def _trained_states(
     Rows are copied from one table of all parts into batches of a shape that is public: what a part
     holds, and how much, changes its own rows of a batch alone.
     """
-    torch = import_torch()
+    torch = _import_torch()
     # a row of zeros stands for a part that is missing: shapes of batches stay public
     width = next(part[0].shape[1] for part in parts if part is not None)
     empty = np.zeros((1, width), np.float32), np.zeros(1, np.int64)
@@ -610,7 +610,7 @@ def _trained_states(
     ).reshape(len(parts), recipe.n_steps, recipe.batch_size)
     rows = torch.from_numpy(drawn).to(recipe.device)
     # modules draw from torch's global generator
-    with own_global_states(seed_of(*seeds[:1], len(seeds))), one_way_to_compute():
+    with own_global_states(seed_of(*seeds[:1], len(seeds))), _one_way_to_compute():
         stack = Stack.fresh(recipe, seeds)
         for step in range(recipe.n_steps):
             stack.step(X[rows[:, step]], y[rows[:, step]])

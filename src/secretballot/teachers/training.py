@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import sklearn
@@ -26,6 +26,7 @@ import sklearn
 from secretballot._seeded import seed_of
 from secretballot._typing import BoolArray, FloatArray, IntArray, Matrix
 from secretballot._validation import shown
+from secretballot.data.stored import StoredShards
 from secretballot.exceptions import ParameterError
 from secretballot.foreign_code import isolated, one_thread, result_once_seeded
 from secretballot.named_learners import check_learner
@@ -121,19 +122,10 @@ class Shards:
         return partial(tuple, self.part(number))
 
 
-class ShardSource(Protocol):
-    """Where the teachers' shards come from, one at a time: `part`, or a `loader` that can be
-    pickled, and holds the rows where they are sent or there is nothing to read them from.
-
-    A shard that cannot be read is no fault of its content and becomes no vote.
-    """
-
-    @property
-    def n_teachers(self) -> int: ...
-
-    def part(self, number: int) -> Part: ...
-
-    def loader(self, number: int, *, send: bool) -> Callable[[], Part]: ...
+#: Where the teachers' shards come from, one at a time: `part`, or a `loader` that can be pickled,
+#: and holds the rows where they are sent or there is nothing to read them from. A shard that cannot
+#: be read is no fault of its content and becomes no vote.
+ShardSource = Shards | StoredShards
 
 
 def _can_be_learned(y: IntArray) -> bool:
@@ -223,11 +215,11 @@ def trained(
                 (one, [source.loader(number, send=send) if go else None for number, go in one])
                 for one in units[done:]
             )
-            with closing(workers.results(train_unit, tasks, recipe)) as finished:
+            with closing(workers.results(_train_unit, tasks, recipe)) as finished:
                 for some in finished:
                     yield from some
             return
-        yield from train_unit(
+        yield from _train_unit(
             unit, [partial(source.part, number) if go else None for number, go in unit], recipe
         )
 
@@ -247,7 +239,7 @@ def pay_processes(started: float, done: int, total: int) -> bool:
     return done > 0 and spent > _PILOT_SECONDS and left > _WORTH_WORKERS
 
 
-def train_unit(
+def _train_unit(
     unit: Unit, loaders: Sequence[Callable[[], Part] | None], recipe: Recipe
 ) -> list[tuple[int, Any]]:
     """Return (number, teacher or None) for every wanted teacher of a unit.
@@ -328,23 +320,28 @@ def each_slot(
     return results
 
 
-def label_ballots(
-    teacher: Any, source: ShardSource, X_public: Any, **more: Any
-) -> Iterator[tuple[BoolArray, FloatArray]]:
-    """Yield what each teacher names at the public points, and how sure it is, shapes (n_public,
-    n_labels).
-
-    One copy of `teacher` learns each label on each shard. A label that a shard has throughout, or
-    nowhere, is named throughout, or nowhere; one that cannot be learnt there is not named.
+def ballots(
+    ask: Callable[[Recipe, int, Any, Any, Any], T],
+    teacher: Any,
+    source: ShardSource,
+    X_public: Any,
+    *,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> Iterator[T]:
+    """Yield what a teacher of every shard says of the public points.
 
     Parameters
     ----------
-    teacher : classifier of 0 and 1
+    ask : `labels_of_shard` or `numbers_of_shard`
+    teacher : classifier of 0 and 1, or regressor
     source : ShardSource
-        Of parts with targets of 0 and 1, shape (n_records, n_labels).
+        Of parts with targets of 0 and 1, shape (n_records, n_labels), or numbers, shape
+        (n_records,).
     X_public : table of shape (n_public, n_features)
-    **more
-        random_state (0 by default), and progress, called with (teachers done, teachers in all).
+    random_state : int
+    progress : callable, optional
+        Called with (teachers done, teachers in all).
 
     Raises
     ------
@@ -355,42 +352,6 @@ def label_ballots(
     -------
     Sensitivity : a ballot follows from the teacher's own shard, its number and public values.
     """
-    return _ballots(_labels_of_shard, teacher, source, X_public, **more)
-
-
-def number_ballots(
-    teacher: Any, source: ShardSource, X_public: Any, **more: Any
-) -> Iterator[FloatArray]:
-    """Yield the numbers that each teacher predicts at the public points, shape (n_public,).
-
-    A teacher that cannot be trained, or asked, predicts no number anywhere. A target that is nan
-    leaves its record out.
-
-    Parameters
-    ----------
-    teacher : regressor
-    source : ShardSource
-        Of parts with targets that are numbers, shape (n_records,).
-    X_public, **more
-        As for `label_ballots`, whose errors these are.
-
-    Privacy
-    -------
-    Sensitivity : as for `label_ballots`.
-    """
-    return _ballots(_numbers_of_shard, teacher, source, X_public, **more)
-
-
-def _ballots(
-    ask: Callable[[Recipe, int, Any, Any, Any], T],
-    teacher: Any,
-    source: ShardSource,
-    X_public: Any,
-    *,
-    random_state: int = 0,
-    progress: Progress | None = None,
-) -> Iterator[T]:
-    """Yield what a teacher of every shard answers: by its number, its part and the points."""
     recipe = Recipe.of(teacher, random_state)
     with one_thread():
         for number in range(source.n_teachers):
@@ -400,9 +361,15 @@ def _ballots(
             yield ballot
 
 
-def _labels_of_shard(
+def labels_of_shard(
     recipe: Recipe, number: int, X: Any, Y: IntArray, points: Any
 ) -> tuple[BoolArray, FloatArray]:
+    """Return what a teacher names at the public points, and how sure it is, shapes (n_public,
+    n_labels).
+
+    One copy of it learns each label. A label that the shard has throughout, or nowhere, is named
+    throughout, or nowhere; one that cannot be learnt there is not named.
+    """
     named = np.zeros((n_rows(points), Y.shape[1]), dtype=bool)
     sure = np.zeros(named.shape)
     for label, has in enumerate(Y.T if len(Y) else ()):
@@ -418,9 +385,12 @@ def _labels_of_shard(
     return named, sure
 
 
-def _numbers_of_shard(
-    recipe: Recipe, number: int, X: Any, y: FloatArray, points: Any
-) -> FloatArray:
+def numbers_of_shard(recipe: Recipe, number: int, X: Any, y: FloatArray, points: Any) -> FloatArray:
+    """Return the numbers that a teacher predicts at the public points, shape (n_public,).
+
+    One that cannot be trained, or asked, predicts no number anywhere. A target that is nan leaves
+    its record out.
+    """
     known, found = np.flatnonzero(~np.isnan(y)), None
     if len(known):
         work = partial(_predicted_numbers, recipe, number, take_rows(X, known), y[known], points)

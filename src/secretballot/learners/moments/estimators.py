@@ -26,6 +26,7 @@ from secretballot.learners.moments.vectors import (
     label_sums,
     vector_sums,
 )
+from secretballot.learners.training.inputs import points_digest
 from secretballot.learners.training.learner import (
     ClassLearner,
     Given,
@@ -34,7 +35,6 @@ from secretballot.learners.training.learner import (
     Task,
     refuse_beside,
 )
-from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.table import Block, Loader, Parts
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.report.certificate.models import Coverage

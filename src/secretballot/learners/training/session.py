@@ -25,8 +25,7 @@ from secretballot.core.private import Votes
 from secretballot.core.releasing import Released, terms_of
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
-from secretballot.learners.training.inputs import n_columns, single_point
-from secretballot.learners.training.point_digests import question_digests
+from secretballot.learners.training.inputs import n_columns, question_digests, single_point
 from secretballot.learners.training.trained import TrainedTeachers
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.releasing import (
@@ -659,11 +658,6 @@ class LabelingSession(LabelStream):
         LedgerError
             If the session is closed already, or the ledger cannot be written.
         """
-        if self.closed:
-            raise LedgerError(
-                f"The session {self.request!r} is closed already; its answers are stored in the"
-                " ledger."
-            )
         # what has another point among it is refused before it is too late
         self._stream.close(len(self.released(X).queries))
         return self.released(X)

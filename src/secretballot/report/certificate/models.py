@@ -38,7 +38,7 @@ from secretballot.core.mechanisms import (
     mechanism_in,
     shape_in,
 )
-from secretballot.core.types import LARGEST, Guarantee, Model, SumShape, VoteShape
+from secretballot.core.types import LARGEST, Guarantee, Model, VoteShape
 from secretballot.exceptions import CertificateError
 from secretballot.report.wording import count_text, number_text
 
@@ -114,10 +114,10 @@ def _is_file_name(name: str) -> bool:
 Sentence = Annotated[str, rule(is_sentence, "a string of one line, not blank")]
 Sentences = Annotated[list[Sentence], Field(min_length=1)]
 Names = Annotated[Sentences, rule(lambda names: len(set(names)) == len(names), "different names")]
-Filled = Annotated[str, rule(str.strip, "a string that is not empty")]
+_Filled = Annotated[str, rule(str.strip, "a string that is not empty")]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-Moment = Annotated[str, rule(_is_moment, "a moment as ISO 8601 writes it, with its time zone")]
-Natural = Annotated[int, Field(ge=0)]
+_Moment = Annotated[str, rule(_is_moment, "a moment as ISO 8601 writes it, with its time zone")]
+_Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Epsilon = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Delta = Annotated[float, Field(ge=0, lt=1)]
@@ -159,13 +159,13 @@ class Account(Part):
     """The account that paid, as it was just after."""
 
     kind: Literal["basic", "renyi"]
-    dataset: Filled
+    dataset: _Filled
     unit: Unit
     relation: Relation
     budget: Budget
     spent_after: Spent
     durable: bool
-    reservation: Natural  # 0 before there is one, which no verifier accepts
+    reservation: _Natural  # 0 before there is one, which no verifier accepts
 
 
 class StatedNoise(Part):
@@ -178,14 +178,14 @@ class StatedNoise(Part):
 class StatedRelease(Part):
     """What was released."""
 
-    queries: Natural
-    answered: Natural
+    queries: _Natural
+    answered: _Natural
     classes: Annotated[list[Any], rule(_are_classes, "two or more different classes, or none")]
-    n_teachers: Natural
-    count_columns: Natural
+    n_teachers: _Natural
+    count_columns: _Natural
     labels_sha256: Digest
     points_sha256: Digest = missing()
-    rows: list[Natural] = missing()
+    rows: list[_Natural] = missing()
     values: Integers = missing()
 
 
@@ -200,7 +200,7 @@ class Plan(Part):
     """How a release in rounds used its reservation."""
 
     planned: Positive
-    used: Natural
+    used: _Natural
     rounds: list[Positive]
     strategy: Named
     left: Literal["kept", "returned", "forfeited", "none"]
@@ -210,7 +210,7 @@ class ListedFile(Part):
     """A file beside the certificate."""
 
     sha256: Digest
-    bytes: Natural
+    bytes: _Natural
 
 
 Files = Annotated[
@@ -235,7 +235,7 @@ LABELS_MOMENTS = "record-moments-of-labels"
 LABEL_VOTES = "votes-of-labels"
 NUMBER_VOTES = "votes-of-numbers"
 EXPONENTIAL = "exponential-choice"
-STABILITY = "stability-quantile"
+_STABILITY = "stability-quantile"
 SUMS = (MOMENTS, TARGET_MOMENTS, LABELS_MOMENTS)
 TABLES = (LABEL_VOTES, NUMBER_VOTES)
 #: Methods without classes: what they release is in "released".
@@ -318,7 +318,7 @@ class RecordVotes(Settings):
     expected_uncovered: Share = missing()
 
     def check(self, stated: Any) -> None:
-        shape, votes = stated.shape, votes_of_one(stated.shape)
+        shape, votes = stated.shape, _votes_of_one(stated.shape)
         # one cell for each vote of an uncovered record
         spare = 0 if self.expected_uncovered is None else -(-votes // shape.n_classes)
         whole = votes * _moves(shape) == shape.moved and shape.spare_rows == spare
@@ -328,7 +328,7 @@ class RecordVotes(Settings):
     def drawable(self, stated: Any) -> Drawable | None:
         if self.expected_uncovered is None:
             return None
-        votes, far = votes_of_one(stated.shape), FARTHEST * (noise_of_counts(stated.mechanism) + 1)
+        votes, far = _votes_of_one(stated.shape), FARTHEST * (noise_of_counts(stated.mechanism) + 1)
         return Drawable(1, 1, -votes * far, votes * (LARGEST_COUNT + far))
 
 
@@ -343,7 +343,7 @@ class _Sums(Settings):
     kinds = ("noisy-sums",)
     # beyond, the squares by which a vector's length is found would not fit their integers
     residual_units: list[Annotated[int, Field(ge=1, le=2**20)]]
-    mark_weight: Natural
+    mark_weight: _Natural
     marks: list[str]
     expected_uncovered: Share
     n_records: Positive | None
@@ -358,25 +358,26 @@ class _Sums(Settings):
     def n_columns(self, certificate: Any) -> int:
         """Return the columns of the model."""
 
-    def n_counts(self, certificate: Any) -> int:
-        """Return how many sums of counts come before those of the stages."""
-        return 0
-
-    def more_weights(self) -> Integers:
-        """Return weights beside those of the stages."""
-        return []
-
     def check(self, stated: Any) -> None:
         shape, of_labels = stated.shape, stated.unit == "label"
         n_stages, n_columns = len(self.residual_units), self.n_columns(stated)
-        n_counts, sigmas = self.n_counts(stated), stated.mechanism.sigmas
+        # sums of counts come before those of the stages
+        start: _Start | None = getattr(self, "start", None)
+        fresh = self.method != TARGET_MOMENTS and start is None
+        n_counts, sigmas = int(fresh and not of_labels), stated.mechanism.sigmas
+        begun = start is None or not of_labels
+        require(begun, "Sums of labels alone start from nothing; the certificate differs.")
+        alone = self.method == MOMENTS or not (stated.released.queries or of_labels)
+        require(alone, "Sums were paid for, and no labels; the certificate lists some.")
         even = 0 < n_stages <= _MOST_STAGES and len(set(sigmas[-n_stages:])) == 1
         require(even, f"There are more than {_MOST_STAGES} stages, or noise of several sizes.")
         each = len(sigmas) == n_counts + n_stages
         require(each, "The sums are not one for each stage, after counts of classes or labels.")
         shared = not n_counts or math.isclose(sigmas[0], counts_scale(n_stages) * sigmas[-1])
         require(shared, "The noise of the counts is not that of their share of the price.")
-        light = self.mark_weight <= bound_of(shape) // 4
+        # the longest vector of one unit, whose replacement moves a sum by twice as much
+        bound = math.isqrt(shape.squared_sensitivity // _moves(shape) ** 2)
+        light = self.mark_weight <= bound // 4
         require(light, "A mark adds more than a quarter of the bound.")
         # features that are public are the public points: nothing is counted beside
         counted = [] if of_labels else [UNCOVERED]
@@ -393,7 +394,8 @@ class _Sums(Settings):
         of_each = self.covered_only, self.residual_units, self.weights, self.scales
         staged = {len(one) for one in of_each} == {n_stages}
         require(staged, "The settings are not one of each for each stage.")
-        weighed = all(len(one) == n_weights for one in [*self.weights, *self.more_weights()])
+        more = [] if start is None else [start.weights]
+        weighed = all(len(one) == n_weights for one in [*self.weights, *more])
         require(weighed, f"A list of weights has not {n_weights} of them.")
         scaled = all(len(one) * n_columns == n_weights for one in self.scales)
         require(scaled, "The scales are not one for each coordinate.")
@@ -414,32 +416,15 @@ class Moments(_Sums):
         n_classes = len(certificate.released.classes)
         return 1 if n_classes == 2 else n_classes
 
-    def n_counts(self, certificate: Any) -> int:
-        return int(self.start is None and certificate.unit != "label")
-
-    def more_weights(self) -> Integers:
-        return [] if self.start is None else [self.start.weights]
-
     def check(self, stated: Any) -> None:
         super().check(stated)
         weights, classes = self.class_weights, stated.released.classes
-        begun = self.start is None or stated.unit != "label"
-        require(begun, "Sums of labels alone start from nothing; the certificate differs.")
         whole = weights is None or len(weights) == len(classes)
         require(whole, "The weights of classes are no positive number for each class.")
 
 
-class _SumsAlone(_Sums):
-    """Beside which no labels of points are released."""
-
-    def check(self, stated: Any) -> None:
-        super().check(stated)
-        alone = not stated.released.queries and stated.unit != "label"
-        require(alone, "Sums were paid for, and no labels; the certificate lists some.")
-
-
-class TargetMoments(_SumsAlone):
-    """Of a number."""
+class TargetMoments(_Sums):
+    """Of a number, beside which no labels of points are released."""
 
     method: Literal["record-moments-of-a-number"]
     bounds: Range
@@ -448,17 +433,14 @@ class TargetMoments(_SumsAlone):
         return 1
 
 
-class LabelsMoments(_SumsAlone):
-    """Of several labels."""
+class LabelsMoments(_Sums):
+    """Of several labels, beside which no labels of points are released."""
 
     method: Literal["record-moments-of-labels"]
     labels: Names
 
     def n_columns(self, certificate: Any) -> int:
         return len(self.labels)
-
-    def n_counts(self, certificate: Any) -> int:
-        return 1
 
 
 class _Table(Settings):
@@ -538,7 +520,7 @@ class ExponentialSettings(Settings):
 class Quantile(Settings):
     """A quantile of the distances to instability, of choices alone."""
 
-    kinds = (STABILITY,)
+    kinds = (_STABILITY,)
     method: Literal["stability-quantile"]
 
 
@@ -546,7 +528,7 @@ class MethodAlone(Settings):
     """Of a release that was compared and not chosen, whose certificate is not here."""
 
 
-AnySettings = Annotated[
+_AnySettings = Annotated[
     Votes
     | RecordVotes
     | Moments
@@ -560,12 +542,7 @@ AnySettings = Annotated[
 ]
 
 
-def bound_of(shape: SumShape) -> int:
-    """Return the longest vector of one unit, whose replacement moves a sum by twice as much."""
-    return math.isqrt(shape.squared_sensitivity // _moves(shape) ** 2)
-
-
-def votes_of_one(shape: VoteShape) -> int:
+def _votes_of_one(shape: VoteShape) -> int:
     """Return how many votes a record casts, whose replacement moves twice as many."""
     return shape.moved // _moves(shape)
 
@@ -645,7 +622,7 @@ class Choice(Drawn):
     public: Annotated[
         ExponentialSettings | Quantile | MethodAlone, Field(union_mode="left_to_right")
     ]
-    purpose: Filled
+    purpose: _Filled
     value: int = missing()
     labels_sha256: Digest = missing()
     reservation: Positive
@@ -662,12 +639,12 @@ class Certificate(Drawn):
 
     format: Literal["secretballot/certificate"]
     version: Literal[3]
-    issued: Moment
+    issued: _Moment
     purpose: str
     unit: Unit
-    unit_column: Filled | None
+    unit_column: _Filled | None
     relation: Relation
-    public: AnySettings
+    public: _AnySettings
     price: StatedPrice
     composition: Account
     assumptions: Sentences
@@ -984,7 +961,7 @@ def counts_scale(n_stages: int) -> float:
 MOST_EXPECTED = 0.25
 
 #: Share of the records that may be uncovered beyond what is expected.
-LEAST_EXCESS = 0.03
+_LEAST_EXCESS = 0.03
 
 
 @dataclass(frozen=True)
@@ -1009,7 +986,7 @@ class Coverage:
     def excess(self) -> float:
         """What is more than expected and more than noise makes, as a share; 0 if nothing is."""
         beyond = self.uncovered - self.expected
-        return beyond if beyond > LEAST_EXCESS + 3 * self.standard_error else 0.0
+        return beyond if beyond > _LEAST_EXCESS + 3 * self.standard_error else 0.0
 
     @property
     def is_poor(self) -> bool:
