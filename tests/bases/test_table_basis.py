@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secretballot.bases import TableBasis
-from secretballot.bases.columns import ONE, fitted_column
+from secretballot.bases.columns import BENDS, ONE, fitted_column
 from secretballot.bases.rotation import UNIT
 from secretballot.exceptions import DataError, ParameterError
 
@@ -147,7 +147,9 @@ def test_levels_bins_spike_and_missing_values_have_features_of_their_own() -> No
     age, gain, city, _, score = BASIS._columns
     assert city.levels == ("north", "south", "west")
     assert (gain.spike, gain.missing, score.missing) == (0.0, False, True)
-    assert (age.width, gain.width) == (len(age.edges) + 2, len(gain.edges) + 3)
+    assert (age.width, gain.width) == (len(age.edges) + 3, len(gain.edges) + 4)
+    assert np.array_equal(BENDS, BENDS[::-1])  # whichever end is nearer
+    assert [BENDS[0], BENDS[ONE // 2], BENDS[ONE]] == [ONE, 98, 0]  # of -log(1 - 1/4), a third
     low, high = POOL.iloc[[0]].copy(), POOL.iloc[[0]].copy()
     low["age"], high["age"] = -1e9, 1e9
     far = BASIS.integers(pd.concat([low, high]))

@@ -7,7 +7,7 @@ import numpy as np
 
 from secretballot._typing import AnyArray, FloatArray, IntArray
 from secretballot.bases import GraphBasis, ImageBasis, KernelBasis, TableBasis, images
-from secretballot.bases.columns import ONE, LevelColumn, NumberColumn
+from secretballot.bases.columns import BENDS, ONE, LevelColumn, NumberColumn
 from secretballot.bases.graph import FINER_BITS
 from secretballot.bases.kernel import EXPONENT_STEPS, kernel_table
 from secretballot.bases.vectors import MOST_DEVIATIONS, STEPS_PER_DEVIATION
@@ -129,7 +129,7 @@ def _level_places(cells: Value, column: LevelColumn) -> Value:
 
 
 def _add_numbers(cells: Value, column: NumberColumn) -> list[Value]:
-    """Add bins, rank, spike and missing values of a column of numbers."""
+    """Add bins, rank, its bend, spike and missing values of a column of numbers."""
     absent, values = _plain_values(cells)
     plain, joined = (~absent).as_numbers(), cells.graph.joined
     spiked = []
@@ -140,7 +140,9 @@ def _add_numbers(cells: Value, column: NumberColumn) -> list[Value]:
     if len(column.edges):
         reached = _reached(values, column.edges)
         bins = joined([plain, reached]) - joined([reached, plain * 0.0])
-    found = [bins * plain * ONE, _add_ranks(values, column.sorted_values) * plain]
+    ranks = _add_ranks(values, column.sorted_values) * plain
+    bends = (ranks + [[float(ONE)]]).as_integers().rows_of(BENDS)
+    found = [bins * plain * ONE, ranks, bends]
     missing = [absent.as_numbers()] if column.missing else []
     return [*found, *(one * ONE for one in (*spiked, *missing))]
 
