@@ -32,9 +32,9 @@ _shares = np.arange(-ONE, ONE + 1) / ONE
 #: How far each rank u, from -ONE to ONE, lies from the middle: -log(1 - u^2), which is about as the
 #: square of a normal value is by its rank. Where one class varies more than another, the logarithm
 #: of their odds bends so; bins do not show it beyond the outermost edges.
-BENDS = np.rint(
-    ONE / _MOST_BENT * -np.log(np.maximum(1 - _shares**2, np.exp(-_MOST_BENT)))
-).astype(np.int64)
+BENDS = np.rint(ONE / _MOST_BENT * -np.log(np.maximum(1 - _shares**2, np.exp(-_MOST_BENT)))).astype(
+    np.int64
+)
 
 
 class Cells(NamedTuple):

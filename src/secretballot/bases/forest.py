@@ -113,8 +113,8 @@ def _grown_tree(
         places = (own[..., 0] % np.uint64(cells.shape[1])).astype(np.int64)
         node = leaf[order]
         found = cells[order[:, None], places[node]]
-        # A threshold lies anywhere between the node's cells: where many are equal, as in a corner
-        # of images, one of the cells would mostly be that one. A level is that of one of the points.
+        # A threshold lies anywhere between the node's cells: where many are equal, one of them
+        # would mostly be that one. A level is that of one of the points.
         ended = np.append(found, found[-1:], axis=0)  # empty nodes may begin behind the last point
         low, high = (end.reduceat(ended, ends[:-1]) for end in (np.minimum, np.maximum))
         among = _below(own[..., 1], sizes)

@@ -141,7 +141,7 @@ def _add_numbers(cells: Value, column: NumberColumn) -> list[Value]:
         reached = _reached(values, column.edges)
         bins = joined([plain, reached]) - joined([reached, plain * 0.0])
     ranks = _add_ranks(values, column.sorted_values) * plain
-    bends = (ranks + [[float(ONE)]]).as_integers().rows_of(BENDS)
+    bends = (ranks + float(ONE)).as_integers().rows_of(BENDS)
     found = [bins * plain * ONE, ranks, bends]
     missing = [absent.as_numbers()] if column.missing else []
     return [*found, *(one * ONE for one in (*spiked, *missing))]
