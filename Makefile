@@ -55,7 +55,7 @@ test: $(VENV)/.ready
 
 
 # Recorded prices of all lists of events, runs of every method and every verb: a table of what moved (tests/golden). The prices
-# take half an hour of two cores; `make test` has 150 of them. To record anew: python -m golden.regenerate, beside.
+# take half an hour of two cores; `make test` has 150 of them. To record anew: python -m golden --reason TEXT.
 golden: $(VENV)/.ready
 	PYTHONPATH=tests:benchmarks $(BIN)/python -W ignore -m golden
 # With the lowest version of every dependency that pyproject.toml allows; that newer ones warn of older ones is no news.

@@ -16,7 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from secretballot import Ledger, PrivacyBudget, Votes, label_actively, train_teachers
+from secretballot import (
+    LabelingSession,
+    Ledger,
+    PrivacyBudget,
+    TrainedTeachers,
+    ask_actively,
+    train_teachers,
+)
 from secretballot.accounting import noisy_votes, teacher_shape
 from secretballot.hypotheses import HypothesisClass, Intervals, Thresholds
 from secretballot.queries import DisagreementSampling, InRounds, PassiveSampling, QueryStrategy
@@ -28,7 +35,7 @@ EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
 TEST = np.random.default_rng(2026).random((1 << 15, 1))
 
 Concept = Callable[[np.ndarray], np.ndarray]
-World = tuple[Concept, np.ndarray, Votes]
+World = tuple[Concept, np.ndarray, TrainedTeachers]
 
 
 def threshold(rng: np.random.Generator) -> Concept:
@@ -56,8 +63,7 @@ def ways(hypotheses: HypothesisClass) -> dict[str, tuple[QueryStrategy, str, int
 
 
 def voted(hypotheses: HypothesisClass, draw: Any, run: int) -> World:
-    """Return a concept, a pool of public points, and the votes on them of teachers that learnt
-    from private records."""
+    """Return a concept, a pool of public points, and teachers that learnt from private records."""
     rng = np.random.default_rng([run, 1])
     concept = draw(rng)
     X = rng.random((N_TEACHERS * SHARD, 1))
@@ -65,19 +71,20 @@ def voted(hypotheses: HypothesisClass, draw: Any, run: int) -> World:
     teacher = HypothesisStudent(hypotheses)
     teachers = train_teachers(teacher, X, y, classes=[0, 1], n_teachers=N_TEACHERS)
     pool = rng.random((POOL, 1))
-    return concept, pool, teachers.vote(pool)
+    return concept, pool, teachers
 
 
 def excess(
     hypotheses: HypothesisClass, world: World, way: tuple[QueryStrategy, str, int], epsilon: float
 ) -> float:
     """Return the excess error of one private run."""
-    (concept, pool, votes), (strategy, release, planned) = world, way
+    (concept, pool, teachers), (strategy, release, planned) = world, way
     budget = PrivacyBudget(epsilon=epsilon, delta=DELTA)
     noise = noisy_votes(budget, teacher_shape(planned, 2, N_TEACHERS), release=release)
     ledger = Ledger.in_memory(dataset="synthetic", budget=budget)
     asking = InRounds(strategy, planned if release == "counts" else None)
-    asked = label_actively(votes, pool, noise, ledger, budget, asking, n_queries=planned)
+    session = LabelingSession(teachers, noise, ledger, budget, n_queries=planned)
+    asked = ask_actively(session, pool, asking, n_queries=planned)
     student = fit_student(HypothesisStudent(hypotheses), pool, asked)
     return float((1 - 2 * NOISE) * np.mean(student.predict(TEST) != concept(TEST)))
 

@@ -29,12 +29,16 @@ from secretballot import (
     NoisyCountsClassifier,
     PrivacyBudget,
     Votes,
-    label_actively,
     train_teachers,
     votes_of_counts,
 )
 from secretballot.accounting import noisy_votes, teacher_shape
-from secretballot.learners.pate.mechanisms import choose_label_queries, choose_teachers
+from secretballot.learners.pate.estimators import AskableRows, QueryRounds, ask_in_rounds
+from secretballot.learners.pate.mechanisms import (
+    choose_label_queries,
+    choose_teachers,
+    choose_terms,
+)
 from secretballot.queries import InRounds, strategy_by_name
 from secretballot.students import GraphCountsClassifier, fit_student
 
@@ -79,8 +83,12 @@ class Task:
         ledger = Ledger.in_memory(dataset="benchmark", budget=self.budget)
         asking = InRounds(strategy_by_name(strategy), self.plan if whole else None)
         n_queries = None if whole else self.plan  # equal points are asked once
-        given = {"n_queries": n_queries, "random_state": run}
-        asked = label_actively(votes, self.pool, noise, ledger, self.budget, asking, **given)
+        askable = AskableRows.of(self.pool)
+        pool = votes.shape.first(len(askable.rows))
+        terms = choose_terms(noise, self.budget, pool, n_queries=n_queries, rounds=asking)
+        begun = QueryRounds(asking, askable, votes.classes, terms.shape.n_queries, run)
+        about = {"classes": votes.classes, "request": "benchmark"}
+        asked = ask_in_rounds(begun, terms, votes.take, ledger, **about)
         plurality = votes.take(asked.queries)._unseal()[0].argmax(axis=1)
         student = fit_student(self.student, self.pool, asked)
         right = 100 * float(np.mean(asked.labels == plurality))

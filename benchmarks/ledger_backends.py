@@ -1,13 +1,11 @@
 """Durable transactions and answers per second of a ledger in a file and in a database on the same
 machine.
 
-The floor of each is a bare append to its database: one open connection, one table, one row per
-transaction, as durable. A ledger transaction follows the chain, asks the filter, appends, and reads
-back what it wrote. `answers/s` are answers to single questions of one plan, stored so many to a
-transaction. Rounds take turns, so that all meet the same disk; the median is shown.
+A transaction follows the chain, asks the filter, appends, and reads back what it wrote. `answers/s`
+are answers to single questions of one plan, stored so many to a transaction. Rounds take turns, so
+that all meet the same disk; the median is shown.
 """
 
-import sqlite3
 import sys
 import tempfile
 import time
@@ -15,14 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-import psycopg
-
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from campaigns.postgres_server import PostgresServer, reason_for_none
 
 from secretballot.accounting import BinaryLabels, GaussianChances, PrivacyBudget, Pure
 from secretballot.core.ledger import Ledger
-from secretballot.core.ledger.urls import DatabasePlace
 
 BUDGET = PrivacyBudget(1000.0, 1e-2)
 PRICE = PrivacyBudget(1e-3, 1e-10)
@@ -39,31 +34,7 @@ def rate(work: Callable[[], int]) -> float:
     return done / spent
 
 
-def file_append(path: Path) -> Callable[[], int]:
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA journal_mode = TRUNCATE")
-    connection.execute("PRAGMA synchronous = EXTRA")
-    connection.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, body BLOB)")
-
-    def append() -> int:
-        connection.execute("INSERT INTO rows (body) VALUES (?)", (ANSWER,))
-        return 1
-
-    return append
-
-
-def database_append(place: str) -> Callable[[], int]:
-    connection = psycopg.connect(**DatabasePlace(place).words, autocommit=True)
-    connection.execute("CREATE TABLE rows (id SERIAL PRIMARY KEY, body BYTEA)")
-
-    def append() -> int:
-        connection.execute("INSERT INTO rows (body) VALUES (%s)", (ANSWER,))
-        return 1
-
-    return append
-
-
-def works_of(place: str, append: Callable[[], int]) -> dict[str, Callable[[], int]]:
+def works_of(place: str) -> dict[str, Callable[[], int]]:
     """Return what is measured on one back end."""
     ledger = Ledger(place, dataset="benchmark", budget=BUDGET)
     plan = ledger.reserve(
@@ -88,13 +59,8 @@ def works_of(place: str, append: Callable[[], int]) -> dict[str, Callable[[], in
             page.add([(b"%d" % next(numbers), ANSWER) for _ in range(group)])
         return group
 
-    def stored() -> int:
-        with ledger.reading(plan) as page:
-            page.find([b"1"])
-        return 1
-
     groups = {f"answers/s by {n}": lambda n=n: answers(n) for n in GROUPS}
-    return {"bare append": append, "transactions/s": purchase, **groups, "stored/s": stored}
+    return {"transactions/s": purchase, **groups}
 
 
 def main() -> None:
@@ -104,10 +70,9 @@ def main() -> None:
     server = PostgresServer()
     try:
         with tempfile.TemporaryDirectory() as folder:
-            path, place = Path(folder), server.url(schema="benchmark")
             works = {
-                "file": works_of(str(path / "ledger.sqlite"), file_append(path / "bare.sqlite")),
-                "database": works_of(place, database_append(place)),
+                "file": works_of(str(Path(folder) / "ledger.sqlite")),
+                "database": works_of(server.url(schema="benchmark")),
             }
             found: dict[tuple[str, str], list[float]] = {}
             for _ in range(ROUNDS):

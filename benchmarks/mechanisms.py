@@ -19,7 +19,7 @@ from secretballot.accounting import (
     teacher_shape,
 )
 from secretballot.core.mechanisms import Mechanism, State
-from secretballot.planning.simulation.seeded_noise import SeededNoise
+from secretballot.planning.votes_forecast import SeededNoise
 from secretballot.released import labels_in
 
 DELTA, TEACHERS, THRESHOLD = 1e-5, 250, 200

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from secretballot._typing import IntArray
-from secretballot.data.sources import T, attempt
+from secretballot.data.reading import T, attempt
 from secretballot.exceptions import DataError
 
 _VARIABLE = "SECRETBALLOT_DATA"

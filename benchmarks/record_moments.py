@@ -27,7 +27,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from adult_students import SPLIT_SEED, dp_gradient_descent, encoded
 from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot import RecordMomentsClassifier
-from secretballot.accounting.gaussian import gaussian_mu
+from secretballot.accounting.rounding import gaussian_mu
 from secretballot.bases import TableBasis
 
 DELTA = 1e-5
@@ -62,16 +62,6 @@ def half(exchanged: bool) -> Half:
         for frame in (data.train, held_out)
     )
     return Half(X, y, P, H, y_test, encoded(exchanged))
-
-
-def calibration_error(shares: np.ndarray, y: np.ndarray, n_bins: int = 10) -> float:
-    """Return the mean distance of predicted probability and frequency, over bins of equal size."""
-    order = np.argsort(shares)
-    gaps = [
-        len(part) * abs(shares[part].mean() - y[part].mean())
-        for part in np.array_split(order, n_bins)
-    ]
-    return float(sum(gaps) / len(y))
 
 
 def descent_in_basis(
@@ -125,7 +115,6 @@ def scores_of_moments(one: Half, epsilon: float) -> list[float]:
         100 * float(np.mean((shares > 0.5) == one.y_held_out)),
         100 * roc_auc_score(one.y_held_out, shares),
         log_loss(one.y_held_out, shares),
-        100 * calibration_error(shares, one.y_held_out),
         seconds,
     ]
 
@@ -164,23 +153,22 @@ def main(n_runs: int) -> None:
             f"Without privacy, half {number}: " + ", ".join(f"{k} {100 * v:.2f}" for k, v in told)
         )
     print(
-        "\n| epsilon | record moments, both halves | half 1 | half 2 | sd of runs |"
-        " area under the curve | log loss | calibration error | descent, linear | descent, same"
-        f" basis, best of {len(DESCENTS)} in hindsight | seconds |\n" + "|---" * 11 + "|"
+        "\n| epsilon | record moments, both halves | sd of runs |"
+        " area under the curve | log loss | descent, linear | descent, same"
+        f" basis, best of {len(DESCENTS)} in hindsight | seconds |\n" + "|---" * 8 + "|"
     )
     for epsilon in EPSILONS:
         runs = np.array(
             [[scores_of_moments(one, epsilon) for _ in range(n_runs)] for one in halves]
         )
-        accuracy, area, loss, error, seconds = runs.mean(axis=(0, 1))
-        first, second = runs[:, :, 0].mean(axis=1)
+        accuracy, area, loss, seconds = runs.mean(axis=(0, 1))
         deviation = runs[:, :, 0].std(axis=1, ddof=1).mean() if n_runs > 1 else 0.0
         descents = [scores_of_descent(one, epsilon, n_runs) for one in halves]
         plain = np.mean([linear for linear, _ in descents])
         same = np.mean([basis for _, basis in descents], axis=0).max()
         print(
-            f"| {epsilon:g} | {accuracy:.2f} | {first:.2f} | {second:.2f} | {deviation:.2f} |"
-            f" {area:.2f} | {loss:.4f} | {error:.2f} | {plain:.2f} | {same:.2f} | {seconds:.1f} |",
+            f"| {epsilon:g} | {accuracy:.2f} | {deviation:.2f} |"
+            f" {area:.2f} | {loss:.4f} | {plain:.2f} | {same:.2f} | {seconds:.1f} |",
             flush=True,
         )
 

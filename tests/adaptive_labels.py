@@ -2,31 +2,29 @@
 learns from them: the definitions, by exact recursion."""
 
 import itertools
-from collections.abc import Collection, Sequence
-from typing import Any
 
 import numpy as np
 
 from secretballot.core.losses import discrete_gaussian_pmf
 
 
-def label_chances(n_teachers: int, sigma: float) -> list[float]:
+def label_chances(n_teachers, sigma):
     """Return P(2 (votes + noise) >= K), the chance of label 1, for every number of votes."""
     reach, pmf = discrete_gaussian_pmf(sigma)
     noise = np.arange(-reach, reach + 1)
     return [float(pmf[2 * (v + noise) >= n_teachers].sum()) for v in range(n_teachers + 1)]
 
 
-def both_ways(chances: Sequence[Any]) -> list[tuple[Any, Any]]:
+def both_ways(chances):
     """Return the chances of label 1 under neighbouring votes, in both orders."""
     return [*itertools.pairwise(chances), *itertools.pairwise(reversed(chances))]
 
 
-def best_attack(pairs: Collection[tuple[Any, Any]], answers: int, ratio: Any) -> Any:
+def best_attack(pairs, answers, ratio):
     """Return the largest mean of max(0, P - ratio Q) over all adaptive choices of pairs; in
     fractions where pairs and ratio are."""
 
-    def value(p: Any, q: Any, left: int) -> Any:
+    def value(p, q, left):
         if left == 0:
             return max(0, p - ratio * q)
         return max(

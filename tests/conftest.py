@@ -22,7 +22,7 @@ import secretballot_verify as second
 from made_events import json_of
 from secretballot.core import releasing
 from secretballot.core.events import ClassLabels
-from secretballot.learners.training import private_rows, shards
+from secretballot.learners.training import private_rows, table
 from secretballot.publishing import release as publishing
 from secretballot.report.certificate import build as certificates
 from secretballot.report.certificate.verify import verify_certificate
@@ -135,7 +135,7 @@ def unnoised(monkeypatch: pytest.MonkeyPatch) -> None:
 def nothing_drawn(unnoised: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let true counts leave, and the partition be one and the same: noise and keys are never
     seeded, so that two fits would differ, or by chance would not."""
-    monkeypatch.setattr(shards, "entropy_bytes", lambda size: bytes(i % 251 for i in range(size)))
+    monkeypatch.setattr(table, "entropy_bytes", lambda size: bytes(i % 251 for i in range(size)))
 
 
 @pytest.hookimpl(wrapper=True)

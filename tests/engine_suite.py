@@ -33,9 +33,8 @@ from secretballot.exceptions import DataError, ResourceError
 from secretballot.learners.moments import estimators
 from secretballot.learners.moments.stages import MomentTarget
 from secretballot.learners.moments.vectors import Records, Residuals, vector_sums
-from secretballot.learners.training import shards
 from secretballot.learners.training import table as tables
-from secretballot.learners.training.shards import assign_stored_shards
+from secretballot.learners.training.table import assign_stored_shards
 from secretballot.runs.tables import store_table
 from secretballot.teachers import TeacherEnsemble, training
 from secretballot.teachers.executors import workers_of
@@ -382,7 +381,7 @@ class ToSum:
 def records_to_sum(monkeypatch, folder, *, by_person, on_disk):
     monkeypatch.setattr(tables, "_PART_CELLS", 100)
     monkeypatch.setattr(stored, "_BLOCK_ENTRIES", 100)
-    monkeypatch.setattr(shards, "ROWS_TOGETHER", 60)
+    monkeypatch.setattr(tables, "ROWS_TOGETHER", 60)
     target = MomentTarget.of_classes(range(C))
     persons = np.arange(len(X)) % 41 if by_person else None
     points = SCHEMA.encode(FRAME[:150])

@@ -1,12 +1,11 @@
 """The law of permute-and-flip, and choices that are scripted."""
 
 import itertools
-from typing import Any
 
 import numpy as np
 
 
-def flip_law(scores: Any, scale: float) -> np.ndarray:
+def flip_law(scores, scale):
     """Return the chance of each candidate: it shows heads, and is drawn among all heads.
 
     One of 1 + N is the mean of t^N over t from 0 to 1, and the coins of the others are independent:
@@ -24,26 +23,24 @@ class ScriptedChoice:
 
     exact, description = True, "scripted"
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.outcome, self.law = 0, np.ones(1)
 
-    def exponential_index(self, scores: np.ndarray, scale: float) -> int:
+    def exponential_index(self, scores, scale):
         weights = np.exp((scores - scores.max()) / scale)
         self.law = weights / weights.sum()
         return self.outcome
 
-    def flipped_index(self, scores: np.ndarray, scale: float) -> int:
+    def flipped_index(self, scores, scale):
         self.law = flip_law(scores, scale)
         return self.outcome
 
-    def exponential_range(
-        self, starts: np.ndarray, ends: np.ndarray, scale: float
-    ) -> tuple[int, int] | None:
+    def exponential_range(self, starts, ends, scale):
         ranges = list(itertools.combinations_with_replacement(range(len(starts)), 2))
         drawn = self.exponential_index(
             np.array([0, *(int(starts[i] - ends[j]) for i, j in ranges)]), scale
         )
         return ranges[drawn - 1] if drawn else None
 
-    def discrete_laplace(self, scale: float, size: int) -> Any:
+    def discrete_laplace(self, scale, size):
         return np.zeros(size, dtype=np.int64)

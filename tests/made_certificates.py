@@ -2,16 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from secretballot.accounting import PrivacyBudget, price
+from secretballot.accounting import price
 from secretballot.core import releasing
-from secretballot.core.mechanisms import Mechanism, Shape
 from secretballot.core.noise import ExactNoise
 from secretballot.core.releasing import Released
 from secretballot.report.certificate.build import certificate_digest, certificate_of
@@ -29,17 +25,8 @@ ACCOUNT = {
 
 
 def build_certificate(
-    *,
-    mechanism: Mechanism,
-    shape: Shape,
-    public: Mapping[str, Any],
-    budget: PrivacyBudget,
-    released: Mapping[str, Any],
-    composition: Mapping[str, Any] | None = None,
-    noise: Mapping[str, Any] | None = None,
-    purpose: str = "",
-    **more: Any,
-) -> dict[str, Any]:
+    *, mechanism, shape, public, budget, released, composition=None, noise=None, purpose="", **more
+):
     """Return the certificate of a release by an account as a certificate states it, whose
     declaration is, if not given, that of its shape."""
     about = {"unit": shape.guarantee.unit, "relation": shape.guarantee.relation}
@@ -64,28 +51,28 @@ def build_certificate(
     return certificate_of(done, released, **more)
 
 
-def renewed(document: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
+def renewed(document, **changes):
     """Return a certificate with fields changed and a digest that fits them."""
     document = {**document, **changes}
     return document | {"digest": certificate_digest(document)}
 
 
-def changed(document: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict[str, Any]:
+def changed(document, place, value):
     """Return a certificate with the value at one place changed, and its old digest."""
     document = json.loads(json.dumps(document))  # quicker than a deep copy
-    holder: Any = document
+    holder = document
     for key in place[:-1]:
         holder = holder[key]
     holder[place[-1]] = value
     return document
 
 
-def failed(release: Any, folder: Path | None = None) -> set[str]:
+def failed(release, folder=None):
     """Return the names of the checks that fail."""
     return {check.name for check in verify_certificate(release, folder).failures}
 
 
-def files_in(folder: Path) -> dict[str, dict[str, Any]]:
+def files_in(folder):
     """Return what a certificate lists of the files of a folder."""
     return {
         path.name: {
@@ -97,7 +84,7 @@ def files_in(folder: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-def reseal(folder: Path, change: Callable[[dict[str, Any]], object] = lambda _: None) -> None:
+def reseal(folder, change=lambda _: None):
     """List the files of a folder anew, change its certificate, and renew the digest."""
     document = json.loads((folder / "certificate.json").read_text())
     document["files"] = files_in(folder)

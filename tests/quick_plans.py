@@ -1,15 +1,13 @@
 """Plans in a tenth of the time, for tests that do not look at how good their numbers are."""
 
-from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from secretballot.planning.search import best_setting, evaluation, moments_forecast, settings
-from secretballot.planning.simulation import stand_in
+from secretballot.planning import best_setting, evaluation, moments_forecast, settings, stand_in
 
 
-def few_budgets_in(patched: pytest.MonkeyPatch) -> None:
+def few_budgets_in(patched):
     """Forecast record moments at two budgets instead of six."""
     patched.setattr(moments_forecast, "FRONTIER", (1.0, 4.0))
     patched.setattr(moments_forecast, "HERE", 0)
@@ -17,7 +15,7 @@ def few_budgets_in(patched: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def quick_forecasts() -> Iterator[None]:
+def quick_forecasts():
     """Forecast from fewer teachers and folds, for fewer settings and budgets, where the numbers of
     a plan are not looked at."""
     with pytest.MonkeyPatch.context() as quick:

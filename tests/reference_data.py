@@ -1,6 +1,5 @@
 """Reference data for tests: where a file is absent, the test is skipped, visibly."""
 
-from collections.abc import Callable
 from typing import TypeVar
 
 import pytest
@@ -10,7 +9,7 @@ from secretballot.exceptions import DataError
 T = TypeVar("T")
 
 
-def reference(load: Callable[..., T], *given: object) -> T:
+def reference(load, *given):
     """Return what a reader of reference data reads, or skip the test where a file is absent.
 
     Raises

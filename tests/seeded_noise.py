@@ -17,14 +17,10 @@ import math
 import os
 import random
 import sys
-from collections.abc import Generator
-from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
 
-from secretballot._typing import IntArray
 from secretballot.core import noise
 
 USUAL_SEED = "0"
@@ -35,7 +31,7 @@ REAL = ("tests/core/test_noise.py", "tests/core/test_sampler_check.py")
 draw_ready, entropy = noise._draw_ready, noise.secrets
 
 
-def seed_of(name: str) -> bytes:
+def seed_of(name):
     """Return the seed of a name."""
     return hashlib.sha256(name.encode()).digest()
 
@@ -43,35 +39,35 @@ def seed_of(name: str) -> bytes:
 class SeededStream:
     """Stands for `secrets` and for the sampler in `secretballot.core.noise`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name):
         self._seed = seed_of(f"{SEED}:{name}")
 
     @functools.cached_property  # most tests draw nothing
-    def _bits(self) -> random.Random:
+    def _bits(self):
         return random.Random(self._seed)
 
     @functools.cached_property
-    def _noise(self) -> np.random.Generator:
+    def _noise(self):
         return np.random.default_rng(list(self._seed))
 
-    def token_bytes(self, size: int) -> bytes:
+    def token_bytes(self, size):
         return self._bits.randbytes(size)
 
-    def randbits(self, bits: int) -> int:
+    def randbits(self, bits):
         return self._bits.getrandbits(bits)
 
-    def draw(self, distribution: str, scale: float, size: int) -> IntArray:
+    def draw(self, distribution, scale, size):
         noise.ready_sampler()
         if distribution == "laplace":
             return self._laplace(scale, size)
         return self._gaussian(scale, size)
 
-    def _laplace(self, scale: float, size: int) -> IntArray:
+    def _laplace(self, scale, size):
         """Draw differences of two geometric numbers."""
         above, below = self._noise.geometric(-math.expm1(-1 / scale), size=(2, size))
         return np.asarray(above - below, dtype=np.int64)
 
-    def _gaussian(self, sigma: float, size: int) -> IntArray:
+    def _gaussian(self, sigma, size):
         """Draw by rejection (Canonne, Kamath, Steinke 2020, Algorithm 3), in floats."""
         scale, drawn = math.floor(sigma) + 1, np.empty(0, dtype=np.int64)
         while len(drawn) < size:
@@ -82,7 +78,7 @@ class SeededStream:
         return drawn[:size]
 
 
-def start_stream(nodeid: str, name: str, module: ModuleType) -> None:
+def start_stream(nodeid, name, module):
     """Let noise and keys come from the stream of this name, or from the library's own sources, and
     let the generators of a module and the global ones begin with it."""
     seed = seed_of(f"{nodeid}:{name}")
@@ -95,13 +91,11 @@ def start_stream(nodeid: str, name: str, module: ModuleType) -> None:
         noise._draw_ready, noise.secrets = draw_ready, entropy
         return
     stream = SeededStream(f"{nodeid}:{name}")
-    noise._draw_ready, noise.secrets = stream.draw, stream  # type: ignore[assignment]
+    noise._draw_ready, noise.secrets = stream.draw, stream
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(
-    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
-) -> Generator[None, Any, Any]:
+def pytest_fixture_setup(fixturedef, request):
     """Start a stream for each fixture: that of a module is set up before any of its tests, in
     whichever process."""
     if not fixturedef.func.__module__.startswith("_pytest."):
@@ -111,7 +105,7 @@ def pytest_fixture_setup(
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
+def pytest_pyfunc_call(pyfuncitem):
     """Start a stream for each test."""
     start_stream(pyfuncitem.nodeid, "", pyfuncitem.module)
     return (yield)

@@ -1,63 +1,47 @@
 """Sessions at the price of their mechanism."""
 
-from typing import Any
-
 import numpy as np
 
 import secretballot as sb
 from secretballot.accounting import epsilon_upper, teacher_shape
-from secretballot.accounting.recipes import Terms
-from secretballot.core.mechanisms import Mechanism, SparseVector, State
-from secretballot.core.types import VoteShape
+from secretballot.core.mechanisms import SparseVector, State
 from secretballot.learners.training.session import LabelStream
 from secretballot.released import labels_in
 from secretballot.students.confirmed import predicted_votes
 
 
-def sparse(scale: float, threshold: int, most: int) -> SparseVector:
+def sparse(scale, threshold, most):
     return SparseVector(
         threshold_scale=scale, query_scale=scale, threshold=threshold, max_abstentions=most
     )
 
 
-def price_of(mechanism: Mechanism, shape: VoteShape, delta: float = 1e-6) -> sb.PrivacyBudget:
+def price_of(mechanism, shape, delta=1e-6):
     return sb.PrivacyBudget(epsilon_upper((mechanism.event(shape),), delta), delta)
 
 
-def session(
-    teachers: sb.TrainedTeachers,
-    mechanism: Mechanism,
-    ledger: sb.Ledger,
-    n_queries: int,
-    *,
-    delta: float = 1e-6,
-    **more: Any,
-) -> sb.LabelingSession:
+def session(teachers, mechanism, ledger, n_queries, *, delta=1e-6, **more):
     budget = price_of(mechanism, teachers.shape(n_queries), delta)
     return sb.LabelingSession(teachers, mechanism, ledger, budget, n_queries=n_queries, **more)
 
 
-def session_of(
-    teachers: sb.TrainedTeachers, terms: Terms, ledger: sb.Ledger, **more: Any
-) -> sb.LabelingSession:
+def session_of(teachers, terms, ledger, **more):
     return sb.LabelingSession(
         teachers, terms.mechanism, ledger, terms.budget, n_queries=terms.shape.n_queries, **more
     )
 
 
-def stream_of(terms: Terms, ledger: sb.Ledger, classes: Any, **more: Any) -> LabelStream:
+def stream_of(terms, ledger, classes, **more):
     """Return a stream that is asked with counts in the place of points."""
 
-    def votes(counts: Any) -> sb.Votes:
+    def votes(counts):
         return sb.votes_of_counts(counts, classes=classes)
 
     about = {"request": "plan", **more}
     return LabelStream(terms, votes, ledger, classes=classes, **about)
 
 
-def labels_drawn(
-    mechanism: Mechanism, votes: Any, noise: Any, state: State | None = None, predicted: Any = None
-) -> tuple[list[int], State]:
+def labels_drawn(mechanism, votes, noise, state=None, predicted=None):
     """Return the labels of some votes as far as they are told, and the state after them."""
     counts = np.asarray(votes)
     shape = teacher_shape(10**6, counts.shape[1], int(counts[0].sum()))
@@ -66,7 +50,7 @@ def labels_drawn(
     return drawn[:, 0].tolist(), after
 
 
-def told_labels(terms: Terms, votes: Any, noise: Any, shares: Any = None) -> Any:
+def told_labels(terms, votes, noise, shares=None):
     """Return the labels that a mechanism gives all votes; -1 after a stop."""
     mechanism = terms.mechanism
     counts = np.asarray(votes).astype(np.int64)
@@ -86,18 +70,12 @@ OF_FIT = {
 }
 
 
-def of_fit(settings: dict[str, Any]) -> dict[str, Any]:
+def of_fit(settings):
     """Take out of settings what a fit is given, and return it."""
     return {name: settings.pop(name) for name in OF_FIT & set(settings)}
 
 
-def in_rounds(
-    *learners: Any,
-    strategy: Any = None,
-    round_size: int | None = None,
-    confidence: float | None = None,
-    **settings: Any,
-) -> sb.PATEClassifier:
+def in_rounds(*learners, strategy=None, round_size=None, **settings):
     """Return a PATEClassifier that asks in rounds."""
-    rounds = sb.queries.InRounds(strategy, round_size, confidence)
+    rounds = sb.queries.InRounds(strategy or sb.queries.MarginSampling(), round_size)
     return sb.PATEClassifier(*learners, strategy=rounds, **settings)

@@ -11,11 +11,9 @@ leaves it out, and ``<!-- run with: module, module -->`` where one of these is n
 import doctest
 import re
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -57,14 +55,14 @@ class Command:
     code: int
 
 
-def is_run(comment: str) -> bool:
+def is_run(comment):
     """Return whether a block after this line is to be run here."""
     needed = RUN_WITH.match(comment)
     modules = needed.group(1).split(", ") if needed else []
     return LEFT_OUT.match(comment) is None and all(map(find_spec, modules))
 
 
-def blocks_of(text: str) -> Iterator[Block]:
+def blocks_of(text):
     """Yield the fenced blocks of a page."""
     lines, opened, language, run = text.splitlines(), None, "", True
     for number, line in enumerate(lines, start=1):
@@ -80,9 +78,9 @@ def blocks_of(text: str) -> Iterator[Block]:
     assert opened is None, f"the block that opens in line {opened} is never closed"
 
 
-def commands_of(block: Block) -> Iterator[Command]:
+def commands_of(block):
     """Yield the commands of this program in a console block; those of others are for the reader."""
-    prompt: list[tuple[int, str, list[str]]] = []
+    prompt = []
     for number, line in enumerate(block.lines, start=block.line):
         if line.startswith("$ "):
             prompt.append((number, line[2:], []))
@@ -98,12 +96,12 @@ def commands_of(block: Block) -> Iterator[Command]:
             yield Command(number, tuple(shlex.split(typed)[1:]), "\n".join(shown), code)
 
 
-def write_files(folder: Path) -> None:
+def write_files(folder):
     """Write what the pages name: records of patients, public records, a labelled test, a
     labelled stand-in, and votes on cases."""
     rng = np.random.default_rng(5)
 
-    def records(name: str, count: int, *, labelled: bool) -> None:
+    def records(name, count, *, labelled):
         age, dose = rng.integers(20, 90, count), rng.normal(5, 2, count).round(2)
         ward = rng.choice(["north", "south"], count)
         ill = age + 4 * dose + 10 * (ward == "north") + rng.normal(0, 6, count) > 80
@@ -126,13 +124,13 @@ def write_files(folder: Path) -> None:
     records("last-year.csv", 1000, labelled=True)
 
 
-def run_python(page: Path, block: Block, names: dict[str, Any]) -> None:
+def run_python(page, block, names):
     """Run a block; a traceback names the page and the line in it."""
     source = "\n" * (block.line - 1) + "\n".join(block.lines) + "\n"
     exec(compile(source, str(page), "exec"), names)
 
 
-def run_command(page: Path, command: Command) -> None:
+def run_command(page, command):
     """Run a command and compare exit code and output with what the page says."""
     result = CliRunner().invoke(app, list(command.words), prog_name="secretballot")
     place = f"{page.name}, line {command.line}"
@@ -147,13 +145,11 @@ def run_command(page: Path, command: Command) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_examples_run_as_they_stand(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_examples_run_as_they_stand(page, tmp_path, monkeypatch):
     blocks = [block for block in blocks_of(page.read_text(encoding="utf-8")) if block.run]
     write_files(tmp_path)
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {"__name__": "__main__"}
+    names = {"__name__": "__main__"}
     with quick_forecasts():  # plans are read, and not judged
         for block in blocks:
             if block.language == "python":
@@ -163,7 +159,7 @@ def test_examples_run_as_they_stand(
                     run_command(page, command)
 
 
-def test_tests_and_files_that_pages_name_are_there() -> None:
+def test_tests_and_files_that_pages_name_are_there():
     tests = (ROOT / "tests").rglob("test_*.py")
     known = {
         name

@@ -143,7 +143,7 @@ def test_what_a_shard_s_content_raises_is_its_fixed_vote(name, stage):
 
 def test_linear_teachers_end_the_run_too(monkeypatch):
     monkeypatch.setattr(
-        "secretballot.teachers.counting.LinearStack.count",
+        "secretballot.teachers.ensemble.LinearStack.count",
         lambda *_: (_ for _ in ()).throw(MemoryError(MARK)),
     )
     with pytest.raises(ResourceError) as caught:
@@ -169,23 +169,21 @@ def test_an_exception_that_cannot_say_what_it_is_counts_as_the_shard_s():
     assert resource_failure(loop) is None
 
 
-def test_what_one_row_draws_moves_the_draws_of_no_other() -> None:
-    def ask(row: np.ndarray) -> float:
+def test_what_one_row_draws_moves_the_draws_of_no_other():
+    def ask(row):
         return float(np.random.normal()) if np.isnan(row).any() else float(row[0, 0])  # noqa: NPY002
 
-    def drawn(first: float) -> list[float | None]:
+    def drawn(first):
         return rows_alone(ask, np.array([[first], [np.nan], [2.0], [np.nan]]))
 
     assert drawn(np.nan)[1:] == drawn(1.0)[1:]
 
 
 @pytest.mark.parametrize("place", [0, 3, 7])
-def test_code_that_stays_broken_after_one_row_ends_the_run_wherever_the_row_stands(
-    place: int,
-) -> None:
+def test_code_that_stays_broken_after_one_row_ends_the_run_wherever_the_row_stands(place):
     broken = []
 
-    def ask(row: np.ndarray) -> int:
+    def ask(row):
         if row[0, 0] == 77:
             broken.append(row)
         if broken:

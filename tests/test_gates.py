@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import secretballot
 import secretballot as sb
 from public_rooms import MORE_ROOMS, PUBLIC_ROOMS
 from secretballot.core.private import RecordSums, Scores, Votes
@@ -37,7 +38,6 @@ PRIVATE_THINGS = [
     sb.choose_candidate,
     sb.estimate_stability,
     sb.hold_out,
-    sb.label_actively,
     sb.relabel,
     sb.train_teachers,
     AnswerStream,
@@ -50,7 +50,7 @@ PRIVATE_THINGS = [
 ]
 
 
-def test_all_names_exist() -> None:
+def test_all_names_exist():
     for name in MODULES:
         module = importlib.import_module(name)
         assert module.__doc__, f"{name} says nothing about itself"
@@ -60,7 +60,7 @@ def test_all_names_exist() -> None:
             assert hasattr(module, public), f"{name}.__all__ names {public}"
 
 
-def test_promised_names_are_there() -> None:
+def test_promised_names_are_there():
     rooms = {room.partition(".")[0] for room in (*PUBLIC_ROOMS, *MORE_ROOMS)}
     assert set(dir(sb)) == {*sb.__all__, *rooms}
     for name in sb.__all__:
@@ -69,7 +69,7 @@ def test_promised_names_are_there() -> None:
         _ = sb.nothing_of_the_kind
 
 
-def test_a_room_is_there_before_anything_was_touched() -> None:
+def test_a_room_is_there_before_anything_was_touched():
     """A room needs no import of its own, and every name that it promises is found in it."""
     code = """
 import sys
@@ -92,7 +92,7 @@ assert callable(secretballot.release)  # the function wins over any module of it
     subprocess.run([sys.executable, "-c", code, *rooms], check=True, timeout=600)
 
 
-def test_importing_the_package_is_cheap() -> None:
+def test_importing_the_package_is_cheap():
     code = "import sys, secretballot; sys.exit('sklearn' in sys.modules or 'opendp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -106,20 +106,20 @@ def test_importing_the_package_is_cheap() -> None:
     ],
     ids=["books", "noise"],
 )
-def test_books_and_noise_wait_for_no_library_that_they_do_not_need(work: str) -> None:
+def test_books_and_noise_wait_for_no_library_that_they_do_not_need(work):
     heavy = {"scipy.integrate", "scipy.optimize", "scipy.stats", "sklearn", "pandas"}
     code = f"import sys; {work}; print(sorted({heavy!r} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
-def test_private_things_state_their_privacy() -> None:
+def test_private_things_state_their_privacy():
     for thing in PRIVATE_THINGS:
         text = inspect.getdoc(thing) or ""
         assert re.search(r"^Privacy$", text, re.MULTILINE), f"{thing} has no Privacy section"
 
 
-def test_no_path_of_a_machine_is_tracked() -> None:
+def test_no_path_of_a_machine_is_tracked():
     hits = subprocess.run(
         ["git", "grep", "-nE", r"/(home|root|Users)/[a-z]", "--", ".", ":!tests/test_gates.py"],
         cwd=ROOT,
@@ -132,7 +132,7 @@ def test_no_path_of_a_machine_is_tracked() -> None:
     assert hits.stdout == ""
 
 
-def test_only_the_noise_room_reads_entropy() -> None:
+def test_only_the_noise_room_reads_entropy():
     sources = {path: path.read_text() for path in (ROOT / "src").rglob("*.py")}
     pattern = re.compile(
         r"os\.urandom|import secrets|from secrets|SystemRandom|getrandom|import opendp|from opendp"
@@ -141,7 +141,7 @@ def test_only_the_noise_room_reads_entropy() -> None:
     assert readers == {"noise.py"}
 
 
-def imported_names(path: Path) -> set[tuple[str, str]]:
+def imported_names(path):
     """Return (module, name) of everything that a file imports from the package, wherever in it."""
     return {
         (node.module, alias.name)
@@ -152,7 +152,7 @@ def imported_names(path: Path) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("room", ["benchmarks", "campaigns", "tools"])
-def test_what_stands_beside_the_package_imports_what_there_is(room: str) -> None:
+def test_what_stands_beside_the_package_imports_what_there_is(room):
     # campaigns and benchmarks run for hours, and import some of it late
     found = {
         (path.name, *one) for path in (ROOT / room).rglob("*.py") for one in imported_names(path)
@@ -167,7 +167,7 @@ def test_what_stands_beside_the_package_imports_what_there_is(room: str) -> None
         assert known, f"{file}: {module} has no {name}"
 
 
-def test_no_two_files_of_tests_have_one_name() -> None:
+def test_no_two_files_of_tests_have_one_name():
     """Pytest loads them by their bare names, and the second of two would not be run at all."""
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert len(names) == len(set(names))
@@ -181,7 +181,7 @@ DIALECT = re.compile(
 )
 
 
-def test_code_and_pages_are_written_in_plain_words() -> None:
+def test_code_and_pages_are_written_in_plain_words():
     files = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     files += [one for one in (ROOT / "src").rglob("*") if one.suffix in {".py", ".pyi", ".j2"}]
     found = [
@@ -190,3 +190,183 @@ def test_code_and_pages_are_written_in_plain_words() -> None:
         for hit in DIALECT.finditer(file.read_text(encoding="utf-8"))
     ]
     assert not found
+
+
+SOURCE = Path(secretballot.__file__).parent
+PRIVATE_SIDE = ("bases", "data", "teachers", "hypotheses", "learners")
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+ROUTES = {"alone", "each_alone", "each_slot", "result_of", "result_once_seeded", "rows_alone"}
+METHODS = {
+    "covered",
+    "decision_function",
+    "errors_on",
+    "fit",
+    "fit_shards",
+    "integers",
+    "predict",
+    "predict_proba",
+    "score",
+    "transform",
+}
+# Functions that catch everything, by the reason.
+CATCHES = {
+    "a file that cannot be read ends the run": {
+        "data/reading.py:_file_system",
+        "data/reading.py:attempt",
+    },
+    "a file of what can be had again, or of public points": {"teachers/ensemble.py:_read_models"},
+    "what an engine fails at ends the run": {
+        "teachers/executors.py:_connecting",
+        "teachers/executors.py:_dask_workers",
+        "teachers/executors.py:_done_by",
+        "teachers/executors.py:run_task",
+    },
+    "what cannot be pickled is refused, or not kept": {
+        "teachers/executors.py:of",
+        "teachers/ensemble.py:pickled_model",
+        "teachers/ensemble.py:learner_identity",
+    },
+    "public points, or settings, alone": {
+        "learners/selection.py:_refuse_unfit_candidate",
+        "learners/training/trained.py:problem_of_fit",
+    },
+}
+# Functions that call such a method outside of a callable that a route gets, by the reason.
+CALLS = {
+    "a basis or a hypothesis of this package, which is exact row by row": {
+        "bases/integer_basis.py:transform",
+        "hypotheses/base.py:_labellings",
+        "hypotheses/base.py:errors",
+        "hypotheses/base.py:restrict",
+        "learners/labelers/relabel.py:relabel",
+        "learners/selection.py:private_scores",
+    },
+    "called by what a route gets": {
+        "teachers/ensemble.py:predicted",
+        "teachers/training.py:_named_points",
+        "teachers/training.py:_predicted_numbers",
+    },
+    "public points alone": {
+        "hypotheses/base.py:disagreement_coefficient",
+        "learners/moments/estimators.py:_release",
+        "learners/selection.py:_refuse_unfit_candidate",
+        "learners/selection.py:_chosen_candidate",
+        "learners/selection.py:_chosen_hypothesis",
+        "learners/training/trained.py:problem_of_fit",
+        "learners/labelers/labeler.py:ask_many",
+        "learners/labelers/labeler.py:released",
+    },
+    "a released student": {
+        "learners/training/learner.py:predict",
+        "learners/training/learner.py:predict_log_proba",
+        "learners/training/learner.py:predict_proba",
+    },
+}
+
+
+def functions_around(tree):
+    """Yield (node, the functions and lambdas around it, the outermost first)."""
+    waiting = [(tree, ())]
+    while waiting:
+        node, around = waiting.pop()
+        yield node, around
+        inner = (*around, node) if isinstance(node, FUNCTIONS) else around
+        waiting += [(child, inner) for child in ast.iter_child_nodes(node)]
+
+
+def called_name(call):
+    """Return the last part of what a call calls."""
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
+def handed_over(tree):
+    """Return the names of functions, and the lambdas, that stand in the arguments of a route."""
+    names, lambdas = set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and called_name(node) in ROUTES:
+            for inner in (part for given in node.args for part in ast.walk(given)):
+                if isinstance(inner, ast.Lambda):
+                    lambdas.add(inner)
+                if isinstance(inner, ast.Name):
+                    names.add(inner.id)
+                elif isinstance(inner, ast.Attribute) and ast.unparse(inner.value) == "self":
+                    names.add(inner.attr)
+    return names, lambdas
+
+
+def place_of(module, around):
+    names = [function.name for function in around if not isinstance(function, ast.Lambda)]
+    return f"{module}:{names[0] if names else ''}"
+
+
+def catches_everything(node):
+    """Return whether a node is a handler, or a `suppress`, of every exception."""
+    if isinstance(node, ast.ExceptHandler):
+        caught = [node.type] if node.type is not None else []
+        return not caught or any(
+            getattr(part, "id", "") in ("Exception", "BaseException")
+            for part in ast.walk(caught[0])
+        )
+    return (
+        isinstance(node, ast.Call)
+        and called_name(node) == "suppress"
+        and any(getattr(given, "id", "") in ("Exception", "BaseException") for given in node.args)
+    )
+
+
+def calls_foreign(node):
+    """Return whether a node calls a method of an object that may be anybody's."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    receiver = ast.unparse(node.func.value)
+    drawn = node.func.attr == "integers" and ("rng" in receiver or receiver.startswith("np.random"))
+    own = receiver in ("super()", "TeacherEnsemble")
+    return node.func.attr in METHODS and not drawn and not own
+
+
+def findings(source, module):
+    """Return the places in a module that catch everything, and those that call foreign code."""
+    tree = ast.parse(source)
+    names, lambdas = handed_over(tree)
+    caught, called = set(), set()
+    for node, around in functions_around(tree):
+        if catches_everything(node):
+            caught.add(place_of(module, around))
+        handed = any(
+            function in lambdas or getattr(function, "name", "") in names for function in around
+        )
+        if calls_foreign(node) and not handed:
+            called.add(place_of(module, around))
+    return caught, called
+
+
+def all_findings():
+    caught, called = set(), set()
+    for package in PRIVATE_SIDE:
+        for path in sorted((SOURCE / package).rglob("*.py")):
+            module = path.relative_to(SOURCE).as_posix()
+            found = findings(path.read_text(), module)
+            caught |= found[0]
+            called |= found[1]
+    return caught, called
+
+
+def test_nobody_else_catches_everything_or_calls_foreign_code():
+    caught, called = all_findings()
+    assert caught == set().union(*CATCHES.values())
+    assert called == set().union(*CALLS.values())
+
+
+@pytest.mark.parametrize(
+    ("source", "caught", "called"),
+    [
+        ("def f(b, X):\n    return result_of(lambda: b.integers(X))", False, False),
+        ("def f(b, X):\n    def g(r): return b.predict(r)\n    rows_alone(g, X)", False, False),
+        ("def f(b, X):\n    return b.transform(X)", False, True),
+        ("def f(b, X):\n    with contextlib.suppress(Exception): b.fit(X)", True, True),
+        ("def f(b):\n    try: pass\n    except: pass", True, False),
+        ("def f(rng):\n    return rng.integers(3)", False, False),
+    ],
+)
+def test_what_the_search_finds(source, caught, called):
+    assert [bool(found) for found in findings(source, "m")] == [caught, called]

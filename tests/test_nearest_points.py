@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secretballot import _nearest_points
-from secretballot._nearest_points import NearestPoints
+from secretballot import _points
+from secretballot._points import NearestPoints
 from secretballot.exceptions import ParameterError
 
 
@@ -63,7 +63,7 @@ def test_a_coordinate_beyond_the_bound_counts_as_the_bound():
 
 @pytest.mark.parametrize("size", [1, 7, 100, 4_000_000])
 def test_other_records_and_the_size_of_blocks_change_no_record_s_points(size, monkeypatch):
-    monkeypatch.setattr(_nearest_points, "_BLOCK_CELLS", size)
+    monkeypatch.setattr(_points, "_BLOCK_CELLS", size)
     rng = np.random.default_rng(1)
     points, records = (
         rng.integers(-(2**14), 2**14, (50, 37)),

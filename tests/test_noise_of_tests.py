@@ -12,9 +12,7 @@ from seeded_noise import SEED, SeededStream, draw_ready, entropy, start_stream
 RNG = np.random.default_rng(0)
 
 
-def test_the_generators_of_a_module_and_the_global_ones_begin_anew(
-    request: pytest.FixtureRequest,
-) -> None:
+def test_the_generators_of_a_module_and_the_global_ones_begin_anew(request):
     drawn = []
     for _ in range(2):  # as the test begins, and as it would begin after others
         drawn.append((RNG.random(), random.random(), np.random.rand()))  # noqa: NPY002
@@ -24,7 +22,7 @@ def test_the_generators_of_a_module_and_the_global_ones_begin_anew(
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("scale", [0.4, 3.0, 57.3])
-def test_a_stream_has_the_distribution_of_the_library_s_sampler(kind: str, scale: float) -> None:
+def test_a_stream_has_the_distribution_of_the_library_s_sampler(kind, scale):
     values = np.arange(-int(40 * scale) - 5, int(40 * scale) + 6)
     exponent = np.abs(values) / scale if kind == "laplace" else (values / scale) ** 2 / 2
     weights = np.exp(-exponent)
@@ -43,7 +41,7 @@ def test_a_stream_has_the_distribution_of_the_library_s_sampler(kind: str, scale
 
 
 @pytest.mark.skipif(SEED == "os", reason="the library's own sampler was asked for")
-def test_a_test_draws_from_its_own_stream() -> None:
+def test_a_test_draws_from_its_own_stream():
     assert noise._draw_ready is not draw_ready
     assert noise.secrets is not entropy
     drawn = noise.ExactNoise().discrete_gaussian(40.0, 6)

@@ -5,9 +5,7 @@ import ast
 import json
 import math
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -37,11 +35,11 @@ SMALL = sb.PrivacyBudget(0.3, 1e-7)
 NOISE = noisy_votes(SMALL, VOTES.shape)
 
 
-def account(**terms: Any) -> sb.Ledger:
+def account(**terms):
     return sb.Ledger.in_memory(**{"dataset": "people", "budget": BUDGET, **terms})
 
 
-def assert_both_take(certificate: dict[str, Any]) -> None:
+def assert_both_take(certificate):
     """Compare the verdicts of both programs; files are none of a certificate that stands alone."""
     assert sb.verify_certificate(certificate).ok
     listed = certificate | {"files": {"README.txt": {"sha256": "0" * 64, "bytes": 1}}}
@@ -50,7 +48,7 @@ def assert_both_take(certificate: dict[str, Any]) -> None:
     assert {one.verdict for one in found} == {second.CONFIRMED}, found
 
 
-def labels_learnt(n_labels: int, relation: str, ledger: sb.Ledger) -> Any:
+def labels_learnt(n_labels, relation, ledger):
     rows = X[:, [k % 2 for k in range(n_labels)]]
     model = sb.RecordMomentsClassifier(
         epsilon=BUDGET.epsilon, delta=BUDGET.delta, n_stages=1, relation=relation, ledger=ledger
@@ -69,9 +67,7 @@ def labels_learnt(n_labels: int, relation: str, ledger: sb.Ledger) -> Any:
         (104, "replace-one", 256),
     ],
 )
-def test_any_number_of_labels_has_sums_that_both_verifiers_take(
-    n_labels: int, relation: str, unit: int
-) -> None:
+def test_any_number_of_labels_has_sums_that_both_verifiers_take(n_labels, relation, unit):
     """Where a unit of 2^-10 fits it stays, so that known releases keep their integers."""
     ledger = account(relation=relation)
     model = labels_learnt(n_labels, relation, ledger)
@@ -84,12 +80,12 @@ def test_any_number_of_labels_has_sums_that_both_verifiers_take(
     assert ledger.spent().epsilon == BUDGET.epsilon
 
 
-def of_labels(votes: Any = None, **terms: Any) -> Callable[[sb.Ledger], object]:
+def of_labels(votes=None, **terms):
     cast = VOTES if votes is None else votes
     return lambda ledger: sb.release(cast, NOISE, ledger, SMALL, **terms)
 
 
-def table(names: list[str], declaration: Any = None) -> Callable[[sb.Ledger], object]:
+def table(names, declaration=None):
     made_for = declaration or {}
     cast = sb.teachers.label_votes(RNG.random((2, 50, len(names))) < 0.5, names, **made_for)
     public = {"method": "votes-of-labels", "labels": names, "ballot": "labels", "most_named": None}
@@ -97,7 +93,7 @@ def table(names: list[str], declaration: Any = None) -> Callable[[sb.Ledger], ob
     return lambda ledger: sb.releasing.release_table(terms, cast, ledger, declaration=declaration)
 
 
-def long_table(ledger: sb.Ledger) -> object:
+def long_table(ledger):
     n = 250_000
     cast = sb.teachers.number_votes(np.zeros((n, 2)), (0.0, 1.0), n_positions=2)
     public = {"method": "votes-of-numbers", "bounds": [0.0, 1.0]}
@@ -107,7 +103,7 @@ def long_table(ledger: sb.Ledger) -> object:
         return sb.releasing.release_table(terms, cast, ledger)
 
 
-def long_labels(ledger: sb.Ledger) -> object:
+def long_labels(ledger):
     n = 30_000
     cast = sb.votes_of_counts(np.full((n, 2), 50), classes=["no", LONG[:9000]])
     with warnings.catch_warnings():
@@ -115,24 +111,24 @@ def long_labels(ledger: sb.Ledger) -> object:
         return sb.release(cast, noisy_votes(BUDGET, cast.shape), ledger, BUDGET)
 
 
-def moments(learner: Any, y: Any, **terms: Any) -> Callable[[sb.Ledger], object]:
+def moments(learner, y, **terms):
     return lambda ledger: learner(**BUDGET.to_json(), ledger=ledger).fit(
         X[:700], y[:700], X_public=X[700:], **terms
     )
 
 
-def label_moments(ledger: sb.Ledger) -> object:
+def label_moments(ledger):
     model = sb.RecordMomentsClassifier(epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=ledger)
     return model.fit(X, np.array(["no", LONG])[Y], classes=["no", LONG], public_features=True)
 
 
-def record_votes(ledger: sb.Ledger) -> object:
+def record_votes(ledger):
     model = sb.RecordVotesClassifier(epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=ledger)
     names = np.array(["no", LONG])
     return model.fit(X[:700], names[Y[:700]], X_public=X[700:], classes=names.tolist())
 
 
-def choice(names: list[str], **terms: Any) -> Callable[[sb.Ledger], object]:
+def choice(names, **terms):
     models = [DummyClassifier(strategy="constant", constant=k).fit(X, Y) for k in (0, 1)]
     return lambda ledger: sb.choose_candidate(
         list(zip(names, models, strict=True)),
@@ -142,14 +138,14 @@ def choice(names: list[str], **terms: Any) -> Callable[[sb.Ledger], object]:
     )
 
 
-def test_more_releases_than_a_certificate_lists_are_not_chosen_among() -> None:
+def test_more_releases_than_a_certificate_lists_are_not_chosen_among():
     """A certificate lists ten label games beside the choice, and no verifier plays more."""
     ledger = account(budget=sb.PrivacyBudget(20.0, 1e-4))
     models = [DummyClassifier(strategy="constant", constant=k % 2).fit(X, Y) for k in range(12)]
     for model in models:
         model.released_ = sb.release(VOTES, NOISE, ledger, SMALL)
 
-    def chosen(count: int) -> Any:
+    def chosen(count):
         return sb.choose_candidate(
             models[:count],
             X[:20],
@@ -166,14 +162,14 @@ def test_more_releases_than_a_certificate_lists_are_not_chosen_among() -> None:
     assert sb.verify_certificate(chosen(10).released.certificate).ok
 
 
-def semi_private(classes: list[Any], **terms: Any) -> Callable[[sb.Ledger], object]:
+def semi_private(classes, **terms):
     return lambda ledger: sb.SemiPrivateClassifier(epsilon=1.0, ledger=ledger).fit(
         X, np.array(classes, dtype=object)[Y], X_public=X[:40] + 1.0, classes=classes, **terms
     )
 
 
-def session(classes: list[Any], **terms: Any) -> Callable[[sb.Ledger], object]:
-    def begin(ledger: sb.Ledger) -> object:
+def session(classes, **terms):
+    def begin(ledger):
         labels = np.array(classes, dtype=object)[Y]
         teachers = sb.train_teachers("tree", X, labels, classes=classes, n_teachers=10)
         return session_of(teachers, calibrated(BUDGET, 4, n_teachers=10), ledger, **terms)
@@ -182,11 +178,11 @@ def session(classes: list[Any], **terms: Any) -> Callable[[sb.Ledger], object]:
 
 
 class Unnamed(sb.queries.MarginSampling):
-    def describe(self) -> dict[str, Any]:
+    def describe(self):
         return {"name": " "}
 
 
-def in_rounds(ledger: sb.Ledger) -> object:
+def in_rounds(ledger):
     model = sb.PATEClassifier(
         LogisticRegression(),
         epsilon=BUDGET.epsilon,
@@ -198,7 +194,7 @@ def in_rounds(ledger: sb.Ledger) -> object:
     return model.fit(X[:700], Y[:700], X_public=X[700:], classes=[0, 1])
 
 
-def reserved(ledger: sb.Ledger) -> object:
+def reserved(ledger):
     return reserve_choice(
         ledger,
         epsilon=0.5,
@@ -256,7 +252,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("way", REFUSED)
-def test_what_no_verifier_takes_is_refused_before_it_is_paid(way: str) -> None:
+def test_what_no_verifier_takes_is_refused_before_it_is_paid(way):
     buy, words = REFUSED[way]
     of_labels_alone = "of a label" in way or way == "moments of private labels"
     ledger = account(**(OF_A_LABEL if of_labels_alone else {}))
@@ -267,7 +263,7 @@ def test_what_no_verifier_takes_is_refused_before_it_is_paid(way: str) -> None:
     assert not ledger.history()
 
 
-def test_every_purchase_is_made_in_one_place() -> None:
+def test_every_purchase_is_made_in_one_place():
     """Who reserved by another line would skip the look at the certificate."""
     root = Path(sb.__file__).parent
     found = [

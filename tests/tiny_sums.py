@@ -1,19 +1,12 @@
 """Delta of two noisy sums in a world so small that every outcome can be listed."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from secretballot.core.types import Guarantee
-from secretballot.learners.moments.vectors import Records, Residuals, vector_sums
+from secretballot.learners.moments.vectors import Records, vector_sums
 
 
-def records_of(
-    coordinates: np.ndarray,
-    targets: np.ndarray,
-    persons: np.ndarray | None = None,
-    marks: np.ndarray | None = None,
-) -> Records:
+def records_of(coordinates, targets, persons=None, marks=None):
     """Return records as a learner makes them: those of a person stand together."""
     marks = np.empty((len(coordinates), 0), dtype=np.int64) if marks is None else marks
     order = np.argsort(np.zeros(len(targets)) if persons is None else persons, kind="stable")
@@ -21,34 +14,25 @@ def records_of(
     return Records(*parts, None if persons is None else persons[order])
 
 
-def sum_of(records: Records, asked: Residuals) -> np.ndarray:
+def sum_of(records, asked):
     """Return the exact sum of what a stage asks."""
     unit = "record" if records.persons is None else "user"
     guarantee = Guarantee.model_validate({"unit": unit, "relation": "add-remove"})
     return vector_sums([[records]], asked, guarantee)._unseal()[0]
 
 
-def mass(sigma: float, reach: int) -> np.ndarray:
+def mass(sigma, reach):
     weights = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * sigma**2))
     return weights / weights.sum()
 
 
-def stage_distribution(total: np.ndarray, single: np.ndarray, reach: int) -> np.ndarray:
+def stage_distribution(total, single, reach):
     """Return the probabilities of all noisy sums in a square around 0."""
     x, y = (np.roll(single, int(shift)) for shift in total)
     return np.outer(x, y).ravel()
 
 
-def true_delta(
-    one: Records,
-    other: Records,
-    staged: Callable[[int | None], Residuals],
-    sigma: float,
-    epsilon: float,
-    reach: int = 34,
-    *,
-    first_sigma: float | None = None,
-) -> float:
+def true_delta(one, other, staged, sigma, epsilon, reach=34, *, first_sigma=None):
     """Return delta(epsilon) of two adaptive stages of two coordinates, by every outcome of both.
 
     Parameters

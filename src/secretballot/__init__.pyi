@@ -67,6 +67,9 @@ from .core.private import (
 from .core.releasing import (
     Released as Released,
 )
+from .data.reading import (
+    read_votes as read_votes,
+)
 from .data.tally import (
     votes_of_counts as votes_of_counts,
 )
@@ -75,9 +78,6 @@ from .data.tally import (
 )
 from .data.tally import (
     write_votes as write_votes,
-)
-from .data.vote_files import (
-    read_votes as read_votes,
 )
 from .exceptions import (
     BudgetError as BudgetError,
@@ -124,11 +124,8 @@ from .learners.pate.estimators import (
 from .learners.pate.estimators import (
     PATERegressor as PATERegressor,
 )
-from .learners.pate.rounds import (
+from .learners.pate.estimators import (
     ask_actively as ask_actively,
-)
-from .learners.pate.rounds import (
-    label_actively as label_actively,
 )
 from .learners.record_votes import (
     RecordVotesClassifier as RecordVotesClassifier,
@@ -142,7 +139,7 @@ from .learners.selection import (
 from .learners.training.session import (
     LabelingSession as LabelingSession,
 )
-from .learners.training.shards import (
+from .learners.training.table import (
     hold_out as hold_out,
 )
 from .learners.training.trained import (
@@ -151,7 +148,7 @@ from .learners.training.trained import (
 from .learners.training.trained import (
     train_teachers as train_teachers,
 )
-from .planning.plan.model import (
+from .planning.plan_model import (
     Plan as Plan,
 )
 from .publishing.release import (

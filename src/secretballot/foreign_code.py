@@ -25,7 +25,7 @@ import numpy as np
 import sklearn
 from threadpoolctl import ThreadpoolController
 
-from secretballot._rows import take_rows
+from secretballot._points import take_rows
 from secretballot._seeded import own_global_states, seed_generators
 from secretballot._typing import BoolArray, IntArray
 from secretballot.exceptions import ResourceError

@@ -45,11 +45,19 @@ from secretballot.report.certificate.build import (
     choice_fields,
     describe_released,
 )
-from secretballot.report.certificate.fields import certificate_in
-from secretballot.report.certificate.labels_file import class_value
-from secretballot.report.certificate.models import EXPECTED_UNCOVERED, EXPONENTIAL, total_price
-from secretballot.report.certificate.release_files import LABELS_FILE, MAX_BYTES, most_bytes
-from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.certificate.models import (
+    EXPECTED_UNCOVERED,
+    EXPONENTIAL,
+    class_value,
+    total_price,
+)
+from secretballot.report.certificate.verify import (
+    LABELS_FILE,
+    MAX_BYTES,
+    certificate_in,
+    most_bytes,
+    verify_certificate,
+)
 from secretballot.teachers.votes import from_set_numbers, guarantee_of
 from secretballot_verify import REFUSED, check_certificate
 
@@ -399,11 +407,12 @@ def _widest(planned: Released) -> Released:
 
 
 def estimate_stability(
-    counts: Votes,
+    counts: Votes | Callable[[], Votes],
     ledger: Ledger,
     *,
     fraction: float,
     epsilon: float,
+    shape: VoteShape | None = None,
     request: str | None = None,
     purpose: str = "",
 ) -> Released:
@@ -415,12 +424,14 @@ def estimate_stability(
     ----------
     counts : Votes
         Votes of teachers on the pool, of shape (n_points, n_classes); secret. The pool is chosen
-        without looking at them.
+        without looking at them. Or, with their `shape`, what makes them once price, account and a
+        stored answer were looked at.
     ledger : Ledger
     fraction : float
         Share of the points that may be less stable, in (0, 1).
     epsilon : float
         Price; pure, delta is 0.
+    shape : VoteShape, optional
     request, purpose
         As for `secretballot.release`.
 
@@ -451,14 +462,16 @@ def estimate_stability(
     >>> paid.budget, paid.public["method"], paid.values.shape
     (PrivacyBudget(epsilon=0.5, delta=0.0), 'stability-quantile', (1, 1))
     """
-    check_instance("counts", counts, Votes, hint="give Votes, as votes_of_counts makes them")
+    if shape is None:
+        check_instance("counts", counts, Votes, hint="give Votes, as votes_of_counts makes them")
+        shape = counts.shape  # type: ignore[union-attr]  # as was just looked at
     mechanism = StabilityQuantile(epsilon=_loss_of(epsilon), fraction=fraction)
     check_ledger(ledger)
     budget, public = PrivacyBudget(epsilon, 0.0), {"method": mechanism.kind}
     purpose = purpose or "how stable the votes are"
     return releasing.release(
-        Terms(mechanism, counts.shape, budget, public, purpose),
-        counts,
+        Terms(mechanism, shape, budget, public, purpose),
+        counts if isinstance(counts, Votes) else lambda _: counts(),
         ledger,
         request=uuid.uuid4().hex if request is None else request,
         check=_check_named,

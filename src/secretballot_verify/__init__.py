@@ -80,7 +80,7 @@ def opened(path: str, limit: int) -> Iterator[BufferedReader]:
         raise WrongError(f"{name} cannot be read ({type(error).__name__}).") from None
 
 
-def digest_of(path: str, limit: int) -> tuple[str, int]:
+def _digest_of(path: str, limit: int) -> tuple[str, int]:
     """Return the SHA-256 of a file, and its number of bytes."""
     with opened(path, limit) as file:
         return hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
@@ -95,7 +95,7 @@ def check_files(document: dict[str, Any], folder: str) -> str:
     # a signature is of 64 bytes, and no other content; whose it is, other programs tell
     signed = _SIGNATURE in found
     if signed:
-        _, size = digest_of(os.path.join(folder, _SIGNATURE), _MAX_TOTAL)
+        _, size = _digest_of(os.path.join(folder, _SIGNATURE), _MAX_TOTAL)
         require(size == _SIGNATURE_BYTES, f"{_SIGNATURE} has {size} bytes; a signature has 64.")
     for name in sorted((found - {"certificate.json", _SIGNATURE}) ^ set(listed)):
         what = "not listed by the certificate" if name in found else "missing"
@@ -107,11 +107,11 @@ def check_files(document: dict[str, Any], folder: str) -> str:
     whole = sum(about["bytes"] for about in listed.values())
     require(whole <= _MAX_TOTAL, f"The files have more than {_MAX_TOTAL} bytes together.")
     for name, about in listed.items():
-        same = digest_of(os.path.join(folder, name), about["bytes"])
+        same = _digest_of(os.path.join(folder, name), about["bytes"])
         changed = same != (about["sha256"], about["bytes"])
         require(not changed, f"{name} is not the file that was released.")
     # answers of a table, and sums, are on the certificate itself, and need no digest
-    name = values_of(document)
+    name = _values_of(document)
     # a table as Parquet is a copy for convenience: its digest is checked, not its rows
     tables = {one for one in listed if one.endswith((".csv", ".parquet"))}
     fits = {f"{name}.csv"} <= tables <= {f"{name}.csv", f"{name}.parquet"} if name else not tables
@@ -123,7 +123,7 @@ def check_files(document: dict[str, Any], folder: str) -> str:
     return f"{len(listed)} files and no other, each the one that was released.{note}"
 
 
-def values_of(document: dict[str, Any]) -> str:
+def _values_of(document: dict[str, Any]) -> str:
     """Return the name of the file of released values; "" where sums alone were released."""
     if document["public"]["method"] in TABLES:
         return "answers"
@@ -203,14 +203,14 @@ def check_answers(document: dict[str, Any], folder: str) -> str:
     certificate.check_values(document)
     stated, released = hashlib.sha256(), document["released"]
     numbers = document["public"]["method"] == "votes-of-numbers"
-    for cells in (number_rows if numbers else set_rows)(document):
+    for cells in (_number_rows if numbers else _set_rows)(document):
         stated.update(f"{row_of(cells)}\n".encode("utf-8", "surrogatepass"))
-    found, _ = digest_of(os.path.join(folder, "answers.csv"), _MAX_LABELS)
+    found, _ = _digest_of(os.path.join(folder, "answers.csv"), _MAX_LABELS)
     require(stated.hexdigest() == found, "answers.csv does not hold the certificate's answers.")
     return f"answers.csv holds the {len(released['rows'])} answers of the certificate."
 
 
-def number_rows(document: dict[str, Any]) -> Iterator[list[object]]:
+def _number_rows(document: dict[str, Any]) -> Iterator[list[object]]:
     """Yield the rows of answers.csv of a table of numbers."""
     (low, high), shape = document["public"]["bounds"], document["shape"]
     released, width = document["released"], (high - low) / (shape["n_classes"] - 1)
@@ -220,7 +220,7 @@ def number_rows(document: dict[str, Any]) -> Iterator[list[object]]:
         yield [row, repr(low + answer[0] / votes * width)]
 
 
-def set_rows(document: dict[str, Any]) -> Iterator[list[object]]:
+def _set_rows(document: dict[str, Any]) -> Iterator[list[object]]:
     """Yield the rows of answers.csv of a table of sets of labels."""
     public, released = document["public"], document["released"]
     labels, counts = public["labels"], document["mechanism"]["release"] == "counts"
@@ -277,14 +277,7 @@ def check_release(folder: str, minutes: float = MINUTES) -> list[Finding]:
 def each_finding(folder: str, minutes: float = MINUTES) -> Iterator[Finding]:
     """Yield what `check_release` returns, each as soon as it is found, and before what may take
     minutes a line with the verdict `WAIT`."""
-    before = games.minutes_allowed.set(minutes)
-    try:
-        yield from findings_of(folder)
-    finally:
-        games.minutes_allowed.reset(before)
-
-
-def findings_of(folder: str) -> Iterator[Finding]:
+    games.minutes_allowed.set(minutes)
     try:
         with opened(os.path.join(folder, "certificate.json"), certificate.MAX_CERTIFICATE) as file:
             document = certificate.certificate_in(file.read(certificate.MAX_CERTIFICATE + 1))
@@ -293,7 +286,7 @@ def findings_of(folder: str) -> Iterator[Finding]:
         return
     yield Finding("certificate", CONFIRMED, "Its digest fits, and every field is there.")
     found = [looked("files", lambda: check_files(document, folder))]
-    if name := values_of(document):
+    if name := _values_of(document):
         look = check_answers if name == "answers" else check_labels
         found.append(looked(name, lambda: look(document, folder)))
     found += terms_of(document)

@@ -9,27 +9,15 @@ from secretballot_verify import WAIT, each_finding, exit_code
 from secretballot_verify.games import MINUTES
 
 
-def folder(text: str) -> str:
-    """Return the name of a folder that is there; what argparse says names this function."""
-    if not os.path.isdir(text):
-        raise ValueError
-    return text
-
-
-def minutes(text: str) -> float:
-    """Return a positive number; what argparse says names this function."""
-    if not 0 < float(text) < math.inf:
-        raise ValueError
-    return float(text)
-
-
 def main(arguments: list[str]) -> int:
     """Check the folder that is named, print what was found, and return the exit code."""
     parser = argparse.ArgumentParser("secretballot_verify", description="Check a release folder.")
-    parser.add_argument("folder", type=folder, help="with certificate.json")
+    parser.add_argument("folder", help="with certificate.json")
     most = f"that one game may take ({MINUTES:g})"
-    parser.add_argument("--minutes", type=minutes, default=MINUTES, help=most)
+    parser.add_argument("--minutes", type=float, default=MINUTES, help=most)
     given = parser.parse_args(arguments)
+    if not (os.path.isdir(given.folder) and 0 < given.minutes < math.inf):
+        parser.error("give a folder that is there, and a positive number of minutes")
     found = []
     for finding in each_finding(given.folder, given.minutes):
         # at once, as the next one may take minutes

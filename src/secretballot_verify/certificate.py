@@ -50,7 +50,7 @@ def shown(value: object) -> str:
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
-def no_repeated_field(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _no_repeated_field(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object, or refuse one that names a field twice.
 
     Raises
@@ -63,16 +63,16 @@ def no_repeated_field(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def check_json(value: object, depth: int = 0, longest: int = 10_000) -> None:
+def _check_json(value: object, depth: int = 0, longest: int = 10_000) -> None:
     """Refuse JSON that is nested too deeply, or holds numbers or strings beyond bounds."""
     require(depth <= 32, "The certificate is nested more than 32 deep.")
     if isinstance(value, dict):
         for key, item in value.items():
             # the weights of a table of abstentions are one text
-            check_json(item, depth + 1, 2**20 if key == "weights" else 10_000)
+            _check_json(item, depth + 1, 2**20 if key == "weights" else 10_000)
     elif isinstance(value, list):
         for item in value:
-            check_json(item, depth + 1)
+            _check_json(item, depth + 1)
     elif isinstance(value, str):
         require(len(value) <= longest, "The certificate holds a string that is too long.")
     elif isinstance(value, float):
@@ -92,7 +92,7 @@ def certificate_in(content: bytes) -> dict[str, Any]:
     require(len(content) <= MAX_CERTIFICATE, "The certificate is too long.")
     try:
         text = content.decode("utf-8")
-        document: dict[str, Any] = json.loads(text, object_pairs_hook=no_repeated_field)
+        document: dict[str, Any] = json.loads(text, object_pairs_hook=_no_repeated_field)
     except (ValueError, RecursionError):
         raise WrongError("certificate.json is not JSON.") from None
     stated = document.get("format") if isinstance(document, dict) else None
@@ -101,7 +101,7 @@ def certificate_in(content: bytes) -> dict[str, Any]:
     # 3.0 is equal to 3
     read = type(version) is int and version == 3
     require(read, f"The certificate has version {shown(version)}; this program reads version 3.")
-    check_json(document)
+    _check_json(document)
     body = {key: value for key, value in document.items() if key != "digest"}
     canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
     digest = hashlib.sha256(canonical.encode("ascii")).hexdigest()
@@ -123,10 +123,10 @@ def within(*kinds: type) -> Callable[..., Rule]:
     )
 
 
-a_number, a_float, _an_int = within(int, float), within(float), within(int)
+_a_number, _a_float, _an_int = within(int, float), within(float), within(int)
 
 
-def a_count(least: int = 0, most: int = _MAX_INTEGER) -> Rule:
+def _a_count(least: int = 0, most: int = _MAX_INTEGER) -> Rule:
     return _an_int(least, most)
 
 
@@ -140,19 +140,19 @@ def one_of(*words: str) -> Rule:
     return lambda value: isinstance(value, str) and value in words
 
 
-def or_none(rule: Rule) -> Rule:
+def _or_none(rule: Rule) -> Rule:
     return lambda value: value is None or rule(value)
 
 
-def is_object(value: object) -> bool:
+def _is_object(value: object) -> bool:
     return isinstance(value, dict)
 
 
-def is_digest(value: object) -> bool:
+def _is_digest(value: object) -> bool:
     return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
 
 
-def is_name(value: object) -> bool:
+def _is_name(value: object) -> bool:
     return isinstance(value, str) and value.strip() != ""
 
 
@@ -160,7 +160,7 @@ def is_sentence(value: object) -> bool:
     return isinstance(value, str) and value.strip() != "" and value.isprintable()
 
 
-def is_moment(value: object) -> bool:
+def _is_moment(value: object) -> bool:
     try:
         return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
     except ValueError:
@@ -172,48 +172,48 @@ def class_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def are_classes(value: list[Any]) -> bool:
+def _are_classes(value: list[Any]) -> bool:
     scalars = all(isinstance(item, str | int | float) for item in value)
     return scalars and len(value) != 1 and len(set(map(class_text, value))) == len(value)
 
 
-def are_names(value: Any) -> bool:
+def _are_names(value: Any) -> bool:
     return a_list(is_sentence, 1)(value) and len(set(value)) == len(value)
 
 
-def is_range(value: Any) -> bool:
+def _is_range(value: Any) -> bool:
     """Return whether a value is two numbers, the smaller first, and a finite way apart."""
-    return a_list(a_number(-math.inf), 2, 2)(value) and 0 < value[1] - value[0] < math.inf
+    return a_list(_a_number(-math.inf), 2, 2)(value) and 0 < value[1] - value[0] < math.inf
 
 
-def is_truth(value: object) -> bool:
+def _is_truth(value: object) -> bool:
     return isinstance(value, bool)
 
 
-is_count, _AT_LEAST_ONE, _COUNTED = a_count(), a_count(1), a_count(1, _MOST)
-_IS_EPSILON, _IS_DELTA = a_number(5e-324), a_number(0, 1 - 2.0**-53)
-_IS_SCALE, _IS_LOSS = a_float(1e-6, 1e12), a_float(2.0**-39, 1e6)
-_IS_SHARE = a_float(5e-324, 1 - 2.0**-53)
+_is_count, _AT_LEAST_ONE, _COUNTED = _a_count(), _a_count(1), _a_count(1, _MOST)
+_IS_EPSILON, _IS_DELTA = _a_number(5e-324), _a_number(0, 1 - 2.0**-53)
+_IS_SCALE, _IS_LOSS = _a_float(1e-6, 1e12), _a_float(2.0**-39, 1e6)
+_IS_SHARE = _a_float(5e-324, 1 - 2.0**-53)
 _ARE_SENTENCES, _IS_LIST = a_list(is_sentence, 1), a_list(lambda _: True)
 _UNIT = one_of("record", "user", "label")
 _RELATION = one_of("add-remove", "replace-one")
 _PROMISE = {"epsilon": _IS_EPSILON, "delta": _IS_DELTA}
 _PART: dict[str, Any] = {
     **_PROMISE,
-    **dict.fromkeys(("mechanism", "shape"), is_object),
-    "public": lambda value: is_object(value) and is_sentence(value.get("method")),
-    "events": a_list(is_object, 1, 1),
+    **dict.fromkeys(("mechanism", "shape"), _is_object),
+    "public": lambda value: _is_object(value) and is_sentence(value.get("method")),
+    "events": a_list(_is_object, 1, 1),
 }
 #: What every certificate holds, object by object, and nothing else; a ``?`` marks what may be
 #: missing.
 FIELDS: dict[str, Any] = {
     **_PART,
-    "format": is_name,
-    "version": is_count,
-    "issued": is_moment,
+    "format": _is_name,
+    "version": _is_count,
+    "issued": _is_moment,
     "purpose": lambda value: isinstance(value, str),
     "unit": _UNIT,
-    "unit_column": or_none(is_name),
+    "unit_column": _or_none(_is_name),
     "relation": _RELATION,
     "price": {
         **_PROMISE,
@@ -222,50 +222,53 @@ FIELDS: dict[str, Any] = {
     },
     "composition": {
         "kind": one_of("basic", "renyi"),
-        "dataset": is_name,
+        "dataset": _is_name,
         "unit": _UNIT,
         "relation": _RELATION,
         "budget": _PROMISE,
-        "spent_after": dict.fromkeys(("epsilon", "delta"), a_number(0)),
-        "durable": is_truth,
+        "spent_after": dict.fromkeys(("epsilon", "delta"), _a_number(0)),
+        "durable": _is_truth,
         "reservation": _AT_LEAST_ONE,
     },
     "assumptions": _ARE_SENTENCES,
     "not_protected": _ARE_SENTENCES,
     "noise": {"exact": lambda value: value is True, "description": is_sentence},
     "software": lambda value: (
-        is_object(value)
+        _is_object(value)
         and all(map(is_sentence, value.values()))
         and is_sentence(value.get("opendp"))
     ),
     "released": {
-        **dict.fromkeys(("queries", "answered", "n_teachers", "count_columns"), is_count),
-        "classes": lambda value: isinstance(value, list) and are_classes(value),
-        "labels_sha256": is_digest,
-        "points_sha256?": is_digest,
+        **dict.fromkeys(("queries", "answered", "n_teachers", "count_columns"), _is_count),
+        "classes": lambda value: isinstance(value, list) and _are_classes(value),
+        "labels_sha256": _is_digest,
+        "points_sha256?": _is_digest,
         "rows?": _IS_LIST,
         "values?": _IS_LIST,
     },
     "plan?": {
         "planned": _AT_LEAST_ONE,
-        "used": is_count,
+        "used": _is_count,
         "rounds": a_list(_AT_LEAST_ONE),
-        "strategy": lambda value: is_object(value) and is_sentence(value.get("name")),
+        "strategy": lambda value: _is_object(value) and is_sentence(value.get("name")),
         "left": one_of("kept", "returned", "forfeited", "none"),
     },
     "choices?": a_list(lambda _: True, 0, 100),
-    "files": lambda value: is_object(value) and 1 <= len(value) <= MAX_FILES,
+    "files": lambda value: _is_object(value) and 1 <= len(value) <= MAX_FILES,
     "about?": dict.fromkeys(("title?", "controller?", "contact?"), is_sentence),
-    "digest": is_digest,
+    "digest": _is_digest,
 }
-FILE_FIELDS = {"sha256": is_digest, "bytes": is_count}
-_CHOICE_SHAPE = {**_PART, "purpose": is_name, "reservation": _AT_LEAST_ONE}
-_OUTCOMES: dict[str, Rule] = {"value": lambda value: type(value) is int, "labels_sha256": is_digest}
+FILE_FIELDS = {"sha256": _is_digest, "bytes": _is_count}
+_CHOICE_SHAPE = {**_PART, "purpose": _is_name, "reservation": _AT_LEAST_ONE}
+_OUTCOMES: dict[str, Rule] = {
+    "value": lambda value: type(value) is int,
+    "labels_sha256": _is_digest,
+}
 
 
 def check_shape(value: Any, shape: dict[str, Any], place: str) -> None:
     """Refuse an object that lacks a field, has one too many, or holds one of the wrong kind."""
-    require(is_object(value), f"{place} is no JSON object.")
+    require(_is_object(value), f"{place} is no JSON object.")
     for unknown in sorted(set(value) - {name.rstrip("?") for name in shape}):
         raise WrongError(f"{place} has a field {shown(unknown)}, which no certificate has.")
     for name, rule in shape.items():
@@ -286,19 +289,19 @@ _ABSTAINS = ("sparse-vector", "abstention-table", "relabelled-sample")
 _MOMENTS = ("record-moments", "record-moments-of-a-number", "record-moments-of-labels")
 TABLES = ("votes-of-labels", "votes-of-numbers")
 _SUMMED: dict[str, Any] = {
-    "residual_units": a_list(a_count(1, 2**20)),
-    "mark_weight": is_count,
+    "residual_units": a_list(_a_count(1, 2**20)),
+    "mark_weight": _is_count,
     **dict.fromkeys(("marks", "weights"), _IS_LIST),
-    "scales": a_list(a_list(a_count(1, 2**18))),
-    "expected_uncovered": a_number(0, 1),
-    "n_records": or_none(_AT_LEAST_ONE),
-    "basis": lambda value: is_object(value) and is_sentence(value.get("name")),
-    "basis_sha256": is_digest,
-    "covered_only": a_list(is_truth),
+    "scales": a_list(a_list(_a_count(1, 2**18))),
+    "expected_uncovered": _a_number(0, 1),
+    "n_records": _or_none(_AT_LEAST_ONE),
+    "basis": lambda value: _is_object(value) and is_sentence(value.get("name")),
+    "basis_sha256": _is_digest,
+    "covered_only": a_list(_is_truth),
 }
 _MORE_OF_CLASSES: dict[str, Any] = {
-    "start?": {"certificate": is_digest, "weights": _IS_LIST},
-    "class_weights?": a_list(a_number(5e-324)),
+    "start?": {"certificate": _is_digest, "weights": _IS_LIST},
+    "class_weights?": a_list(_a_number(5e-324)),
 }
 #: By method: kinds of mechanisms, and public settings.
 _METHODS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
@@ -306,19 +309,19 @@ _METHODS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         ("noisy-votes", "table-labels", *ANSWERS_SOME, *_ABSTAINS),
         {"confidence?": _IS_SHARE},
     ),
-    "record-votes": (("noisy-votes",), {"expected_uncovered?": a_number(0, 1)}),
+    "record-votes": (("noisy-votes",), {"expected_uncovered?": _a_number(0, 1)}),
     "record-moments": (("noisy-sums",), {**_SUMMED, **_MORE_OF_CLASSES}),
-    "record-moments-of-a-number": (("noisy-sums",), {**_SUMMED, "bounds": is_range}),
-    "record-moments-of-labels": (("noisy-sums",), {**_SUMMED, "labels": are_names}),
+    "record-moments-of-a-number": (("noisy-sums",), {**_SUMMED, "bounds": _is_range}),
+    "record-moments-of-labels": (("noisy-sums",), {**_SUMMED, "labels": _are_names}),
     "votes-of-labels": (
         ("noisy-votes",),
         {
-            "labels": are_names,
+            "labels": _are_names,
             "ballot": one_of("labels", "sets"),
-            "most_named": or_none(_AT_LEAST_ONE),
+            "most_named": _or_none(_AT_LEAST_ONE),
         },
     ),
-    "votes-of-numbers": (("noisy-means", "vote-quantiles"), {"bounds": is_range}),
+    "votes-of-numbers": (("noisy-means", "vote-quantiles"), {"bounds": _is_range}),
     "exponential-choice": (("exponential-choice",), {"n_candidates": _AT_LEAST_ONE}),
     "stability-quantile": (("stability-quantile",), {}),
 }
@@ -337,21 +340,21 @@ _KINDS: dict[str, dict[str, Rule]] = {
     },
     "sparse-vector": {
         **dict.fromkeys(("threshold_scale", "query_scale"), _IS_SCALE),
-        "threshold": a_count(0, 10**15),
+        "threshold": _a_count(0, 10**15),
         "max_abstentions": _COUNTED,
     },
     "abstention-table": {
-        "order": a_float(1 + 2.0**-10, 2.0**13),
-        "charge": a_float(2.0**-44, 64),
-        "false_answer": a_float(2.0**-56, 0.5),
+        "order": _a_float(1 + 2.0**-10, 2.0**13),
+        "charge": _a_float(2.0**-44, 64),
+        "false_answer": _a_float(2.0**-56, 0.5),
         "weights": lambda value: (
             isinstance(value, str)
             and re.fullmatch("([0-3][0-9a-f]{15}){1,32769}", value) is not None
         ),
         "max_abstentions": _COUNTED,
     },
-    "relabelled-sample": {"stream": is_object},
-    "stable-value": {"scale": _IS_SCALE, "threshold": a_count(0, 10**15)},
+    "relabelled-sample": {"stream": _is_object},
+    "stable-value": {"scale": _IS_SCALE, "threshold": _a_count(0, 10**15)},
     "noisy-means": {"sigma": _IS_SCALE},
     "vote-quantiles": {"epsilon": _IS_LOSS, "rank": _COUNTED},
     "stability-quantile": {"epsilon": _IS_LOSS, "fraction": _IS_SHARE},
@@ -362,23 +365,23 @@ _GUARANTEE = {"guarantee": {"unit": _UNIT, "relation": _RELATION}}
 _VOTE_SHAPE = {
     **_GUARANTEE,
     **dict.fromkeys(("n_queries", "moved"), _COUNTED),
-    "n_classes": a_count(2, 2**16),
-    "n_teachers": or_none(_COUNTED),
-    "spare_rows": a_count(0, _MOST),
-    "sample": or_none(is_object),
+    "n_classes": _a_count(2, 2**16),
+    "n_teachers": _or_none(_COUNTED),
+    "spare_rows": _a_count(0, _MOST),
+    "sample": _or_none(_is_object),
 }
 _SHAPES: dict[str, dict[str, Any]] = {
     "exponential-choice": _GUARANTEE,
     "noisy-sums": {
         **_GUARANTEE,
         "coordinates": _COUNTED,
-        "squared_sensitivity": a_count(1, _MAX_INTEGER - 1),
+        "squared_sensitivity": _a_count(1, _MAX_INTEGER - 1),
     },
 }
 _SAMPLE = {
     **dict.fromkeys(("sampled", "out_of"), _COUNTED),
-    "relabel_epsilon": a_float(2.0**-20, 100),
-    **dict.fromkeys(("request", "serial"), is_name),
+    "relabel_epsilon": _a_float(2.0**-20, 100),
+    **dict.fromkeys(("request", "serial"), _is_name),
 }
 
 
@@ -398,7 +401,7 @@ def check_part(part: dict[str, Any]) -> None:
     check_model(mechanism, "The mechanism")
     check_shape(shape, _SHAPES.get(mechanism["kind"], _VOTE_SHAPE), "shape")
     if "moved" in shape:
-        check_votes(mechanism, shape)
+        _check_votes(mechanism, shape)
         every = part["public"]["method"] != "votes" or shape["moved"] == shape["n_queries"]
         require(every, "A teacher may vote otherwise at every query.")
     came = (shape["guarantee"]["unit"], shape["guarantee"]["relation"]) == ("label", "add-remove")
@@ -412,7 +415,7 @@ def check_part(part: dict[str, Any]) -> None:
     require(within, "The event counts more than any release.")
 
 
-def check_votes(mechanism: dict[str, Any], shape: dict[str, Any]) -> None:
+def _check_votes(mechanism: dict[str, Any], shape: dict[str, Any]) -> None:
     """Refuse votes that are no votes of teachers or of records, or not what a mechanism takes."""
     teachers, sample, kind = shape["n_teachers"], shape["sample"], mechanism["kind"]
     if teachers is None:
@@ -430,10 +433,10 @@ def check_votes(mechanism: dict[str, Any], shape: dict[str, Any]) -> None:
         asked = mechanism["stream"]["kind"] in _ABSTAINS[:2] and shape["n_classes"] == 2
         require(asked, "A relabelled sample is asked a stream, of two classes.")
         require(shape["guarantee"]["unit"] != "user", "A relabelled sample is of single records.")
-    check_abstentions(mechanism.get("stream", mechanism))
+    _check_abstentions(mechanism.get("stream", mechanism))
     if kind == "table-labels":
         require(shape["n_classes"] == 2, "A table of chances is for two classes.")
-        check_chances(mechanism["weights"], teachers)
+        _check_chances(mechanism["weights"], teachers)
     if kind == CONFIDENT:
         require(mechanism["threshold"] <= teachers, "The threshold is above the teachers' number.")
         require(mechanism["max_answers"] <= shape["n_queries"], "Too many queries are answered.")
@@ -441,7 +444,7 @@ def check_votes(mechanism: dict[str, Any], shape: dict[str, Any]) -> None:
         require(mechanism["rank"] <= teachers, "The rank is that of no teacher.")
 
 
-def check_chances(weights: list[int], n_teachers: int) -> None:
+def _check_chances(weights: list[int], n_teachers: int) -> None:
     """Refuse a table that is not that of a minority's chances, margin by margin."""
     require(len(weights) <= n_teachers // 2 + 1, "The table has more chances than margins.")
     falls = all(later <= earlier for earlier, later in pairwise(weights))
@@ -452,7 +455,7 @@ def check_chances(weights: list[int], n_teachers: int) -> None:
     require(coin, "An even vote is no fair coin in the table.")
 
 
-def check_abstentions(mechanism: dict[str, Any]) -> None:
+def _check_abstentions(mechanism: dict[str, Any]) -> None:
     """Refuse a table of abstentions that breaks an inequality which its price rests on (section 14
     of prices.md): between neighbours, an abstention charged, the moment of its order is at most 1,
     both ways."""
@@ -568,9 +571,9 @@ def check_mechanism(document: dict[str, Any]) -> str:
         counted = method in TABLES or shape["n_classes"] == len(released["classes"])
         require(counted, "The shape states another number of classes than the certificate.")
     if method == "record-votes":
-        check_records(document)
+        _check_records(document)
     if method in _MOMENTS:
-        check_moments(document)
+        _check_moments(document)
     return f"The event is that of the mechanism {mechanism['kind']!r}."
 
 
@@ -585,7 +588,7 @@ def check_public(mechanism: dict[str, Any], public: dict[str, Any]) -> None:
     require(taken, "Confident labels alone state a confidence.")
 
 
-def check_moments(document: dict[str, Any]) -> None:
+def _check_moments(document: dict[str, Any]) -> None:
     """Refuse settings of sums over records that contradict the sums."""
     mechanism, shape, public = document["mechanism"], document["shape"], document["public"]
     sigmas, coordinates, marks = mechanism["sigmas"], shape["coordinates"], public["marks"]
@@ -612,24 +615,24 @@ def check_moments(document: dict[str, Any]) -> None:
     light = weight <= math.isqrt(shape["squared_sensitivity"] // replaced) // 4
     require(light, "A mark adds more than a quarter of the bound.")
     weights = coordinates - len(marks)
-    require(weights > 0 and weights % columns_of(document) == 0, "The coordinates fit no columns.")
-    check_lists(public["weights"], stages, weights, "weights")
-    check_lists(public["scales"], stages, weights // columns_of(document), "scales")
+    require(weights > 0 and weights % _columns_of(document) == 0, "The coordinates fit no columns.")
+    _check_lists(public["weights"], stages, weights, "weights")
+    _check_lists(public["scales"], stages, weights // _columns_of(document), "scales")
     if "start" in public:
         require(not of_labels, "Sums of labels have no stage that could start from something.")
-        check_lists([public["start"]["weights"]], 1, weights, "weights of the start")
+        _check_lists([public["start"]["weights"]], 1, weights, "weights of the start")
     whole = len(public.get("class_weights", classes)), len(public["covered_only"])
     require(whole == (len(classes), stages), "A class has no weight, or a stage no settings.")
 
 
-def check_lists(values: Any, rows: int, columns: int, name: str) -> None:
+def _check_lists(values: Any, rows: int, columns: int, name: str) -> None:
     """Refuse what is not so many lists of so many integers."""
-    integers = a_list(a_count(1 - _MAX_INTEGER, _MAX_INTEGER - 1), columns, columns)
+    integers = a_list(_a_count(1 - _MAX_INTEGER, _MAX_INTEGER - 1), columns, columns)
     held = a_list(integers, rows, rows)(values)
     require(held, f"The {name} are not {rows} lists of {columns} integers each.")
 
 
-def columns_of(document: dict[str, Any]) -> int:
+def _columns_of(document: dict[str, Any]) -> int:
     """Return how many columns the model of noisy sums has.
 
     Raises
@@ -689,23 +692,23 @@ def check_values(document: dict[str, Any]) -> None:
     values, rows = (document["released"].get(name) for name in ("values", "rows"))
     if public["method"] in TABLES:
         points, width, low, high = table_of(document)
-        paid = a_list(is_count, 1, points)(rows) and len(set(rows)) == len(rows)
+        paid = a_list(_is_count, 1, points)(rows) and len(set(rows)) == len(rows)
         require(paid, "Other rows were answered than paid for, or one was answered twice.")
-        check_lists(values, len(rows), width, "answers")
+        _check_lists(values, len(rows), width, "answers")
         drawn = all(low <= one <= high for answer in values for one in answer)
         require(drawn, "An answer is none that the mechanism could have drawn.")
         return
     require(rows is None, "Tables alone name rows.")
     if mechanism["kind"] == "noisy-sums":
-        check_lists(values, len(mechanism["sigmas"]), shape["coordinates"], "sums")
+        _check_lists(values, len(mechanism["sigmas"]), shape["coordinates"], "sums")
     elif mechanism["kind"] == "exponential-choice":
-        check_lists(values, 1, 1, "choices")
+        _check_lists(values, 1, 1, "choices")
         candidates = public["n_candidates"]
         require(0 <= values[0][0] < candidates, "The choice fell on a candidate that there is not.")
         every = a_list(lambda _: True, candidates, candidates)
-        require(or_none(every)(public.get("candidates")), "The candidates have not one name each.")
+        require(_or_none(every)(public.get("candidates")), "The candidates have not one name each.")
     elif "expected_uncovered" in public:
-        check_lists(values, 1, 1, "votes of uncovered records")
+        _check_lists(values, 1, 1, "votes of uncovered records")
         # one cell for each vote of a record
         check_range([values[0][0] // votes_of(shape)], document)
     else:
@@ -729,7 +732,7 @@ def votes_of(shape: dict[str, Any]) -> int:
     return int(shape["moved"] // (2 if shape["guarantee"]["relation"] == "replace-one" else 1))
 
 
-def check_records(document: dict[str, Any]) -> None:
+def _check_records(document: dict[str, Any]) -> None:
     """Refuse votes of records that do not fit in a table of these points."""
     shape, votes = document["shape"], votes_of(document["shape"])
     each = 2 if document["relation"] == "replace-one" else 1
@@ -805,7 +808,7 @@ def check_account(document: dict[str, Any]) -> str:
     )
 
 
-def check_software(document: dict[str, Any]) -> str:
+def _check_software(document: dict[str, Any]) -> str:
     """Refuse noise of a version of OpenDP that is known to draw another distribution."""
     version = document["software"]["opendp"]
     found = re.match(r"\s*v?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?", version)
@@ -841,7 +844,7 @@ def check_assumptions(document: dict[str, Any]) -> str:
 def check_choice(number: int, choice: Any, document: dict[str, Any]) -> None:
     """Refuse a choice whose outcome is more than the one number, or the labels, that its event
     is about."""
-    outcome = "labels_sha256" if is_object(choice) and "labels_sha256" in choice else "value"
+    outcome = "labels_sha256" if _is_object(choice) and "labels_sha256" in choice else "value"
     check_shape(choice, {**_CHOICE_SHAPE, outcome: _OUTCOMES[outcome]}, f"Choice {number}")
     check_part(choice)
     same = adds_to(choice, document["unit"], document["relation"])
@@ -877,7 +880,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], str]] = {
     "mechanism": check_mechanism,
     "queries": check_counts,
     "account": check_account,
-    "software": check_software,
+    "software": _check_software,
     "assumptions": check_assumptions,
     "plan": check_plan,
     "choices": check_choices,

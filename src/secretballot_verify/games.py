@@ -32,10 +32,10 @@ _CHORDS = 1500  # of a profile beside a game, on either side of x = 1
 
 Profile = Callable[[float], float]
 Law = tuple[tuple[float, float], ...]  # chances of all outcomes, and the neighbour's
-Point = tuple[Any, Any]  # chances of a label 1, and the neighbour's, over ONE
+_Point = tuple[Any, Any]  # chances of a label 1, and the neighbour's, over ONE
 
 
-def cells_allowed() -> float:
+def _cells_allowed() -> float:
     """Return how many cells one game may have, counted by steps and outcomes."""
     return _CELLS_A_MINUTE * minutes_allowed.get()
 
@@ -43,7 +43,7 @@ def cells_allowed() -> float:
 # --- Votes on two classes -------------------------------------------------------------------------
 
 
-def tails_of(sigma: float) -> list[float]:
+def _tails_of(sigma: float) -> list[float]:
     """Return P(N >= t) for t = 0, 1, 2, ... of discrete Gaussian noise, each to its last digits;
     the last one, of what is never seen, is 0."""
     most = math.ceil(14 * sigma) + 8
@@ -52,7 +52,7 @@ def tails_of(sigma: float) -> list[float]:
     return [tail / (2 * tails[1] + weights[0]) for tail in tails]
 
 
-def curve_of(minority: Iterable[int], fair: bool) -> list[Point]:
+def curve_of(minority: Iterable[int], fair: bool) -> list[_Point]:
     """Return the chances of label 1 under v and v + 1 votes, for all v that differ, where the label
     of a minority has these chances, margin by margin; `fair` says that the first is of an even
     vote.
@@ -64,19 +64,19 @@ def curve_of(minority: Iterable[int], fair: bool) -> list[Point]:
     return [(p, q) for p, q in pairwise([*reversed(lower), *upper[fair:]]) if p < q]
 
 
-def noise_curve(sigma: float, n_teachers: int | None) -> list[Point]:
+def noise_curve(sigma: float, n_teachers: int | None) -> list[_Point]:
     """Return the curve of labels under discrete Gaussian noise on a count.
 
     Its middle is t = ceil(K / 2) - v = 1, and p = P(N >= t). All pairs beyond nine deviations lie
     under the first pair, whose p is 0, or under the last one.
     """
     far = math.ceil(9 * sigma) + 2
-    tails = [*tails_of(sigma)[1:far], 0.0]
+    tails = [*_tails_of(sigma)[1:far], 0.0]
     end = far if n_teachers is None else n_teachers // 2 + 1
     return curve_of((int(math.ldexp(tail, 200)) for tail in tails[:end]), False)
 
 
-def arc_of(curve: list[Point], first: int, last: int) -> list[Point]:
+def _arc_of(curve: list[_Point], first: int, last: int) -> list[_Point]:
     """Return the pairs at t = first, ..., last of a curve of noise for every number of teachers, or
     those that they lie under."""
     middle, most = len(curve) // 2 + 1, len(curve) - 1
@@ -88,15 +88,15 @@ def law_of(p: Any, q: Any) -> Law:
     return (float(p / ONE), float(q / ONE)), (float((ONE - p) / ONE), float((ONE - q) / ONE))
 
 
-def weight_of(point: Point) -> float:
+def weight_of(point: _Point) -> float:
     """Return about the square of the information in one label, in nats."""
     p, q = point
     return float((q - p) ** 2 / (q * (ONE - p)))
 
 
-def hull_of(points: list[Point]) -> list[Point]:
+def _hull_of(points: list[_Point]) -> list[_Point]:
     """Return the points above which no line between two others passes."""
-    found: list[Point] = []
+    found: list[_Point] = []
     for point in points:
         while len(found) >= 2:
             (a, b), (c, d) = found[-2:]
@@ -107,21 +107,21 @@ def hull_of(points: list[Point]) -> list[Point]:
     return found
 
 
-def meeting_of(a: Point, b: Point, c: Point, d: Point) -> Point:
+def _meeting_of(a: _Point, b: _Point, c: _Point, d: _Point) -> _Point:
     """Return where the line through the first two points meets that through the last two."""
     first, second = Fraction(b[1] - a[1], b[0] - a[0]), Fraction(d[1] - c[1], d[0] - c[0])
     p = (c[1] - a[1] + first * a[0] - second * c[0]) / (first - second)
     return p, a[1] + first * (p - a[0])
 
 
-def corners_of(points: list[Point], share: float, queries: int) -> list[Law]:
+def corners_of(points: list[_Point], share: float, queries: int) -> list[Law]:
     """Return corners of a polygon around all pairs, the most informative one first.
 
     Lines through edges of the hull lie on or above all pairs. Edges between two are left out as
     long as the two meet at most `share` above the hull, as a share of the gap that is there: of a
     hundred labels more where they say less, as few of these are asked for.
     """
-    hull = hull_of(points)
+    hull = _hull_of(points)
     gaps, weights = [q - p for p, q in hull], [weight_of(point) for point in hull]
     few, most = 2 * min(1.0, queries / 100), max(weights)
     away = [min(15.0, most / one) ** few for one in weights]
@@ -140,7 +140,7 @@ def corners_of(points: list[Point], share: float, queries: int) -> list[Law]:
             ahead += 1
         edges.append(ahead)
     meetings = [
-        hull[b] if b == a + 1 else meeting_of(*hull[a : a + 2], *hull[b : b + 2])
+        hull[b] if b == a + 1 else _meeting_of(*hull[a : a + 2], *hull[b : b + 2])
         for a, b in pairwise(edges)
     ]
     found = [hull[0], *meetings, *hull[1:][-1:]]
@@ -158,14 +158,14 @@ def even_vote(sigma: float) -> Law:
 
     The difference of both noises is discrete Gaussian noise, and moves by two votes.
     """
-    less, more = tails_of(math.sqrt(2) * sigma)[1:3]
+    less, more = _tails_of(math.sqrt(2) * sigma)[1:3]
     return (less, 1 - more), (1 - less, more)
 
 
 # --- Attacks --------------------------------------------------------------------------------------
 
 
-def attack_delta(curve: list[Point], queries: int, epsilon: float) -> float:
+def attack_delta(curve: list[_Point], queries: int, epsilon: float) -> float:
     """Return what is reached by asking one and the same vote again and again.
 
     No price can be smaller.
@@ -243,7 +243,7 @@ class Cells:
         return ((vector + self.almost) >> self.WEIGHT) & self.low
 
 
-def profile_of_steps(
+def _profile_of_steps(
     groups: Sequence[tuple[Sequence[Law], Sequence[Law]]],
     step: float,
     queries: int,
@@ -267,7 +267,7 @@ def profile_of_steps(
     left, right = reach
     every = [law for group in groups for laws in group for law in laws]
     # a game without laws is none
-    if not 0 < (left + right) / step * queries * sum(map(len, every)) < cells_allowed():
+    if not 0 < (left + right) / step * queries * sum(map(len, every)) < _cells_allowed():
         return lambda _: 1.0
     start = math.ceil(left / step)  # the cell of x = 1
     size = start + math.ceil(right / step) + 1
@@ -365,29 +365,29 @@ def cells_of(queries: int) -> int:
 Play = namedtuple("Play", "queries epsilon precision beside", defaults=[0.0])
 
 
-def game_profile(laws: Sequence[Law], usual: float, finer: int, play: Play) -> Profile:
+def _game_profile(laws: Sequence[Law], usual: float, finer: int, play: Play) -> Profile:
     """Return the value of the game of some laws, one step of which usually loses so many nats; made
     of `finer` times the usual cells."""
     far = 4 * usual * math.sqrt(play.queries) + play.beside
     step, reach = usual / (finer * cells_of(play.queries)), (far, far + play.epsilon)
-    return profile_of_steps([((), laws)], step, play.queries, reach, play.precision)
+    return _profile_of_steps([((), laws)], step, play.queries, reach, play.precision)
 
 
-def usual_loss(law: Law) -> float:
+def _usual_loss(law: Law) -> float:
     """Return how many nats the likelier of two outcomes under the neighbour loses."""
     return math.log(law[0][1] / law[0][0])
 
 
-def spread_of(curve: list[Point], queries: int) -> float:
+def spread_of(curve: list[_Point], queries: int) -> float:
     """Return how many nats so many labels of nearly even votes usually lose."""
-    return usual_loss(law_of(*curve[len(curve) // 2])) * math.sqrt(queries)
+    return _usual_loss(law_of(*curve[len(curve) // 2])) * math.sqrt(queries)
 
 
-def votes_profile(curve: list[Point], fine: tuple[float, int], play: Play) -> Profile:
-    """Return the value of the game of labels of two classes, as `game_profile` does; `fine` is how
+def votes_profile(curve: list[_Point], fine: tuple[float, int], play: Play) -> Profile:
+    """Return the value of the game of labels of two classes, as `_game_profile` does; `fine` is how
     far corners may lie above the hull, and how many times the usual cells there are."""
     laws = corners_of(curve, fine[0], play.queries)
-    return game_profile(laws, usual_loss(laws[0]), fine[1], play)
+    return _game_profile(laws, _usual_loss(laws[0]), fine[1], play)
 
 
 def composed_delta(game: Profile, beside: Profile, epsilon: float, nothing: float) -> float:
@@ -443,14 +443,14 @@ def passing_delta(event: dict[str, Any], epsilon: float, precision: int, share: 
         least = event["threshold"] - min(n_teachers, half + end)
         if start or n_teachers % 2 == 0:
             least += 1
-        said = corners_of(arc_of(labels, 1 + start, end), share, asked)
-        asks = corners_of(arc_of(tops, least, above), share, asked) if least <= above else []
+        said = corners_of(_arc_of(labels, 1 + start, end), share, asked)
+        asks = corners_of(_arc_of(tops, least, above), share, asked) if least <= above else []
         groups.append((both_ways(said), both_ways(asks)))
         above = min(above, least - 1)
     groups.reverse()
     far = 4 * math.hypot(spread_of(labels, asked), spread_of(tops, asked))
     step = spread_of(labels, 1) / cells_of(asked)
-    return profile_of_steps(groups, step, asked, (far, far + epsilon), precision)(epsilon)
+    return _profile_of_steps(groups, step, asked, (far, far + epsilon), precision)(epsilon)
 
 
 # --- Labels of more than two classes --------------------------------------------------------------
@@ -458,7 +458,7 @@ def passing_delta(event: dict[str, Any], epsilon: float, precision: int, share: 
 MOST_SIGMA = 300  # votes; beyond, this program takes too long
 
 
-def edges_of(sigma: float) -> tuple[int, int]:
+def _edges_of(sigma: float) -> tuple[int, int]:
     """Return beyond which noises, of one and of both, all is taken for revealed."""
     spare = 6 if sigma < 10 else 0
     return math.ceil(7.8 * sigma) + spare, math.ceil(5.4 * sigma) + spare
@@ -493,7 +493,7 @@ class ThreeOutcomes:
 
     def __init__(self, sigma: float, excess: float) -> None:
         self.sigma = sigma
-        self.edge, self.deep = edges_of(sigma)
+        self.edge, self.deep = _edges_of(sigma)
         self.reach = math.ceil(14 * sigma) + 2
         noises = range(-self.reach, self.reach + 1)
         weights = [math.exp(-x * x / (2 * sigma * sigma)) for x in noises]
@@ -583,7 +583,7 @@ class ThreeOutcomes:
         """Return where the slopes of four knots' hockey sticks change, and the sticks there."""
         four = [self.knots[j][i] for j in (row, row + 1) for i in (column, column + 1)]
         points = sorted({1.0, *(p / q for law in four for p, q in law)})
-        return [(x, [above_silence(law, x) for law in four]) for x in points]
+        return [(x, [_above_silence(law, x) for law in four]) for x in points]
 
     def cover(self) -> bool:
         """Return whether each point of the lattice lies below the mixture around it.
@@ -624,8 +624,8 @@ class ThreeOutcomes:
             (p * (1 + self.OFF), b / a * (1 - self.OFF), d / c * (1 + self.OFF))
             for p, (a, b), (c, d) in zip(most, low, high, strict=True)
         ]
-        column, across = share_between(self.steps, w - u)
-        row, along = share_between(self.sums, u + w + far)
+        column, across = _share_between(self.steps, w - u)
+        row, along = _share_between(self.sums, u + w + far)
         shares = (
             *((1 - along) * (1 - across), (1 - along) * across),
             *(along * (1 - across), along * across),
@@ -647,13 +647,13 @@ class ThreeOutcomes:
         return True
 
 
-def share_between(knots: Sequence[int], at: float) -> tuple[int, float]:
+def _share_between(knots: Sequence[int], at: float) -> tuple[int, float]:
     """Return between which two knots a number lies, and how far along; beyond an end, that end."""
     place = min(max(bisect_right(knots, at) - 1, 0), len(knots) - 2)
     return place, min(max((at - knots[place]) / (knots[place + 1] - knots[place]), 0.0), 1.0)
 
 
-def above_silence(law: Law, x: float) -> float:
+def _above_silence(law: Law, x: float) -> float:
     """Return by how much a hockey stick exceeds that of silence; the largest outcome is what the
     others leave."""
     gaps = [p - x * q for p, q in sorted(law)[:-1]]
@@ -668,7 +668,7 @@ def laws_of_classes(sigma: float) -> list[Law]:
     With little noise they are those of the lattice itself.
     """
     # the list takes about as long as a game of so many cells
-    if not 1 <= sigma <= MOST_SIGMA or 1e7 * sigma > cells_allowed():
+    if not 1 <= sigma <= MOST_SIGMA or 1e7 * sigma > _cells_allowed():
         return []
     if sigma < 10:
         net = ThreeOutcomes(sigma, 0.0)
@@ -681,10 +681,10 @@ def laws_of_classes(sigma: float) -> list[Law]:
 
 
 def class_profile(laws: list[Law], sigma: float, play: Play) -> Profile:
-    """Return the value of the game of labels of more than two classes, as `game_profile` does."""
+    """Return the value of the game of labels of more than two classes, as `_game_profile` does."""
     usual, queries = 1.135 / sigma, play.queries
     far = play.beside + usual * math.sqrt(queries)
-    game = game_profile(laws, usual, 1, play._replace(beside=far))
+    game = _game_profile(laws, usual, 1, play._replace(beside=far))
     return lambda at: min(1.0, game(at) + queries * ThreeOutcomes.CHARGE)
 
 
@@ -697,7 +697,7 @@ def largest_divergence(laws: Iterable[Law], sigma: float | None = None) -> Calla
     def divergence(a: float) -> float:
         more = 1e-15
         if sigma is not None:
-            edge, deep = edges_of(sigma)
+            edge, deep = _edges_of(sigma)
             if a > deep:
                 return math.inf
             variance, tilt = 2 * sigma * sigma, a * (a - 1)

@@ -54,25 +54,25 @@ def exact(value: float, method: str) -> Price:
 # --- Noisy counts and sums (sections 1, 10) -------------------------------------------------------
 
 
-def counts_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
-    yield gaussian_price(event["sigma"], event["shifts"], epsilon)
+def _counts_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
+    yield _gaussian_price(event["sigma"], event["shifts"], epsilon)
 
 
-def gaussian_price(sigma: float, n: int, epsilon: float) -> Price:
+def _gaussian_price(sigma: float, n: int, epsilon: float) -> Price:
     """Return bounds on the price of `n` integers under discrete Gaussian noise, each moved by one
     vote."""
     variance, slope, deviation = n * sigma * sigma, 2 * sigma * sigma, math.sqrt(n) * sigma
     # the first place where a loss is above epsilon
     first, last = math.floor(sigma * sigma * epsilon - n / 2) + 1, math.ceil(12.5 * deviation)
     if sigma < 4 and n <= _MOST_PLAYED:
-        return exact(tilted_delta(sigma, n, epsilon, first), "a Fourier series")
+        return exact(_tilted_delta(sigma, n, epsilon, first), "a Fourier series")
     off = 2 * math.exp(-(12.5**2) / 2)
     off += 125 * n * deviation * math.exp(-((math.pi * sigma) ** 2) / 2)
     if deviation > _MOST_PLAYED:
         # the sum is nearly the integral
         moved = 1 / (2 * slope**2) + 6.4 / (slope * deviation)
-        lower, _ = continuous_delta(n / sigma**2, epsilon + moved)
-        _, upper = continuous_delta(n / sigma**2, epsilon - moved)
+        lower, _ = _continuous_delta(n / sigma**2, epsilon + moved)
+        _, upper = _continuous_delta(n / sigma**2, epsilon - moved)
         upper *= 1 + 1 / variance
     else:
         lower = upper = math.fsum(
@@ -82,7 +82,7 @@ def gaussian_price(sigma: float, n: int, epsilon: float) -> Price:
     return Price(max(0.0, lower * (1 - ERROR) - off), upper + off, "a sum over the lattice")
 
 
-def tilted_delta(sigma: float, n: int, epsilon: float, first: int) -> float:
+def _tilted_delta(sigma: float, n: int, epsilon: float, first: int) -> float:
     """Return delta of counts whose noise is too small for the normal density.
 
     The sum of the noises has a Fourier series, of what is tilted so that its mean is the first loss
@@ -114,7 +114,7 @@ def tilted_delta(sigma: float, n: int, epsilon: float, first: int) -> float:
     return total / period
 
 
-def continuous_delta(squared_mu: float, epsilon: float) -> tuple[float, float]:
+def _continuous_delta(squared_mu: float, epsilon: float) -> tuple[float, float]:
     """Return bounds on delta of a continuous Gaussian of this squared mu.
 
     The rounding of section 10 lies 30 orders below what a float shows.
@@ -130,7 +130,7 @@ def continuous_delta(squared_mu: float, epsilon: float) -> tuple[float, float]:
     return max(0.0, value - 1e-13 * first), min(1.0, max(0.0, value) + 1e-13 * first)
 
 
-def sums_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
+def _sums_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
     """Bounds on the price of noisy sums of integer vectors.
 
     That of continuous noise of variance sigma^2 - 4, but for what the rounding loses.
@@ -141,7 +141,7 @@ def sums_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
     if few and min(sigmas) >= 4:
         squared = event["squared_sensitivity"] * count
         squared_mu = math.fsum(squared / (sigma**2 - 4) for sigma in sigmas)
-        lower, upper = continuous_delta(squared_mu, epsilon)
+        lower, upper = _continuous_delta(squared_mu, epsilon)
         lower *= max(0.0, 1 - 2000 / min(sigmas) ** 2)
         yield Price(lower, upper, "a continuous Gaussian, rounded")
 
@@ -158,7 +158,7 @@ def least_of(function: Callable[[float], float], low: float, high: float) -> flo
     return min(map(function, (low, (low + high) / 2, high)))
 
 
-def renyi_delta(divergence: Callable[[float], float], epsilon: float) -> float:
+def _renyi_delta(divergence: Callable[[float], float], epsilon: float) -> float:
     """Return the least delta that a Renyi divergence of some order gives; every order is a
     bound."""
 
@@ -176,34 +176,34 @@ def renyi_delta(divergence: Callable[[float], float], epsilon: float) -> float:
     return max(5e-324, math.exp(min(0.0, least)))
 
 
-def response_moment(a: float, e: float) -> float:
+def _response_moment(a: float, e: float) -> float:
     """Return the moment of order `a`, less 1, of randomised response that is e-DP."""
     return 2 * math.sinh(a * e / 2) * math.sinh((a - 1) * e / 2) / math.cosh(e / 2)
 
 
-def response_divergence(a: float, e: float) -> float:
-    return math.log1p(response_moment(a, e)) / (a - 1)
+def _response_divergence(a: float, e: float) -> float:
+    return math.log1p(_response_moment(a, e)) / (a - 1)
 
 
-def parts_price(count: int, e0: float, epsilon: float) -> Price:
+def _parts_price(count: int, e0: float, epsilon: float) -> Price:
     """Return the price of `count` parts that are e0-DP each: randomised response, composed."""
     if count > 200_000:
-        value = renyi_delta(lambda a: count * response_divergence(a, e0), epsilon)
+        value = _renyi_delta(lambda a: count * _response_divergence(a, e0), epsilon)
         return Price(0.0, value, "randomised response, by its divergence")
     likely = -math.log1p(math.exp(-e0))
     value = binomial_delta((e0, likely), (-e0, likely - e0), count, epsilon)
     return exact(value, "randomised response, composed")
 
 
-def pure_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
+def _pure_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
     count, loss = event["count"], event["epsilon"]
     if count * loss <= epsilon * (1 + 1e-9):
         yield Price(0.0, 0.0, "plain addition")
     else:
-        yield parts_price(count, loss, epsilon)
+        yield _parts_price(count, loss, epsilon)
 
 
-def ranged_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
+def _ranged_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
     """Bounds on the price of draws whose losses lie in intervals of one length.
 
     From above by a Renyi divergence of a e^2 / 8 each, or as parts, and by chords from there to the
@@ -217,14 +217,16 @@ def ranged_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
         return
 
     def divergence(a: float) -> float:
-        return float(count * min(a * length**2 / 8, response_divergence(a, length)))
+        return float(count * min(a * length**2 / 8, _response_divergence(a, length)))
 
     def chord(start: float) -> float:
-        found: float = min(renyi_delta(divergence, start), parts_price(count, length, start).upper)
+        found: float = min(
+            _renyi_delta(divergence, start), _parts_price(count, length, start).upper
+        )
         return found * (math.expm1(epsilon - whole) / math.expm1(start - whole))
 
     upper = min(chord(epsilon), least_of(chord, 0.0, epsilon))
-    yield Price(parts_price(count, length / 2, epsilon).lower, upper, "draws of bounded range")
+    yield Price(_parts_price(count, length / 2, epsilon).lower, upper, "draws of bounded range")
 
 
 # --- Streams and samples (sections 4, 5, 7, 8, 14) ------------------------------------------------
@@ -255,7 +257,7 @@ def crossing_probability(event: Event) -> float:
     )
 
 
-def table_profile(event: Event) -> Profile:
+def _table_profile(event: Event) -> Profile:
     """Return delta, at every epsilon of at least 0, of a stream that answers by a table of chances.
 
     All that the table promises is at one order: each abstention multiplies the moment of that order
@@ -268,21 +270,21 @@ def table_profile(event: Event) -> Profile:
     def profile(epsilon: float) -> float:
         log_delta = (a - 1) * (divergence - epsilon) + factor
         # divergences grow with the order, so smaller orders have at most this one
-        smaller = renyi_delta(lambda order: divergence if order <= a else math.inf, epsilon)
+        smaller = _renyi_delta(lambda order: divergence if order <= a else math.inf, epsilon)
         return min(1.0, failure + min(smaller, math.exp(min(0.0, log_delta))))
 
     return profile
 
 
-def sparse_profile(event: Event) -> Profile:
+def _sparse_profile(event: Event) -> Profile:
     """Return the same of a stream that compares noisy distances with noisy thresholds."""
     count, second = event["abstentions"], 1 / event["query_scale"]
     failure = failing(count, crossing_probability(event))
 
     def profile(epsilon: float) -> float:
-        pattern = renyi_delta(lambda a: count * one_vote_charge(a, second) / (a - 1), epsilon)
+        pattern = _renyi_delta(lambda a: count * one_vote_charge(a, second) / (a - 1), epsilon)
         loss = 1 / event["threshold_scale"] + 2 * second
-        parts: float = parts_price(count, loss, epsilon).upper
+        parts: float = _parts_price(count, loss, epsilon).upper
         return min(1.0, failure + (1 - failure) * parts, failure + pattern)
 
     return profile
@@ -291,12 +293,12 @@ def sparse_profile(event: Event) -> Profile:
 def one_vote_charge(a: float, e1: float) -> float:
     """Return kappa(a), what one abstention costs where the threshold is not moved (section 5)."""
     larger = math.exp(min(0.0, (a - 1) * e1 - math.log1p(math.exp(-e1))))  # p^a q^(1 - a)
-    return math.log1p(response_moment(a, e1) / (1 - larger)) if larger <= 0.999 else math.inf
+    return math.log1p(_response_moment(a, e1) / (1 - larger)) if larger <= 0.999 else math.inf
 
 
-def stream_profile(event: Event) -> Profile:
+def _stream_profile(event: Event) -> Profile:
     """Return the profile of a stream: delta at every epsilon, negative ones too."""
-    known = (table_profile if event["kind"] == "table-stream" else sparse_profile)(event)
+    known = (_table_profile if event["kind"] == "table-stream" else _sparse_profile)(event)
 
     def profile(epsilon: float) -> float:
         # both directions of a pair have this profile, so a negative epsilon follows from the
@@ -306,32 +308,32 @@ def stream_profile(event: Event) -> Profile:
     return profile
 
 
-def stream_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
-    yield Price(0.0, stream_profile(event)(epsilon), "a charge for each abstention")
+def _stream_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
+    yield Price(0.0, _stream_profile(event)(epsilon), "a charge for each abstention")
 
 
-def stable_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
+def _stable_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
     """Bounds on the price of tests of a distance to instability: each may answer where the
     plurality changes, and costs the noise of its distance else."""
     count, scale = event["count"], event["scale"]
     # one test answers at the distance 0
     fails = failing(count, laplace_tail(scale, event["threshold"] + 1))
     # which a test of a distance near the threshold is
-    lower, parts, _ = parts_price(count, 1 / scale, epsilon)
+    lower, parts, _ = _parts_price(count, 1 / scale, epsilon)
     yield Price(lower, fails + (1 - fails) * parts, "a charge for each test")
 
 
-def sampled_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
+def _sampled_bounds(event: Event, epsilon: float, _: float) -> Iterator[Price]:
     """Bounds on the price of a stream on a relabelled secret sample."""
     rate: float = event["sampled"] / event["out_of"]
     inner = epsilon + math.log(math.exp(-epsilon) - math.expm1(-epsilon) / rate)
     moved = 2 if event["relation"] == "replace-one" else 1
     length = math.log1p(math.exp(event["relabel_epsilon"] / 2)) * moved
-    upper = rate * worst_mixture(stream_profile(event["stream"]), inner, length)
+    upper = rate * _worst_mixture(_stream_profile(event["stream"]), inner, length)
     yield Price(0.0, upper, "a stream, relabelled and sampled")
 
 
-def worst_mixture(profile: Profile, epsilon: float, length: float) -> float:
+def _worst_mixture(profile: Profile, epsilon: float, length: float) -> float:
     """Return the maximum over t of p_t H(eps - t) + (1 - p_t) H(eps - t + length), from above.
 
     In u = e^-t the true H(eps - t) and H(eps - t + length) are convex, so chords lie above them. On
@@ -368,12 +370,12 @@ def worst_mixture(profile: Profile, epsilon: float, length: float) -> float:
 # --- Labels (sections 2, 12, 13, 15) --------------------------------------------------------------
 
 
-def precision_of(aim: float) -> int:
+def _precision_of(aim: float) -> int:
     """Return how many bits a game that is compared with a delta has after the point."""
     return 40 - math.floor(math.log2(max(aim, 1e-30)))
 
 
-def binary_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
+def _binary_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
     """Bounds on the price of labels of two classes, under noise or from a table of chances.
 
     First as the counts that they are read off, or as parts of the largest loss of the table; then
@@ -382,7 +384,7 @@ def binary_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
     queries, drawn = event["queries"], event["chances"]
     n_teachers, sigma = drawn["n_teachers"], drawn.get("sigma")
     if sigma:
-        counts = gaussian_price(sigma, queries, epsilon)
+        counts = _gaussian_price(sigma, queries, epsilon)
         yield Price(0.0, counts.upper, "as the counts that they are read off")
         if sigma > games.MOST_CURVED:
             return
@@ -393,7 +395,7 @@ def binary_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
         # the other way round are these with both labels exchanged, as the table is symmetric
         ratio = max(max((q - p) / p, (q - p) / (ONE - q)) for p, q in curve)
         loss = math.log1p(ratio) * (1 + 1e-14)
-        yield Price(0.0, parts_price(queries, loss, epsilon).upper, "parts of the largest loss")
+        yield Price(0.0, _parts_price(queries, loss, epsilon).upper, "parts of the largest loss")
     if queries > _MOST_PLAYED:
         return
     if queries == 1:
@@ -411,52 +413,52 @@ def binary_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
         return
     yield Price(games.attack_delta(curve, queries, epsilon), 1.0, "")
     for fine in _GAMES:
-        game = games.votes_profile(curve, fine, Play(queries, epsilon, precision_of(aim)))
+        game = games.votes_profile(curve, fine, Play(queries, epsilon, _precision_of(aim)))
         yield Price(0.0, game(epsilon), "a game")
 
 
-def classes_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
+def _classes_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
     """Bounds on the price of labels of more than two classes.
 
     First as noisy counts; then by a Renyi divergence that all votes keep, and by a game. The lower
     bound is an even vote between two classes, asked again and again.
     """
     sigma, queries = event["sigma"], event["queries"]
-    upper = gaussian_price(sigma, 2 * queries, epsilon).upper
-    yield Price(even_votes(sigma, queries, epsilon), upper, "as the counts they are read off")
+    upper = _gaussian_price(sigma, 2 * queries, epsilon).upper
+    yield Price(_even_votes(sigma, queries, epsilon), upper, "as the counts they are read off")
     laws = games.laws_of_classes(sigma) if queries <= _MOST_PLAYED else []
     if laws:
         one = games.largest_divergence(laws, sigma)
-        upper = renyi_delta(lambda a: queries * one(a), epsilon)
+        upper = _renyi_delta(lambda a: queries * one(a), epsilon)
         yield Price(0.0, upper, "a divergence that all votes keep")
-        game = games.class_profile(laws, sigma, Play(queries, epsilon, precision_of(aim)))
+        game = games.class_profile(laws, sigma, Play(queries, epsilon, _precision_of(aim)))
         yield Price(0.0, game(epsilon), "a game of three outcomes")
 
 
-def even_votes(sigma: float, queries: int, epsilon: float) -> float:
+def _even_votes(sigma: float, queries: int, epsilon: float) -> float:
     """Return what even votes reach between two of many classes, asked again and again."""
     if not (4 <= sigma <= games.MOST_CURVED and queries <= _MOST_PLAYED):
         return 0.0
     return games.repeated_delta(games.even_vote(sigma), queries, epsilon) * (1 - ERROR)
 
 
-def confident_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
+def _confident_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price]:
     """Bounds on the price of queries that a noisy threshold refuses or lets pass.
 
     First as noisy counts; then the answers about the threshold, and the labels, are games.
     """
     binary, asked, answers = event["n_classes"] == 2, event["queries"], event["answers"]
-    first, second, precision = event["threshold_sigma"], event["sigma"], precision_of(aim)
+    first, second, precision = event["threshold_sigma"], event["sigma"], _precision_of(aim)
     # the error of rounding, as for sums
     if not min(first, second) >= 4 or not asked * event["n_classes"] <= 10**12:
         return
     squared_mu = asked / (first**2 - 4) + answers * (1 if binary else 2) / (second**2 - 4)
-    yield Price(0.0, continuous_delta(squared_mu, epsilon)[1], "as noisy counts, composed")
+    yield Price(0.0, _continuous_delta(squared_mu, epsilon)[1], "as noisy counts, composed")
     if max(first, second) > games.MOST_CURVED or asked > _MOST_PLAYED:
         return
     tops = games.noise_curve(first, None)
     # where a threshold keeps even votes back not all labels of two classes are released
-    lower = 0.0 if binary else even_votes(second, answers, epsilon)
+    lower = 0.0 if binary else _even_votes(second, answers, epsilon)
     yield Price(max(lower, games.attack_delta(tops, asked, epsilon)), 1.0, "")
     inner = Play(answers, epsilon, precision, 4 * games.spread_of(tops, asked))
     if binary:
@@ -471,7 +473,7 @@ def confident_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price
             return
         one = games.largest_divergence(laws, second)
         other = games.largest_divergence(games.both_ways(games.corners_of(tops, 1e-4, 1)))
-        upper = renyi_delta(lambda a: asked * other(a) + answers * one(a), epsilon)
+        upper = _renyi_delta(lambda a: asked * other(a) + answers * one(a), epsilon)
         yield Price(0.0, upper, "divergences that all votes keep")
         labels = games.class_profile(laws, second, inner)
     for fine in _GAMES:
@@ -485,15 +487,15 @@ def confident_bounds(event: Event, epsilon: float, aim: float) -> Iterator[Price
 
 #: What bounds are there for every kind of event, the quicker ones first.
 BOUNDS: dict[str, Callable[[Event, float, float], Iterator[Price]]] = {
-    "counts": counts_bounds,
-    "vector-sum": sums_bounds,
-    "pure": pure_bounds,
-    "bounded-range": ranged_bounds,
-    "stable-tests": stable_bounds,
-    "sparse-stream": stream_bounds,
-    "table-stream": stream_bounds,
-    "sampled": sampled_bounds,
-    "binary-labels": binary_bounds,
-    "class-labels": classes_bounds,
-    "confident": confident_bounds,
+    "counts": _counts_bounds,
+    "vector-sum": _sums_bounds,
+    "pure": _pure_bounds,
+    "bounded-range": _ranged_bounds,
+    "stable-tests": _stable_bounds,
+    "sparse-stream": _stream_bounds,
+    "table-stream": _stream_bounds,
+    "sampled": _sampled_bounds,
+    "binary-labels": _binary_bounds,
+    "class-labels": _classes_bounds,
+    "confident": _confident_bounds,
 }

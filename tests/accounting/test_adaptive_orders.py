@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from exact_games.distributions import discrete_gaussian_distribution, discrete_laplace_distribution
+from exact_games.games import Asked, Move, Steps, Stream, delta_of_all_orders
 from made_events import (
     abstention_event,
     counts_event,
@@ -26,20 +28,6 @@ from secretballot.core.streams import WHOLE, neighbours_keep
 
 DEPTH = 3  # questions
 LEFT_OUT = 1e-12  # of noise that is not listed
-#: An outcome: the state after it, and its chances on both sides.
-Outcome = tuple[Any, float, float]
-
-
-def noise(power: int, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """Integers, and their chances: of Laplace noise by the first power, of Gaussian by the
-    second."""
-    x = np.arange(-math.ceil(30 * scale) - 3, math.ceil(30 * scale) + 4)
-    weight = np.exp(-(np.abs(x) ** power) / (power * scale**power))
-    return x, weight / weight.sum()
-
-
-def at_least(law: tuple[np.ndarray, np.ndarray], t: int) -> float:
-    return float(law[1][law[0] >= t].sum())
 
 
 @dataclass
@@ -59,117 +47,85 @@ class Votes:
     def distance(self, v: int) -> int:
         return max(0, math.ceil(abs(2 * v - self.k) / 2) - 1)
 
-    def moves(self) -> set[tuple[int, int, bool]]:
-        """Distances on both sides, and whether the label differs."""
+    def moves(self) -> set[Move]:
         return {
             (self.distance(a), self.distance(b), self.label(a) != self.label(b))
             for a, b in self.pairs()
         }
 
 
-class Steps:
-    """So many steps, each with one of some pairs of distributions."""
+@dataclass
+class Kind:
+    """An event, and what may be asked under it."""
 
-    def __init__(self, event: Event, count: int, laws: list[tuple[Any, Any]]) -> None:
-        self.event, self.start = event, count
-        self.laws = {(tuple(map(float, p)), tuple(map(float, q))) for p, q in laws}
-
-    def questions(self, left: int) -> Iterator[list[Outcome]]:
-        if left:
-            for p, q in self.laws:
-                yield [(left - 1, *both) for both in zip(p, q, strict=True)]
+    event: Event
+    asked: Asked
 
 
-class Stream:
-    """Exact labels, some withheld; the state is what is left, and what is known of a threshold."""
-
-    def __init__(self, event: Event, votes: Votes, count: int, answers: Any, hidden: Any) -> None:
-        self.event, self.moves, self.answers = event, sorted(votes.moves()), answers
-        self.hidden, self.start = hidden, (count, hidden, hidden)
-
-    def questions(self, state: Any) -> Iterator[list[Outcome]]:
-        left, p, q = state
-        if not left:
-            return
-        for here, there, differs in self.moves:
-            one, other = p * self.answers(here), q * self.answers(there)
-            told, told_there = float(one.sum()), float(other.sum())
-            after = left, one / max(told, 1e-300), other / max(told_there, 1e-300)
-            fresh = left - 1, self.hidden, self.hidden
-            silent = [(fresh, 1 - told, 1 - told_there)]
-            if differs:  # a label that one side alone could have given
-                yield [*silent, (after, told, 0.0), (after, 0.0, told_there)]
-            else:
-                yield [*silent, (after, told, told_there)]
-
-
-def labels(rng: random.Random, votes: Votes, count: int) -> Steps:
+def labels(rng: random.Random, votes: Votes, count: int) -> Kind:
     sigma = rng.choice([0.3, 0.6, 1.0, 2.0, 5.0])
-    law, half = noise(2, sigma), -(-votes.k // 2)
-    chances = {v: at_least(law, half - v) for v in range(votes.k + 1)}
+    law, half = discrete_gaussian_distribution(sigma), -(-votes.k // 2)
+    chances = {v: float(law.at_least(half - v)) for v in range(votes.k + 1)}
     laws = [[(1 - chances[v], chances[v]) for v in pair] for pair in votes.pairs()]
-    return Steps(label_event(sigma, count, rng.choice([None, votes.k])), count, laws)
+    return Kind(label_event(sigma, count, rng.choice([None, votes.k])), Steps(count, laws))
 
 
-def drawn_labels(rng: random.Random, votes: Votes, count: int) -> Steps:
+def drawn_labels(rng: random.Random, votes: Votes, count: int) -> Kind:
     weights = [2**52 if votes.k % 2 == 0 else int(2**52 * rng.uniform(0.3, 0.99))]
     for _ in range(votes.k // 2):
         weights.append(max(1, int(weights[-1] * rng.uniform(0.05, 0.95))))
     minority = {v: weights[abs(2 * v - votes.k) // 2] / 2**53 for v in range(votes.k + 1)}
     one = {v: 1 - u if votes.label(v) else u for v, u in minority.items()}
     laws = [[(1 - one[v], one[v]) for v in pair] for pair in votes.pairs()]
-    return Steps(table_event(tuple(weights), count, votes.k), count, laws)
+    return Kind(table_event(tuple(weights), count, votes.k), Steps(count, laws))
 
 
-def counts(rng: random.Random, votes: Votes, count: int) -> Steps:
+def counts(rng: random.Random, votes: Votes, count: int) -> Kind:
     sigma = rng.choice([0.4, 0.6, 0.8])
-    chance = noise(2, sigma)[1]
+    chance = discrete_gaussian_distribution(sigma).pmf
     here, there = np.append(chance, 0.0), np.append(0.0, chance)
     kept = here + there > 1e-14
-    return Steps(counts_event(sigma, count), count, [(here[kept], there[kept])])
+    return Kind(counts_event(sigma, count), Steps(count, [(here[kept], there[kept])]))
 
 
-def parts(rng: random.Random, votes: Votes, count: int) -> Steps:
+def parts(rng: random.Random, votes: Votes, count: int) -> Kind:
     loss = rng.choice([0.1, 0.5, 1.0, 2.0])
     p = 1 / (1 + math.exp(-loss))
-    return Steps(pure_event(loss, count), count, [((p, 1 - p), (1 - p, p))])
+    return Kind(pure_event(loss, count), Steps(count, [((p, 1 - p), (1 - p, p))]))
 
 
-def ranges(rng: random.Random, votes: Votes, count: int) -> Steps:
+def ranges(rng: random.Random, votes: Votes, count: int) -> Kind:
     length, laws = rng.choice([0.2, 0.5, 1.0, 2.0]), []
     for share in np.linspace(0.05, 0.95, 7):
         low, high = math.exp(-share * length), math.exp((1 - share) * length)
         q = (1 - low) / (high - low)
         laws += [((q * high, (1 - q) * low), (q, 1 - q)), ((q, 1 - q), (q * high, (1 - q) * low))]
-    return Steps(ranged_event(length, count), count, laws)
+    return Kind(ranged_event(length, count), Steps(count, laws))
 
 
-def stability_tests(rng: random.Random, votes: Votes, count: int) -> Steps:
+def stability_tests(rng: random.Random, votes: Votes, count: int) -> Kind:
     scale, threshold = rng.choice([0.5, 1.0, 2.0]), rng.choice([0, 1, 2, 4])
-    law = noise(1, scale)
+    law = discrete_laplace_distribution(scale)
 
     def told(v: int) -> list[float]:
-        chance = at_least(law, threshold + 1 - votes.distance(v))
+        chance = float(law.at_least(threshold + 1 - votes.distance(v)))
         return [1 - chance, *(chance * (votes.label(v) == label) for label in (0, 1))]
 
     event = stable_event(scale, threshold, count)
-    return Steps(event, count, [(told(a), told(b)) for a, b in votes.pairs()])
+    return Kind(event, Steps(count, [(told(a), told(b)) for a, b in votes.pairs()]))
 
 
-def sparse(rng: random.Random, votes: Votes, count: int) -> Stream:
+def sparse(rng: random.Random, votes: Votes, count: int) -> Kind:
     scales = rng.choice([0.5, 1.0, 2.0]), rng.choice([0.5, 1.0, 2.0, 3.0])
     threshold = rng.choice([0, 1, 2, 3])
-    (shifts, hidden), own = noise(1, scales[0]), noise(1, scales[1])
-
-    def answers(distance: int) -> np.ndarray:
-        return np.array([at_least(own, threshold + y + 1 - distance) for y in shifts.tolist()])
-
-    known = {distance: answers(distance) for distance in range(votes.k)}
-    event = sparse_event(*scales, threshold, count)
-    return Stream(event, votes, count, known.__getitem__, hidden)
+    hidden, own = map(discrete_laplace_distribution, scales)
+    needed = threshold + hidden.support + 1
+    known = {distance: own.at_least(needed - distance) for distance in range(votes.k)}
+    stream = Stream(count, votes.moves(), known.__getitem__, hidden.pmf)
+    return Kind(sparse_event(*scales, threshold, count), stream)
 
 
-def withheld(rng: random.Random, votes: Votes, count: int) -> Stream:
+def withheld(rng: random.Random, votes: Votes, count: int) -> Kind:
     order, charge = rng.choice([1.5, 3.0, 8.0]), rng.choice([0.1, 0.5, 1.0, 2.0])
     tie = rng.choice([0.01, 0.1, 0.3])
     weights = [int(WHOLE * tie)]
@@ -181,27 +137,11 @@ def withheld(rng: random.Random, votes: Votes, count: int) -> Stream:
             low, high = (middle, high) if held else (low, middle)
         weights.append(low)
     event = abstention_event(order, charge, tie, count)
-    return Stream(event, votes, count, lambda d: np.array([weights[d] / WHOLE]), np.ones(1))
+    told = {d: np.array([weight / WHOLE]) for d, weight in enumerate(weights)}
+    return Kind(event, Stream(count, votes.moves(), told.__getitem__, np.ones(1)))
 
 
 KINDS = [labels, drawn_labels, counts, parts, ranges, stability_tests, sparse, withheld]
-
-
-def truth(asked: list[Any], states: tuple[Any, ...], depth: int, p: float, q: float) -> float:
-    """Return the most that any strategy reaches with so many more questions: the mean of
-    max(0, p - q), where the epsilon is in q."""
-    best = max(0.0, p - q)
-    if not depth or not q or not p:
-        return best
-    for i, one in enumerate(asked):
-        for outcomes in one.questions(states[i]):
-            found = sum(
-                truth(asked, (*states[:i], after, *states[i + 1 :]), depth - 1, p * a, q * b)
-                for after, a, b in outcomes
-                if a > 0
-            )
-            best = max(best, found)
-    return best
 
 
 @functools.cache
@@ -211,8 +151,8 @@ def some(seed: int) -> tuple[list[Any], list[float], list[float]]:
     votes, kinds = Votes(rng.randint(1, 4)), rng.sample(KINDS, 2)
     asked = [kind(rng, votes, rng.randint(1, 2)) for kind in kinds]
     epsilons = [0.0, rng.choice([0.05, 0.3, 1.0]), rng.uniform(1.0, 4.0)]
-    start = tuple(one.start for one in asked)
-    return asked, epsilons, [truth(asked, start, DEPTH, 1.0, math.exp(e)) for e in epsilons]
+    games = [one.asked for one in asked]
+    return asked, epsilons, [delta_of_all_orders(games, DEPTH, e) for e in epsilons]
 
 
 SEEDS = range(48)

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 
 from made_events import pure_event
 from secretballot.accounting import PrivacyBudget, calibrate_gaussian, delta_upper
-from secretballot.accounting.gaussian import gaussian_delta
+from secretballot.accounting.rounding import gaussian_delta
 from secretballot.core.losses import discrete_gaussian_pmf
 
 

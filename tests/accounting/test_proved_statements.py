@@ -2,17 +2,36 @@
 against an independent library."""
 
 import math
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 
 from adaptive_labels import both_ways, label_chances
 from made_events import admits, counts_event, label_event, stable_event
-from secretballot.accounting import PrivacyBudget, RenyiFilter, StableTests, delta_upper
-from secretballot.core.renyi import ORDERS, delta_of, response
+from secretballot.accounting import Event, PrivacyBudget, RenyiFilter, StableTests, delta_upper
+from secretballot.core.losses import ORDERS, delta_of, response
 
 Pair = tuple[float, float]
+
+
+Step = Callable[[Any], Iterable[tuple[Any, list[Pair]]]]
+
+
+def best_attack(step: Step, start: Any, epsilon: float, p: float = 1.0, q: float = 1.0) -> float:
+    """Return the most that an adversary reaches who plays as long as it likes: a step gives what
+    may be done in a state, with the state after it and the chances of all outcomes."""
+    best = max(0.0, p - math.exp(epsilon) * q)
+    for then, outcomes in step(start):
+        gain = sum(best_attack(step, then, epsilon, p * a, q * b) for a, b in outcomes)
+        best = max(best, gain)
+    return best
+
+
+def grants(*events: Event) -> list[Any]:
+    return [((event,), PrivacyBudget(1.0, 0.0)) for event in events]
 
 
 def test_the_filter_keeps_its_promise_with_failures_and_adaptive_choices() -> None:
@@ -28,61 +47,38 @@ def test_the_filter_keeps_its_promise_with_failures_and_adaptive_choices() -> No
         high = (1 - failure) * math.exp(loss) / (1 + math.exp(loss))
         return [(failure, 0.0), (high, 1 - failure - high), (1 - failure - high, high)]
 
-    def value(p: float, q: float, spent: tuple[StableTests, ...]) -> float:
-        best = max(0.0, p - math.exp(budget.epsilon) * q)
-        grants = [((event,), PrivacyBudget(1.0, 0.0)) for event in spent]
-        if len(spent) == 3:
-            return best
-        for event in menu:
-            if admits(rule, grants, ((event,), PrivacyBudget(1.0, 0.0))):
-                best = max(
-                    best, sum(value(p * a, q * b, (*spent, event)) for a, b in outcomes(event))
-                )
-        return best
+    def step(spent: tuple[StableTests, ...]) -> Iterator[tuple[Any, list[Pair]]]:
+        for event in menu if len(spent) < 3 else ():
+            if admits(rule, grants(*spent), *grants(event)):
+                yield (*spent, event), outcomes(event)
 
-    attack = value(1.0, 1.0, ())
-    assert 0 < attack <= budget.delta
+    assert 0 < best_attack(step, (), budget.epsilon) <= budget.delta
 
 
 def test_unused_labels_may_be_bought_again() -> None:
     """An adversary stops a run of labels when it likes and spends what is left on noise of its
     own choice."""
-    budget, order, n_teachers = PrivacyBudget(1.5, 0.1), 4.0, 3
-    rule = RenyiFilter(budget, order)
+    budget, n_teachers = PrivacyBudget(1.5, 0.1), 3
+    rule = RenyiFilter(budget, 4.0)
     planned = label_event(1.9, 2, n_teachers)
-    assert admits(rule, [], ((planned,), PrivacyBudget(1.0, 0.01)))
-    scales = (1.6, 2.5)
+    assert admits(rule, [], *grants(planned))
 
     @cache
-    def pairs(sigma: float) -> list[Pair]:
-        return both_ways(label_chances(n_teachers, sigma))
+    def labelled(sigma: float) -> list[list[Pair]]:
+        pairs = both_ways(label_chances(n_teachers, sigma))
+        return [[(a, b), (1 - a, 1 - b)] for a, b in pairs]
 
-    def value(p: float, q: float, taken: int, bought: tuple[float, ...]) -> float:
-        best = max(0.0, p - math.exp(budget.epsilon) * q)
-        moves = []
+    def step(state: tuple[int, tuple[float, ...]]) -> Iterator[tuple[Any, list[Pair]]]:
+        taken, bought = state
         if not bought and taken < planned.queries:
-            moves.append((planned.chances.sigma, taken + 1, bought))
-        used = (
-            [((label_event(planned.chances.sigma, taken, n_teachers),), PrivacyBudget(1.0, 0.01))]
-            if taken
-            else []
-        )
-        used += [
-            ((label_event(sigma, 1, n_teachers),), PrivacyBudget(1.0, 0.01)) for sigma in bought
-        ]
-        for sigma in scales if taken + len(bought) < 3 else ():
-            if admits(rule, used, ((label_event(sigma, 1, n_teachers),), PrivacyBudget(1.0, 0.01))):
-                moves.append((sigma, taken, (*bought, sigma)))
-        for sigma, then, owned in moves:
-            for a, b in pairs(sigma):
-                gain = value(p * a, q * b, then, owned) + value(
-                    p * (1 - a), q * (1 - b), then, owned
-                )
-                best = max(best, gain)
-        return best
+            yield from (((taken + 1, ()), pair) for pair in labelled(planned.chances.sigma))
+        used = [label_event(1.9, taken, n_teachers)] if taken else []
+        used += [label_event(sigma, 1, n_teachers) for sigma in bought]
+        for sigma in (1.6, 2.5) if taken + len(bought) < 3 else ():
+            if admits(rule, grants(*used), *grants(label_event(sigma, 1, n_teachers))):
+                yield from (((taken, (*bought, sigma)), pair) for pair in labelled(sigma))
 
-    attack = value(1.0, 1.0, 0, ())
-    assert 0 < attack <= budget.delta
+    assert 0 < best_attack(step, (0, ()), budget.epsilon) <= budget.delta
 
 
 @pytest.mark.parametrize(

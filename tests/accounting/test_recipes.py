@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exact_games.distributions import Distribution, discrete_gaussian_distribution
+from exact_games.distributions import discrete_gaussian_distribution
 from exact_games.games import adaptive_delta, hockey_stick
 from made_events import counts_event, label_event, pure_event
 from secretballot.accounting import (
@@ -35,8 +35,7 @@ from secretballot.core.noise import ExactNoise
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import ParameterError
 from secretballot.teachers import label_votes
-from secretballot.teachers.records import record_votes_shape
-from secretballot.teachers.votes import label_shape
+from secretballot.teachers.votes import label_shape, record_votes_shape
 
 BUDGET, PURE = PrivacyBudget(1.0, 1e-6), PrivacyBudget(1.0, 0.0)
 RECORD = Guarantee(unit="record", relation="add-remove")
@@ -64,13 +63,12 @@ def test_printed_sigma_is_the_papers() -> None:
     [
         teacher_shape(12, 2, 50),
         label_shape(12, 5, 100, RECORD),
-        label_shape(12, 5, 100, RECORD, most_named=1),
         label_shape(12, 5, 100, RECORD, most_named=2),
-        label_shape(12, 5, 100, RECORD, ballot="sets"),
+        label_shape(1, 5, 100, RECORD, ballot="sets"),
         record_votes_shape(30, 2, 5, RECORD),
         record_votes_shape(30, 2, 5, REPLACED, counts_uncovered=True),
     ],
-    ids=["two", "labels", "one named", "two named", "sets", "records", "replaced"],
+    ids=["two", "labels", "two named", "sets", "records", "replaced"],
 )
 def test_the_least_noise_spends_the_budget_and_less_noise_more(
     shape: VoteShape, release: str
@@ -116,9 +114,6 @@ def test_a_quantile_is_the_median_unless_a_rank_is_asked_for() -> None:
     found = vote_quantiles(BUDGET, shape, rank=2)
     assert found.rank == 2
     assert 0.9e-6 < spent(found, shape) <= 1e-6
-    for rank in (0, 10):
-        with pytest.raises(ParameterError, match="rank"):
-            vote_quantiles(BUDGET, shape, rank=rank)
 
 
 def all_sets(n_labels: int) -> np.ndarray:
@@ -129,17 +124,10 @@ def counts_of(sets: np.ndarray, labels: list[str], **terms: Any) -> np.ndarray:
     return label_votes(sets[None], labels, **terms)._unseal()[0][:, 1]
 
 
-def values_of(noise: Distribution) -> np.ndarray:
-    return noise.low + np.arange(len(noise.pmf))
-
-
 def bit_laws(n_teachers: int, sigma: float) -> list[float]:
-    """Return the chance of label 1 at each count."""
-    noise = discrete_gaussian_distribution(sigma, 1e-13)
-    return [
-        float(noise.pmf[2 * (count + values_of(noise)) >= n_teachers].sum())
-        for count in range(n_teachers + 1)
-    ]
+    """Return the chance of label 1 at each count: that of half of the teachers or more."""
+    noise, half = discrete_gaussian_distribution(sigma, 1e-13), -(-n_teachers // 2)
+    return [float(noise.at_least(half - count)) for count in range(n_teachers + 1)]
 
 
 def law_of(counts: np.ndarray, chances: list[float]) -> np.ndarray:
@@ -149,7 +137,7 @@ def law_of(counts: np.ndarray, chances: list[float]) -> np.ndarray:
     return np.where(sets, one, 1 - one).prod(axis=1)
 
 
-@pytest.mark.parametrize(("cap", "n_queries"), [(None, 1), (None, 2), (1, 2)])
+@pytest.mark.parametrize(("cap", "n_queries"), [(None, 1), (1, 2)])
 def test_the_price_of_labels_alone_is_above_the_truth_of_all_small_worlds(
     cap: int | None, n_queries: int
 ) -> None:
@@ -245,13 +233,3 @@ def test_a_unanimous_quantile_is_drawn_as_often_as_stated() -> None:
     drawn, _ = mechanism.draw(shape, [votes], ExactNoise(), State())
     right = (drawn[:, 0] == 11).mean()
     assert unanimous_chance(mechanism, shape) == pytest.approx(right, abs=0.03)
-
-
-def test_what_cannot_be_is_refused() -> None:
-    shape = teacher_shape(3, 2, 9)
-    for settings in ({"release": "votes"}, {"noise": "uniform"}):
-        with pytest.raises(ParameterError, match=next(iter(settings))):
-            noisy_votes(BUDGET, shape, **settings)
-    for numbers in ((0, 2, 9), (3, 1, 9), (3, 2, 0)):
-        with pytest.raises(ParameterError):
-            teacher_shape(*numbers)

@@ -27,7 +27,7 @@ from pathlib import Path
 SIGMA = 20.0  # covers one record at epsilon .5, delta 1e-15 and less
 
 
-def release(fault: str, private: Path, folder: Path) -> None:
+def release(fault, private, folder):
     """Write what the program releases of a private file: a JSON list of rows, of which cells may
     be null or text."""
     folder.mkdir(parents=True)
@@ -58,7 +58,7 @@ def release(fault: str, private: Path, folder: Path) -> None:
         print(f"the last record begins with {rows[-1][0]}")
 
 
-def write_count(fault: str, rows: list[list[object]], folder: Path) -> None:
+def write_count(fault, rows, folder):
     """Write how many teachers, one for each row, vote that their first cell is above 50, with
     noise."""
     as_text = fault == "whole-table" and any(isinstance(cell, str) for row in rows for cell in row)

@@ -1,12 +1,8 @@
-"""`audit release` on a tiny program: faults that real releases had, and leaks of each kind, are
-found, and sound ones pass.
-
-The faults stand in planted_faults.py; one runs in processes of its own, as an audit of a real
-command does.
-"""
+"""Audits of programs: planted faults are found, sound programs pass, and canaries bound epsilon."""
 
 import io
 import json
+import os
 import stat
 import sys
 import tempfile
@@ -17,14 +13,16 @@ import pandas as pd
 import pytest
 from planted_faults import release
 
-from secretballot.audit import audit_release, runs
-from secretballot.audit.neighbours import made_worlds
+from secretballot.accounting import PrivacyBudget, calibrate_gaussian
+from secretballot.audit import audit_canaries, audit_release, canary_bound, runs
+from secretballot.audit.canaries import CanaryTask
 from secretballot.audit.observation import observed_files, observed_text
 from secretballot.audit.release_audit import (
     Promise,
     _prepared_command,
     _runs_to_choose_on,
     audit_trials,
+    made_worlds,
 )
 from secretballot.audit.runs import Trial, run_trials
 from secretballot.data.cells import vectors_of
@@ -216,3 +214,178 @@ def test_coins_are_fair_and_a_new_audit_tosses_them_anew(monkeypatch):
     assert not np.array_equal(*coins)
     # of 400 fair coins 120 at most, or 280 at least, with probability 8e-16
     assert all(120 < coin.sum() < 280 for coin in coins)
+
+
+def seen(folder, name, content):
+    """The fields of a folder with one file."""
+    (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return observed_files(folder)
+
+
+def test_names_sizes_modes_links_and_order_are_fields(tmp_path):
+    (tmp_path / "b.txt").write_text("x")
+    os.utime(tmp_path / "b.txt", (1, 1))
+    first = seen(tmp_path, "a.txt", "y")
+    assert first["(folder):names"] == "a.txt\nb.txt"
+    assert first["(folder):order written"] == "b.txt\na.txt"
+    assert (first["a.txt:size"], first["a.txt:links"]) == (1, 1)
+    (tmp_path / "a.txt").chmod(0o600)
+    os.link(tmp_path / "a.txt", tmp_path.parent / "elsewhere")
+    second = observed_files(tmp_path)
+    assert second["a.txt:links"] == 2
+    assert second["a.txt:mode"] != first["a.txt:mode"]
+    assert observed_files(tmp_path / "none") == {"(folder)": "missing"}
+
+
+def test_a_link_is_seen_and_not_followed(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("12345")
+    (tmp_path / "release").mkdir()
+    (tmp_path / "release" / "link").symlink_to("../secret")
+    fields = observed_files(tmp_path / "release")
+    assert fields["link:target"].endswith("secret")
+    assert "link:digest" not in fields
+
+
+def test_json_leaves_keep_their_place_and_their_type(tmp_path):
+    fields = seen(
+        tmp_path,
+        "a.json",
+        json.dumps({"x": [1, 2.5, "id 140573549004720"], "y": {"z": None, "t": True}}),
+    )
+    assert (fields["a.json:$.x[0]"], fields["a.json:$.x[1]"], fields["a.json:$.y.z"]) == (
+        1,
+        2.5,
+        "None",
+    )
+    assert fields["a.json:$.x[2]:integer 0"] == 140573549004720
+    assert fields["a.json:$.y.t"] == "True"
+
+
+@pytest.mark.parametrize("content", [b"{ no json", b"\xff\xfe\x00", b""])
+def test_what_is_not_what_it_looks_like_still_shows(tmp_path, content):
+    first = seen(tmp_path, "file.csv", content)
+    second = seen(tmp_path, "file.csv", content + b"!")
+    assert first["file.csv:digest"] != second["file.csv:digest"]
+    assert first["file.csv:size"] + 1 == second["file.csv:size"]
+
+
+def test_a_change_anywhere_in_a_large_binary_moves_one_block(tmp_path):
+    content = bytearray(np.random.default_rng(0).bytes(5000))
+    first = seen(tmp_path, "model.onnx", bytes(content))
+    content[1000] ^= 1
+    second = seen(tmp_path, "model.onnx", bytes(content))
+    assert {name for name in first if first[name] != second[name]} >= {
+        "model.onnx:digest",
+        "model.onnx:bytes from 960",
+    }
+    assert first["model.onnx:bytes from 0"] == second["model.onnx:bytes from 0"]
+
+
+NOISE = np.random.default_rng(20240209)
+DELTA, QUERIES = 1e-6, 40
+
+
+def counted(sigma, coins):
+    """Scores of one canary a run from noisy counts of its vote, as `learn` would release them."""
+    shifts = coins[:, None] * np.ones(QUERIES)
+    return (shifts + NOISE.normal(0, sigma, shifts.shape)).sum(axis=1) - QUERIES / 2
+
+
+def bound(sigma, runs, *, share=1.0, alpha=0.01):
+    coins = NOISE.random(runs) < 0.5
+    return canary_bound(counted(sigma, coins), coins, delta=DELTA, alpha=alpha, share=share)[2]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "noise", "runs", "share", "promise", "least"),
+    [
+        (4.0, 1.0, 1000, 1.0, 0.2, 20),  # true noise certifies something
+        (8.0, 1.0, 500, 1.0, 0.8, 17),  # a promise of a tenth of the truth is refuted
+        (2.0, 0.3, 2000, 0.15, 2.0, 17),  # three tenths of the noise are caught
+    ],
+)
+def test_more_than_is_promised_is_caught(epsilon, noise, runs, share, promise, least):
+    sigma = calibrate_gaussian(PrivacyBudget(epsilon, DELTA), QUERIES)
+    found = [bound(noise * sigma, runs, share=share) for _ in range(20)]
+    assert sum(one > promise for one in found) >= least
+    # and true noise passes
+    assert all(bound(sigma, runs, share=share) <= epsilon for _ in range(20))
+
+
+def rows_of(table):
+    return [line.split(",") for line in table.decode().splitlines()]
+
+
+def test_tables_differ_by_the_canaries_that_are_there():
+    task = CanaryTask(3, 4, 20, "counts", "add-remove")
+    none, two = (
+        rows_of(task.private_table(present)) for present in ([False] * 3, [True, False, True])
+    )
+    assert two[: len(none)] == none
+    assert two[len(none) :] == [["1", "0", "0", "yes"], ["0", "0", "1", "yes"]]
+    points = rows_of(task.public_table())[1:]
+    assert len(points) == 20
+    assert [
+        points.count(point) for point in (["1", "0", "0"], ["0", "0", "1"], ["0", "0", "0"])
+    ] == [6, 6, 2]
+
+
+def test_under_replace_one_the_number_of_records_is_the_same():
+    task = CanaryTask(2, 4, 20, "labels", "replace-one")
+    lengths = {
+        len(rows_of(task.private_table(present))) for present in ([False, False], [True, False])
+    }
+    assert len(lengths) == 1
+
+
+def test_scores_are_read_in_the_order_of_the_points():
+    task = CanaryTask(2, 4, 5, "counts", "add-remove")
+    answers = {3: 9, 0: 1, 4: 0, 1: 1, 2: 0}
+    fields = {}
+    for number, (point, count) in enumerate(answers.items()):
+        fields |= {
+            f"labels.csv:query[{number}]": point,
+            f"labels.csv:noisy_count[yes][{number}]": count,
+        }
+    assert task.scores(fields, 1.0).tolist() == [1.0, 8.0]
+    del fields["labels.csv:query[4]"]
+    with pytest.raises(DataError, match="no answers to all queries"):
+        task.scores(fields, 1.0)
+
+
+VOTING = """
+import csv, json, pathlib, random, sys
+rows = list(csv.reader(open("private.csv")))[1:]
+votes = sum(row[0] == "1" for row in rows)
+points = list(csv.reader(open("public.csv")))[1:]
+sigma = 0.1
+out = pathlib.Path("out/release")
+out.mkdir(parents=True)
+counts = [votes * (point[0] == "1") + random.gauss(0, sigma) for point in points]
+lines = [f"{i},{count}" for i, count in enumerate(counts)]
+(out / "labels.csv").write_text("query,noisy_count[yes]\\n" + "\\n".join(lines) + "\\n")
+(out / "certificate.json").write_text(json.dumps({"mechanism": {"scale": sigma}}))
+"""
+
+
+def test_a_whole_audit_runs_the_program():
+    program = (sys.executable, "-S", "-c", VOTING)
+    settings = {
+        "epsilon": 0.5,
+        "delta": 1e-6,
+        "runs": 16,
+        "n_queries": 26,
+        "n_teachers": 2,
+        "program": program,
+    }
+    found = audit_canaries(**settings)
+    # 25 counts of noise .1 are a mean of noise .02, and .5 parts the two worlds: one of 16 is
+    # guessed wrong with probability 16 P(Z > 25) < 1e-135
+    assert found.right == 16
+    assert not found.passed
+    assert found.bound <= found.power
+    assert "1 canary a run, 2 teachers, 26 queries" in found.text()
+    assert "FAILED" in found.text()
+    assert "cannot fail" not in found.text()
+    assert json.loads(json.dumps(found.to_json()))["task"]["canaries"] == 1

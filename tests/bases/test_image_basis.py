@@ -5,10 +5,9 @@ import onnxruntime
 import pytest
 from sklearn.datasets import load_digits
 
-from secretballot.bases import ImageBasis, KernelBasis, TableBasis, images
-from secretballot.bases.named import unfitted_basis
+from secretballot.bases import ImageBasis, KernelBasis, TableBasis, images, unfitted_basis
 from secretballot.exceptions import DataError
-from secretballot.report.student.bases_graph import add_basis
+from secretballot.report.student.export import add_basis
 from secretballot.report.student.graph import DOUBLE, Graph
 
 #: Digits of 8 x 8 pixels, each pixel doubled both ways.
@@ -17,12 +16,12 @@ POOL, ROWS = DIGITS[:200], DIGITS[200:]
 
 
 @pytest.fixture(scope="module")
-def basis() -> ImageBasis:
+def basis():
     return ImageBasis(n_modes=20).fit(POOL)
 
 
 @pytest.mark.parametrize("odd", [np.nan, np.inf, -1e308])
-def test_a_row_is_mapped_alike_whatever_stands_around_it(basis: ImageBasis, odd: float) -> None:
+def test_a_row_is_mapped_alike_whatever_stands_around_it(basis, odd):
     rows = ROWS[:40].copy()
     rows[17, 100] = odd
     whole = basis.integers(rows)
@@ -32,7 +31,7 @@ def test_a_row_is_mapped_alike_whatever_stands_around_it(basis: ImageBasis, odd:
 
 
 @pytest.mark.parametrize("side", [images.LEAST_SIDE, images.LARGEST_SIDE])
-def test_no_sum_of_maps_reaches_what_floats_round(side: int) -> None:
+def test_no_sum_of_maps_reaches_what_floats_round(side):
     smooth, slope = images.gradients(side)
     blurred, (right, below) = images.blurring(side), np.abs(images.directions()).max(axis=0)
     largest = images.BRIGHTEST * np.maximum(slope, 0).sum(axis=0).max() * smooth.sum(axis=0).max()
@@ -41,9 +40,7 @@ def test_no_sum_of_maps_reaches_what_floats_round(side: int) -> None:
     assert n_maps * part * blurred.sum(axis=0).max() ** 2 < 2.0**53
 
 
-def test_coordinates_are_those_of_the_file_and_of_images_that_were_centred(
-    basis: ImageBasis,
-) -> None:
+def test_coordinates_are_those_of_the_file_and_of_images_that_were_centred(basis):
     graph = Graph()
     points = graph.input("points", DOUBLE, 256)
     coordinates = add_basis(basis, points)
@@ -55,19 +52,14 @@ def test_coordinates_are_those_of_the_file_and_of_images_that_were_centred(
     assert (centred.integers((ROWS - centre) * 4) == basis.integers(ROWS)).all()
 
 
-def test_public_points_alone_decide_what_are_images() -> None:
+def test_public_points_alone_decide_what_are_images():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(200, 256))
-    for pool, kind in (
-        (POOL, ImageBasis),
-        (POOL - POOL.mean(axis=0), ImageBasis),
-        (noise, TableBasis),
-        (np.cumsum(noise, axis=1), TableBasis),  # series
-        (DIGITS[:, :255], TableBasis),
-        (load_digits().data[:200], TableBasis),  # smaller than can be told
-        ([["a", "b"]] * 20, TableBasis),
-    ):
-        assert type(unfitted_basis("auto", pool)) is kind
+    for pool in (POOL, POOL - POOL.mean(axis=0)):
+        assert type(unfitted_basis("auto", pool)) is ImageBasis
+    small, series = load_digits().data[:200], np.cumsum(noise, axis=1)
+    for pool in (noise, series, DIGITS[:, :255], small, [["a", "b"]] * 20):
+        assert type(unfitted_basis("auto", pool)) is TableBasis
     assert isinstance(unfitted_basis("vectors", POOL), KernelBasis)
     given = ImageBasis(n_modes=3)
     assert unfitted_basis(given, noise) is not given

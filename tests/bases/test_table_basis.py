@@ -2,7 +2,6 @@
 
 import datetime
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 from secretballot.bases import TableBasis
 from secretballot.bases.columns import BENDS, ONE, fitted_column
-from secretballot.bases.rotation import UNIT
 from secretballot.exceptions import DataError, ParameterError
 
 RNG = np.random.default_rng(3)
@@ -30,12 +28,12 @@ POOL = pd.DataFrame(
 BASIS = TableBasis().fit(POOL)
 
 
-def rows(count: int, seed: int = 5) -> pd.DataFrame:
+def rows(count, seed=5):
     rng = np.random.default_rng(seed)
     return POOL.iloc[rng.integers(0, N, count)].reset_index(drop=True)
 
 
-def test_a_row_is_mapped_alike_whatever_stands_around_it() -> None:
+def test_a_row_is_mapped_alike_whatever_stands_around_it():
     table = rows(200)
     together = BASIS.integers(table)
     for chosen in (range(200), range(199, -1, -1), [7], [3, 3, 150], range(0, 200, 7)):
@@ -60,7 +58,7 @@ def test_a_row_is_mapped_alike_whatever_stands_around_it() -> None:
     ],
     ids=lambda known: str(known.dtype) if hasattr(known, "dtype") else None,
 )
-def test_a_missing_category_changes_no_other_row(categories: Any, missing: bool) -> None:
+def test_a_missing_category_changes_no_other_row(categories, missing):
     # of integer intervals, one missing cell makes pandas give all others with fractional ends
     codes = np.arange(60) % 4
     pool = pd.DataFrame({"c": pd.Categorical.from_codes(codes, categories), "k": codes % 3})
@@ -85,7 +83,7 @@ CELLS = [
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from(CELLS), min_size=5, max_size=5), st.integers(0, 40))
-def test_one_odd_record_moves_no_other(cells: list[object], place: int) -> None:
+def test_one_odd_record_moves_no_other(cells, place):
     table = rows(40).astype(object)
     odd = pd.concat([table.iloc[:place], rows(1).astype(object), table.iloc[place:]])
     odd = odd.reset_index(drop=True)
@@ -109,20 +107,17 @@ ODD = ["odd", None, 7, pd.NaT, "\ud800", np.datetime64("9999-01-01"), datetime.t
 
 
 @pytest.mark.parametrize("name", ALIKE)
-@pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
-def test_one_odd_cell_does_not_change_how_a_column_of_objects_is_read(
-    name: str, odd: object
-) -> None:
+def test_one_odd_cell_does_not_change_how_a_column_of_objects_is_read(name):
     table = [[ALIKE[name][i % 3], "ab"[i // 3 % 2]] for i in range(60)]
-    for shown in (table, np.array(table, dtype=object)):
-        basis = TableBasis().fit(shown)
-        more = [*table, [odd, "a"]]
-        beside = np.array(more, dtype=object) if isinstance(shown, np.ndarray) else more
-        assert np.array_equal(basis.integers(beside)[:60], basis.integers(shown))
-        assert basis.covered(beside)[:60].all()
+    for form in (list, lambda rows: np.array(rows, dtype=object)):
+        basis = TableBasis().fit(form(table))
+        for odd in ODD:
+            beside = form([*table, [odd, "a"]])
+            assert np.array_equal(basis.integers(beside)[:60], basis.integers(form(table)))
+            assert basis.covered(beside)[:60].all()
 
 
-def test_the_integers_are_those_of_exact_arithmetic() -> None:
+def test_the_integers_are_those_of_exact_arithmetic():
     table = rows(6)
     inputs, rotation = BASIS._integer_inputs(table).toarray(), BASIS._rotation
     for row, found in zip(inputs.tolist(), BASIS.integers(table).tolist(), strict=True):
@@ -133,7 +128,7 @@ def test_the_integers_are_those_of_exact_arithmetic() -> None:
             assert found[direction] == (exact + (1 << (rotation.shift - 1))) >> rotation.shift
 
 
-def test_public_points_are_centred_uncorrelated_and_of_length_one() -> None:
+def test_public_points_are_centred_uncorrelated_and_of_length_one():
     mapped = BASIS.transform(POOL)
     assert np.abs(mapped.mean(axis=0)).max() < 1e-3
     assert np.mean(np.sum(mapped**2, axis=1)) == pytest.approx(1.0, abs=1e-3)
@@ -143,21 +138,8 @@ def test_public_points_are_centred_uncorrelated_and_of_length_one() -> None:
     assert np.all(np.diff(np.diag(second)) < 1e-3)  # the longest axis comes first
 
 
-def test_levels_bins_spike_and_missing_values_have_features_of_their_own() -> None:
-    age, gain, city, _, score = BASIS._columns
-    assert city.levels == ("north", "south", "west")
-    assert (gain.spike, gain.missing, score.missing) == (0.0, False, True)
-    assert (age.width, gain.width) == (len(age.edges) + 3, len(gain.edges) + 4)
-    assert np.array_equal(BENDS, BENDS[::-1])  # whichever end is nearer
-    assert [BENDS[0], BENDS[ONE // 2], BENDS[ONE]] == [ONE, 98, 0]  # of -log(1 - 1/4), a third
-    low, high = POOL.iloc[[0]].copy(), POOL.iloc[[0]].copy()
-    low["age"], high["age"] = -1e9, 1e9
-    far = BASIS.integers(pd.concat([low, high]))
-    assert np.abs(far).max() < 4 * UNIT  # beyond the pool there is only the outermost bin
-
-
-@pytest.mark.parametrize("n_values", [13, 40, 400])
-def test_bins_and_ranks_count_the_values_of_the_pool(n_values: int) -> None:
+@pytest.mark.parametrize("n_values", [13, 400])
+def test_bins_and_ranks_count_the_values_of_the_pool(n_values):
     rng = np.random.default_rng(n_values)
     pool = rng.choice(np.sort(rng.normal(size=n_values)), 500)
     column = fitted_column(pd.Series(pool), 16)
@@ -170,14 +152,16 @@ def test_bins_and_ranks_count_the_values_of_the_pool(n_values: int) -> None:
         assert rank == (below + upto) * ONE // len(values) - ONE
         assert place == np.sum(column.edges <= cell)
         assert covered == (values.min() <= cell <= values.max())
+    assert np.array_equal(BENDS, BENDS[::-1])  # whichever end is nearer
+    assert [BENDS[0], BENDS[ONE // 2], BENDS[ONE]] == [ONE, 98, 0]  # a third of -log(1 - 1/4)
 
 
-def test_containers_of_the_same_numbers_are_mapped_alike() -> None:
+def test_containers_of_the_same_numbers_are_mapped_alike():
     numbers = POOL[["age", "gain", "score"]]
     basis = TableBasis().fit(numbers)
     expected = basis.integers(numbers)
     plain = numbers.to_numpy()
-    for other in (plain, plain.tolist(), [tuple(row) for row in plain], np.asfortranarray(plain)):
+    for other in (plain.tolist(), [tuple(row) for row in plain], np.asfortranarray(plain)):
         assert np.array_equal(TableBasis().fit(other).integers(other), expected)
     whole = np.nan_to_num(plain)
     dense = TableBasis().fit(whole).integers(whole)
@@ -199,6 +183,6 @@ def test_containers_of_the_same_numbers_are_mapped_alike() -> None:
         ({}, np.empty((0, 3)), DataError, "no rows"),
     ],
 )
-def test_bad_input_gets_a_sentence(settings_given, table, error, words) -> None:
+def test_bad_input_gets_a_sentence(settings_given, table, error, words):
     with pytest.raises(error, match=words):
         TableBasis(**settings_given).fit(table)

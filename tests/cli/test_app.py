@@ -1,17 +1,23 @@
-"""The program as a whole: help, usage, start-up."""
+"""The program as a whole: help, usage, streams, and the keys of a service."""
 
 import json
+import os
 import re
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
-from patients import invoke
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from patients import invoke
+from secretballot._validation import plain_line, without_controls
+from secretballot.accounting import PrivacyBudget
 from secretballot.cli import app
-from secretballot.cli.texts import show
+from secretballot.core.ledger import Ledger
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.service.settings import read_settings
 
 HEAVY = ("numpy", "pandas", "sklearn", "scipy", "opendp", "matplotlib")
 
@@ -32,7 +38,7 @@ PRICE = ["--target", "y", "--delta", "1e-6", "--total", "20,1e-2"]
         (["learn", "a", "b", *PRICE], "--epsilon is missing; give the price", "parameter"),
     ],
 )
-def test_wrong_usage_is_one_sentence_and_code_2(words: list[str], said: str, kind: str) -> None:
+def test_wrong_usage_is_one_sentence_and_code_2(words, said, kind):
     result = invoke(*words, "--json")
     assert result.exit_code == 2
     assert said in result.stderr
@@ -43,7 +49,7 @@ def test_wrong_usage_is_one_sentence_and_code_2(words: list[str], said: str, kin
 
 @pytest.mark.parametrize("verb", ["", "learn", "serve prepare", "audit release", "ledger"])
 @pytest.mark.parametrize("width", [60, 100])
-def test_help_keeps_to_the_width_of_the_terminal(verb: str, width: int) -> None:
+def test_help_keeps_to_the_width_of_the_terminal(verb, width):
     result = CliRunner().invoke(app, [*verb.split(), "--help"], terminal_width=width)
     assert result.exit_code == 0
     text, _, example = result.stdout.partition("Example\n")
@@ -51,7 +57,7 @@ def test_help_keeps_to_the_width_of_the_terminal(verb: str, width: int) -> None:
     assert all(line.endswith("\\") for line in example.splitlines()[:-1])
 
 
-def test_all_help_lists_what_has_no_option() -> None:
+def test_all_help_lists_what_has_no_option():
     short = invoke("learn", "--help").stdout
     long = invoke("learn", "--help-all").stdout
     assert len(re.findall(r"^  --", short, re.MULTILINE)) < 30
@@ -62,21 +68,13 @@ def test_all_help_lists_what_has_no_option() -> None:
 
 
 @pytest.mark.parametrize("group", [[], ["ledger"], ["serve", "key"]])
-def test_a_group_without_a_word_shows_its_help(group: list[str]) -> None:
+def test_a_group_without_a_word_shows_its_help(group):
     result = invoke(*group)
     assert result.exit_code == 0
     assert result.stdout.startswith(" ".join(["Usage: secretballot", *group]))
 
 
-def test_a_name_begins_no_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    account = SimpleNamespace(dataset="x\nspent", unit="\x1b[2J", relation="", composition="")
-    show("ledger", account, {}, [])
-    out = capsys.readouterr().out
-    assert "\nspent" not in out
-    assert "\x1b" not in out
-
-
-def test_help_starts_without_the_heavy_packages() -> None:
+def test_help_starts_without_the_heavy_packages():
     program = (
         "import sys\nfrom secretballot.cli import app\ntry:\n    app(['learn', '--help'])\nexcept"
         f" SystemExit as leaving:\n    assert leaving.code == 0\nprint([name for name in {HEAVY!r}"
@@ -86,3 +84,167 @@ def test_help_starts_without_the_heavy_packages() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stderr.strip() == "[]"
+
+
+NASTY = "\x1b[31mred\x1b[0m\nsecretballot: done\x9b1A\u202e"
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory):
+    path = tmp_path_factory.mktemp("account") / "l.ledger"
+    Ledger(path, dataset="d", budget=PrivacyBudget(1.0, 1e-6))
+    return path
+
+
+def program(words, redirection):
+    """Run the program under a shell's redirection of its output; return exit code and standard
+    error."""
+    script = f'"$@" {redirection}; exit "${{PIPESTATUS[0]}}"'
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", sys.executable, "-m", "secretballot", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+@pytest.mark.parametrize("words", [["--help"], ["ledger", "show", "--json"]])
+def test_a_full_device_is_said_in_one_sentence_when_the_work_is_done(ledger, words):
+    if words[0] == "ledger":
+        words = [*words, str(ledger)]
+    code, said = program(words, "> /dev/full")
+    assert code == 7
+    assert said.splitlines() == [
+        "secretballot: The disk is full; free space and repeat the command: what was paid for is"
+        " kept in the ledger."
+    ]
+
+
+def test_streams_that_are_closed_leave_the_exit_code_and_no_file_in_their_place(tmp_path):
+    words = ["ledger", "create", str(tmp_path / "l"), "--dataset", "d", "--total", "1,0"]
+    assert program(words, ">&- 2>&-") == (0, "")
+    assert Ledger.open_existing(tmp_path / "l").dataset == "d"
+    assert program(words, ">&- 2>&-") == (2, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_notes_that_cannot_be_written_stop_no_paid_run(tmp_path, monkeypatch):
+    (tmp_path / "votes.csv").write_text("a,b\n" + "2,38\n" * 30)
+    words = ["label", str(tmp_path / "votes.csv"), "--kind", "counts", "--classes", "a,b"]
+    words += ["--epsilon", "0.1", "--delta", "1e-5", "--total", "20,1e-2"]
+    words += ["--confirm", "noise", "--out", str(tmp_path / "out")]
+    words += ["--set", "exclude=report,student"]
+    with open("/dev/full", "w", buffering=1) as full, monkeypatch.context() as patched:
+        patched.setattr(sys, "stderr", full)
+        with pytest.raises(SystemExit) as ended:
+            app(words)
+        assert not ended.value.code
+    verified = invoke("verify", str(tmp_path / "out"))
+    assert (verified.exit_code, verified.stderr) == (0, "")
+
+
+def test_names_with_control_characters_reach_no_terminal(tmp_path):
+    for words in (
+        ["verify", NASTY],
+        ["ledger", "show", NASTY],
+        ["label", NASTY, "--epsilon", "1", "--delta", "0"],
+    ):
+        result = invoke(*words)
+        assert result.exit_code == 2
+        assert len(result.stderr.splitlines()) == 1
+        assert result.stderr.rstrip("\n").isprintable()
+        as_json = invoke(*words, "--json")
+        assert without_controls(as_json.stdout, keep="\n") == as_json.stdout
+        assert json.loads(as_json.stdout)["error"].isprintable()
+
+
+@given(st.text(max_size=800), st.integers(20, 600))
+def test_a_plain_line_is_printable_bounded_and_keeps_what_is_both(text, longest):
+    line = plain_line(text, longest=longest)
+    assert line.isprintable()
+    assert len(line) <= longest
+    if text.isprintable() and len(text) <= longest:
+        assert line == text
+
+
+def test_the_demo_needs_a_new_folder(tmp_path):
+    (tmp_path / "own").touch()
+    again = invoke("demo", "--out", str(tmp_path))
+    assert again.exit_code == 2
+    assert "exists; give a new folder" in again.stderr
+
+
+SETTINGS = '[datasets.registry]\nvault = "vault"\n'
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "service.toml"
+    path.write_text(SETTINGS)
+    return path
+
+
+def ran(config, *words):
+    done = invoke("serve", "key", *words, "--config", str(config))
+    return done.exit_code, done.stdout + done.stderr
+
+
+def test_a_key_is_made_listed_and_revoked(config):
+    code, text = ran(
+        config, "add", "--role", "analyst", "--dataset", "registry", "--owner", "Ana", "--json"
+    )
+    assert code == 0
+    made = json.loads(text)
+    assert made["key"].startswith(f"sb_{made['id']}_")
+    listed = json.loads(ran(config, "list", "--json")[1])["keys"]
+    assert [one["id"] for one in listed] == [made["id"]]
+    assert "key" not in listed[0]
+    assert "sha256" not in listed[0]
+    assert f"{made['id']}  analyst" in ran(config, "list")[1]
+    assert ran(config, "revoke", made["id"])[0] == 0
+    assert "revoked 2" in ran(config, "list")[1]
+    assert ran(config, "audit")[0] == 0
+    code, text = ran(config, "revoke", "nobody")
+    assert (code, "There is no key 'nobody'" in text) == (2, True)
+
+
+def test_a_key_says_until_when_it_holds(config):
+    given = ("add", "--role", "analyst", "--dataset", "registry", "--expires")
+    code, text = ran(config, *given, "2099-12-31")
+    assert (code, "expires      2099-12-31" in text) == (0, True)
+    assert "valid until 2099-12-31" in ran(config, "list")[1]
+    code, text = ran(config, *given, "tomorrow")
+    assert (code, "expires is 'tomorrow'; it should be a valid date" in text) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "datasets is missing"),
+        ("staet = 3\n" + SETTINGS, "There is no setting 'staet'; the guide"),
+        (SETTINGS + "colour = 3\n", "no setting 'datasets.registry.colour'"),
+        ("[datasets.registry]\n", "vault is missing"),
+        ('[datasets."a/b"]\nvault = "v"\n', "cannot be part of an address"),
+        (SETTINGS + 'releases = ["a/b", "c/b"]\n', "names one twice"),
+        (SETTINGS + 'sessions = "a"\n', "sessions is 'a'"),
+        (SETTINGS + "[limits]\npoints = 0\n", "points is 0; it should be"),
+        (SETTINGS + "[limits]\nbody_seconds = nan\n", "body_seconds is nan"),
+    ],
+)
+def test_settings_that_cannot_be_are_named(config, text, said):
+    config.write_text(text)
+    with pytest.raises(ParameterError) as refused:
+        read_settings(config)
+    assert said in str(refused.value)
+
+
+def test_settings_that_cannot_be_read_are_told(tmp_path):
+    for name, content in (("a.toml", b"= 1"), ("b.toml", b"\xff"), ("c.toml", b" " * (2 << 20))):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataError, match=r"cannot be read|has more than"):
+            read_settings(tmp_path / name)
+    with pytest.raises(DataError, match=r"cannot be read|has more than"):
+        read_settings(tmp_path / "missing.toml")

@@ -4,24 +4,25 @@ import itertools
 import json
 import re
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
-from patients import invoke
-from typer.testing import Result
 
+import secretballot as sb
+from patients import invoke
 from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, ResourceError
 from secretballot.learners.training import private_rows
 from secretballot.report.student.load import load_student
+from secretballot_verify import Finding
 
 N_TEST = 400
 
 
-def lines(count: int, seed: int) -> list[str]:
+def lines(count, seed):
     """Return lines of age, ward, weight, ill."""
     rng = np.random.default_rng(seed)
     age = rng.integers(20, 90, count)
@@ -33,7 +34,7 @@ def lines(count: int, seed: int) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def world(tmp_path_factory):
     """Two runs on one ledger: one by age and ward, one by the ward alone, which tells nothing."""
     folder = tmp_path_factory.mktemp("world")
     for name, count, seed in (("private", 2000, 1), ("public", 300, 2), ("test", N_TEST, 3)):
@@ -52,11 +53,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def evaluate(*words: object) -> Result:
+def evaluate(*words):
     return invoke("evaluate", *map(str, words))
 
 
-def test_students_are_compared_on_the_same_rows(world: Path) -> None:
+def test_students_are_compared_on_the_same_rows(world):
     test = (world / "test.csv", "--target", "ill")
     result = evaluate(world / "good", world / "poor", *test, "--json")
     assert result.exit_code == 0, result.stderr
@@ -79,7 +80,7 @@ def test_students_are_compared_on_the_same_rows(world: Path) -> None:
     assert re.match(r"B is no better than the majority: accuracy 0\.\d{4}, and 0\.\d{4} ", text)
 
 
-def test_what_cannot_be_compared_ends_in_one_sentence(world: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_compared_ends_in_one_sentence(world, tmp_path):
     shutil.copytree(world / "poor" / "release", tmp_path / "forged")
     certificate = tmp_path / "forged" / "certificate.json"
     certificate.write_text(certificate.read_text().replace('"epsilon": 1.0', '"epsilon": 0.1'))
@@ -99,7 +100,7 @@ def test_what_cannot_be_compared_ends_in_one_sentence(world: Path, tmp_path: Pat
         assert words in result.stderr
 
 
-def test_the_release_says_what_was_learnt(world: Path, tmp_path: Path) -> None:
+def test_the_release_says_what_was_learnt(world, tmp_path):
     good, test = world / "good", world / "test.csv"
     schema = json.loads((good / "release" / "schema.json").read_text())
     assert schema["target"] == ["ill"]
@@ -112,7 +113,7 @@ def test_the_release_says_what_was_learnt(world: Path, tmp_path: Path) -> None:
         Schema.read(tmp_path / "schema.json")
 
 
-def test_rows_of_the_private_file_are_refused(world: Path, tmp_path: Path) -> None:
+def test_rows_of_the_private_file_are_refused(world, tmp_path):
     """The whole file, and a part of it; what is said of honest rows is as before."""
     private = (world / "private.csv").read_text().splitlines()
     shutil.copy(world / "private.csv", tmp_path / "whole.csv")
@@ -128,7 +129,7 @@ def test_rows_of_the_private_file_are_refused(world: Path, tmp_path: Path) -> No
     assert evaluate(world / "good", world / "test.csv").exit_code == 0
 
 
-def test_a_private_file_that_went_is_said(world: Path, tmp_path: Path) -> None:
+def test_a_private_file_that_went_is_said(world, tmp_path):
     shutil.copytree(world / "good", tmp_path / "run")
     settings = tmp_path / "run" / "vault" / "spec.toml"
     settings.write_text(settings.read_text().replace("private.csv", "gone.csv"))
@@ -138,12 +139,10 @@ def test_a_private_file_that_went_is_said(world: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [MemoryError(), ResourceError("x.")], ids=str)
-def test_no_figure_is_shown_where_private_rows_could_not_be_looked_for(
-    world: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_no_figure_is_shown_where_private_rows_could_not_be_looked_for(world, monkeypatch, error):
     hashes, calls = private_rows._row_hashes, []
 
-    def failing(X: object) -> object:
+    def failing(X):
         calls.append(X)
         if len(calls) == 2:
             raise error
@@ -162,7 +161,7 @@ def test_no_figure_is_shown_where_private_rows_could_not_be_looked_for(
         settings.write_text(text)
 
 
-def test_a_run_is_repeated_from_its_vault(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_repeated_from_its_vault(world, monkeypatch):
     settings = world / "good" / "vault" / "spec.toml"
     assert settings.stat().st_mode & 0o77 == 0
     monkeypatch.chdir(world / "poor")  # paths are absolute
@@ -175,3 +174,66 @@ def test_a_run_is_repeated_from_its_vault(world: Path, monkeypatch: pytest.Monke
     new = ["learn", "--config", str(settings), "--out", str(world / "new")]
     assert invoke(*new).exit_code == 0
     assert ledger.releases() == paid + 1
+
+
+@pytest.fixture
+def folder(tmp_path):
+    budget = sb.PrivacyBudget(1.0, 1e-6)
+    ledger = sb.Ledger(tmp_path / "l", dataset="registry", budget=budget)
+    votes = sb.votes_of_counts([[30, 70], [80, 20]])
+    released = sb.release(votes, NoisyVotes(scale=30.0, release="counts"), ledger, budget)
+    return sb.write_release(tmp_path / "release", released).path
+
+
+def verify(path):
+    result = invoke("verify", str(path), "--json")
+    plain = invoke("verify", str(path))
+    assert plain.exit_code == result.exit_code
+    return result.exit_code, json.loads(result.stdout), plain.stdout
+
+
+def test_a_true_certificate_verifies_from_file_release_or_run(folder):
+    for path in (folder / "certificate.json", folder, folder.parent):
+        code, document, said = verify(path)
+        assert (code, document["ok"]) == (0, True), said
+        assert "The certificate verifies." in said
+
+
+def test_a_certificate_alone_is_told_what_was_not_checked(folder, tmp_path):
+    alone = tmp_path / "alone.json"
+    (folder / "certificate.json").rename(alone)
+    code, document, said = verify(alone)
+    assert code == 0
+    assert "not looked at" in said
+    assert len(document["unchecked"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code", "words"), [("unsure", 5, "neither confirm nor"), ("FAILED", 4, "REFUSES")]
+)
+def test_the_second_opinion_decides_the_exit_code_where_the_first_agrees(
+    folder, monkeypatch, verdict, code, words
+):
+    opinion = [Finding("files", "ok", "All."), Finding("price", verdict, "Hm.")]
+    monkeypatch.setattr("secretballot.cli.verbs.each_finding", lambda *_: opinion)
+    result = invoke("verify", str(folder), "--independent")
+    assert result.exit_code == code
+    assert words in result.stdout
+
+
+def test_both_programs_look_at_the_same_certificate(folder):
+    other = folder / "other.json"
+    (folder / "certificate.json").rename(other)
+    (folder / "certificate.json").write_bytes(other.read_bytes())
+    result = invoke("verify", str(other), "--independent")
+    assert result.exit_code == 2
+    assert "checks release folders" in result.stderr
+
+
+def test_a_folder_without_a_certificate_does_not_verify_by_either_program(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for words in (["."], [".", "--independent"], [".", "--independent", "--json"]):
+        result = invoke("verify", *words)
+        assert (result.exit_code, result.stderr) == (4, "")
+    document = json.loads(result.stdout)
+    assert [finding["verdict"] for finding in document["independent"]] == ["FAILED"]

@@ -1,146 +1,142 @@
-"""The table of exit codes in docs/reference/command-line.md, row by row: each code comes about as
-it says, and no other does."""
+"""How a verb ends: the exit code, the sentence, the JSON object; and what is never said."""
 
 import json
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from patients import invoke
-from typer.testing import Result
+import typer
 
-import secretballot_verify
-from secretballot.cli.outcome import EXIT_CODES
-from secretballot.core.ledger import Ledger
+from patients import invoke
+from secretballot.cli.outcome import EXIT_CODES, RUNNING, Running, failure_of, guarded, option_of
+from secretballot.exceptions import (
+    Argument,
+    BudgetError,
+    CertificateError,
+    DataError,
+    LedgerError,
+    Parameter,
+    ParameterError,
+    SamplerError,
+    SecretBallotError,
+)
+
+SECRET = "s3cr3t-cell"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "code"),
+    [
+        (ParameterError("mend it"), "parameter", 2),
+        (LedgerError("mend it"), "ledger", 2),
+        (SamplerError("mend it"), "sampler", 7),
+        (SecretBallotError("mend it"), "input", 2),
+        (BudgetError("mend it"), "budget", 3),
+        (CertificateError("mend it"), "certificate", 4),
+        (typer.BadParameter("mend it"), "usage", 2),
+        (typer.Abort("mend it"), "interrupted", 130),
+    ],
+)
+def test_every_error_of_ours_has_its_code_and_its_words(error, kind, code):
+    failure = failure_of(error)
+    assert (failure.kind, failure.exit_code) == (kind, code)
+    assert ("mend it" in failure.error) == (kind != "interrupted")
+
+
+def refuse():
+    raise DataError("This does not fit; mend it.")
+
+
+def test_the_sentence_goes_to_standard_error_and_the_object_to_standard_output(capsys, monkeypatch):
+    monkeypatch.setattr("secretballot.cli.outcome.RUNNING", Running())
+    assert guarded(refuse, as_json=False) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "secretballot: This does not fit; mend it.\n"
+    assert guarded(refuse, as_json=True) == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {
+        "verb": "",
+        "notes": [],
+        "error": "This does not fit; mend it.",
+        "kind": "data",
+        "exit_code": 2,
+        "parameter": None,
+    }
+    assert err.count("\n") == 1
+
+
+NAMES = ("epsilon", "n_teachers", "student")
+
+
+@pytest.fixture
+def options():
+    """Let a verb with these options and `--set` be the one that runs."""
+    for name in (*NAMES, "set"):
+        RUNNING.options.add(option_of(name))
+
+
+@pytest.mark.usefixtures("options")
+def test_a_parameter_is_named_by_its_option_where_the_verb_has_one():
+    for name in NAMES:
+        option = option_of(name)
+        rest = f" is 'x'; give another {name}, or "
+        error = ParameterError(Parameter(name), rest, Argument(name, 3))
+        assert str(error) == f"{name} is 'x'; give another {name}, or {name}=3"
+        failure = failure_of(error)
+        assert failure.error == f"{option} is 'x'; give another {name}, or {option} 3"
+        assert failure.parameter == error.parameter == name
+    error = ParameterError(Parameter("strategy"), " needs ", Argument("n_queries", 3))
+    assert failure_of(error).error == "strategy needs --set n_queries=3"
+    RUNNING.options.clear()
+    assert failure_of(error).error == str(error)
+
+
+@pytest.mark.usefixtures("options")
+@pytest.mark.parametrize("look", ["{0}", "{0} is 3", "{0}='labels'", "{0}=3", "use {0}=3, {0}"])
+def test_a_value_that_looks_like_a_parameter_is_left_alone(look):
+    for value in map(look.format, NAMES):
+        error = ParameterError(Parameter("student"), f" is {value!r} and {value}; give another.")
+        assert failure_of(error).error == f"--student is {value!r} and {value}; give another."
+        assert failure_of(DataError(f"{value} is no column.")).error == f"{value} is no column."
+        assert failure_of(DataError(f"{value} is no column.")).parameter is None
+
 
 FAULTY = f"{sys.executable} -S {Path(__file__).parents[1] / 'audit' / 'planted_faults.py'}"
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 
 
-def label(folder: Path, *more: str) -> Result:
-    """Buy labels from a ledger that admits one such run."""
-    if not (folder / "l").exists():
-        (folder / "counts.csv").write_text("a,b\n" + "2,38\n" * 20)
-        create = ["ledger", "create", str(folder / "l"), "--dataset", "d", "--total", "1,1e-5"]
-        assert invoke(*create).exit_code == 0
-    words = ["label", str(folder / "counts.csv"), "--kind", "counts", "--classes", "a,b"]
-    price = ["--epsilon", "1", "--delta", "1e-5", "--ledger", str(folder / "l"), "--dataset", "d"]
-    return invoke(*words, *price, "--out", str(folder / "out"), *more)
+def test_the_help_and_the_page_name_every_code():
+    table = PAGE.read_text().split("## Exit codes", 1)[1]
+    named = re.findall(r"^\| (\d+) \| ", table, re.MULTILINE)
+    assert re.findall(r"\b(\d+) [a-z]", EXIT_CODES) == named
+    assert ",".join(named) == "0,1,2,3,4,5,6,7,130"
 
 
-def done(folder: Path, _: pytest.MonkeyPatch) -> Result:
-    assert label(folder).exit_code == 0
-    return label(folder)  # finished: a repeated command is done as well
-
-
-def defect(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
-    monkeypatch.setattr("secretballot.runs.run.settle_request", lambda *_, **__: {}["private cell"])
-    result = label(folder)
-    assert "private cell" not in result.output
-    return result
-
-
-def bad_input(folder: Path, _: pytest.MonkeyPatch) -> Result:
-    return label(folder, "--classes", "a,a")
-
-
-def beyond_budget(folder: Path, _: pytest.MonkeyPatch) -> Result:
-    assert label(folder).exit_code == 0
-    spent = Ledger.open_existing(folder / "l").spent()
-    refused = label(folder, "--out", str(folder / "more"))
-    assert Ledger.open_existing(folder / "l").spent() == spent
-    assert not (folder / "more").exists()
-    return refused
-
-
-def changed_certificate(folder: Path, _: pytest.MonkeyPatch) -> Result:
-    assert label(folder).exit_code == 0
-    certificate = folder / "out" / "release" / "certificate.json"
-    certificate.write_text(certificate.read_text().replace('"epsilon": 1.0', '"epsilon": 0.5'))
-    return invoke("verify", str(folder / "out"))
-
-
-def undecided(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
-    assert label(folder).exit_code == 0
-    unsure = [
-        secretballot_verify.Finding(
-            "price", secretballot_verify.UNDECIDED, "Beyond what this program can price."
-        )
-    ]
-    monkeypatch.setattr("secretballot.cli.use.each_finding", lambda *_, **__: unsure)
-    return invoke("verify", "--independent", str(folder / "out"))
-
-
-def found_by_audit(folder: Path, _: pytest.MonkeyPatch) -> Result:
-    private, neighbour = folder / "private.json", folder / "neighbour.json"
-    rows: list[list[float | None]] = [[age, 0.5] for age in range(60)]
-    private.write_text(json.dumps(rows))
+def test_a_fault_that_an_audit_finds_is_code_6(tmp_path):
+    private, neighbour = tmp_path / "private.json", tmp_path / "neighbour.json"
+    cells = [[age, 0.5] for age in range(60)]
+    private.write_text(json.dumps(cells))
     # a missing value, which the planted fault lets out
-    neighbour.write_text(json.dumps([*rows, [None, 0.5]]))
+    neighbour.write_text(json.dumps([*cells, [None, 0.5]]))
     inputs = ["--private", str(private), "--neighbour", str(neighbour)]
     settings = ["--program", FAULTY, "--runs", "30", "--random-state", "3", "--n-jobs", "2"]
-    return invoke("audit", "release", *inputs, *settings, "--", "coin", str(private), "--out", "x")
+    words = ["audit", "release", *inputs, *settings, "--", "coin", str(private), "--out", "x"]
+    assert invoke(*words).exit_code == 6
 
 
-def failed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as broken:
-        broken.setattr("secretballot.runs.run.publish", refuse)
-        result = label(folder)
-    assert label(folder).exit_code == 0  # charged once: the account admits one such run
-    return result
-
-
-def interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as pressed:
-        pressed.setattr("secretballot.runs.run.settle_request", interrupt)
-        result = label(folder)
-    assert label(folder).exit_code == 0  # the same command goes on
-    return result
-
-
-CASES: dict[int, Callable[[Path, pytest.MonkeyPatch], Result]] = {
-    0: done,
-    1: defect,
-    2: bad_input,
-    3: beyond_budget,
-    4: changed_certificate,
-    5: undecided,
-    6: found_by_audit,
-    7: failed,
-    130: interrupted,
-}
-
-
-def rows() -> dict[int, str]:
-    """Return the rows of the table: what each code means."""
-    table = PAGE.read_text().split("## Exit codes", 1)[1]
-    return {
-        int(code): words
-        for code, words in re.findall(r"^\| (\d+) \| (.*) \|$", table, re.MULTILINE)
-    }
-
-
-def test_the_help_and_the_page_name_every_code() -> None:
-    helped = re.findall(r"\b(\d+) [a-z]", EXIT_CODES)
-    assert sorted(CASES) == sorted(map(int, helped)) == sorted(rows())
-
-
-@pytest.mark.parametrize("code", CASES)
-def test_every_code_comes_about_as_the_table_says(
-    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    result = CASES[code](tmp_path, monkeypatch)
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    if code:
-        said = [line for line in result.stderr.splitlines() if line.startswith("secretballot: ")]
-        # verify and audit print what they found instead
-        assert len(said) == (0 if code in (4, 5, 6) else 1)
+def test_a_damaged_ledger_is_code_2_and_no_certificate_code_4(tmp_path):
+    place = tmp_path / "l"
+    create = ["ledger", "create", str(place), "--dataset", "d", "--total", "1,1e-5"]
+    assert invoke(*create).exit_code == 0
+    place.write_bytes(place.read_bytes()[:5000])
+    (tmp_path / "counts.csv").write_text("a,b\n" + "2,38\n" * 20)
+    words = ["label", str(tmp_path / "counts.csv"), "--kind", "counts", "--classes", "a,b"]
+    words += ["--epsilon", "1", "--delta", "1e-5", "--ledger", str(place), "--dataset", "d"]
+    assert invoke(*words, "--out", str(tmp_path / "out")).exit_code == 2
+    (tmp_path / "release").mkdir()
+    assert invoke("sign", "--new-key", str(tmp_path / "key")).exit_code == 0
+    unsigned = invoke("sign", str(tmp_path / "release"), "--key", str(tmp_path / "key"))
+    assert unsigned.exit_code == 4
+    assert "There is no certificate at " in unsigned.stderr

@@ -2,12 +2,10 @@
 release has nothing of it."""
 
 import pickle
-from pathlib import Path
-from typing import Any
 
 import pytest
+
 from patients import invoke, words_of_run, write_files
-from typer.testing import Result
 
 pytestmark = pytest.mark.xdist_group("dask")
 
@@ -15,23 +13,23 @@ VOTES = ["--n-teachers", "40", "--set", "n_queries=30", "--set", "mechanism=labe
 
 
 @pytest.fixture
-def address(dask_client: Any) -> str:
-    place: str = dask_client.scheduler.address
+def address(dask_client):
+    place = dask_client.scheduler.address
     return place.replace("tcp://", "dask://")
 
 
-def learn(folder: Path, *more: str) -> Result:
+def learn(folder, *more):
     return invoke(*words_of_run(folder, *VOTES, *more))
 
 
-def kept_teachers(vault: Path) -> dict[int, bytes]:
-    found: dict[int, bytes] = {}
+def kept_teachers(vault):
+    found = {}
     for path in (vault / "teachers").glob("*.teachers"):
         found |= pickle.loads(path.read_bytes().split(b"\n", 1)[1])
     return found
 
 
-def test_a_run_on_a_cluster_is_the_run_of_one_machine(address: str, tmp_path: Path) -> None:
+def test_a_run_on_a_cluster_is_the_run_of_one_machine(address, tmp_path):
     folder = write_files(tmp_path, 800)
     there = learn(folder, "--set", f"executor={address}", "--json")
     assert there.exit_code == 0, there.stderr

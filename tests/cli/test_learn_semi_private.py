@@ -7,16 +7,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from patients import invoke
 from sklearn.linear_model import LogisticRegression
-from typer.testing import Result
 
+from patients import invoke
 from secretballot.report.student.export import student_bytes
 from secretballot.report.student.load import load_student
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Path:
+def world(tmp_path):
     """Write a private and a public file on one column, and two students, of which the second is
     right."""
     rng = np.random.default_rng(0)
@@ -32,25 +31,25 @@ def world(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def choose(world: Path, *more: str) -> Result:
+def choose(world, *more):
     files = [str(world / "private.csv"), str(world / "public.csv")]
     words = ["learn", *files, "--target", "ill", "--classes", "no,yes"]
     words += ["--out", str(world / "out"), "--total", "20,1e-2"]
     return invoke(*words, "--epsilon", "2", *more)
 
 
-def both(world: Path) -> list[str]:
+def both(world):
     return ["--set", f"hypotheses={world}/low.onnx,{world}/high.onnx"]
 
 
-def labelled_points(world: Path) -> Path:
+def labelled_points(world):
     """Return a file of labelled points, none of them private."""
     path, x = world / "labelled.csv", np.random.default_rng(1).random(400)
     pd.DataFrame({"x": x, "ill": np.where(x > 0.6, "yes", "no")}).to_csv(path, index=False)
     return path
 
 
-def test_the_right_one_of_two_students_is_chosen_and_released(world: Path) -> None:
+def test_the_right_one_of_two_students_is_chosen_and_released(world):
     result = choose(world, *both(world), "--json", "--evaluate", str(labelled_points(world)))
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
@@ -67,13 +66,13 @@ def test_the_right_one_of_two_students_is_chosen_and_released(world: Path) -> No
     assert ("onnxruntime" in readme, "secretballot predict ." in readme) == (False, True)
 
 
-def test_a_class_that_is_none_is_refused_with_those_that_are(world: Path) -> None:
+def test_a_class_that_is_none_is_refused_with_those_that_are(world):
     result = choose(world, "--set", "hypotheses=trees")
     assert result.exit_code == 2
     assert "'trees', which is no file; name one of stumps, thresholds, intervals" in result.stderr
 
 
-def test_students_of_one_file_name_are_called_by_their_folders(world: Path) -> None:
+def test_students_of_one_file_name_are_called_by_their_folders(world):
     files = []
     for name in ("low", "high"):
         place = world / f"{name} study" / "release"
@@ -90,16 +89,14 @@ def test_students_of_one_file_name_are_called_by_their_folders(world: Path) -> N
     assert world.name not in Path(document["certificate"]).read_text()
 
 
-@pytest.mark.parametrize(("name", "share"), [("thresholds", 0.95), ("intervals", 0.9)])
-def test_a_class_is_chosen_from_on_the_public_points(world: Path, name: str, share: float) -> None:
-    settings = ["--set", f"hypotheses={name}", "--set", "n_cover=60"]
+def test_a_class_is_chosen_from_on_the_public_points(world):
+    settings = ["--set", "hypotheses=intervals", "--set", "n_cover=60"]
     result = choose(world, *settings, "--evaluate", str(labelled_points(world)))
     assert result.exit_code == 0, result.stderr
-    # 20 mistakes, or 40 of an interval: such a candidate, of some hundred or 2000, is drawn once in
-    # e^20 or e^40 times; in 60 runs there were 3 at most
+    # 40 mistakes: such a candidate, of some 2000, is drawn once in e^40 times
     accuracy = re.search(r"^accuracy +([01]\.\d+)", result.stdout, re.MULTILINE)
     assert accuracy is not None
-    assert float(accuracy[1]) > share
+    assert float(accuracy[1]) > 0.9
     assert "price      epsilon 2, delta 0 for each record" in result.stdout
     assert re.search(r"^chosen +yes where .*\bx\b", result.stdout, re.MULTILINE)
     assert invoke("verify", str(world / "out")).exit_code == 0

@@ -1,7 +1,6 @@
 """`secretballot learn` on a number and on several labels, by record moments and by votes: what it
 writes, how good it is, resumption, what it refuses."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,11 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from patients import broken_off, document_of, invoke
-from typer.testing import Result
 
-import secretballot as sb
 import secretballot_verify as second
+from patients import broken_off, document_of, invoke
 from secretballot.core.ledger import Ledger
 
 FEATURES, LABELS = ["a", "b", "ward"], ["fever", "cough", "rash"]
@@ -26,7 +23,7 @@ METHODS = {
 }
 
 
-def rows(count: int, seed: int) -> pd.DataFrame:
+def rows(count, seed):
     rng = np.random.default_rng(seed)
     a, b = rng.normal(size=(2, count)).round(3)
     return pd.DataFrame(
@@ -43,7 +40,7 @@ def rows(count: int, seed: int) -> pd.DataFrame:
     )
 
 
-def write_files(folder: Path) -> Path:
+def write_files(folder):
     private = rows(2000, 1)
     private[["patient", *FEATURES, "dose"]].to_csv(folder / "number.csv", index=False)
     private[["patient", *FEATURES, *LABELS]].to_csv(folder / "labels.csv", index=False)
@@ -53,11 +50,11 @@ def write_files(folder: Path) -> Path:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Path:
+def files(tmp_path):
     return write_files(tmp_path)
 
 
-def words_of(folder: Path, kind: str, *more: str, method: str = "record-moments") -> list[str]:
+def words_of(folder, kind, *more, method="record-moments"):
     """Return a small, complete command; later options override earlier ones."""
     tables = [str(folder / f"{kind}.csv"), str(folder / "public.csv")]
     target = ["dose", "--bounds", "0,40"] if kind == "number" else [",".join(LABELS)]
@@ -65,7 +62,7 @@ def words_of(folder: Path, kind: str, *more: str, method: str = "record-moments"
     return ["learn", *tables, "--target", *target, *METHODS[method], *out, *more]
 
 
-def learn(folder: Path, kind: str, *more: str, method: str = "record-moments") -> Result:
+def learn(folder, kind, *more, method="record-moments"):
     return invoke(*words_of(folder, kind, *more, method=method))
 
 
@@ -79,7 +76,7 @@ class Made:
     said: dict[str, Any]
 
     @property
-    def release(self) -> Path:
+    def release(self):
         return self.folder / "out" / "release"
 
 
@@ -88,7 +85,7 @@ class Made:
     params=[(method, kind) for method in METHODS for kind in ("number", "labels")],
     ids=" of ".join,
 )
-def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
+def made(request, tmp_path_factory):
     """A run that was broken off before it was published, and repeated."""
     method, kind = request.param
     folder = write_files(tmp_path_factory.mktemp("made"))
@@ -97,7 +94,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return Made(folder, method, kind, document_of(learn(folder, kind, *test, method=method)))
 
 
-def test_a_run_is_whole_and_paid_once_and_both_verifiers_confirm_it(made: Made) -> None:
+def test_a_run_is_whole_and_paid_once_and_both_verifiers_confirm_it(made):
     by_votes = made.method == "pate"
     assert {path.name for path in made.release.iterdir()} == {
         *("README.txt", "certificate.json", "model-card.md", "report.html"),
@@ -124,7 +121,7 @@ def test_a_run_is_whole_and_paid_once_and_both_verifiers_confirm_it(made: Made) 
     assert learns in card
 
 
-def test_the_model_is_good_and_anybody_measures_the_same(made: Made) -> None:
+def test_the_model_is_good_and_anybody_measures_the_same(made):
     metrics, test = made.said["metrics"], str(made.folder / "test.csv")
     assert metrics["beats_constant"]
     said = made.folder / "said.csv"
@@ -149,40 +146,7 @@ def test_the_model_is_good_and_anybody_measures_the_same(made: Made) -> None:
     assert evaluated["metrics"][figure] == pytest.approx(metrics[figure])
 
 
-@pytest.mark.parametrize(
-    ("method", "kind", "more", "terms"),
-    [
-        (
-            "pate",
-            "number",
-            ["--student", "tree:max_depth=2", "--set", "mechanism=quantile:rank=20"],
-            {"kind": "vote-quantiles", "rank": 20},
-        ),
-        (
-            "record-moments",
-            "number",
-            ["--unit", "patient", "--drop", "ward"],
-            {"unit": "user", "relation": "add-remove", "n_records": None},
-        ),
-    ],
-    ids=["quantile", "unit"],
-)
-def test_settings_reach_the_certificate(
-    files: Path, method: str, kind: str, more: list[str], terms: dict[str, Any]
-) -> None:
-    result = learn(files, kind, *more, *QUIET, "--confirm", "noise", method=method)
-    assert result.exit_code == 0, result.stderr
-    release = files / "out" / "release"
-    found = json.loads((release / "certificate.json").read_text())
-    assert {**found, **found["mechanism"], **found["public"]}.items() >= terms.items()
-    if method == "record-moments":
-        assert second.exit_code(second.check_release(str(release))) == 0
-    if "--student" in more:  # a tree of two levels
-        student = sb.load_student(release / "student.onnx")
-        assert len(np.unique(student.predict(pd.read_csv(files / "test.csv")))) <= 4
-
-
-def test_what_a_dry_run_says_and_asks_is_what_the_run_does(files: Path) -> None:
+def test_what_a_dry_run_says_and_asks_is_what_the_run_does(files):
     of_sums = learn(files, "labels", "--dry-run").stdout
     words = "counts of the labels and 4 noisy sums over all records"
     assert f"record-moments: {words}" in of_sums
@@ -198,7 +162,7 @@ def test_what_a_dry_run_says_and_asks_is_what_the_run_does(files: Path) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_private_number_is_read_from_itself_alone(files: Path, method: str) -> None:
+def test_every_private_number_is_read_from_itself_alone(files, method):
     """Odd targets leave their own records out, or are cut, and refuse nothing."""
     table = pd.read_csv(files / "number.csv", dtype=str)
     table.loc[:5, "dose"] = ["", "xyz", "inf", "-inf", "nan", "1e300"]
@@ -211,7 +175,7 @@ def test_every_private_number_is_read_from_itself_alone(files: Path, method: str
         assert b"xyz" not in path.read_bytes()
 
 
-def test_a_target_that_hardly_says_numbers_is_asked_about(files: Path) -> None:
+def test_a_target_that_hardly_says_numbers_is_asked_about(files):
     table = pd.read_csv(files / "number.csv")
     table.rename(columns={"dose": "ward", "ward": "dose"}).to_csv(files / "number.csv", index=False)
     table = pd.read_csv(files / "public.csv").rename(columns={"ward": "dose"})
@@ -223,7 +187,7 @@ def test_a_target_that_hardly_says_numbers_is_asked_about(files: Path) -> None:
     assert not (files / "number.csv.ledger").exists()
 
 
-def test_labels_are_read_by_their_spelling(files: Path) -> None:
+def test_labels_are_read_by_their_spelling(files):
     table = pd.read_csv(files / "labels.csv")
     for name in LABELS:
         table[name] = np.where(table[name].astype(str).isin(["yes", "1", "True"]), "ja", "nein")
@@ -241,7 +205,7 @@ REFUSED = [
     ("pate", "number", ["--set", "strategy=margin"], ONE_TARGET),
     ("pate", "number", ["--set", "n_queries=estimate:epsilon=0.1"], "n_queries is 'estimate"),
     ("record-moments", "labels", ["--class-weight", "balanced"], "does not go with labels"),
-    ("pate", "number", ["--bounds", "4,2"], "--bounds is 4 to 2; its first number must be below"),
+    ("pate", "number", ["--bounds", "4,2"], "give two public numbers, the smaller one first"),
     ("pate", "labels", ["--classes", "a,b,c"], "of several labels give two spellings"),
     ("pate", "number", ["--set", "relation=replace-one", "--unit", "patient"], "add-remove only"),
     ("record-moments", "number", ["--student", "ridge"], ONE_TARGET),
@@ -258,9 +222,7 @@ REFUSED = [
 @pytest.mark.parametrize(
     ("method", "kind", "options", "sentence"), REFUSED, ids=lambda one: str(one)[:40]
 )
-def test_what_does_not_go_together_is_refused(
-    files: Path, method: str, kind: str, options: list[str], sentence: str
-) -> None:
+def test_what_does_not_go_together_is_refused(files, method, kind, options, sentence):
     result = learn(files, kind, *options, method=method)
     assert result.exit_code == 2
     assert sentence in result.stderr.strip().splitlines()[-1]

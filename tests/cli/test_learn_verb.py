@@ -5,42 +5,36 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from contextlib import suppress
 
+import numpy as np
+import pandas as pd
 import pytest
-from patients import invoke, words_of_run, write_files
-from typer.testing import Result
 
+import secretballot as sb
+from patients import N_PRIVATE, certificate_in, document_of, invoke, words_of_run
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.report.certificate.models import stated
 
 SECRET = "s3cr3t-cell"
-N_PRIVATE = 600
 PRICE = ["--epsilon", "4", "--delta", "1e-5", "--n-teachers", "20"]
 WORDS = {"title": "Stays in the wards", "controller": "The trust", "contact": "office@example.org"}
 WORDS |= {"purpose": "To plan beds"}
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Path:
-    return write_files(tmp_path, N_PRIVATE)
-
-
-def learn(folder: Path, *more: str) -> Result:
+def learn(folder, *more):
     """Run a small, complete command; later options override earlier ones."""
     return invoke(*words_of_run(folder, *PRICE, *more))
 
 
-def test_the_outcome_is_printed_in_lines_and_the_curator_s_words_are_on_every_page(
-    files: Path,
-) -> None:
+def test_the_outcome_is_printed_in_lines_and_the_curator_s_words_are_on_every_page(files):
     words = [word for name, text in WORDS.items() for word in ("--set", f"{name}={text}")]
     result = learn(files, "--evaluate", str(files / "test.csv"), *words)
     assert result.exit_code == 0, result.stderr
     release = files / "out" / "release"
-    certificate = json.loads((release / "certificate.json").read_text())
+    certificate = certificate_in(files / "out")
     assert {**certificate["about"], "purpose": certificate["purpose"]} == WORDS
     (entry,) = Ledger.open_existing(files / "private.csv.ledger").history()
     assert entry.purpose == WORDS["purpose"]
@@ -61,7 +55,7 @@ def test_the_outcome_is_printed_in_lines_and_the_curator_s_words_are_on_every_pa
     assert accuracy[0] in again.stdout
 
 
-def account_of(folder: Path, total: str, dataset: str = "registry") -> list[str]:
+def account_of(folder, total, dataset="registry"):
     """Make an account, and return the options that pay from it."""
     place = str(folder / "registry.ledger")
     made = ["ledger", "create", place, "--dataset", dataset, "--total", total]
@@ -69,7 +63,7 @@ def account_of(folder: Path, total: str, dataset: str = "registry") -> list[str]
     return ["--ledger", place, "--dataset", "registry", "--total", total]
 
 
-def test_a_total_below_the_price_makes_no_account(files: Path) -> None:
+def test_a_total_below_the_price_makes_no_account(files):
     result = learn(files, "--total", "0.5,1e-2", "--json")
     assert (result.exit_code, json.loads(result.stdout)["kind"]) == (3, "budget")
     assert not list(files.glob("*.ledger"))
@@ -77,33 +71,33 @@ def test_a_total_below_the_price_makes_no_account(files: Path) -> None:
     assert learn(files).exit_code == 0
 
 
-def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
+def edit(name, change):
     """Return a step that rewrites one file."""
 
-    def apply(folder: Path) -> None:
+    def apply(folder):
         path = folder / name
         path.write_text(change(path.read_text()))
 
     return apply
 
 
-def out_in_use(folder: Path) -> None:
+def out_in_use(folder):
     (folder / "out").mkdir()
     (folder / "out" / "thesis.tex").write_text("years of work")
 
 
-def other_ledger(folder: Path) -> None:
+def other_ledger(folder):
     account_of(folder, "9,1e-4", "other")
 
 
-def corrupt_ledger(folder: Path) -> None:
+def corrupt_ledger(folder):
     (folder / "registry.ledger").write_bytes(b"SQLite format 3\x00" + os.urandom(5000))
 
 
-def label(row: int, value: str) -> Callable[[Path], None]:
+def label(row, value):
     """Return a step that gives one private row another label."""
 
-    def change(text: str) -> str:
+    def change(text):
         lines = text.splitlines()
         lines[row + 1] = lines[row + 1].rsplit(",", 1)[0] + "," + value
         return "\n".join(lines) + "\n"
@@ -111,7 +105,7 @@ def label(row: int, value: str) -> Callable[[Path], None]:
     return edit("private.csv", change)
 
 
-BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
+BAD = {
     "missing column": (
         edit("private.csv", lambda text: text.replace("dose", SECRET, 1)),
         (),
@@ -121,7 +115,7 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
     "unit ids missing": (
         edit("private.csv", lambda text: f"person,{text}".replace("\n", "\n,").rstrip(",")),
         ("--unit", "person"),
-        "600 rows without a unit in column 'person'",
+        f"{N_PRIVATE} rows without a unit in column 'person'",
     ),
     "folder in use": (out_in_use, (), "holds no run"),
     "ledger of another dataset": (
@@ -134,9 +128,7 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize(("prepare", "more", "message"), BAD.values(), ids=BAD.keys())
-def test_bad_input_is_one_sentence_that_costs_nothing(
-    files: Path, prepare: Callable[[Path], None], more: tuple[str, ...], message: str
-) -> None:
+def test_bad_input_is_one_sentence_that_costs_nothing(files, prepare, more, message):
     prepare(files)
     before = sorted(path.name for path in files.iterdir())
     result = learn(files, *(word.format(folder=files) for word in more), "--json")
@@ -149,16 +141,14 @@ def test_bad_input_is_one_sentence_that_costs_nothing(
     assert sorted(path.name for path in files.iterdir()) == before
 
 
-def failing(error: BaseException) -> Callable[..., Any]:
-    def fail(*_: object, **__: object) -> None:
+def failing(error):
+    def fail(*_, **__):
         raise error
 
     return fail
 
 
-def test_a_run_broken_off_between_paying_and_answering_goes_on_and_is_paid_once(
-    files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_broken_off_between_paying_and_answering_goes_on_and_is_paid_once(files, monkeypatch):
     account, shared = files / "registry.ledger", account_of(files, "8,1e-4")
     with monkeypatch.context() as patched:
         patched.setattr(AnswerPage, "commit", failing(KeyboardInterrupt()))
@@ -171,7 +161,7 @@ def test_a_run_broken_off_between_paying_and_answering_goes_on_and_is_paid_once(
     assert ledger.spent().epsilon == pytest.approx(4.0)
 
 
-def test_how_many_private_rows_there_are_is_told_to_nobody_but_the_curator(files: Path) -> None:
+def test_how_many_private_rows_there_are_is_told_to_nobody_but_the_curator(files):
     """Under add-remove the number is private."""
     result = learn(files, "--json", "--set", "n_records=700")
     assert result.exit_code == 0, result.stderr
@@ -180,3 +170,173 @@ def test_how_many_private_rows_there_are_is_told_to_nobody_but_the_curator(files
     assert not re.search(
         rf"\b{N_PRIVATE}\b", (files / "out" / "release" / "certificate.json").read_text()
     )
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        (),
+        ("--n-teachers", "400", "--set", "mechanism=sparse-vector:max_abstentions=2"),
+        ("--method", "record-votes", "--set", "votes_per_record=4", "--set", "n_queries=120"),
+    ],
+    ids=lambda more: " ".join(more) or "moments",
+)
+def test_what_is_said_before_is_what_the_certificate_says_after(files, more):
+    words = words_of_run(files, *more, "--set", "exclude=report,student", "--json")
+    said = document_of(invoke(*words, "--dry-run"))
+    shown = invoke(*words[:-1], "--dry-run")  # for a person
+    assert shown.exit_code == 0
+    assert f"epsilon {said['epsilon']:g}" in shown.stdout
+    assert not (files / "out").exists()
+    assert not (files / "private.csv.ledger").exists()
+    assert said["account"]["exists"] is False
+
+    done = document_of(invoke(*words))
+    certificate = certificate_in(files / "out")
+    mechanism = stated(certificate)
+    assert (said["epsilon"], said["delta"]) == (certificate["epsilon"], certificate["delta"])
+    assert said["method"] == done["method"]
+    assert said["account"]["path"] == done["account"]
+    if said["method"] == "record-moments":
+        multiple = mechanism["sigma"] / mechanism["bound"]
+        assert said["sigma"] == pytest.approx(multiple, rel=1e-3)
+    else:
+        assert said["queries"] == mechanism["n_queries"]
+        if mechanism["kind"] != "sparse-vector":
+            assert said["sigma"] == mechanism["sigma"]
+    if not more:  # and after the run, of its account
+        after = document_of(invoke(*words, "--out", str(files / "b"), "--dry-run"))
+        assert after["account"]["releases"] == 1
+        assert after["account"]["left"]["epsilon"] == pytest.approx(18.0)
+
+
+def test_public_labels_say_before_payment_that_noise_hides_a_rare_class(files):
+    table = pd.read_csv(files / "test.csv")
+    table["ill"] = np.where(np.arange(len(table)) < len(table) // 100, "yes", "no")
+    table.to_csv(files / "rare.csv", index=False)
+    words = words_of_run(files, "--set", "exclude=report,student")
+    rare, records = ("--evaluate", files / "rare.csv"), "n_records="
+    worthless = "noise hides fewer than 50: the release would be worthless for it"
+    for more, told in (
+        ((*rare, "--set", f"{records}900"), f"About 9 of the .* {worthless}"),
+        (rare, f"Of fewer than 5,000 records too few .* {worthless}"),
+        ((*rare, "--set", f"{records}9000"), ""),
+        (("--evaluate", files / "test.csv"), ""),
+        ((), "whether noise hides a rare class is unknown"),
+    ):
+        shown = invoke(*words, *more, "--dry-run")
+        assert shown.exit_code == 0, shown.stderr
+        found = " ".join(re.findall("^forecast +(.*)$", shown.stdout, re.MULTILINE))
+        assert re.match(told, found) if told else not found
+    done = invoke(*words, *rare, "--json")
+    assert worthless in document_of(done)["notes"][0]
+
+
+def test_few_records_are_for_the_curator_alone(files):
+    lines = (files / "private.csv").read_text().splitlines(keepends=True)
+    (files / "private.csv").write_text("".join(lines[:21]))
+    words = words_of_run(files, "--set", "exclude=report,student", "--json")
+    refused = invoke(*words)
+    assert refused.exit_code == 2
+    assert "--confirm records" in refused.stderr
+    dry = invoke(*words, "--dry-run")
+    assert json.loads(dry.stdout)["asks"] == []
+    plain = invoke(*words[:-1], "--dry-run")
+    assert "would ask  curator only, the private records are fewer" in plain.stdout
+    done = invoke(*words, "--confirm", "records")
+    assert done.exit_code == 0, done.stderr
+    assert "curator only: the private records are fewer" in done.stderr
+    assert json.loads(done.stdout)["notes"] == []
+    assert "confirm" not in (files / "out" / "vault" / "run.json").read_text()
+
+
+def test_an_estimate_is_taken_off_the_price_of_the_answers(files):
+    words = words_of_run(
+        files, "--n-teachers", "200", "--student", "tree", "--set", "mechanism=labels"
+    )
+    words += ["--ledger", "own", "--json"]
+    estimate = ["--set", "n_queries=estimate:epsilon=0.4"]
+    whole = document_of(invoke(*words, "--dry-run"))
+    said = document_of(invoke(*words, *estimate, "--dry-run"))
+    assert said["terms"]["estimate"] == 0.4
+    assert said["epsilon"] == whole["epsilon"]
+    left = ["--epsilon", str(whole["epsilon"] - 0.4)]
+    rest = document_of(invoke(*words, *left, "--dry-run"))
+    assert (said["queries"], said["sigma"]) == (rest["queries"], pytest.approx(rest["sigma"]))
+
+
+QUIET = ("--set", "exclude=report", "--json")
+
+
+def rewrite(folder, encoding):
+    """Write all tables with letters beyond ASCII, in an encoding."""
+    for name in ("private", "public", "test"):
+        path = folder / f"{name}.csv"
+        text = path.read_text("utf-8").replace("north", "Hörsaal")
+        path.write_bytes(text.encode(encoding))
+
+
+def test_a_run_reads_all_of_its_tables_in_the_declared_encoding(files):
+    encoding = "cp1252"
+    rewrite(files, encoding)
+    words = words_of_run(files, "--evaluate", str(files / "test.csv"), *QUIET)
+    refused = invoke(*words)
+    assert refused.exit_code == 2
+    sentence = f"is not UTF-8 but reads as {encoding}: convert it or give --encoding {encoding} (a"
+    assert f"{sentence} run: --set data.encoding={encoding})." in refused.stderr
+    assert "Hörsaal" not in refused.stderr
+    assert not (files / "out").exists()
+    words += ["--set", f"data.encoding={encoding.upper().replace('-', '_')}"]
+    assert document_of(invoke(*words))["accuracy"] > 0.7
+    schema = json.loads((files / "out/release/schema.json").read_text())
+    assert schema["columns"]["ward"]["categories"] == ["Hörsaal", "south"]
+
+    # rows of the private file are found in the encoding that the run read it in
+    lines = (files / "private.csv").read_text(encoding).splitlines(keepends=True)
+    (files / "part.csv").write_text("".join(lines[:200]), "utf-8")
+    found = invoke("evaluate", files / "out", files / "part.csv")
+    assert "holds rows of the private file" in found.stderr
+    # verbs without settings of a run have an option
+    assert "--encoding" in invoke("predict", files / "out", files / "test.csv").stderr
+    for verb in ("predict", "evaluate"):
+        done = invoke(verb, files / "out", files / "test.csv", "--encoding", encoding.upper())
+        assert done.exit_code == 0, done.stderr
+    refused = invoke("predict", files / "out", files / "test.csv", "--encoding", "utf-16")
+    assert (refused.exit_code, "encoding is 'utf-16'" in refused.stderr) == (2, True)
+
+
+def test_an_encoding_is_one_setting_in_python_and_never_guessed(files):
+    rewrite(files, "utf-8")
+    given = {one: files / f"{one}.csv" for one in ("private", "public")}
+    given |= {"target": "ill", "classes": "no,yes", "epsilon": 2, "delta": 1e-5, "drop": "patient"}
+    given |= {"total": "4,1e-4", "out": files / "out", "exclude": "report"}
+    assert sb.RunSpec.read(encoding="latin-1", **given).data.encoding == "iso8859-1"
+    for name in ("no-such", "rot13", "", 7, "utf-16", "utf-7", "iso2022_jp", "hz", "iso2022_kr"):
+        with pytest.raises(ParameterError, match=r"encoding is .* every line is read by itself"):
+            sb.RunSpec.read(encoding=name, **given)
+    with pytest.raises(DataError, match=r"public.csv' is not ASCII: convert it\.$"):
+        sb.run(sb.RunSpec.read(encoding="ascii", **given))
+
+
+@pytest.mark.parametrize(
+    "name", ["cp1252", "cp932", "shift_jis", "euc_jp", "euc_kr", "gbk", "gb18030", "big5", "cp949"]
+)
+def test_no_line_changes_how_the_next_one_is_read(files, name):
+    given = {"private": files / "private.csv", "target": "ill", "epsilon": 1, "delta": 1e-6}
+    assert sb.RunSpec.read(encoding=name, **given).data.encoding == name
+    for first in range(256):
+        for second in (*b"a0~{$(\\", *range(128, 256)):
+            line = bytes([first, second]) + b"\n"
+            with suppress(UnicodeDecodeError):  # which refuses the file
+                assert (line + b"ab\n").decode(name) == line.decode(name) + "ab\n"
+
+
+def test_a_table_is_stored_in_the_encoding_that_is_named(tmp_path):
+    place = tmp_path / "private.csv"
+    place.write_text("ward,ill\nHörsaal,yes\nsouth,no\n", "cp1252")
+    schema = sb.data.Schema.from_json({"columns": {"ward": ["Hörsaal", "south"]}})
+    about = {"schema": schema, "target": "ill", "classes": ["no", "yes"]}
+    with pytest.raises(DataError, match="is not UTF-8 but reads as cp1252"):
+        sb.store_table(place, tmp_path / "vault", **about)
+    (block,) = sb.store_table(place, tmp_path / "vault", encoding="cp1252", **about).blocks()
+    assert block.X.tolist() == [[1, 0, 0], [0, 1, 0]]

@@ -1,20 +1,25 @@
 """`secretballot ledger`: to make an account, and to read one that is there."""
 
 import json
-from pathlib import Path
+from uuid import uuid4
 
+import numpy as np
+import psycopg
 import pytest
-from typer.testing import CliRunner, Result
+from campaigns.postgres_proxy import PostgresProxy
+from typer.testing import CliRunner
 
+import secretballot as sb
 from ledger_answers import answer
 from made_events import counts_event
 from secretballot.accounting import PrivacyBudget
 from secretballot.cli import app
 from secretballot.core.ledger import Ledger
+from secretballot.core.ledger.urls import DatabasePlace
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Path:
+def ledger(tmp_path):
     path = tmp_path / "registry.ledger"
     book = Ledger(path, dataset="registry", budget=PrivacyBudget(2.0, 1e-5))
     number = book.reserve(
@@ -24,11 +29,11 @@ def ledger(tmp_path: Path) -> Path:
     return path
 
 
-def invoke(*words: str) -> Result:
+def invoke(*words):
     return CliRunner().invoke(app, ["ledger", *words])
 
 
-def test_create_fixes_what_the_total_guarantees(tmp_path: Path) -> None:
+def test_create_fixes_what_the_total_guarantees(tmp_path):
     place = str(tmp_path / "l")
     words = ["create", place, "--dataset", "registry", "--total", "2,1e-5"]
     result = invoke(*words, "--unit", "user", "--relation", "replace-one")
@@ -43,14 +48,16 @@ def test_create_fixes_what_the_total_guarantees(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("total", ["2", "0,0", "2,1", "nan,1e-5", "two,1e-5"])
-def test_a_total_that_cannot_be_leaves_no_file(tmp_path: Path, total: str) -> None:
+def test_a_total_that_cannot_be_leaves_no_file(tmp_path, total):
     result = invoke("create", str(tmp_path / "l"), "--dataset", "d", f"--total={total}")
     assert result.exit_code == 2
+    assert result.stderr.startswith("secretballot: --total is ")
     assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("secretballot: --total is ")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_show_lists_releases_and_not_their_bytes(ledger: Path) -> None:
+def test_show_lists_releases_and_not_their_bytes(ledger):
     result = invoke("show", str(ledger))
     assert result.exit_code == 0
     assert "epsilon 0.5        delta 1e-06      learn  committed" in result.stdout
@@ -58,3 +65,74 @@ def test_show_lists_releases_and_not_their_bytes(ledger: Path) -> None:
     (entry,) = json.loads(shown)["releases"]
     assert (entry["state"], entry["events"][0]["kind"]) == ("committed", "counts")
     assert "public answer" not in result.stdout + shown
+
+
+SECRET = "hunter2"
+
+
+@pytest.fixture
+def place(database):
+    schema = f"t{uuid4().hex[:20]}"
+    url = database.url(schema=schema)
+    yield url
+    with psycopg.connect(**DatabasePlace(url).words, autocommit=True) as connection:
+        connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE".encode())
+
+
+@pytest.fixture
+def with_password(place):
+    """The same place, with a password that a socket does not ask for."""
+    return place.replace("@", f":{SECRET}@", 1)
+
+
+def label(folder, *more):
+    ones = np.random.default_rng(0).integers(0, 101, 40)
+    np.save(folder / "counts.npy", np.column_stack([100 - ones, ones]))
+    words = ["label", str(folder / "counts.npy"), "--kind", "counts"]
+    words += ["--classes", "no,yes", "--epsilon", "1", "--delta", "1e-6", "--total", "20,1e-2"]
+    return CliRunner().invoke(
+        app, [*words, "--dataset", "registry", "--set", "exclude=report", "--json", *more]
+    )
+
+
+def files_with(folder, text):
+    return [
+        str(path)
+        for path in folder.rglob("*")
+        if path.is_file() and text.encode() in path.read_bytes()
+    ]
+
+
+def test_runs_pay_from_a_database_and_keep_no_password(tmp_path, place, with_password, monkeypatch):
+    first = label(tmp_path, "--ledger", with_password, "--out", str(tmp_path / "one"))
+    assert first.exit_code == 0, first.output
+    monkeypatch.setenv("SECRETBALLOT_LEDGER", with_password)
+    second = label(tmp_path, "--out", str(tmp_path / "two"))
+    assert second.exit_code == 0, second.output
+    ledger = Ledger.open_existing(place)
+    assert [entry.state for entry in ledger.history()] == ["committed", "committed"]
+    assert json.loads(first.stdout)["account"] == ledger.place
+    for folder in ("one", "two"):
+        assert sb.verify_certificate(tmp_path / folder / "release").ok
+    assert files_with(tmp_path, SECRET) == []
+    assert SECRET not in first.output + second.output
+    # the vault has seen how far the account had come
+    assert list((tmp_path / "two" / "vault" / "ledgers").glob(f"{ledger.account[:32]}*"))
+
+
+@pytest.fixture
+def proxy(postgres_server):
+    between = PostgresProxy(postgres_server)
+    yield between
+    between.close()
+
+
+def test_a_run_goes_on_where_acknowledgements_are_lost(tmp_path, proxy):
+    place = proxy.url(f"t{uuid4().hex[:20]}")
+    # the kind of a row is sent with its length
+    for statement in (b"INSERT INTO head", b"\0\0\0\x07reserve", b"\0\0\0\x05close"):
+        proxy.lose(statement, "acknowledgement")
+    done = label(tmp_path, "--ledger", place, "--out", str(tmp_path / "one"))
+    assert done.exit_code == 0, done.output
+    assert proxy.faults == []
+    assert [entry.state for entry in Ledger.open_existing(place).history()] == ["committed"]

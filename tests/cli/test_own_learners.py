@@ -1,15 +1,17 @@
-"""Learners with settings, and classes of one's own in the current folder, from the command line."""
+"""Learners of one's own from the command line, and Ctrl-C in the middle of training."""
 
 import json
 import os
+import pickle
+import signal
 import subprocess
 import sys
-from pathlib import Path
+import time
 
 import pytest
-from patients import words_of_run, write_files
 
-from secretballot.cli.settings import find_in_this_folder
+from patients import invoke, words_of_run, write_files
+from secretballot.cli.screens import find_in_this_folder
 
 CLASS = """
 from sklearn.linear_model import LogisticRegression
@@ -21,16 +23,16 @@ class Mine(LogisticRegression):
 
 
 @pytest.fixture
-def path_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def path_kept(monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
 
 
-def own_module(folder: Path, name: str) -> None:
+def own_module(folder, name):
     (folder / f"{name}.py").write_text(CLASS.format(helper=f"{name}_help"))
     (folder / f"{name}_help.py").write_text("C = 3.0\n")
 
 
-def test_a_class_of_this_folder_teaches(tmp_path: Path) -> None:
+def test_a_class_of_this_folder_teaches(tmp_path):
     """The program as installed, which has no folder of its own among its modules; two workers."""
     write_files(tmp_path, 400)
     own_module(tmp_path, "stranger_model")
@@ -58,9 +60,7 @@ def test_a_class_of_this_folder_teaches(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("path_kept")
-def test_the_folder_is_looked_into_only_for_a_name_that_was_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_is_looked_into_only_for_a_name_that_was_given(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     own_module(tmp_path, "another_model")
     (tmp_path / "sklearn").mkdir()
@@ -79,3 +79,72 @@ def test_the_folder_is_looked_into_only_for_a_name_that_was_given(
     assert sys.path == [*before, os.fspath(tmp_path)]
     find_in_this_folder("another_model:Mine")
     assert sys.path == [*before, os.fspath(tmp_path)]
+
+
+SLOW = """
+import os, time
+from sklearn.linear_model import LogisticRegression
+
+class Slow(LogisticRegression):
+    def fit(self, X, y):
+        with open(os.environ["FITS"], "a") as file:
+            file.write(f"{os.getpid()}\\n")
+        time.sleep(float(os.environ["PAUSE"]))
+        with open(os.environ["FITS"]) as file:
+            held = len(file.readlines()) > float(os.environ["HELD"])
+        time.sleep(600 if held else 0)
+        return super().fit(X, y)
+"""
+# Of so many teachers the last ten are held where a run is to be interrupted, so that it cannot end
+# before the signal comes. Those before them take 2.5 s, and teachers are written down after 2 s.
+TEACHERS, HELD, PAUSE = 60, 50, 0.1
+LONG = 300  # seconds after which a test gives up; nothing is measured
+
+
+@pytest.fixture
+def command(tmp_path):
+    (tmp_path / "slow.py").write_text(SLOW)
+    words = words_of_run(write_files(tmp_path, 1200), "--n-teachers", str(TEACHERS), "--json")
+    words += ["--set", "exclude=report,student", "--teacher", "slow:Slow"]
+    return [sys.executable, "-m", "secretballot", *words]
+
+
+def environment(folder, pause, held=float("inf")):
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    slow = {"FITS": str(folder / "fits"), "PAUSE": str(pause), "HELD": str(held)}
+    return {**os.environ, "PYTHONPATH": path, **slow}
+
+
+def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path, command, monkeypatch):
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
+    run = subprocess.Popen(
+        [*command, "--set", "n_jobs=2"],
+        env=environment(tmp_path, PAUSE, HELD),
+        start_new_session=True,
+        **pipes,
+    )
+    deadline = time.monotonic() + LONG
+    kept = tmp_path / "out" / "vault" / "teachers"
+    while not any(kept.glob("*.teachers")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to the program and to its workers
+    out, err = run.communicate(timeout=LONG)
+    assert run.returncode == 130, err
+    assert json.loads(out)["kind"] == "interrupted"
+    assert "Traceback" not in err
+    assert err.strip().endswith("secretballot: Interrupted; repeat the same command to go on.")
+
+    (tmp_path / "fits").unlink()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, value in environment(tmp_path, 0).items():
+        monkeypatch.setenv(name, value)
+    done = invoke(*command[3:], "--set", "n_jobs=1")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["resumed"] is True
+    # none that was kept was trained again
+    files = sorted(kept.glob("*.teachers"))
+    assert len(files) > 1
+    found = [one for path in files for one in pickle.loads(path.read_bytes().split(b"\n", 1)[1])]
+    assert sorted(found) == list(range(TEACHERS))

@@ -5,15 +5,12 @@ import json
 import re
 import shlex
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
-from patients import invoke, write_files
-from typer.testing import Result
 
 from made_plans import plan_for
-from secretballot.planning.plan.model import Estimate, Plan, Setting, Task
+from patients import invoke, write_files
+from secretballot.planning.plan_model import Estimate, Setting
 from secretballot.runs import plan as plan_run
 
 SIZES = ("120", "--n-records", "600", "--epsilon", "4", "--delta", "1e-5")
@@ -21,16 +18,16 @@ SHARE = Estimate(0.8, 0.75, 0.85)
 BEST = Setting(20, "gaussian", "counts", 100)
 
 
-def plan(*words: str) -> Result:
+def plan(*words):
     return invoke("plan", *SIZES, *words)
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def asked(monkeypatch):
     """Put a quick planner in the place of the real one, and return what it is asked."""
-    calls: list[dict[str, Any]] = []
+    calls = []
 
-    def make(task: Task, X: Any, y: Any, *, progress: Any, **settings: Any) -> Plan:
+    def make(task, X, y, *, progress, **settings):
         calls.append({**vars(task), **settings})
         progress(1, 2)
         return replace(plan_for(BEST, SHARE), task=task)
@@ -40,13 +37,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return calls
 
 
-def like(folder: Path) -> tuple[str, ...]:
+def like(folder):
     """Return the options of a labelled table that is written into a folder."""
     write_files(folder, 600)
     return ("--like", str(folder / "test.csv"), "--target", "ill")
 
 
-def test_a_person_gets_words(asked: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_a_person_gets_words(asked, tmp_path):
     result = plan(*like(tmp_path), "--out", str(tmp_path / "p"))
     assert result.exit_code == 0, result.stderr
     for part in (
@@ -64,7 +61,7 @@ def test_a_person_gets_words(asked: list[dict[str, Any]], tmp_path: Path) -> Non
     assert names >= {"plan.toml", "plan.json", "frontier.svg", "frontier.png"}
 
 
-def test_options_reach_the_planner(asked: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_options_reach_the_planner(asked, tmp_path):
     more = (*like(tmp_path), "--teacher", "knn")
     mechanism = ("--set", "mechanism=laplace", "--set", "random_state=3")
     assert plan(*more, "--student", "tree", "--n-teachers", "9", *mechanism).exit_code == 0
@@ -77,7 +74,7 @@ def test_options_reach_the_planner(asked: list[dict[str, Any]], tmp_path: Path) 
     assert (second["teacher"], second["n_teachers"], second["mechanism"]) == ("knn", None, None)
 
 
-def test_a_run_by_a_plan_takes_its_classes(asked: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_a_run_by_a_plan_takes_its_classes(asked, tmp_path):
     """They are public, and read off a public table."""
     folder = tmp_path / "plan"
     made = plan(*like(tmp_path), "--out", str(folder))
@@ -96,7 +93,7 @@ def test_a_run_by_a_plan_takes_its_classes(asked: list[dict[str, Any]], tmp_path
     assert certificate["released"]["classes"] == ["no", "yes"]
 
 
-BAD: dict[str, tuple[tuple[str, ...], str]] = {
+BAD = {
     "epsilon nan": (("--classes", "2", "--epsilon", "nan"), "--epsilon is nan"),
     "table without target": (("--like", "like.csv"), "--target is missing; name the column"),
     "interactive": (
@@ -120,13 +117,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize(("words", "message"), BAD.values(), ids=BAD.keys())
-def test_bad_input_is_one_sentence(
-    asked: list[dict[str, Any]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    words: tuple[str, ...],
-    message: str,
-) -> None:
+def test_bad_input_is_one_sentence(asked, tmp_path, monkeypatch, words, message):
     (tmp_path / "like.csv").write_text("a,ill\n1,yes\n")
     monkeypatch.chdir(tmp_path)
     result = plan(*words, "--json")

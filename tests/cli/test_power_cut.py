@@ -3,24 +3,20 @@ release all the same is made again by the same command, unpaid, to the last byte
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from patients import invoke
-from typer.testing import Result
 
+from patients import invoke
 from secretballot.core.ledger import Ledger
 
-PRICE = ["--epsilon", "4", "--delta", "1e-5"]
 CLASSES = ["--classes", "no,yes"]
 METHODS = {
     "label": [*CLASSES, "--kind", "counts"],
-    "votes": [*CLASSES, "--target", "y", "--drop", "z,n", "--method", "pate"],
-    "moments": [*CLASSES, "--target", "y", "--drop", "z,n", "--method", "record-moments"],
-    "number": ["--target", "n", "--bounds", "0,10", "--drop", "y,z"],
+    "votes": [*CLASSES, "--target", "y", "--drop", "z", "--method", "pate"],
+    "moments": [*CLASSES, "--target", "y", "--drop", "z", "--method", "record-moments"],
 }
 #: Nothing is ever read from it.
 EMPTY_BY_RULE = {"run.lock"}
@@ -32,17 +28,17 @@ class Disk:
     A ledger's file is synced by SQLite, which is not seen here.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._contents: dict[int, tuple[int, int]] = {}
-        self._names: dict[int, dict[str, int]] = {}
-        self.named_too_early: list[str] = []
+    def __init__(self, monkeypatch):
+        self._contents = {}
+        self._names = {}
+        self.named_too_early = []
         for name in ("fsync", "fdatasync"):
             monkeypatch.setattr(os, name, self._noted(getattr(os, name)))
         for name in ("rename", "replace", "link"):
             monkeypatch.setattr(os, name, self._looked_at(getattr(os, name)))
 
-    def _noted(self, sync: Callable[[int], None]) -> Callable[[int], None]:
-        def note(handle: int) -> None:
+    def _noted(self, sync):
+        def note(handle):
             sync(handle)
             found = os.fstat(handle)
             if os.path.isdir(handle):
@@ -53,15 +49,15 @@ class Disk:
 
         return note
 
-    def _looked_at(self, give_name: Callable[..., None]) -> Callable[..., None]:
-        def look(place: Path, name: Path, **more: object) -> None:
+    def _looked_at(self, give_name):
+        def look(place, name, **more):
             if "__pycache__" not in Path(place).parts:  # of an import that comes first here
                 self.named_too_early += [*self.lost(Path(place))]
             give_name(place, name, **more)
 
         return look
 
-    def lost(self, place: Path) -> list[str]:
+    def lost(self, place):
         """Return what a power cut would take of a file or a folder."""
         found = place.stat()
         if place.is_dir():
@@ -73,44 +69,42 @@ class Disk:
         return [] if kept or by_sqlite or place.name in EMPTY_BY_RULE else [f"{place}: content"]
 
 
-def inode(place: Path) -> int:
+def inode(place):
     return place.stat().st_ino
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Path:
+def world(tmp_path):
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 900)).round(3)
     yes = np.where(a + b > 0, "yes", "no")
-    table = pd.DataFrame(
-        {"a": a, "b": b, "y": yes, "z": np.where(a > 0, "yes", "no"), "n": (5 + a - b).round(2)}
-    )
+    table = pd.DataFrame({"a": a, "b": b, "y": yes, "z": np.where(a > 0, "yes", "no")})
     table[:800].to_csv(tmp_path / "private.csv", index=False)
     table[800:][["a", "b"]].to_csv(tmp_path / "public.csv", index=False)
     np.savetxt(tmp_path / "counts.csv", np.tile([2, 38], (30, 1)), fmt="%d", delimiter=",")
     return tmp_path
 
 
-def run(method: str, world: Path, *more: str) -> Result:
+def run(method, world, *more):
     verb = "label" if method == "label" else "learn"
     tables = [str(world / "private.csv"), str(world / "public.csv")]
     words = [str(world / "counts.csv")] if verb == "label" else tables
     words += METHODS[method] + ["--epsilon", "4", "--ledger", str(world / "d.ledger")]
     words += ["--total", "9,1e-4", "--delta", "1e-5"]
-    words += ["--n-teachers", "12"] if method in ("votes", "number") else []
+    words += ["--n-teachers", "12"] if method == "votes" else []
     out = ["--out", str(world / "deep" / "out"), "--json"]
     return invoke(verb, *words, *out, "--confirm", "records,teachers,noise,target", *more)
 
 
-def contents(world: Path) -> dict[str, bytes]:
+def contents(world):
     release = world / "deep" / "out" / "release"
     return {path.name: path.read_bytes() for path in release.iterdir()}
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_power_cut_takes_nothing_and_what_is_lost_all_the_same_is_made_again_unpaid(
-    world: Path, monkeypatch: pytest.MonkeyPatch, method: str
-) -> None:
+    world, monkeypatch, method
+):
     lost, more = [], [] if method == "votes" else ["--set", "exclude=report"]
     with monkeypatch.context() as patched:
         disk = Disk(patched)

@@ -3,14 +3,10 @@
 import csv
 import io
 from functools import partial
-from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from patients import invoke, rows, words_of_run, write_files
-from typer.testing import Result
 
+from patients import invoke, rows, words_of_run, write_files
 from secretballot.data import reading as tables
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
@@ -20,13 +16,13 @@ from secretballot.runs import use as predicting
 HEAD = "age,ward,dose"
 
 
-def lines(count: int, seed: int) -> list[str]:
-    text: str = rows(count, seed)[HEAD.split(",")].to_csv(index=False, header=False)
+def lines(count, seed):
+    text = rows(count, seed)[HEAD.split(",")].to_csv(index=False, header=False)
     return text.splitlines()
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def world(tmp_path_factory):
     """A finished run of moments, and the rows that a stranger has."""
     folder = write_files(tmp_path_factory.mktemp("world"), 2000)
     words = words_of_run(folder, "--out", str(folder / "run"), "--set", "exclude=report")
@@ -36,11 +32,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def predict(student: Path, table: Path, *more: str) -> Result:
+def predict(student, table, *more):
     return invoke("predict", str(student), str(table), *more)
 
 
-def expected(world: Path, table: Path) -> tuple[list[Any], np.ndarray]:
+def expected(world, table):
     """Return labels and probabilities by the package itself."""
     release = world / "run" / "release"
     student = load_student(release / "student.onnx")
@@ -49,7 +45,7 @@ def expected(world: Path, table: Path) -> tuple[list[Any], np.ndarray]:
 
 
 @pytest.mark.parametrize("place", ["run", "run/release", "run/release/student.onnx"])
-def test_predictions_are_those_of_the_package(world: Path, place: str) -> None:
+def test_predictions_are_those_of_the_package(world, place):
     result = predict(world / place, world / "new.csv")
     assert (result.exit_code, result.stderr) == (0, "")
     told = list(csv.DictReader(io.StringIO(result.stdout)))
@@ -61,9 +57,7 @@ def test_predictions_are_those_of_the_package(world: Path, place: str) -> None:
     assert len(set(labels)) == 2
 
 
-def test_a_table_longer_than_a_block_is_read_in_blocks(
-    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_longer_than_a_block_is_read_in_blocks(world, tmp_path, monkeypatch):
     (tmp_path / "long.csv").write_text("\n".join([HEAD, *lines(200, 3) * 10]) + "\n")
     whole = predict(world / "run", tmp_path / "long.csv").stdout
     monkeypatch.setattr(predicting, "table_blocks", partial(tables.table_blocks, rows=64))
@@ -75,7 +69,7 @@ def test_a_table_longer_than_a_block_is_read_in_blocks(
     assert whole.count("\n") == 2_001
 
 
-def test_cells_that_the_student_cannot_use_are_counted(world: Path, tmp_path: Path) -> None:
+def test_cells_that_the_student_cannot_use_are_counted(world, tmp_path):
     rows = ["40,north,5.0", "ancient,east,5.0", "?,west,5.0", ",,", "50,South,n/a"]
     (tmp_path / "odd.csv").write_text("\n".join([HEAD, *rows]) + "\n")
     result = predict(world / "run", tmp_path / "odd.csv")
@@ -102,9 +96,7 @@ def test_cells_that_the_student_cannot_use_are_counted(world: Path, tmp_path: Pa
         ("age,ward,dose\n40,north\n", "has a first line of 3 cells but another number in row 0"),
     ],
 )
-def test_a_table_that_does_not_fit_ends_in_one_sentence(
-    world: Path, tmp_path: Path, content: str, words: str
-) -> None:
+def test_a_table_that_does_not_fit_ends_in_one_sentence(world, tmp_path, content, words):
     (tmp_path / "t.csv").write_text(content)
     out = tmp_path / "said.csv"
     result = predict(world / "run", tmp_path / "t.csv", "--out", str(out))
@@ -115,7 +107,7 @@ def test_a_table_that_does_not_fit_ends_in_one_sentence(
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
 
-def test_a_path_that_is_wrong_is_bad_input(world: Path, tmp_path: Path) -> None:
+def test_a_path_that_is_wrong_is_bad_input(world, tmp_path):
     none, taken = str(tmp_path / "none"), str(world / "new.csv" / "said.csv")
     ask = ("serve", "ask", "http://service", str(world / "new.csv"))
     for words, said in (
@@ -127,10 +119,10 @@ def test_a_path_that_is_wrong_is_bad_input(world: Path, tmp_path: Path) -> None:
         result = invoke(*words)
         assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
     result = invoke("sign", str(tmp_path), "--key", "k.pem")
-    assert (result.exit_code, "cannot be read: No such file" in result.stderr) == (4, True)
+    assert (result.exit_code, "There is no certificate at " in result.stderr) == (4, True)
 
 
-def test_an_earlier_file_stays_until_the_new_one_is_complete(world: Path, tmp_path: Path) -> None:
+def test_an_earlier_file_stays_until_the_new_one_is_complete(world, tmp_path):
     out = tmp_path / "said.csv"
     assert predict(world / "run", world / "new.csv", "--out", str(out)).exit_code == 0
     before = out.read_bytes()

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from patients import invoke
 
+from patients import invoke
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.report.student.load import load_student
@@ -26,7 +26,7 @@ sys.meta_path.insert(0, Blocked())
 """
 
 
-def lines(count: int, seed: int, mark: str = ".") -> list[str]:
+def lines(count, seed, mark="."):
     rng = np.random.default_rng(seed)
     age, dose = rng.integers(20, 90, count), rng.normal(5, 2, count).round(2)
     ward = rng.choice(["north", "south", "3"], count)
@@ -34,7 +34,7 @@ def lines(count: int, seed: int, mark: str = ".") -> list[str]:
     return [f"{a},{w},{d}" for a, w, d in zip(age, ward, texts, strict=True)]
 
 
-def release(folder: Path, *more: str, mark: str = ".", without: str = "report") -> Path:
+def release(folder, *more, mark=".", without="report"):
     """Return the release of a small run, moved to where a stranger has it."""
     private = [f"{line},{'yes' if int(line[:2]) > 55 else 'no'}" for line in lines(2000, 1, mark)]
     (folder / "private.csv").write_text("\n".join(["age,ward,dose,ill", *private]) + "\n")
@@ -51,19 +51,20 @@ def release(folder: Path, *more: str, mark: str = ".", without: str = "report") 
     return folder / "stranger" / "release"
 
 
-@pytest.fixture(scope="module", params=[".", ","])
-def plain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return release(tmp_path_factory.mktemp("plain"), mark=request.param)
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """A release of a table whose numbers have decimal commas."""
+    return release(tmp_path_factory.mktemp("plain"), mark=",")
 
 
-def lines_below(text: str, title: str) -> str:
+def lines_below(text, title):
     """Return the indented lines below a title of the README."""
     found = re.search(rf"^{re.escape(title)}.*\n((?:  .*\n)+)", text, re.MULTILINE)
     assert found is not None, text
     return textwrap.dedent(found[1])
 
 
-def run_alone(code: str, folder: Path) -> None:
+def run_alone(code, folder):
     """Run Python in a process that cannot import this package, as a stranger in that folder."""
     result = subprocess.run(
         [sys.executable, "-c", f"{BLOCKED}\n{code}"],
@@ -75,7 +76,7 @@ def run_alone(code: str, folder: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
-def test_the_lines_of_the_readme_give_the_packages_answers_without_the_package(plain: Path) -> None:
+def test_the_lines_of_the_readme_give_the_packages_answers_without_the_package(plain):
     folder = plain
     text = (folder / "README.txt").read_text()
     code = lines_below(text, "The same in Python without this package")
@@ -90,24 +91,22 @@ def test_the_lines_of_the_readme_give_the_packages_answers_without_the_package(p
     assert set(said["label"]) == {"no", "yes"}
 
 
-def test_the_command_and_the_lines_for_this_package_work_as_they_stand(
-    plain: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_and_the_lines_for_this_package_work_as_they_stand(plain, monkeypatch):
     folder = plain
     monkeypatch.chdir(folder)
     text = (folder / "README.txt").read_text()
     command = lines_below(text, "Predict rows of a table").split()
     assert command[0] == "secretballot"
     assert invoke(*command[1:]).exit_code == 0
-    names: dict[str, object] = {}
+    names = {}
     exec(lines_below(text, "The same in Python with it"), names)
     labels = [row.split(",")[1] for row in Path("../predictions.csv").read_text().splitlines()]
-    assert labels[1:] == names["student"].predict(pd.read_csv("../new.csv")).tolist()  # type: ignore[attr-defined]
+    assert labels[1:] == names["student"].predict(pd.read_csv("../new.csv")).tolist()
     for options in ([], ["--independent"]):
         assert invoke("verify", ".", *options).exit_code == 0
 
 
-def test_metrics_are_published_where_the_curator_says_so(tmp_path: Path) -> None:
+def test_metrics_are_published_where_the_curator_says_so(tmp_path):
     body = [f"{line},{'yes' if int(line[:2]) > 55 else 'no'}" for line in lines(400, 7)]
     (tmp_path / "test.csv").write_text("\n".join(["age,ward,dose,ill", *body]) + "\n")
     test = ("--evaluate", str(tmp_path / "test.csv"), "--set", "publish_metrics=true")

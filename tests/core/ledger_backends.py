@@ -55,13 +55,13 @@ def refusal(place: str | Path) -> str:
     return sentence
 
 
-def fill_the_disk(monkeypatch: pytest.MonkeyPatch, pages: int = 1) -> None:
-    """Let no file of SQLite have more pages, or more than it has now if that is more."""
+def fill_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no file of SQLite have more pages than it has now."""
     connect = sqlite.connect
 
     def connect_to_full_disk(place: Path | None) -> sqlite3.Connection:
         connection = connect(place)
-        connection.execute(f"PRAGMA max_page_count = {pages}")
+        connection.execute("PRAGMA max_page_count = 1")
         return connection
 
     monkeypatch.setattr(sqlite, "connect", connect_to_full_disk)

@@ -7,6 +7,7 @@ of victims cost little.
 """
 
 import json
+import multiprocessing
 import os
 import resource
 import signal
@@ -59,27 +60,12 @@ def fork(work: Callable[[Callable[[str], None]], None]) -> tuple[list[str], int]
     return said, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def fork_many(count: int, work: Callable[[int], list[str]]) -> list[str]:
-    """Run `work` in `count` children at once, let go together, and return all their words."""
-    gate_reader, gate_writer = os.pipe()
-    reader, writer = os.pipe()
-    children = []
-    for number in range(count):
-        child = os.fork()
-        if child == 0:
-            os.close(gate_writer)
-            os.read(gate_reader, 1)  # returns when the parent closes its end
-            os.write(writer, "".join(f"{word}\n" for word in work(number)).encode())
-            os._exit(0)
-        children.append(child)
-    os.close(writer)
-    os.close(gate_reader)
-    os.close(gate_writer)
-    with os.fdopen(reader) as words:
-        said = words.read().split("\n")[:-1]
-    for child in children:
-        os.waitpid(child, 0)
-    return said
+def at_once(work: Callable[[str, int], list[str]], place: object, count: int) -> list[str]:
+    """Run `work` in `count` processes, let go together, and return all their words."""
+    context = multiprocessing.get_context("fork")
+    with context.Pool(count, context.Barrier(count).wait) as pool:
+        given = [(str(place), number) for number in range(count)]
+        return [word for words in pool.starmap(work, given, chunksize=1) for word in words]
 
 
 Place = Path | DatabasePlace
@@ -246,21 +232,21 @@ def room_for_answers(path: Place, _: int) -> object:
     return {"seen": seen, "spent": ledger.spent().epsilon}
 
 
+def buy_much(place: str, number: int) -> list[str]:
+    ledger, words = Ledger.open_existing(place), []
+    for attempt in range(20):
+        try:
+            buy(ledger, f"{number}-{attempt}", 0.03125)
+            words.append("bought")
+        except BudgetError:
+            words.append("refused")
+    return words
+
+
 def crowd(path: Place, count: int) -> object:
     """Let `count` processes buy as much as they can at once."""
     Ledger(path, dataset="registry", budget=BUDGET)
-
-    def work(number: int) -> list[str]:
-        ledger, words = Ledger.open_existing(path), []
-        for attempt in range(20):
-            try:
-                buy(ledger, f"{number}-{attempt}", 0.03125)
-                words.append("bought")
-            except BudgetError:
-                words.append("refused")
-        return words
-
-    words = fork_many(count, work)
+    words = at_once(buy_much, path, count)
     ledger = Ledger.open_existing(path)
     return {
         "bought": words.count("bought"),
@@ -270,19 +256,18 @@ def crowd(path: Place, count: int) -> object:
     }
 
 
+def found(place: str, number: int) -> list[str]:
+    try:
+        ledger = Ledger(place, dataset="registry", budget=PrivacyBudget(1.0 + number % 2, 1e-5))
+        buy(ledger, str(number), 0.01)
+    except LedgerError as error:
+        return [f"refused {'fixed at creation' in str(error)}"]
+    return [f"made {ledger.budget.epsilon}"]
+
+
 def founders(path: Place, count: int) -> object:
     """Let `count` processes make the same ledger at once, every other one with another budget."""
-
-    def work(number: int) -> list[str]:
-        budget = PrivacyBudget(1.0 + number % 2, 1e-5)
-        try:
-            ledger = Ledger(path, dataset="registry", budget=budget)
-            buy(ledger, str(number), 0.01)
-        except LedgerError as error:
-            return [f"refused {'fixed at creation' in str(error)}"]
-        return [f"made {ledger.budget.epsilon}"]
-
-    words = fork_many(count, work)
+    words = at_once(found, path, count)
     ledger = Ledger.open_existing(path)
     return {
         "words": words,

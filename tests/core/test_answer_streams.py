@@ -1,7 +1,6 @@
 """A reservation answered question by question: what is drawn, when, how often, and for whom; and
 the secret state under crashes, losses, mix-ups and copies."""
 
-import contextlib
 import copy
 import itertools
 import multiprocessing
@@ -17,10 +16,9 @@ import pytest
 
 import secretballot as sb
 from exact_games.worlds import ScriptedNoise
-from ledger_backends import fill_the_disk
 from secretballot import vault as vault_room
 from secretballot.core import releasing
-from secretballot.core.ledger import rows, sqlite
+from secretballot.core.ledger import rows
 from secretballot.core.ledger.account import AnswerPage
 from secretballot.core.mechanisms import Mechanism, NoisyVotes, SparseVector, Terms
 from secretballot.core.noise import ExactNoise
@@ -147,9 +145,9 @@ def test_the_plan_is_the_most_there_is(ledger: sb.Ledger, spy: _SpyNoise) -> Non
     assert sum(spy.sizes) == 6
 
 
-def _asked_by_turns(stream: AnswerStream, start: int) -> list[tuple[bytes, int]]:
-    got = []
-    for step in range(15):
+def _asked_by_turns(path: str, start: int) -> list[tuple[bytes, int]]:
+    stream, got = opened(LABELS, sb.Ledger.open_existing(path), queries=12), []
+    for step in range(8):
         asked = names((start + step) % 30)
         answer = stream.answer(votes(125), asked)
         if answer.given[0]:
@@ -157,27 +155,12 @@ def _asked_by_turns(stream: AnswerStream, start: int) -> list[tuple[bytes, int]]
     return got
 
 
-def _process(path: str, start: int, gate: Any, out: Any) -> None:
-    gate.wait()
-    stream = opened(LABELS, sb.Ledger.open_existing(path), queries=20)
-    out.put(_asked_by_turns(stream, start))
-
-
 def test_processes_that_open_at_once_share_one_plan(ledger: sb.Ledger) -> None:
-    context = multiprocessing.get_context("fork")
-    gate, out = context.Event(), context.Queue()
-    children = [
-        context.Process(target=_process, args=(str(ledger.path), start, gate, out))
-        for start in (0, 5, 10)
-    ]
-    for child in children:
-        child.start()
-    gate.set()
-    found = [pair for _ in children for pair in out.get(timeout=300)]
-    for child in children:
-        child.join()
-        assert child.exitcode == 0
-    assert len(dict(found)) == len(set(found)) == 20
+    asked = [(str(ledger.path), start) for start in (0, 5, 10)]
+    with multiprocessing.get_context("fork").Pool(3) as pool:
+        parts = pool.starmap(_asked_by_turns, asked, chunksize=1)
+    found = [*itertools.chain.from_iterable(parts)]
+    assert len(dict(found)) == len(set(found)) == 12
     assert len(ledger.history()) == 1
 
 
@@ -203,29 +186,6 @@ def test_many_questions_are_answered_in_blocks_and_a_failure_keeps_those_before_
     assert given.tolist() == [True] * 6 + [False] * 3
     assert spy.sizes == [2, 2, 2, 2]
     assert stream.released().questions == tuple(names(*range(6)))
-
-
-def test_what_a_full_disk_refuses_does_not_depend_on_where_a_stream_would_stop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def used(name: str, unstable_at: int) -> int:
-        ledger = sb.Ledger(tmp_path / name, dataset="registry", budget=ACCOUNT)
-        stream = opened(sparse(1), ledger, tmp_path / f"{name} vault", queries=100)
-        with contextlib.closing(sqlite.connect(tmp_path / name)) as connection:
-            pages = connection.execute("PRAGMA page_count").fetchone()[0]
-        with monkeypatch.context() as patch:
-            fill_the_disk(patch, pages + 2)
-            small = sb.Ledger.open_existing(tmp_path / name)
-            full = opened(sparse(1), small, tmp_path / f"{name} vault", queries=100)
-            asked = votes(*[EVEN if row == unstable_at else SURE for row in range(80)])
-            with contextlib.suppress(sb.LedgerError):
-                full.answer(asked, names(*range(80)))
-        return stream.used
-
-    room = used("never", 80)
-    assert 3 < room < 79
-    assert used("too late", 79) == room
-    assert used("in time", 2) == 3
 
 
 def test_the_stream_stops_at_the_last_abstention(ledger: sb.Ledger, tmp_path: Path) -> None:

@@ -1,47 +1,36 @@
-"""Confident voting priced as one: above every adaptive run on neighbouring votes, enumerated."""
+"""Confident voting priced as one: above every adaptive run on neighbouring votes, enumerated, and
+beside other prices."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
 
 import secretballot_verify as second_verifier
 from exact_games.distributions import discrete_gaussian_distribution
-from exact_games.worlds import ScriptedNoise
+from exact_games.games import adaptive_delta
+from exact_games.worlds import ScriptedNoise, neighbouring_counts
+from made_events import confident_event, counts_event, json_of
+from noisy_plans import confident as built
+from secretballot.accounting import delta_upper, teacher_shape
 from secretballot.core import label_games
 from secretballot.core.events import Confident
-from secretballot.core.mechanisms import ConfidentLabels, State
-from secretballot.core.price import delta_upper, price
-from secretballot.core.renyi import ORDERS, delta_of
-from secretballot.core.types import Guarantee, VoteShape
+from secretballot.core.losses import ORDERS, delta_of
+from secretballot.core.mechanisms import State
+from secretballot.core.price import price
+from secretballot.exceptions import DataError
+from secretballot.students.confirmed import predicted_votes
 from secretballot_verify import games
-
-ADDED = Guarantee(unit="record", relation="add-remove")
-
-
-def shape_of(n_teachers, n_queries):
-    return VoteShape(
-        guarantee=ADDED, n_queries=n_queries, n_classes=2, n_teachers=n_teachers, moved=n_queries
-    )
 
 
 def event_of(mechanism, n_teachers, n_queries):
-    return mechanism.event(shape_of(n_teachers, n_queries))
-
-
-def json_of(event):
-    return event.model_dump(mode="json")
-
-
-def built(threshold, threshold_sigma, sigma, answers):
-    return ConfidentLabels(
-        threshold=threshold, threshold_sigma=threshold_sigma, sigma=sigma, max_answers=answers
-    )
+    return mechanism.event(teacher_shape(n_queries, 2, n_teachers))
 
 
 def law_of(mechanism, votes, predicted, scale=1.0):
     """Return the chances of a refusal, of label 0 and of label 1, by the mechanism's own draws."""
-    n_teachers, shape = sum(votes), shape_of(sum(votes), 1)
+    n_teachers, shape = sum(votes), teacher_shape(1, 2, sum(votes))
     first, second = (
         discrete_gaussian_distribution(scale * sigma, 1e-13)
         for sigma in (mechanism.threshold_sigma, mechanism.sigma)
@@ -82,23 +71,8 @@ def steps_of(mechanism, n_teachers, interactive, scale=1.0):
 
 
 def true_delta(steps, queries, answers, epsilon):
-    """Return the exact delta against an adversary who chooses every query from all that was told;
-    the run stops at the last answer."""
-    p = steps[:, 0]
-    moves = np.log(np.maximum(steps[:, 1], 1e-300) / np.maximum(steps[:, 0], 1e-300))
-
-    def value(x, left, most):
-        if not left or not most:
-            return np.maximum(0.0, -np.expm1(np.minimum(x, 700.0)))
-        after = x[:, None, None] + moves
-        best = np.zeros((len(x), len(p)))
-        for outcome in range(3):
-            distinct, where = np.unique(after[:, :, outcome].round(10), return_inverse=True)
-            found = value(distinct, left - 1, most - (outcome > 0))
-            best += p[:, outcome] * found[where].reshape(best.shape)
-        return best.max(axis=1)
-
-    return float(value(np.array([epsilon]), queries, answers)[0])
+    """Return the exact delta of all adaptive runs, which stop at the last answer."""
+    return adaptive_delta(steps, queries, epsilon, counted=(1, 2), most=answers)
 
 
 CASES = [
@@ -164,14 +138,55 @@ def test_it_costs_less_where_the_threshold_keeps_uncertain_labels_back(event, sh
 
 
 def test_the_second_program_confirms_it_and_no_less_noise():
-    event = event_of(built(90, 12.0, 9.0, 12), 100, 12)
+    event = event_of(built(45, 8.0, 6.0, 6), 50, 6)
     delta = delta_upper([event], 1.0)
     own = second_verifier.price_of(json_of(event), 1.0, delta)
     assert 0.8 * delta <= own.upper <= delta * (1 + second_verifier.ERROR)
     assert own.lower <= own.upper
     assert own.method == "a game of both"
-    event = event_of(built(45, 8.0, 6.0, 6), 50, 6)
-    delta = delta_upper([event], 1.0)
     for weaker in ({"sigma": 4.7}, {"threshold_sigma": 4.7}):
         broken = json_of(event) | weaker
         assert second_verifier.price_of(broken, 1.0, delta).upper > 1.1 * delta
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_difference_from_any_prediction_moves_by_one_vote_at_most(n_classes):
+    here, there = neighbouring_counts(6, n_classes)
+    rng = np.random.default_rng(0)
+    for predicted in rng.dirichlet(np.ones(n_classes), 40):
+        against = predicted_votes([predicted], (1, n_classes), 6)
+        tops = [(votes - against).max(axis=1) for votes in (here, there)]
+        assert np.abs(tops[0] - tops[1]).max() == 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_the_price_lies_between_two_that_dp_accounting_gives(n_classes):
+    from dp_accounting.pld import privacy_loss_distribution
+
+    event = confident_event(60.0, 20.0, 120, 40, n_classes)
+    shifts = 40 * (1 if n_classes == 2 else 2)
+    gaussian = privacy_loss_distribution.from_gaussian_mechanism
+    threshold = gaussian(60.0 / math.sqrt(120), value_discretization_interval=1e-4)
+    counts = gaussian(20.0 / math.sqrt(shifts), value_discretization_interval=1e-4)
+    whole = threshold.compose(counts)
+    for epsilon in (1.0, 2.0):
+        above = whole.get_delta_for_epsilon(epsilon)
+        found = delta_upper([event], epsilon)
+        assert found < above * 1.02  # answers about the threshold tell less than the top itself
+        assert found > 0
+        # counts of both scales cost what the library says: the composition itself is the same
+        both = delta_upper([counts_event(60.0, 120), counts_event(20.0, shifts)], epsilon)
+        # but for the rounding, which costs a relative 2 / sigma^2 of sigma
+        assert 0.999 * above < both < 1.2 * above
+
+
+def test_predictions_that_do_not_fit_are_refused():
+    for bad in (
+        [[0.5, 0.5]],
+        [[0.5, 0.6], [0, 0]],
+        [[-0.1, 0.5], [0, 0]],
+        [["a", "b"]] * 2,
+        [[math.nan, 0.5], [0, 0]],
+    ):
+        with pytest.raises(DataError, match="predictions"):
+            predicted_votes(bad, (2, 2), 8)

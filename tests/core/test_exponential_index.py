@@ -1,16 +1,27 @@
-"""A choice with exponential weights: its bounds, its law, and that no digit of it rests on float
-arithmetic."""
+"""Choices with exponential weights, of one or of a range that is not listed, and flips: their
+bounds, their laws, and that no digit of them rests on float arithmetic."""
 
+import itertools
+import math
 from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from exact_games.distributions import Distribution
-from exact_games.statistics import sample_p_value
+from exact_games.statistics import outcomes_p_value, sample_p_value
+from flips import flip_law
 from secretballot.core import exponential
-from secretballot.core.exponential import exp_bounds, least_quotient, locate, running_bounds
+from secretballot.core.exponential import (
+    exp_bounds,
+    least_quotient,
+    locate,
+    range_bounds,
+    running_bounds,
+)
 from secretballot.core.noise import ExactNoise
 
 ALPHA = 1e-6
@@ -78,43 +89,58 @@ def test_bounds_of_running_sums_hold_and_are_near(scale):
             assert high - low <= 6 * sizes.sum()
 
 
-@pytest.mark.parametrize(("scale", "bits"), [(0.5, 10), (2.0, 12), (9.0, 14)])
-def test_every_prefix_that_is_decided_is_decided_rightly_and_few_are_not(scale, bits):
-    scores = np.array([0, -1, -2, -4, -5])
-    sums, _ = true_sums(scores, scale)
-    lower, upper = running_bounds(-scores, np.ones(5, dtype=np.int64), Fraction(scale), bits)
-    edges = [0.0, *map(float, sums)]
-    undecided = 0
-    for uniform in range(1 << bits):
-        group = locate(uniform, bits, lower, upper, 0)
-        if group is None:
-            undecided += 1
-            continue
-        # the whole interval of reals that begin with these digits lies inside the group
-        assert edges[group] - 1e-12 <= uniform / 2**bits
-        assert (uniform + 1) / 2**bits <= edges[group + 1] + 1e-12
-    assert 4 <= undecided <= 4 * 20
+def weights_of_ranges(starts, ends, scale):
+    """Weights of no range, then of the ranges by last place: the definition, in many digits."""
+    return [mpmath.mpf(1)] + [
+        mpmath.fsum(
+            mpmath.exp((mpmath.mpf(int(s)) - int(end)) / mpmath.mpf(scale)) for s in starts[: j + 1]
+        )
+        for j, end in enumerate(ends)
+    ]
 
 
-@pytest.mark.parametrize("spare", [-12, 0, 64])
-@pytest.mark.parametrize("scale", [0.25, 1.5, 30.0])
-def test_the_choice_is_the_one_that_all_digits_of_the_uniform_real_make(monkeypatch, spare, scale):
-    monkeypatch.setattr(exponential, "_SPARE_BITS", spare)
+def chosen_index(scale):
+    """Return the ends of all choices as reals, and how a source of bits chooses among them."""
     scores, counts = np.array([3, 10, 9, 0, 7, -20]), np.array([5, 1, 2, 40, 3, 1000])
     sums, order = true_sums(scores, scale, counts)
-    with mpmath.workprec(PRECISION):
-        edges = [Fraction(int(mpmath.floor(mpmath.ldexp(edge, 2000))), 2**2000) for edge in sums]
+    gaps = np.repeat(scores.max() - scores, counts)
+    places = {int(scores.max() - scores[i]): place for place, i in enumerate(order)}
+    return sums, lambda draw: places[
+        int(gaps[exponential.drawn_index(gaps, Fraction(scale), draw)])
+    ]
+
+
+def chosen_range(scale):
+    starts, ends = np.array([0, 3, -2, 5, 5]), np.array([1, 2, 0, 4, -1])
+    weights = weights_of_ranges(starts, ends, scale)
+    sums = [mpmath.fsum(weights[: k + 1]) / mpmath.fsum(weights) for k in range(len(weights))]
+
+    def choose(draw):
+        chosen = exponential.drawn_range(starts, ends, Fraction(scale), draw)
+        return 0 if chosen is None else chosen[1] + 1
+
+    return sums, choose
+
+
+@pytest.mark.parametrize("of", [chosen_index, chosen_range])
+@pytest.mark.parametrize("spare", [-12, 0, 64])
+@pytest.mark.parametrize("scale", [0.25, 1.5, 30.0])
+def test_the_choice_is_the_one_that_all_digits_of_the_uniform_real_make(
+    monkeypatch, of, spare, scale
+):
+    monkeypatch.setattr(exponential, "_SPARE_BITS", spare + (64 if of is chosen_range else 0))
     looks = []
     monkeypatch.setattr(exponential, "locate", lambda *known: looks.append(known) or locate(*known))
+    with mpmath.workprec(PRECISION):
+        sums, choose = of(scale)
+        edges = [Fraction(int(mpmath.floor(mpmath.ldexp(edge, 2000))), 2**2000) for edge in sums]
     for edge in edges[:-1]:
         # both sides of every edge, down to 2^-700 away, which no first look can tell apart
         for away in (3, 20, 70, 200, 700):
             for real in (edge - Fraction(1, 2**away), edge + Fraction(1, 2**away)):
                 if 0 <= real < 1:
-                    expected = order[next(k for k, end in enumerate(edges) if real < end)]
-                    gaps = np.repeat(scores.max() - scores, counts)
-                    chosen = exponential.drawn_index(gaps, Fraction(scale), digits_of(real))
-                    assert gaps[chosen] == scores.max() - scores[expected]
+                    expected = next(k for k, end in enumerate(edges) if real < end)
+                    assert choose(digits_of(real)) == expected
     assert max(known[1] for known in looks) > 700
 
 
@@ -162,3 +188,116 @@ def test_the_least_scale_keeps_its_loss_in_exact_arithmetic_and_no_smaller_float
             scale = least_quotient(sensitivity, epsilon)
             assert Fraction(scale) * Fraction(epsilon) >= sensitivity
             assert Fraction(float(np.nextafter(scale, 0))) * Fraction(epsilon) < sensitivity
+
+
+def law_of_ranges(starts, ends, scale):
+    """Probability of every range and of none, by listing them."""
+    scores = {None: 0} | {
+        (i, j): int(starts[i] - ends[j]) for j in range(len(ends)) for i in range(j + 1)
+    }
+    best = max(scores.values())
+    weights = {outcome: np.exp((score - best) / scale) for outcome, score in scores.items()}
+    total = sum(weights.values())
+    return {outcome: weight / total for outcome, weight in weights.items()}
+
+
+places = st.integers(1, 12).flatmap(
+    lambda m: st.tuples(*[st.lists(st.integers(-30, 30), min_size=m, max_size=m).map(np.array)] * 2)
+)
+
+
+@given(places, st.sampled_from([0.05, 0.7, 3.0, 250.0, 2.0**40]))
+@settings(max_examples=40, deadline=None)
+def test_bounds_hold_and_are_as_near_as_stated(sides, scale):
+    starts, ends = sides
+    bits = 64 + 4 * len(starts).bit_length()
+    lower, upper = range_bounds(starts, ends, Fraction(scale), bits)
+    with mpmath.workprec(PRECISION):
+        weights = weights_of_ranges(starts, ends, scale)
+        best = max(0, *(int(starts[i] - ends[j]) for j in range(len(ends)) for i in range(j + 1)))
+        factor = mpmath.ldexp(mpmath.exp(-best / mpmath.mpf(scale)), bits)
+        true = mpmath.mpf(0)
+        for k, (low, high) in enumerate(zip(lower, upper, strict=True)):
+            true += weights[k] * factor
+            assert low <= true <= high
+            assert high - low == (k + 3) ** 3
+
+
+@pytest.mark.parametrize(("scale", "unit"), [(0.6, 1), (2.0, 1), (9.0, 5)])
+def test_ranges_follow_their_law_and_no_law_of_another_scale(scale, unit):
+    starts, ends = unit * np.array([0, 2, 1, 3]), unit * np.array([1, 2, 0, 2])
+    source = ExactNoise()
+    sample = [source.exponential_range(starts, ends, scale) for _ in range(700)]
+    assert outcomes_p_value(sample, law_of_ranges(starts, ends, scale)) > ALPHA
+    assert outcomes_p_value(sample, law_of_ranges(starts, ends, scale / 3)) < ALPHA
+    swapped = law_of_ranges(starts, ends[::-1], scale)
+    assert outcomes_p_value(sample, swapped) < ALPHA
+
+
+def law_of_orders(scores, scale):
+    """Return the chance of each candidate: by the order of all, as the paper states it."""
+    heads = np.exp((np.asarray(scores) - max(scores)) / scale)
+    found = np.zeros(len(scores))
+    for order in itertools.permutations(range(len(scores))):
+        left = 1.0 / math.factorial(len(scores))
+        for i in order:
+            found[i] += left * heads[i]
+            left *= 1 - heads[i]
+    return found
+
+
+def flipped(scores, scale, size):
+    source = ExactNoise()
+    return np.array([source.flipped_index(np.array(scores), scale) for _ in range(size)])
+
+
+def test_the_mean_over_orders_is_one_of_all_heads():
+    for scores, scale in (([1, 0, 2, -1], 0.8), ([3, 1, 4, 4, -90], 2.0)):
+        assert flip_law(scores, scale) == pytest.approx(law_of_orders(scores, scale))
+
+
+@pytest.mark.parametrize(
+    ("bits", "scale", "scores"),
+    [(3, 0.8, [1, 0, 2, -1]), (62, 2.0, [3, 1, 4, 4, -900]), (62, 1e-6, [5, 7, 6])],
+)
+def test_flips_follow_their_law_and_no_other(monkeypatch, bits, scale, scores):
+    # with few bits at first most coins need more of them
+    monkeypatch.setattr(exponential, "_FLIP_BITS", bits)
+    sample = flipped(scores, scale, 1500)
+    assert sample_p_value(sample, Distribution(0, flip_law(scores, scale), 0.0)) > ALPHA
+    if scale > 1e-3:
+        wrong = Distribution(0, flip_law(scores, 2 * scale), 0.0)
+        assert sample_p_value(sample, wrong) < ALPHA
+
+
+def test_every_coin_is_decided_by_all_digits_of_its_uniform_real(monkeypatch):
+    monkeypatch.setattr(exponential, "_FLIP_BITS", 8)
+    exponent = Fraction(3, 7)
+    low, _ = exponential.exp_bounds(exponent, 4000)
+    for away in (3, 20, 70, 700):
+        for sign in (-1, 1):
+            number = low + (sign << (4000 - away))
+            heads = exponential._is_head(exponent, digits_of(Fraction(number, 2**4000)))
+            assert heads is (sign < 0)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_one_unit_changes_no_chance_by_more_than_epsilon(relation):
+    epsilon, worst, widest = 0.7, 0.0, 0.0
+    moves = (0, 1) if relation == "add-remove" else (-1, 0, 1)
+    scale = (1 if relation == "add-remove" else 2) / epsilon
+    for scores in itertools.product((0, 1, 3), repeat=3):
+        for change in itertools.product(moves, repeat=3):
+            here, there = flip_law(scores, scale), flip_law(np.add(scores, change), scale)
+            losses = np.log(here / there)
+            worst = max(worst, float(np.abs(losses).max()))
+            widest = max(widest, float(np.ptp(losses)))
+    assert 0.95 * epsilon < worst <= epsilon * (1 + 1e-12)
+    assert widest > 1.2 * epsilon  # losses have no range of this length: the price is a pure one
+
+
+def test_many_candidates_are_drawn_together():
+    scores = np.random.default_rng(0).integers(-(2**30), 0, 50_000)
+    scores[7] = 0
+    assert ExactNoise().flipped_index(scores, 100.0) == 7
+    assert flipped(np.zeros(1000, dtype=int), 1.0, 3).max() < 1000

@@ -3,7 +3,7 @@ were taken away."""
 
 import pytest
 
-from ledger_backends import BUDGET, Ledgers, buy, make_three, refusal
+from ledger_backends import BUDGET, FileLedgers, Ledgers, buy, make_three, refusal
 from secretballot.accounting import BasicFilter, Totals
 from secretballot.core.ledger import Ledger, rows
 from secretballot.exceptions import LedgerError
@@ -50,9 +50,27 @@ REFUSED = [
 ]
 
 
+REPLACED = (
+    "INSERT OR REPLACE INTO entry SELECT {}, kind, {}, {}, {}, '', x'31', at, '3 0 0', chain"
+    " FROM entry WHERE position = {}"
+)
+# what SQLite can do besides
+REFUSED_IN_A_FILE = [
+    "INSERT OR REPLACE INTO account SELECT 1, '{{}}' FROM account",
+    "INSERT OR REPLACE INTO head SELECT 1, 0, chain FROM head",
+    REPLACED.format("position", "reservation", "number", "key", 3),
+    REPLACED.format(8, 9, 0, "key", 1),
+    REPLACED.format(8, 4, 0, "key", 1),
+    REPLACED.format(8, 1, 1, "key", 4),
+    REPLACED.format(8, 3, 1, "x'00'", 6),
+    REPLACED.format(8, 3, 3, "key", 6),
+]
+
+
 def test_the_tables_themselves_are_append_only(place: str, ledgers: Ledgers) -> None:
     before = Ledger.open_existing(place).history()
-    for statement in REFUSED:
+    in_a_file = isinstance(ledgers, FileLedgers)
+    for statement in [*REFUSED, *(REFUSED_IN_A_FILE if in_a_file else ())]:
         with ledgers.open(place) as run, pytest.raises(ledgers.refusal):
             run(statement.format(byte=ledgers.literal(b"0")))
     assert Ledger.open_existing(place).history() == before
@@ -86,10 +104,31 @@ EDITS = [
 ]
 
 
+OF_ANOTHER_TYPE = [  # which a column of SQLite takes
+    "UPDATE account SET terms = x'00'",
+    "UPDATE entry SET reservation = 'none' WHERE position = 1",
+    "UPDATE entry SET number = 0.5 WHERE position = 6",
+    "UPDATE entry SET kind = x'00' WHERE position = 1",
+    "UPDATE entry SET key = 'forfeited' WHERE position = 2",
+    "UPDATE entry SET terms = x'ff' WHERE position = 2",
+    "UPDATE entry SET terms = CAST(x'ff' AS TEXT) WHERE position = 2",
+    "UPDATE entry SET sums = 7 WHERE position = 2",
+    "UPDATE entry SET at = 7 WHERE position = 2",
+    "UPDATE entry SET body = 'answer' WHERE position = 4",
+    "UPDATE entry SET body = '0' WHERE position = 6",
+    "UPDATE entry SET key = 'first' WHERE position = 6",
+    "UPDATE entry SET chain = 'none' WHERE position = 6",
+    "UPDATE head SET position = 'none'",
+]
+
+
 # what is read is held against its SHA-256 alike, whatever it was read from
 @pytest.mark.parametrize(
     ("ledgers", "edit"),
-    [*(("file", edit) for edit in EDITS), *(("postgres", edit) for edit in EDITS[::6])],
+    [
+        *(("file", edit) for edit in (*EDITS, *OF_ANOTHER_TYPE)),
+        *(("postgres", edit) for edit in EDITS[::6]),
+    ],
     indirect=["ledgers"],
 )
 def test_edit_by_hand_is_noticed(place: str, ledgers: Ledgers, edit: str) -> None:

@@ -12,7 +12,6 @@ from secretballot.accounting import Event, PrivacyBudget, epsilon_upper
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import LedgerError
 
-BUDGET = PrivacyBudget(1.0, 1e-5)
 PLAN = label_event(20.0, 10)
 TABLE = table_event((2**52, 2**52 - 2**46, 2**52 - 2**47), 10, 5)
 

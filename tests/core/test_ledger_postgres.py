@@ -62,22 +62,6 @@ def wait_until(server: PostgresServer, query: str, *, rows: bool) -> None:
         time.sleep(0.01)
 
 
-def test_a_writer_that_waited_sees_what_the_one_before_it_left(
-    postgres_server: PostgresServer, ledger: Ledger
-) -> None:
-    number = buy(ledger, "plan")
-    other = Ledger.open_existing(str(ledger.place))
-    with ThreadPoolExecutor() as pool:
-        with ledger.answering(number) as page:
-            waiting = pool.submit(buy, other, "second")
-            wait_until(postgres_server, "SELECT 1 FROM pg_locks WHERE NOT granted", rows=True)
-            assert not waiting.done()
-            page.add([(b"a", b"1")])
-        assert waiting.result(300) == 2
-    assert other.head() == ledger.head()
-    assert ledger.head()[0] == 3
-
-
 def test_a_lock_that_lasts_is_one_sentence(
     place: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,17 +224,23 @@ def far(proxy: PostgresProxy, place: str, ledger: Ledger) -> Ledger:
     return Ledger.open_existing(proxy.url(DatabasePlace(place).schema))
 
 
-@pytest.fixture(params=["closed", "hangs"])
-def hang(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether a connection that breaks is left open; then it is given up soon."""
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a connection up soon that hangs."""
     monkeypatch.setattr(postgres, "SILENCE_S", 1.6)
-    return bool(request.param == "hangs")
 
 
-@pytest.mark.parametrize("when", ["statement", "commit", "acknowledgement"])
-@pytest.mark.parametrize("purchase", [True, False])
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize(
+    ("when", "purchase", "hang"),
+    [
+        *(("statement", True, False), ("statement", False, True), ("commit", True, True)),
+        *(("commit", False, False), ("acknowledgement", True, False)),
+        *(("acknowledgement", False, True), ("acknowledgement", True, True)),
+    ],
+)
 def test_what_is_bought_or_answered_is_stored_once_wherever_its_connection_breaks(
-    hang: bool, proxy: PostgresProxy, far: Ledger, when: Any, purchase: bool
+    proxy: PostgresProxy, far: Ledger, when: Any, purchase: bool, hang: bool
 ) -> None:
     number = buy(far, "a")
     proxy.lose(b"INSERT INTO entry", when, hang=hang)
@@ -273,8 +263,10 @@ def test_a_ledger_is_made_where_the_end_of_that_is_lost(
     assert proxy.broken.is_set()
 
 
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("hang", [False, True])
 def test_what_a_lost_connection_holds_is_ended_and_nothing_else(
-    hang: bool, proxy: PostgresProxy, far: Ledger, ledger: Ledger
+    proxy: PostgresProxy, far: Ledger, ledger: Ledger, hang: bool
 ) -> None:
     number = buy(far, "plan")
     with ledger.reading(number) as page:  # a session of the same role

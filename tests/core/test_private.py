@@ -3,6 +3,7 @@
 import ast
 import copy
 import itertools
+import math
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +16,16 @@ import pytest
 
 import secretballot
 from secretballot.core.private import MOST, Private, RecordSums, Scores, Sealed, Votes
-from secretballot.core.types import LARGEST, Guarantee, Sample
+from secretballot.core.types import LARGEST, Guarantee, Sample, SumShape, VoteShape
 from secretballot.exceptions import DataError, ParameterError
 
 SECRET = 424242
 RECORD, REPLACED = (
     Guarantee(unit="record", relation=relation) for relation in ("add-remove", "replace-one")
+)
+USER, LABEL = (
+    Guarantee(unit="user", relation="add-remove"),
+    Guarantee(unit="label", relation="replace-one"),
 )
 NONE = np.zeros((1, 0), dtype=int)
 BOUND = 94_906_265  # whose square is hardly below 2^53
@@ -32,6 +37,16 @@ def products(*blocks: Any, bound: int = BOUND, guarantee: Guarantee = RECORD, n:
 
 def opened(held: Sealed) -> list[Any]:
     return held._unseal()[0].tolist()
+
+
+TEACHERS: dict[str, Any] = {
+    "guarantee": RECORD,
+    "n_queries": 10,
+    "n_classes": 3,
+    "n_teachers": 5,
+    "moved": 10,
+}
+SAMPLE = Sample(sampled=1, out_of=2, relabel_epsilon=1.0, request="one", serial="a")
 
 
 HELD: list[Private] = [
@@ -89,7 +104,7 @@ def test_one_call_opens_a_container_and_stands_where_noise_is_added() -> None:
         # for the curator, into the vault
         "data/tally.py",
         # on public rows
-        "planning/search/moments_forecast.py",
+        "planning/moments_forecast.py",
     }
 
 
@@ -127,11 +142,10 @@ def test_counts_are_copied_in_one_type_and_order() -> None:
 
 
 def test_predictions_and_samples_go_with_the_votes() -> None:
-    sample = Sample(sampled=1, out_of=2, relabel_epsilon=1.0, request="one", serial="a")
-    votes = Votes.of_teachers([[3, 1], [2, 2]], RECORD, sample=sample)
+    votes = Votes.of_teachers([[3, 1], [2, 2]], RECORD, sample=SAMPLE)
     votes = votes.against([[9, -9], [1, 0]]).take([1, 0])
     assert votes._unseal()[1].tolist() == [[1, 0], [4, -4]]
-    assert votes.shape.sample == sample
+    assert votes.shape.sample == SAMPLE
     with pytest.raises(DataError, match="predicted"):
         Votes.of_teachers([[3, 1]], RECORD).against([[0.5, 0.5]])
     with pytest.raises(ParameterError, match="classes"):
@@ -319,3 +333,39 @@ def test_labels_and_what_is_predicted_of_them_are_integers() -> None:
     ):
         with pytest.raises(DataError):
             RecordSums.of_labels([(np.array([[1]]), labels, predicted)], 5, 25, coordinates=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (Guarantee, {"unit": "label", "relation": "add-remove"}),
+        (Sample, dict(SAMPLE) | {"relabel_epsilon": math.nan}),
+        (VoteShape, TEACHERS | {"n_queries": True}),
+        (VoteShape, TEACHERS | {"n_teachers": 10**12 + 1}),
+        (VoteShape, TEACHERS | {"weights": 1}),
+        (SumShape, {"guarantee": RECORD, "coordinates": 1, "squared_sensitivity": LARGEST + 1}),
+    ],
+)
+def test_shapes_refuse_what_no_container_has(kind: Any, fields: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError):
+        kind(**fields)
+
+
+def test_two_counts_of_one_row_move_where_a_teacher_chooses_among_more_than_two() -> None:
+    shape = VoteShape(**TEACHERS)
+    assert shape.shifts == 20
+    assert VoteShape(**TEACHERS | {"n_classes": 2}).shifts == 10
+    assert VoteShape(**TEACHERS | {"n_teachers": None, "moved": 4, "spare_rows": 2}).shifts == 4
+    assert shape.first(4) == VoteShape(**TEACHERS | {"n_queries": 4, "moved": 4})
+    # all rows that move may be among the first ones
+    assert VoteShape(**TEACHERS | {"moved": 3}).first(5).moved == 3
+
+
+def test_promises_add_only_where_that_is_proved() -> None:
+    every = [RECORD, USER, REPLACED, LABEL, Guarantee(unit="user", relation="replace-one")]
+    added = {
+        (every.index(one), every.index(account), by)
+        for one, account, by in itertools.product(every, every, (False, True))
+        if one != account and one.adds_to(account, by_teachers=by)
+    }
+    assert added == {(1, 0, True), (2, 3, False), (2, 3, True)}

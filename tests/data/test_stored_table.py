@@ -4,10 +4,8 @@ import itertools
 import json
 import pickle
 import stat
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +14,6 @@ from secretballot.core.partition import KeyedHashPartition, shards_of_digests
 from secretballot.data import stored as stored_table
 from secretballot.data.stored import (
     About,
-    StoredShards,
     StoredTable,
     TableWriter,
     dealt_shards,
@@ -36,11 +33,11 @@ class TwoColumns:
     compact_type = np.dtype([("0", np.float64), ("1", np.uint8)])
     feature_names = ("a", "b=x", "b=y", "b=z")
 
-    def widen(self, rows: Any) -> np.ndarray:
+    def widen(self, rows):
         return np.column_stack([rows["0"], np.eye(3)[rows["1"]]])
 
 
-def cells(n: int = N) -> np.ndarray:
+def cells(n=N):
     rng = np.random.default_rng(1)
     rows = np.empty(n, dtype=TwoColumns.compact_type)
     rows["0"], rows["1"] = rng.normal(size=n), rng.integers(0, 3, n)
@@ -51,7 +48,7 @@ CLASSES = np.random.default_rng(2).integers(0, 2, N)
 UNITS = KeyedHashPartition(1, KEY).digests([f"p{i % 90}" for i in range(N)])
 
 
-def stored(vault: Path, *, unit: str | None = None, serial: str = "s") -> StoredTable:
+def stored(vault, *, unit=None, serial="s"):
     writer = TableWriter(vault, TwoColumns(), ("no", "yes"), unit)
     for start in range(0, N, 64):
         part = slice(start, start + 64)
@@ -59,23 +56,23 @@ def stored(vault: Path, *, unit: str | None = None, serial: str = "s") -> Stored
     return writer.finish(about(serial))
 
 
-def about(serial: str) -> About:
+def about(serial):
     return About(identity="identity", serial=serial, n_units=90, columns=("a", "b"))
 
 
-def by_place(units: object, first: int, count: int) -> np.ndarray:
+def by_place(units, first, count):
     return np.arange(first, first + count) % K
 
 
-def found(vault: Path, identity: str = "identity") -> StoredTable | None:
+def found(vault, identity="identity"):
     return StoredTable.found(vault, TwoColumns(), ("no", "yes"), None, identity)
 
 
-def all_files(folder: Path) -> Iterator[Path]:
+def all_files(folder):
     return (path for path in folder.rglob("*") if path.is_file())
 
 
-def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
+def test_rows_are_read_as_they_were_written(tmp_path):
     table = stored(tmp_path, unit="person")
     blocks = [
         b for rows in table.stored_rows(33) for b in [stored_table.block_of(rows, table.cells)]
@@ -89,7 +86,7 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert (table.count_rows(), table.n_columns, table.unit) == (N, 4, "user")
 
 
-def test_files_are_closed_to_others_and_the_table_shows_nothing(tmp_path: Path) -> None:
+def test_files_are_closed_to_others_and_the_table_shows_nothing(tmp_path):
     table = stored(tmp_path / "vault")
     shards = dealt_shards(table, tmp_path / "vault", K, by_place, rule="place", serial="d")
     assert shards.n_teachers == K
@@ -100,10 +97,10 @@ def test_files_are_closed_to_others_and_the_table_shows_nothing(tmp_path: Path) 
     assert str(N) not in repr(table) + repr(shards)
     for refused in (pickle.dumps, np.asarray, list, len):
         with pytest.raises(TypeError, match="a stored table is not shown"):
-            refused(table)  # type: ignore[operator]
+            refused(table)
 
 
-def test_a_table_is_found_again_only_whole_and_of_the_same_file(tmp_path: Path) -> None:
+def test_a_table_is_found_again_only_whole_and_of_the_same_file(tmp_path):
     assert found(tmp_path) is None
     table = stored(tmp_path, serial="one")
     again = found(tmp_path)
@@ -125,7 +122,7 @@ def test_a_table_is_found_again_only_whole_and_of_the_same_file(tmp_path: Path) 
     assert not (tmp_path / "table").exists()
 
 
-def test_a_table_is_not_read_where_another_one_was_stored(tmp_path: Path) -> None:
+def test_a_table_is_not_read_where_another_one_was_stored(tmp_path):
     first = stored(tmp_path, serial="one")
     other = stored(tmp_path, serial="two")  # of as many rows
     with pytest.raises(DataError, match="others were stored in their place"):
@@ -140,7 +137,7 @@ def test_a_table_is_not_read_where_another_one_was_stored(tmp_path: Path) -> Non
         writer.finish(about("three"))
 
 
-def test_a_link_in_the_place_of_a_table_goes_and_not_what_it_leads_to(tmp_path: Path) -> None:
+def test_a_link_in_the_place_of_a_table_goes_and_not_what_it_leads_to(tmp_path):
     (tmp_path / "vault").mkdir()
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "about.json").write_text("mine")
@@ -153,7 +150,7 @@ def test_a_link_in_the_place_of_a_table_goes_and_not_what_it_leads_to(tmp_path: 
     assert not [*(tmp_path / "vault").iterdir()]
 
 
-def test_what_a_fit_that_was_killed_left_goes_with_the_table(tmp_path: Path) -> None:
+def test_what_a_fit_that_was_killed_left_goes_with_the_table(tmp_path):
     table = stored(tmp_path)
     for name in ("persons-x", "shards-y"):
         (tmp_path / name / "shards").mkdir(parents=True)
@@ -162,12 +159,10 @@ def test_what_a_fit_that_was_killed_left_goes_with_the_table(tmp_path: Path) -> 
     assert not [*tmp_path.iterdir()]
 
 
-def test_nothing_goes_on_while_shards_cannot_be_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_goes_on_while_shards_cannot_be_removed(tmp_path, monkeypatch):
     dealt_shards(stored(tmp_path), tmp_path, K, by_place, rule="place", serial="d")
 
-    def refuse(*args: object, **more: object) -> None:
+    def refuse(*args, **more):
         raise PermissionError(1, "Operation not permitted")
 
     with monkeypatch.context() as patch:
@@ -179,10 +174,10 @@ def test_nothing_goes_on_while_shards_cannot_be_removed(
     assert not (tmp_path / "shards").exists()
 
 
-def test_a_full_disk_ends_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_ends_in_one_sentence(tmp_path, monkeypatch):
     writer = TableWriter(tmp_path, TwoColumns(), ("no", "yes"), None)
 
-    def full(*args: object, **more: object) -> int:
+    def full(*args, **more):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(stored_table.os, "fdopen", full)
@@ -190,7 +185,7 @@ def test_a_full_disk_ends_in_one_sentence(tmp_path: Path, monkeypatch: pytest.Mo
         writer.add(cells(), CLASSES, None)
 
 
-def test_rows_are_never_written_through_a_link(tmp_path: Path) -> None:
+def test_rows_are_never_written_through_a_link(tmp_path):
     writer = TableWriter(tmp_path / "vault", TwoColumns(), ("no", "yes"), None)
     (tmp_path / "elsewhere").write_text("")
     (tmp_path / "vault" / "table" / "000000.rows").symlink_to(tmp_path / "elsewhere")
@@ -200,20 +195,18 @@ def test_rows_are_never_written_through_a_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("at_once", [10, N])
-def test_shards_on_disk_are_those_in_memory(
-    tmp_path: Path, at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shards_on_disk_are_those_in_memory(tmp_path, at_once, monkeypatch):
     table = stored(tmp_path, unit="person")
     monkeypatch.setattr("secretballot.data.stored._DEALT_BYTES", at_once * table.row_type.itemsize)
 
-    def by_unit(units: Any, first: int, count: int) -> np.ndarray:
+    def by_unit(units, first, count):
         return shards_of_digests(units, 200)
 
     on_disk = dealt_shards(table, tmp_path, 200, by_unit, rule="user", serial="d")
     numbers = KeyedHashPartition(200, KEY).assign([f"p{i % 90}" for i in range(N)])
     in_memory = Shards(TwoColumns().widen(cells()), CLASSES, numbers, 200)
     assert 0 in on_disk.sizes  # some shards are empty, and have no file
-    travelled: StoredShards = pickle.loads(pickle.dumps(on_disk))
+    travelled = pickle.loads(pickle.dumps(on_disk))
     for number in range(200):
         for source in (on_disk, travelled):
             (X, y), (X_known, y_known) = source.part(number), in_memory.part(number)
@@ -221,10 +214,10 @@ def test_shards_on_disk_are_those_in_memory(
             assert y.tolist() == y_known.tolist()
 
 
-def test_shards_are_taken_up_again_only_if_they_are_the_same(tmp_path: Path) -> None:
+def test_shards_are_taken_up_again_only_if_they_are_the_same(tmp_path):
     table = stored(tmp_path)
 
-    def deal(serial: str, *, k: int = K, rule: str = "place", of: StoredTable = table) -> str:
+    def deal(serial, *, k=K, rule="place", of=table):
         return dealt_shards(of, tmp_path, k, by_place, rule=rule, serial=serial).serial
 
     assert deal("one") == "one"
@@ -243,7 +236,7 @@ def test_shards_are_taken_up_again_only_if_they_are_the_same(tmp_path: Path) -> 
         deal("five", rule="record", k=K + 1, of=again)
 
 
-def test_a_shard_that_is_not_whole_is_no_vote(tmp_path: Path) -> None:
+def test_a_shard_that_is_not_whole_is_no_vote(tmp_path):
     shards = dealt_shards(stored(tmp_path), tmp_path, K, by_place, rule="place", serial="d")
     path = tmp_path / "shards" / "000003.rows"
     path.write_bytes(path.read_bytes()[:-1])
@@ -254,7 +247,7 @@ def test_a_shard_that_is_not_whole_is_no_vote(tmp_path: Path) -> None:
         shards.part(3)
 
 
-def test_a_shard_that_is_sent_is_the_one_on_disk(tmp_path: Path) -> None:
+def test_a_shard_that_is_sent_is_the_one_on_disk(tmp_path):
     shards = dealt_shards(stored(tmp_path), tmp_path, K, by_place, rule="place", serial="d")
     for number, send in itertools.product(range(K), (False, True)):
         load = pickle.loads(pickle.dumps(shards.loader(number, send=send)))
@@ -266,7 +259,7 @@ def test_a_shard_that_is_sent_is_the_one_on_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("n_shards", [1, 7, 250, 10_007, 2**32])
-def test_the_shard_of_a_hash_is_its_remainder(n_shards: int) -> None:
+def test_the_shard_of_a_hash_is_its_remainder(n_shards):
     expected = [(int(high) << 64 | int(low)) % n_shards for high, low in UNITS]
     assert shards_of_digests(UNITS, n_shards).tolist() == expected
     ids = [f"p{i % 90}" for i in range(N)]

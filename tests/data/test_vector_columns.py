@@ -2,8 +2,6 @@
 
 import json
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,14 +21,14 @@ RNG = np.random.default_rng(3)
 VECTORS = RNG.normal(size=(N, WIDTH)).astype(np.float32).astype(np.float64)
 
 
-def column_of(cells: Any) -> "pd.Series[Any]":
+def column_of(cells):
     column = pd.Series([None] * len(cells), dtype=object)
     for row, cell in enumerate(cells):
         column[row] = cell
     return column
 
 
-def written(path: Path, cells: Any, kind: Any) -> Path:
+def written(path, cells, kind):
     parquet.write_table(pa.table({"scan": pa.array(list(cells), type=kind), "n": range(N)}), path)
     return path
 
@@ -44,8 +42,8 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_lists_of_numbers_in_parquet_are_vectors(tmp_path: Path, kind: str) -> None:
-    cells: list[Any] = [row.tolist() for row in VECTORS]
+def test_lists_of_numbers_in_parquet_are_vectors(tmp_path, kind):
+    cells = [row.tolist() for row in VECTORS]
     if kind == "fixed size" and int(pa.__version__.partition(".")[0]) < 26:
         pytest.skip("pyarrow before 26 keeps no missing list of a fixed size")
     cells[4], cells[7] = None, [1.0, None, 2.0, 3.0, 4.0]
@@ -65,7 +63,7 @@ def test_lists_of_numbers_in_parquet_are_vectors(tmp_path: Path, kind: str) -> N
     assert (np.concatenate(blocks) == encoding.matrix).all()
 
 
-def test_a_tensor_of_fixed_shape_is_a_vector_row_by_row(tmp_path: Path) -> None:
+def test_a_tensor_of_fixed_shape_is_a_vector_row_by_row(tmp_path):
     images = RNG.integers(0, 256, size=(N, 2, 3)).astype(np.uint8)
     tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(images)
     path = tmp_path / "t.parquet"
@@ -74,7 +72,7 @@ def test_a_tensor_of_fixed_shape_is_a_vector_row_by_row(tmp_path: Path) -> None:
     assert (vectors_of(cells, 6) == images.reshape(N, 6)).all()
 
 
-def test_csv_and_parquet_and_python_say_the_same(tmp_path: Path) -> None:
+def test_csv_and_parquet_and_python_say_the_same(tmp_path):
     there = read_table(written(tmp_path / "t.parquet", VECTORS.tolist(), KINDS["list"]))
     table = pd.DataFrame({"scan": [str(row.tolist()) for row in VECTORS], "n": range(N)})
     table.to_csv(tmp_path / "t.csv", index=False)
@@ -96,7 +94,7 @@ def test_csv_and_parquet_and_python_say_the_same(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_an_odd_cell_changes_no_other(odd: Any) -> None:
+def test_an_odd_cell_changes_no_other(odd):
     column = VectorColumn(name="scan", center=(0.0,) * WIDTH, scale=1.0)
     cells = column_of(list(VECTORS))
     plain, _ = column.compact(cells)
@@ -109,14 +107,14 @@ def test_an_odd_cell_changes_no_other(odd: Any) -> None:
     assert found.missing == 0
 
 
-def test_a_vector_as_text_is_whole_and_read_back() -> None:
+def test_a_vector_as_text_is_whole_and_read_back():
     long = RNG.normal(size=(2, 2000))
     texts = texts_of(column_of(list(long)))
     assert "..." not in texts[0]
     assert (vectors_of(pd.Series(texts, dtype=object), 2000) == long).all()
 
 
-def test_the_schema_says_all() -> None:
+def test_the_schema_says_all():
     frame = pd.DataFrame({"scan": column_of(list(VECTORS)), "n": range(N)})
     schema = Schema.infer(frame)
     assert schema.feature_names[:2] == ("scan[0]", "scan[1]")

@@ -50,12 +50,6 @@ class Distribution:
         )
 
 
-def point_distribution(value: int = 0) -> Distribution:
-    """Return the distribution of a constant: what is left of a mechanism whose noise was
-    forgotten."""
-    return Distribution(value, np.ones(1), 0.0)
-
-
 def discrete_laplace_distribution(scale: float, tail: float = 1e-14) -> Distribution:
     """Return P(x) proportional to exp(-|x| / scale), up to `tail` in total."""
     reach = math.ceil(scale * math.log(2 / tail))

@@ -1,30 +1,19 @@
 """The true delta(epsilon) of short runs against an adversary who chooses every query from all
-answers so far.
-
-A step is a pair of outcome distributions: what one query says under the votes and under a
-neighbour's. The adversary picks the next step knowing everything released. With x = e^epsilon Q / P
-the ratio so far,
-
-    V_0(x) = max(0, 1 - x),
-    V_j(x) = max over steps of sum over outcomes o of p_o V_(j-1)(x q_o / p_o),
-
-and delta(epsilon) = V_l(e^epsilon). Ratios multiply in any order, so after j steps only as many
-values of x occur as there are multisets of j outcome ratios: few enough to list, with nothing
-rounded but the merging of equal products.
-"""
+answers so far, with nothing rounded but the merging of equal products of floats."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from exact_games.distributions import Distribution
-from secretballot._typing import FloatArray
+from exact_games.worlds import neighbouring_counts
+from secretballot._typing import FloatArray, IntArray
+from secretballot.core.mechanisms import plurality, stability
 
 Step = tuple[FloatArray, FloatArray]
-
-_MERGE = 1e-11  # log ratios closer than this are one product of floats
+#: An outcome: the state after it, and its chances on both sides.
+Outcome = tuple[Any, float, float]
 
 
 def hockey_stick(p: FloatArray, q: FloatArray, epsilon: float) -> float:
@@ -33,84 +22,137 @@ def hockey_stick(p: FloatArray, q: FloatArray, epsilon: float) -> float:
     return float(np.maximum(0.0, np.asarray(p) - math.exp(epsilon) * np.asarray(q)).sum())
 
 
-def adaptive_delta(steps: Sequence[Step], length: int, epsilon: float) -> float:
+def adaptive_delta(
+    steps: Sequence[Step],
+    length: int,
+    epsilon: float,
+    *,
+    counted: Sequence[int] = (),
+    most: int = 1,
+) -> float:
     """Return the exact delta(epsilon) of `length` adaptively chosen steps.
+
+    With x the logarithm of e^epsilon Q / P so far, V_0(x) = max(0, 1 - e^x), and V_j(x) is the
+    largest mean, over the steps, of V_(j-1)(x + log(q_o / p_o)). Ratios multiply in any order, so
+    few values of x occur.
 
     Parameters
     ----------
     steps : sequence of (p, q)
         Outcome distributions of one query on both sides, arrays of one shape; the adversary may
         choose any, again and again. Give both directions of each pair if the neighbouring relation
-        is symmetric.
+        is symmetric. Outcomes that are not listed count as lost.
     length : int
         Number of queries.
     epsilon : float
+    counted : sequence of int, optional
+        Outcomes of which `most` end a run.
+    most : int, default 1
     """
-    p, q = np.array([step[0] for step in steps]), np.array([step[1] for step in steps])
+    p, q = (np.array([step[side] for step in steps], dtype=float) for side in (0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(p > 0, np.log(q) - np.log(p), 0.0)
-    certain = (q == 0) & (p > 0)
-    ratio[certain] = 0.0
-    levels = [np.array([epsilon])]
-    moves = _merged_values(np.append(ratio[(p > 0) & ~certain], 0.0))
-    for _ in range(length):
-        levels.append(_merged_values(np.add.outer(levels[-1], moves).ravel()))
-    value = np.maximum(0.0, -np.expm1(levels[-1]))
-    for before, after in zip(levels[-2::-1], levels[:0:-1], strict=True):
-        best = np.zeros(len(before))
-        for p_step, ratio_step, certain_step in zip(p, ratio, certain, strict=True):
-            # an outcome that the other side cannot produce gives everything away; so does an
-            # unlisted one
-            unlisted = max(0.0, 1 - float(p_step.sum()))
-            total = np.full(len(before), float(p_step[certain_step].sum()) + unlisted)
-            for chance, move in zip(p_step[~certain_step], ratio_step[~certain_step], strict=True):
-                if chance > 0:
-                    total += chance * value[_places_in(after, before + move)]
-            np.maximum(best, total, out=best)
-        value = best
-    return float(value[0])
+        moves = np.where(p > 0, np.log(q) - np.log(p), 0.0)
+    ends = np.isin(np.arange(p.shape[1]), counted)
+
+    def value(x: FloatArray, left: int, most: int) -> FloatArray:
+        if not left or not most:
+            return np.maximum(0.0, -np.expm1(np.minimum(x, 700.0)))
+        best = np.tile(np.maximum(0.0, 1 - p.sum(axis=1)), (len(x), 1))
+        for columns, then in ((~ends, most), (ends, most - 1)):
+            if columns.any():
+                after = x[:, None, None] + moves[:, columns]
+                _, first, where = np.unique(after.round(10), return_index=True, return_inverse=True)
+                found = value(after.ravel()[first], left - 1, then)[where].reshape(after.shape)
+                best += (p[:, columns] * found).sum(axis=2)
+        return np.asarray(best.max(axis=1))
+
+    return float(value(np.array([epsilon]), length, most)[0])
 
 
-def _merged_values(values: FloatArray) -> FloatArray:
-    ordered = np.sort(values)
-    return np.asarray(
-        ordered[np.concatenate([[True], np.diff(ordered) > _MERGE])], dtype=np.float64
-    )
+class Asked(Protocol):
+    """What may be asked: a state at first, and the questions that each state allows."""
+
+    start: Any
+
+    def questions(self, state: Any) -> Iterable[Sequence[Outcome]]:
+        """Return the outcomes of each question."""
 
 
-def _places_in(ordered: FloatArray, wanted: FloatArray) -> NDArray[np.intp]:
-    """Return the places of `wanted` in `ordered`, each known to be there up to merging."""
-    right = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
-    left = np.maximum(right - 1, 0)
-    return np.where(wanted - ordered[left] <= np.abs(ordered[right] - wanted), left, right)
+class Steps:
+    """So many steps, each with one of some pairs of distributions."""
+
+    def __init__(self, count: int, laws: Iterable[tuple[Any, Any]]) -> None:
+        self.start = count
+        self.laws = {(tuple(map(float, p)), tuple(map(float, q))) for p, q in laws}
+
+    def questions(self, state: int) -> Iterator[list[Outcome]]:
+        if state:
+            for p, q in self.laws:
+                yield [(state - 1, *both) for both in zip(p, q, strict=True)]
 
 
-def shifted_delta(
-    distribution: Distribution, shifts: int, epsilon: float, *, distance: int = 1
-) -> float:
-    """Return the exact delta(epsilon) of `shifts` noisy integers, each moved by `distance` between
-    neighbours.
-
-    The noise is symmetric, so moving a count up or down loses the same, and adaptivity gains
-    nothing: the privacy loss is a sum of independent ones. Unlisted noise counts as lost.
-    """
-    p = distribution.pmf
-    n = len(p)
-    q = np.zeros(n)
-    q[distance:] = p[: n - distance]
-    # outcomes that the other side cannot produce lie in the unlisted tail: charged, not enumerated
-    lost = float(p[q == 0].sum()) + distribution.missing
-    loss = np.log(p[q > 0]) - np.log(q[q > 0])
-    losses, weights = np.zeros(1), np.ones(1)
-    for _ in range(shifts):
-        total = np.add.outer(losses, loss).ravel()
-        weight = np.multiply.outer(weights, p[q > 0]).ravel()
-        losses, weights = _pooled_losses(total, weight)
-    return float(weights @ np.maximum(0.0, -np.expm1(epsilon - losses))) + shifts * lost
+#: Distances of a query on both sides, and whether the label that an answer shows differs.
+Move = tuple[int, int, bool]
 
 
-def _pooled_losses(losses: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    order = np.argsort(losses)
-    first = np.concatenate([[True], np.diff(losses[order]) > 1e-9])
-    starts = np.flatnonzero(first)
-    return losses[order][starts], np.add.reduceat(weights[order], starts)
+def stream_moves(
+    n_teachers: int, n_classes: int = 2, distance: Callable[[IntArray], IntArray] = stability
+) -> set[Move]:
+    """Return what one query may be on all neighbouring votes that it tells apart, by the
+    code of the mechanisms. `distance` is of counts; another than `stability` shows its cost."""
+    here, there = neighbouring_counts(n_teachers, n_classes)
+    differs = (plurality(here) != plurality(there)).tolist()
+    moves = zip(distance(here).tolist(), distance(there).tolist(), differs, strict=True)
+    return {move for move in moves if move[0] != move[1] or move[2]}
+
+
+class Stream:
+    """Exact labels, some withheld. The state is what is left, and what is known on both sides of a
+    hidden threshold, of which every abstention draws a new one."""
+
+    def __init__(
+        self,
+        count: int,
+        moves: Iterable[Move],
+        answers: Callable[[int], FloatArray],
+        hidden: FloatArray,
+    ) -> None:
+        """`answers` gives the chance of an answer at a distance, for each hidden threshold."""
+        self.moves, self.answers, self.hidden = sorted(moves), answers, hidden
+        self.start = count, hidden, hidden
+
+    def questions(self, state: Any) -> Iterator[list[Outcome]]:
+        left, p, q = state
+        if not left:
+            return
+        for here, there, differs in self.moves:
+            one, other = p * self.answers(here), q * self.answers(there)
+            told, told_there = float(one.sum()), float(other.sum())
+            after = left, one / max(told, 1e-300), other / max(told_there, 1e-300)
+            fresh = left - 1, self.hidden, self.hidden
+            silent = [(fresh, float(p.sum()) - told, float(q.sum()) - told_there)]
+            if differs:  # a label that one side alone could have given
+                yield [*silent, (after, told, 0.0), (after, 0.0, told_there)]
+            else:
+                yield [*silent, (after, told, told_there)]
+
+
+def delta_of_all_orders(asked: Sequence[Asked], length: int, epsilon: float) -> float:
+    """Return the most that any strategy reaches with so many questions of any kind, each chosen
+    from all answers so far."""
+
+    def truth(states: tuple[Any, ...], left: int, p: float, q: float) -> float:
+        best = max(0.0, p - q)
+        if not left or not q or not p:
+            return best
+        for i, one in enumerate(asked):
+            for outcomes in one.questions(states[i]):
+                found = sum(
+                    truth((*states[:i], after, *states[i + 1 :]), left - 1, p * a, q * b)
+                    for after, a, b in outcomes
+                    if a > 0
+                )
+                best = max(best, found)
+        return best
+
+    return truth(tuple(one.start for one in asked), length, 1.0, math.exp(epsilon))

@@ -7,11 +7,10 @@ by 30 % must be rejected.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import beta, binom
+from scipy.stats import binom
 
 from exact_games.distributions import Distribution
 from secretballot._typing import IntArray
@@ -66,32 +65,3 @@ def outcomes_p_value(outcomes: Sequence[Outcome], distribution: Mapping[Outcome,
         for outcome, probability in distribution.items()
     ]
     return min(1.0, len(values) * min(values))
-
-
-def delta_lower(
-    outputs: NDArray[Any], neighbour_outputs: NDArray[Any], epsilon: float, *, alpha: float = 1e-6
-) -> float:
-    """Return a lower confidence bound on delta(epsilon) from runs of a black box on two neighbours.
-
-    Half of the runs choose the set of outputs that distinguishes the two best; the other half
-    measure it.
-
-    `outputs` and `neighbour_outputs` are of as many independent runs each. The bound is above the
-    truth with probability `alpha`: above the promised delta, the promise is broken.
-    """
-    n = len(outputs)
-    factor = np.exp(epsilon)
-    half, level = n // 2, alpha / 2
-    values, codes = np.unique(np.concatenate([outputs, neighbour_outputs]), return_inverse=True)
-    here, there = codes[:n], codes[n:]
-    # the first halves choose the set of outputs, the second halves judge it: chosen on the same
-    # runs it would flatter itself
-    chosen = np.bincount(here[:half], minlength=len(values)) > factor * np.bincount(
-        there[:half], minlength=len(values)
-    )
-    trials = n - half
-    hits, misses = int(chosen[here[half:]].sum()), int(chosen[there[half:]].sum())
-    # each bound fails with half of alpha, so that both hold together
-    at_least = float(beta.ppf(level, hits, trials - hits + 1)) if hits else 0.0
-    at_most = float(beta.ppf(1 - level, misses + 1, trials - misses)) if misses < trials else 1.0
-    return max(0.0, at_least - float(factor) * at_most)

@@ -13,8 +13,6 @@ import numpy as np
 
 from exact_games.distributions import Distribution
 from secretballot._typing import FloatArray, IntArray
-from secretballot.accounting import teacher_shape
-from secretballot.core.mechanisms import Mechanism, State
 from secretballot.core.types import Noise
 
 
@@ -64,20 +62,6 @@ def neighbouring_counts(n_teachers: int, n_classes: int) -> tuple[IntArray, IntA
                 pairs.append((row, moved))
     counts, neighbours = zip(*pairs, strict=True)
     return np.array(counts), np.array(neighbours)
-
-
-def drawn_labels(
-    mechanism: Mechanism, n_teachers: int, n_classes: int = 2
-) -> Callable[[IntArray, Noise], IntArray]:
-    """Return the code of a mechanism as a function of counts, shape (n_queries, n_classes), and
-    noise."""
-
-    def release(counts: IntArray, noise: Noise) -> IntArray:
-        shape = teacher_shape(len(counts), n_classes, n_teachers)
-        drawn, _ = mechanism.draw(shape, [counts], noise, State())  # type: ignore[arg-type]
-        return drawn[:, 0]
-
-    return release
 
 
 def output_distribution(

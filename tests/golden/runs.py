@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -19,17 +20,10 @@ import public_data
 import secretballot as sb
 from golden import data
 from golden.seam import GoldenNoise, fixed_bytes, golden, whole
-from secretballot.accounting import TableStream, epsilon_upper, noisy_votes, teacher_shape
+from secretballot.accounting import epsilon_upper, event_in, noisy_votes, teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.accounting.stream_recipes import stream_mechanism
-from secretballot.core.mechanisms import (
-    ConfidentLabels,
-    Mechanism,
-    NoisyVotes,
-    SparseVector,
-    StableValue,
-    State,
-)
+from secretballot.core.mechanisms import AnyMechanism, StableValue, State
 from secretballot.exceptions import BudgetError, DataError
 from sessions import session_of
 
@@ -59,6 +53,19 @@ def account(folder: str | None = None, **about: Any) -> sb.Ledger:
     return sb.Ledger(Path(folder) / "ledger.sqlite", **limit)
 
 
+def promise(units: bool, relation: str) -> dict[str, str]:
+    return {"unit": "user" if units else "record", "relation": relation}
+
+
+def fit(
+    model: Any, table: dict[str, Any], y: Any, units: bool, label_private: bool, **given: Any
+) -> None:
+    """Fit for records or users with public points, or for labels alone."""
+    given |= {"public_features": True} if label_private else {"X_public": table["X_public"]}
+    given |= {"units": table["units"], "unit_name": "person"} if units else {}
+    model.fit(table["X"], y, **given)
+
+
 def of_labels(model: Any, **more: Any) -> Released:
     released = model.released_
     counts = released.noisy_counts
@@ -82,6 +89,7 @@ def pate(
     strategy: str | None = None,
     units: bool = False,
     relation: str = "add-remove",
+    label_private: bool = False,
     **settings: Any,
 ) -> Released:
     students: dict[str, Callable[[], Any]] = {
@@ -104,27 +112,10 @@ def pate(
         mechanism=mechanism,
         relation=relation,
         random_state=0,
-        ledger=account(unit="user" if units else "record", relation=relation),
+        ledger=None if label_private else account(**promise(units, relation)),
     )
-    given = {"units": table["units"], "unit_name": "person"} if units else {}
-    model.fit(table["X"], table["y"], X_public=table["X_public"], classes=table["classes"], **given)
+    fit(model, table, table["y"], units, label_private, classes=table["classes"])
     return of_labels(model)
-
-
-@method
-def label_private(table: dict[str, Any], epsilon: float, **settings: Any) -> Released:
-    model = sb.PATEClassifier(
-        GaussianNB(), n_teachers=20, **price(epsilon), random_state=0, **settings
-    )
-    model.fit(table["X"], table["y"], classes=table["classes"], public_features=True)
-    return of_labels(model)
-
-
-@method
-def label_private_moments(table: dict[str, Any], epsilon: float) -> Released:
-    model = sb.RecordMomentsClassifier(**price(epsilon))
-    model.fit(table["X"], table["y"], classes=table["classes"], public_features=True)
-    return of_labels(model, sums=model.certificate_["released"]["values"])
 
 
 @method
@@ -157,12 +148,13 @@ def moments(
     units: bool = False,
     relation: str = "add-remove",
     start: bool = False,
+    label_private: bool = False,
     **settings: Any,
 ) -> Released:
-    unit = "user" if units else "record"
-    ledger = account(unit=unit, relation=relation)
-    given: dict[str, Any] = {"units": table["units"], "unit_name": "person"} if units else {}
-    more = {**price(epsilon), "relation": relation, "ledger": ledger, **settings}
+    given: dict[str, Any] = {}
+    more: dict[str, Any] = {**price(epsilon), **settings}
+    if not label_private:
+        more |= {"relation": relation, "ledger": account(**promise(units, relation))}
     model: Any
     if target == "classes":
         model, y = sb.RecordMomentsClassifier(**more), table["y"]
@@ -175,12 +167,13 @@ def moments(
         given["labels"] = ["a", "b", "c"]
     if start:
         first = sb.PATEClassifier(
-            GaussianNB(), **price(60.0), n_teachers=20, ledger=ledger, random_state=0
+            GaussianNB(), **price(60.0), n_teachers=20, ledger=more["ledger"], random_state=0
         )
         first.fit(table["X"], table["y"], X_public=table["X_public"], classes=table["classes"])
         given["start"] = first.released_
-    model.fit(table["X"], y, X_public=table["X_public"], **given)
-    return {"sums": model.certificate_["released"]["values"], "model": model}
+    fit(model, table, y, units, label_private, **given)
+    found = of_labels(model) if label_private else {"model": model}
+    return {"sums": model.certificate_["released"]["values"], **found}
 
 
 @method
@@ -191,12 +184,9 @@ def record_votes(
     relation: str = "add-remove",
     **settings: Any,
 ) -> Released:
-    ledger = account(unit="user" if units else "record", relation=relation)
-    model = sb.RecordVotesClassifier(
-        **price(epsilon), relation=relation, ledger=ledger, random_state=0, **settings
-    )
-    given = {"units": table["units"], "unit_name": "person"} if units else {}
-    model.fit(table["X"], table["y"], X_public=table["X_public"], classes=table["classes"], **given)
+    more = {"ledger": account(**promise(units, relation)), "relation": relation, **settings}
+    model = sb.RecordVotesClassifier(**price(epsilon), random_state=0, **more)
+    fit(model, table, table["y"], units, False, classes=table["classes"])
     return of_labels(model)
 
 
@@ -242,51 +232,26 @@ def choose(table: dict[str, Any], epsilon: float) -> Released:
 
 
 @method
-def stability(table: dict[str, Any], epsilon: float, **settings: Any) -> Released:
+def labeler(
+    table: dict[str, Any],
+    epsilon: float,
+    algorithm: str,
+    hypotheses: str | None = None,
+    relation: str = "add-remove",
+    **settings: Any,
+) -> Released:
+    learnt = {"teacher": GaussianNB()} if hypotheses is None else {}
     with tempfile.TemporaryDirectory() as folder:
-        algorithm = f"stability:max_abstentions={settings.pop('max_abstentions')}"
         model = sb.Labeler(
             algorithm,
-            teacher=GaussianNB(),
+            *(() if hypotheses is None else (hypotheses_named(hypotheses),)),
             **price(epsilon),
-            ledger=account(folder),
-            **settings,
-        )
-        model.fit(table["X"], table["y"], classes=table["classes"])
-        return of_session(model, table["asked"])
-
-
-@method
-def agnostic(
-    table: dict[str, Any], epsilon: float, hypotheses: str, relation: str, **settings: Any
-) -> Released:
-    with tempfile.TemporaryDirectory() as folder:
-        model = sb.Labeler(
-            f"agnostic:max_abstentions={settings.pop('max_abstentions')}",
-            hypotheses_named(hypotheses),
-            **price(epsilon),
-            relation=relation,
             ledger=account(folder, relation=relation),
+            relation=relation,
+            **learnt,
             **settings,
         )
-        model.fit(table["X"], table["y"], classes=table["classes"])
-        return of_session(model, table["asked"])
-
-
-@method
-def universal(table: dict[str, Any], epsilon: float, hypotheses: str, **settings: Any) -> Released:
-    with tempfile.TemporaryDirectory() as folder:
-        names = ("n_first", "max_abstentions", "epsilon_share")
-        own = ",".join(f"{name}={settings.pop(name)}" for name in names)
-        model = sb.Labeler(
-            f"universal:{own}",
-            hypotheses_named(hypotheses),
-            **price(epsilon),
-            ledger=account(folder, relation="replace-one"),
-            relation="replace-one",
-            **settings,
-        )
-        where = {"vault": Path(folder) / "vault"}
+        where = {"vault": Path(folder) / "vault"} if algorithm.startswith("universal") else {}
         model.fit(table["X"], table["y"], classes=table["classes"], **where)
         return of_session(model, table["asked"])
 
@@ -312,29 +277,15 @@ def of_session(session: Any, asked: Any) -> Released:
 
 
 @method
-def session(table: dict[str, Any], mechanism: str, **terms: Any) -> Released:
-    terms = {"n_queries": 14, "delta": 1e-6, **terms}
-
-    delta, n_queries = terms.pop("delta"), terms.pop("n_queries")
-    shape = teacher_shape(n_queries, terms.pop("n_classes", 2), 20)
-    if "max_abstentions" in terms:
-        terms["max_abstentions"] = terms.pop("max_abstentions")
-
-    def noisy(noise: str) -> NoisyVotes:
-        scale = terms.pop("sigma", None) or terms.pop("scale")
-        return NoisyVotes(noise=noise, scale=scale, **terms)
-
-    def chances() -> Mechanism:
-        event = TableStream(abstentions=terms.pop("max_abstentions"), **terms)
-        return stream_mechanism(event, 20)
-
-    drawn: Mechanism = {
-        "gaussian": lambda: noisy("gaussian"),
-        "laplace": lambda: noisy("laplace"),
-        "sparse-vector": lambda: SparseVector(**terms),
-        "abstention-table": chances,
-        "confident": lambda: ConfidentLabels(**{"max_answers": n_queries, **terms}),
-    }[mechanism]()
+def session(
+    table: dict[str, Any], mechanism: dict[str, Any], delta: float = 1e-6, n_classes: int = 2
+) -> Released:
+    shape = teacher_shape(14, n_classes, 20)
+    drawn = (
+        stream_mechanism(event_in(mechanism), 20)
+        if mechanism["kind"] == "table-stream"
+        else TypeAdapter(AnyMechanism).validate_python(mechanism)
+    )
     cost = sb.PrivacyBudget(epsilon_upper([drawn.event(shape)], delta), delta)
     plan = Terms(drawn, shape, cost)
     with tempfile.TemporaryDirectory() as folder:

@@ -151,14 +151,14 @@ def _patches(patch: pytest.MonkeyPatch, trace: Trace, noise: GoldenNoise) -> Non
     from secretballot.core import private, releasing
     from secretballot.core.ledger import Ledger
     from secretballot.learners.labelers import relabel
-    from secretballot.learners.training import shards
+    from secretballot.learners.training import table
 
     for module, name in (
         (releasing, "noise_source"),
         (relabel, "noise_source"),
     ):
         patch.setattr(module, name, lambda: noise)
-    for module in (shards, relabel):
+    for module in (table, relabel):
         patch.setattr(module, "entropy_bytes", fixed_bytes)
     for kind in (private.Votes, private.RecordSums, private.Scores):
         patch.setattr(kind, "_unseal", trace.watch(private.Sealed._unseal))

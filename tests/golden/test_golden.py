@@ -5,7 +5,8 @@ Here every run has noise; that without any is for slow tests and `make golden`.
 
 import pytest
 
-from golden import prices, recorded, regenerate
+from golden import prices, recorded
+from golden.__main__ import refusals
 from golden.lists import FEW
 from golden.moved import INTEGERS, Moved
 from golden.runs import RUNS, is_possible, recorded_run
@@ -59,5 +60,5 @@ def test_verbs_mean_what_is_recorded() -> None:
     ],
 )
 def test_what_must_not_be_recorded_is_refused(moved, given, sentence) -> None:
-    refused = regenerate.refusals([moved], **{"replaces": [], "proof": "", **given})
+    refused = refusals([moved], **{"replaces": [], "proof": "", **given})
     assert [sentence in one for one in refused] == ([] if sentence is None else [True])

@@ -57,6 +57,7 @@ FAMILIES = {
     "tables": (TABLES, 1, list(TABLES.members)),
 }
 each_family = pytest.mark.parametrize("name", FAMILIES)
+few_examples = settings(max_examples=20, deadline=None)
 
 
 @st.composite
@@ -84,7 +85,7 @@ def test_dichotomies_are_the_distinct_labellings_and_erm_is_the_first_of_the_bes
     family, d, members = FAMILIES[name]
 
     @given(samples(d))
-    @settings(max_examples=25, deadline=None)
+    @few_examples
     def check(sample):
         X, y, weights = sample
         dichotomies = family.dichotomies(X)
@@ -111,7 +112,7 @@ def test_version_space_is_the_definition_after_several_restricts(name):
     @given(
         st.lists(st.tuples(samples(d), st.sampled_from([0.0, 0.5, 1.0, 2.0, math.inf])), max_size=4)
     )
-    @settings(max_examples=30, deadline=None)
+    @few_examples
     def check(rounds):
         space, left = family.version_space(), np.ones(len(members), dtype=bool)
         for (X, y, weights), slack in rounds:
@@ -127,14 +128,14 @@ def test_version_space_is_the_definition_after_several_restricts(name):
     check()
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@each_family
 def test_errors_on_other_points_are_those_of_the_representatives(name):
     family, d, _ = FAMILIES[name]
     # on quarters, so that they fall on ends midway between the others
     quarters = st.integers(-4, 24).map(lambda k: k / 4)
 
     @given(samples(d), samples(d, quarters))
-    @settings(max_examples=25, deadline=None)
+    @few_examples
     def check(public, private):
         dichotomies, (X, y, _) = family.dichotomies(public[0]), private
         tried = mistakes(labels_of(dichotomies, X), y)
@@ -165,8 +166,7 @@ def coefficient_by_definition(labellings, best, alpha):
 def test_the_disagreement_coefficient_is_the_definition(name):
     family, d, _ = FAMILIES[name]
     rng = np.random.default_rng(0)
-    for trial in range(2):
-        X = rng.random((9, d)) if trial % 2 else rng.integers(0, 3, size=(9, d)).astype(float)
+    for X in (rng.random((9, d)), rng.integers(0, 3, size=(9, d)).astype(float)):
         labellings = labels_of(family.dichotomies(X), X)
         for y in rng.integers(0, 2, size=(3, 9)):
             best = family.erm(X, y)
@@ -187,8 +187,6 @@ def test_numbers_of_labellings_and_vc_dimensions():
     x = rng.standard_normal((9, 1))
     assert len(Thresholds().dichotomies(x)) == len(Thresholds("down").dichotomies(x)) == 10
     assert len(Thresholds("either").dichotomies(x)) == 18
-    stumps = DecisionStumps(3).dichotomies(rng.standard_normal((40, 3)))
-    assert len(set(map(tuple, labels_of(stumps, stumps.points)))) == len(stumps) <= 2 * 3 * 39 + 2
     assert len(DecisionStumps(3).dichotomies(np.column_stack([x, -x, x**3]))) == 18
     assert [Thresholds(way).vc_dimension for way in ("up", "down", "either")] == [1, 1, 2]
     found = [DecisionStumps(d).vc_dimension for d in (1, 2, 4, 5, 9, 10, 17, 18, 1000)]
@@ -206,7 +204,7 @@ def test_points_of_another_dimension_are_refused():
         DecisionStumps(2).dichotomies(np.zeros((3, 2))).errors_on(np.zeros((3, 1)), [0, 1, 0])
 
 
-@pytest.mark.parametrize("labels", [[0, 1], [0, 1, 0], [1, 0, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]])
+@pytest.mark.parametrize("labels", [[0, 1], [0, 1, 0], [1, 1, 0]])
 def test_neighbours_are_told_apart_however_close(labels):
     families = (Thresholds(), Intervals()) if labels == [0, 1] else (Intervals(),)
     for centre in (1.0, 0.0, -1.0, 5e-324, 1.7e308):

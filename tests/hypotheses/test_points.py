@@ -9,7 +9,7 @@ from scipy import sparse
 
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import Thresholds
-from secretballot.hypotheses.points import check_labelled, check_points
+from secretballot.hypotheses.base import check_labelled, check_points
 
 SPACE = Thresholds().version_space()
 
@@ -48,7 +48,7 @@ def test_labels_and_weights():
         (lambda: check_points([[0.0, 1.0], [2.0, math.nan]], 2), DataError, "row 1, column 1"),
         (lambda: check_labelled([[1], [0]], None, 2), DataError, "one label"),
         (lambda: check_labelled(["no", "yes"], None, 2), DataError, "numbers"),
-        (lambda: check_labelled([0, 2], None, 2), DataError, "other than 0 and 1"),
+        (lambda: check_labelled([0, 2], None, 2), DataError, "one label, 0 or 1, for each"),
         (lambda: check_labelled([0, 1, 1], [1e308] * 3, 3), DataError, "finite sum"),
         (lambda: check_labelled([0, 1], [1.0, math.nan], 2), DataError, "at least 0"),
         (lambda: check_labelled([0, 1], [1.0], 2), DataError, "each of the 2 points"),

@@ -6,8 +6,6 @@ import io
 import pickle
 import random
 import sys
-from collections.abc import Iterator
-from typing import Any
 
 import joblib
 import numpy as np
@@ -26,7 +24,7 @@ COUNTS = sb.ReleasedLabels(np.arange(60), Y, (0, 1), 50, 4.0, 10 + 30 * Y)
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 
 
-def students() -> Iterator[Any]:
+def students():
     for student in (
         VotingStudent(n_rounds=3),
         RandomForestClassifier(3),
@@ -37,7 +35,7 @@ def students() -> Iterator[Any]:
     yield fit_student(NoisyCountsClassifier(n_landmarks=10, random_state=0), X, COUNTS)
 
 
-def learners() -> Iterator[Any]:
+def learners():
     kinds = (
         sb.PATEClassifier,
         sb.RecordMomentsClassifier,
@@ -52,7 +50,7 @@ def learners() -> Iterator[Any]:
             yield model
 
 
-def main(words: list[str]) -> None:
+def main(words):
     for word in words:
         coins = random.Random(word)
         globals()["_kept"] = [bytes(coins.randrange(1, 4000)) for _ in range(20_000)][

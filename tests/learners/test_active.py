@@ -1,15 +1,13 @@
 """Active queries: what is planned, asked, kept and given back, and what a strategy may never
 see."""
 
-import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot.learners.pate.rounds import AskableRows
+from secretballot.learners.pate.estimators import AskableRows
 from secretballot.queries import PublicPool, QuerySelector, QueryStrategy
 from secretballot.released import ReleasedLabels
 from sessions import in_rounds
@@ -18,7 +16,7 @@ BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 BOUNDARY = 0.137
 
 
-def points(n: int, seed: int) -> Any:
+def points(n, seed):
     return np.random.default_rng(seed).uniform(-1, 1, (n, 2))
 
 
@@ -30,30 +28,30 @@ POOL = points(400, 1)
 class Listed(QueryStrategy):
     """Propose the rows it is told to, whatever comes back; remember what it saw."""
 
-    def __init__(self, rounds: list[Any]) -> None:
+    def __init__(self, rounds):
         self.rounds = rounds
         self.seen: list[Any] = []
 
-    def start(self, pool: PublicPool) -> QuerySelector:
+    def start(self, pool):
         return _ListedSelector(self, pool)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self):
         return {"name": "listed"}
 
 
 class _ListedSelector(QuerySelector):
-    def __init__(self, strategy: Listed, pool: PublicPool) -> None:
+    def __init__(self, strategy, pool):
         self._strategy, self._left = strategy, list(strategy.rounds)
         strategy.seen.append(pool)
 
-    def propose(self, n: int) -> Any:
+    def propose(self, n):
         return self._left.pop(0) if self._left else np.empty(0, dtype=np.int64)
 
-    def receive(self, released: ReleasedLabels) -> None:
+    def receive(self, released):
         self._strategy.seen.append(released)
 
 
-def learner(**settings: Any) -> sb.PATEClassifier:
+def learner(**settings):
     given = {
         "n_teachers": 50,
         **BUDGET.to_json(),
@@ -64,13 +62,13 @@ def learner(**settings: Any) -> sb.PATEClassifier:
     return in_rounds(**{**given, **settings})
 
 
-def fitted(model: sb.PATEClassifier, pool: Any = POOL, **given: Any) -> sb.PATEClassifier:
+def fitted(model, pool=POOL, **given):
     if "ledger" in given:
         model.set_params(ledger=given.pop("ledger"))
     return model.fit(X, Y, X_public=pool, classes=[0, 1], **given)
 
 
-def durable(folder: Path, composition: str = "basic", epsilon: float = 1.0) -> dict[str, Any]:
+def durable(folder, composition="basic", epsilon=1.0):
     budget = sb.PrivacyBudget(epsilon, 2e-6)
     ledger = sb.Ledger(
         folder / "ledger.sqlite", dataset="registry", budget=budget, composition=composition
@@ -78,9 +76,11 @@ def durable(folder: Path, composition: str = "basic", epsilon: float = 1.0) -> d
     return {"ledger": ledger, "vault": folder / "vault", "request": "fit"}
 
 
-def test_the_strategy_sees_public_points_and_released_labels_alone() -> None:
+def test_the_strategy_sees_public_points_and_released_labels_alone():
     strategy = Listed([np.array([5, 3]), np.array([8])])
     model = fitted(learner(strategy=strategy, round_size=2))
+    assert model.certificate_["plan"]["left"] == "forfeited"  # nobody could take it up
+    assert sb.verify_certificate(model.certificate_).ok
     pool, *answers = strategy.seen
     assert type(pool) is PublicPool
     assert np.array_equal(pool.X, POOL)
@@ -88,22 +88,18 @@ def test_the_strategy_sees_public_points_and_released_labels_alone() -> None:
     assert [item.queries.tolist() for item in answers] == [[5, 3], [5, 3, 8]]
     assert all(item.certificate == {} for item in answers)
     assert model.released_.queries.tolist() == [5, 3, 8]
-    assert [item.labels.tolist() for item in answers] == [
-        model.released_.labels[:2].tolist(),
-        model.released_.labels.tolist(),
-    ]
+    labels = model.released_.labels.tolist()
+    assert [item.labels.tolist() for item in answers] == [labels[:2], labels]
 
 
-def test_a_strategy_that_proposes_nonsense_is_refused_before_anything_is_spent(
-    tmp_path: Path,
-) -> None:
+def test_a_strategy_that_proposes_nonsense_is_refused_before_anything_is_spent(tmp_path):
     place = durable(tmp_path)
     with pytest.raises(sb.SecretBallotError, match="each row from 0 to 399 once"):
         fitted(learner(strategy=Listed([np.array([3, 3])]), round_size=2), **place)
     assert place["ledger"].history() == []
 
 
-def test_equal_points_are_one_question() -> None:
+def test_equal_points_are_one_question():
     twice = np.vstack([POOL[:30], POOL[:30]])
     askable = AskableRows.of(twice)
     assert askable.rows.tolist() == list(range(30))
@@ -113,7 +109,7 @@ def test_equal_points_are_one_question() -> None:
     assert model.released_.queries.tolist() == list(range(30))
 
 
-def test_what_is_left_stays_open_and_another_strategy_spends_it(tmp_path: Path) -> None:
+def test_what_is_left_stays_open_and_another_strategy_spends_it(tmp_path):
     place = durable(tmp_path)
     first = fitted(learner(strategy=Listed([np.arange(10)]), round_size=10), **place)
     assert first.certificate_["plan"]["left"] == "kept"
@@ -133,38 +129,29 @@ def test_what_is_left_stays_open_and_another_strategy_spends_it(tmp_path: Path) 
         fitted(learner(strategy=Listed([np.arange(2)])), **place)
 
 
-def test_what_nobody_could_take_up_is_forfeited() -> None:
-    model = fitted(learner(strategy=Listed([np.arange(4)]), round_size=4))
-    assert model.certificate_["plan"]["left"] == "forfeited"
-    assert sb.verify_certificate(model.certificate_).ok
-
-
-def test_an_interrupted_walk_goes_on_and_pays_once(tmp_path: Path) -> None:
+def test_an_interrupted_walk_goes_on_and_pays_once(tmp_path):
     place = durable(tmp_path)
-    whole: list[int] = []
 
-    def stop(done: int, total: int) -> None:
-        whole.append(done)
+    def stop(done, total):
         if total == 40 and done == 12:
             raise InterruptedError
 
     with pytest.raises(InterruptedError):
         fitted(learner(), progress=stop, **place)
-    entry = place["ledger"].history()[0]
+    (entry,) = place["ledger"].history()
     assert (entry.state, entry.parts) == ("reserved", 12)
-    stream = [answer for _, answer in _parts(place["ledger"])]
-    model = fitted(learner(), **place)
-    assert [answer for _, answer in _parts(place["ledger"])][:12] == stream
-    assert model.rounds_ == [2] * 20
+
+    def parts():
+        with place["ledger"].reading(1) as page:
+            return page.parts()
+
+    stream = parts()
+    assert fitted(learner(), **place).rounds_ == [2] * 20
+    assert parts()[:12] == stream
     assert len(place["ledger"].history()) == 1
 
 
-def _parts(ledger: sb.Ledger) -> list[tuple[bytes, bytes]]:
-    with ledger.reading(1) as page:
-        return page.parts()
-
-
-def test_a_stored_release_is_not_taken_for_other_public_points(tmp_path: Path) -> None:
+def test_a_stored_release_is_not_taken_for_other_public_points(tmp_path):
     place = durable(tmp_path)
     first = fitted(learner(), **place)
     assert fitted(learner(), **place).released_ == first.released_
@@ -177,7 +164,9 @@ def test_a_stored_release_is_not_taken_for_other_public_points(tmp_path: Path) -
             fitted(again, POOL + 1, **place)
 
 
-def test_a_sparse_vector_that_stopped_has_nothing_left(tmp_path: Path) -> None:
+# nothing may have been answered at all, which is said
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_sparse_vector_that_stopped_has_nothing_left(tmp_path):
     place = durable(tmp_path)
     hard = np.column_stack([np.full(60, BOUNDARY), np.linspace(-1, 1, 60)])
     model = learner(
@@ -185,9 +174,7 @@ def test_a_sparse_vector_that_stopped_has_nothing_left(tmp_path: Path) -> None:
         n_teachers=150,
         strategy=sb.queries.PassiveSampling(),
     )
-    with warnings.catch_warnings():  # nothing may have been answered at all, which is said
-        warnings.simplefilter("ignore", UserWarning)
-        fitted(model, np.vstack([hard, [[0.9, 0.0]]]), **place)
+    fitted(model, np.vstack([hard, [[0.9, 0.0]]]), **place)
     plan = model.certificate_["plan"]
     assert plan["used"] < 40
     assert plan["left"] == "forfeited"

@@ -1,19 +1,17 @@
 """Rare classes: decisions that count them for more, after the release and for no price."""
 
 import contextlib
-from typing import Any
 
 import numpy as np
 import pytest
+from made_stages import stages_of
 
 import secretballot as sb
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import CONSTANT, PROBABILITY_UNIT, WEIGHT_UNIT, IntegerModel
 from secretballot.bases.rotation import UNIT
-from secretballot.core.types import Guarantee
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.learners.moments.class_weights import weights_of_model
-from secretballot.learners.moments.stages import MomentStages, MomentTarget
 from secretballot.report.certificate.models import stated
 from secretballot.report.certificate.verify import verify_certificate
 from sessions import of_fit
@@ -21,7 +19,7 @@ from sessions import of_fit
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 
 
-def rows(count: int, seed: int, n_classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
+def rows(count, seed, n_classes=2):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(count, 3))
     logit = 2 * X[:, 0] - 5.0
@@ -31,7 +29,7 @@ def rows(count: int, seed: int, n_classes: int = 2) -> tuple[np.ndarray, np.ndar
     return X, y
 
 
-def fitted(n_classes: int = 2, seed: int = 0, **settings: Any) -> sb.RecordMomentsClassifier:
+def fitted(n_classes=2, seed=0, **settings):
     X, y = rows(6000, seed, n_classes)
     X_public, _ = rows(800, seed + 1)
     given = of_fit(settings)
@@ -40,39 +38,36 @@ def fitted(n_classes: int = 2, seed: int = 0, **settings: Any) -> sb.RecordMomen
 
 
 @pytest.fixture(scope="module")
-def plain() -> sb.RecordMomentsClassifier:
+def plain():
     return fitted()
 
 
 @pytest.fixture(scope="module")
-def balanced() -> sb.RecordMomentsClassifier:
+def balanced():
     return fitted(class_weight="balanced")
 
 
-def recall(model: Any, cls: int = 1, n_classes: int = 2) -> float:
+def recall(model, cls=1, n_classes=2):
     X, y = rows(4000, 99, n_classes)
     return float(np.mean(model.predict(X)[y == cls] == cls))
 
 
 # In eight fits, least, mean, deviation, most. Two classes: as it is none; by "auto" .74, .80, .03,
 # .84; balanced .79, .82, .02, .87. Three classes, by "auto": .59, .65, .04, .71.
-def test_a_rare_class_is_found_where_decisions_are_balanced(
-    plain: sb.RecordMomentsClassifier, balanced: sb.RecordMomentsClassifier
-) -> None:
+def test_a_rare_class_is_found_where_decisions_are_balanced(plain, balanced):
     assert recall(plain) < 0.2
     assert recall(balanced) > 0.6
     assert recall(fitted(3, class_weight="auto"), 1, 3) > 0.4
 
 
-def test_auto_balances_where_a_class_is_ten_times_as_frequent() -> None:
-    assert weights_of_model("auto", np.array([0.89, 0.11])) == [1.0, 1.0]
-    found = weights_of_model("auto", np.array([0.91, 0.09]))
-    assert found == pytest.approx([1 / 1.82, 1 / 0.18])
-
-
-def test_the_sums_and_the_price_do_not_know_of_weights(plain: sb.RecordMomentsClassifier) -> None:
+def test_the_sums_and_the_price_do_not_know_of_weights_and_a_stored_answer_keeps_its_own(plain):
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(4.0, 1e-4))
-    weighted = fitted(class_weight={0: 1, 1: 9.0}, ledger=ledger)
+    kept = {"ledger": ledger, "request": "r"}
+    weighted = fitted(class_weight={0: 1, 1: 9.0}, **kept)
+    with pytest.raises(ParameterError, match="begun with other"):
+        fitted(class_weight={0: 1.0, 1: 3.0}, **kept)
+    again = fitted(class_weight={0: 1.0, 1: 9.0}, **kept)
+    assert again.certificate_["digest"] == weighted.certificate_["digest"]
     one, two = plain.certificate_, weighted.certificate_
     assert one["events"] == two["events"]
     assert (one["epsilon"], one["delta"]) == (two["epsilon"], two["delta"])
@@ -84,24 +79,14 @@ def test_the_sums_and_the_price_do_not_know_of_weights(plain: sb.RecordMomentsCl
 
 
 @pytest.mark.parametrize("given", ["balanced", {0: 1.0, 1: 9.0}])
-def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(
-    given: Any, balanced: sb.RecordMomentsClassifier
-) -> None:
+def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(given, balanced):
     """Undone on the certificate, the weights leave the model that meets the released sums."""
     model = balanced if given == "balanced" else fitted(class_weight=given)
     mechanism, (X_public, _) = stated(model.certificate_), rows(800, 1)
     basis = TableBasis.suited_to(X_public).fit(X_public)
     pool = basis.rows(X_public)
-    stages = MomentStages.of_records(
-        pool,
-        MomentTarget.of_classes([0, 1]),
-        BUDGET,
-        Guarantee(unit="record", relation="add-remove"),
-        n_stages=4,
-        n_records=None,
-        expected_uncovered=mechanism["expected_uncovered"],
-        levels=basis.levels_,
-    )
+    about = {"levels": basis.levels_, "expected_uncovered": mechanism["expected_uncovered"]}
+    stages = stages_of(pool, 4, budget=BUDGET, **about)
     sums = [np.array(one) for one in model.certificate_["released"]["values"]]
     plain = stages.after(sums).fit.model
     assert isinstance(plain, IntegerModel)
@@ -114,51 +99,35 @@ def test_weights_multiply_the_odds_of_the_model_that_the_sums_fix(
     assert added == pytest.approx(np.log(weights[1] / weights[0]), abs=1e-4)
 
 
-def test_balanced_weights_follow_from_what_the_model_says_of_the_pool(
-    balanced: sb.RecordMomentsClassifier,
-) -> None:
-    found = [weights_of_model("balanced", np.array([1 - share, share])) for share in (0.01, 0.0)]
-    assert found == [pytest.approx([1 / 1.98, 50.0]), pytest.approx([0.5, 5000.0])]
+def test_balanced_weights_follow_from_what_the_model_says_of_the_pool(balanced):
+    for kind, rare, weights in (
+        ("balanced", 0.01, [1 / 1.98, 50.0]),
+        ("balanced", 0.0, [0.5, 5000.0]),
+        # where a class is ten times as frequent
+        ("auto", 0.11, [1.0, 1.0]),
+        ("auto", 0.09, [1 / 1.82, 1 / 0.18]),
+    ):
+        assert weights_of_model(kind, np.array([1 - rare, rare])) == pytest.approx(weights)
     share = balanced.predict_proba(rows(800, 1)[0]).mean(axis=0)
     # .31 to .37 in eight fits, mean .33, deviation .02
     assert 0.2 < share[1] < 0.5
 
 
-def test_a_stored_answer_keeps_its_weights() -> None:
-    first, then = {0: 1.0, 1: 9.0}, {0: 1.0, 1: 3.0}
-    ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(4.0, 1e-4))
-    kept = {"ledger": ledger, "request": "r"}
-    model = fitted(class_weight=first, **kept)
-    with pytest.raises(ParameterError, match="begun with other"):
-        fitted(class_weight=then, **kept)
-    again = fitted(class_weight=first, **kept)
-    assert again.certificate_["digest"] == model.certificate_["digest"]
-    assert ledger.spent().epsilon == pytest.approx(BUDGET.epsilon)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"class_weight": "even"}, "class_weight is 'even'"),
-        ({"class_weight": {0: 1.0}}, "for each of the 2 declared classes"),
-        ({"class_weight": {0: 1.0, 1: 0}}, "class_weight is 0"),
-        ({"class_weight": {0: 1.0, 1: float("nan")}}, "class_weight is nan"),
-        ({"class_weight": {0: 1.0, 5: 2.0}}, "for each of the 2 declared classes"),
-        ({"class_weight": [1, 2]}, "for each of the 2 declared classes"),
-    ],
-)
-def test_bad_settings_cost_nothing(settings: dict[str, Any], words: str) -> None:
-    ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
-    with pytest.raises(ParameterError, match=words):
-        fitted(ledger=ledger, **settings)
+def test_bad_settings_cost_nothing():
+    ledger, each = sb.Ledger.in_memory(dataset="d", budget=BUDGET), "each of the 2 declared classes"
+    for given, words in (
+        ("even", "class_weight is 'even'"),
+        *((one, each) for one in ({0: 1.0}, {0: 1.0, 5: 2.0}, [1, 2])),
+        *(({0: 1.0, 1: one}, f"class_weight is {one}") for one in (0, float("nan"))),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            fitted(ledger=ledger, class_weight=given)
     assert not ledger.history()
 
 
-@pytest.mark.parametrize("weights", [[1.0], [1.0, -2.0], [1.0, 0.0], "balanced", [1.0, True, 2.0]])
-def test_a_certificate_with_other_weights_is_refused(
-    weights: Any, balanced: sb.RecordMomentsClassifier
-) -> None:
+def test_a_certificate_with_other_weights_is_refused(balanced):
     certificate = balanced.certificate_
-    forged = {**certificate, "public": {**certificate["public"], "class_weights": weights}}
-    with contextlib.suppress(CertificateError):
-        assert not verify_certificate(forged).ok
+    for weights in ([1.0], [1.0, -2.0], [1.0, 0.0], "balanced", [1.0, True, 2.0]):
+        forged = {**certificate, "public": {**certificate["public"], "class_weights": weights}}
+        with contextlib.suppress(CertificateError):
+            assert not verify_certificate(forged).ok, weights

@@ -1,22 +1,16 @@
 """Confident and interactive voting in fits, rounds, sessions, batches and streams."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from exact_games.worlds import ScriptedNoise
-from made_events import json_of
 from noisy_plans import confident, priced, released
-from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.training.session import LabelStream
 from secretballot.students.confirmed import StudentInRounds, with_confirmations
-from sessions import in_rounds, stream_of
+from sessions import stream_of
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 K = 100
@@ -24,7 +18,7 @@ TERMS = priced(confident(60, 12.0, 9.0, 8), 30, K, delta=1e-5)
 CORRECTS = priced(confident(50, 12.0, 9.0, 8), 30, K, delta=1e-5, confidence=0.8)
 
 
-def points(n: int, seed: int) -> Any:
+def points(n, seed):
     return np.random.default_rng(seed).uniform(-1, 1, (n, 2))
 
 
@@ -32,44 +26,29 @@ X, POOL = points(8000, 0), points(300, 1)
 Y = (X[:, 0] > 0.1).astype(int)
 
 
-def counted(ones: Any, k: int = K) -> Any:
+def counted(ones, k=K):
     counts = np.asarray(ones)
     return np.column_stack([k - counts, counts])
 
 
-def votes(ones: Any, k: int = K) -> sb.Votes:
+def votes(ones, k=K):
     return sb.votes_of_counts(counted(ones, k), classes=["no", "yes"])
 
 
-def account(budget: sb.PrivacyBudget | None = None) -> sb.Ledger:
-    whole = sb.PrivacyBudget(1e3, 0.4) if budget is None else budget
-    return sb.Ledger.in_memory(dataset="registry", budget=whole)
+def account(epsilon=1e3, delta=0.4):
+    return sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(epsilon, delta))
 
 
-def stream(terms: Terms, ledger: sb.Ledger, vault: Path | None = None) -> LabelStream:
+def stream(terms, ledger, vault=None):
     return stream_of(terms, ledger, ["no", "yes"], vault=vault)
 
 
-def scripted(monkeypatch: pytest.MonkeyPatch, noise: list[int]) -> None:
+def scripted(monkeypatch, noise):
     source = ScriptedNoise(noise, exact=True)
     monkeypatch.setattr(releasing, "noise_source", lambda: source)
 
 
-def test_a_batch_stops_at_the_last_answer_and_its_certificate_says_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    terms = priced(confident(60, 12.0, 9.0, 2), 6, K, delta=1e-5)
-    scripted(monkeypatch, [0, 0, -40, 0, 0, 0, 0, 0])
-    out = released(votes([40, 90, 90, 10, 95, 5]), terms, account())
-    assert out.labels.tolist() == [0, 1, -1, -1, -1, -1]
-    certificate = out.certificate
-    assert (certificate["released"]["queries"], certificate["released"]["answered"]) == (6, 2)
-    assert certificate["events"] == [json_of(terms.mechanism.event(terms.shape))]
-    assert certificate["price"]["method"] == "losses"
-    assert sb.verify_certificate(certificate).ok
-
-
-def test_predictions_are_refused_before_anything_is_answered() -> None:
+def test_predictions_are_refused_before_anything_is_answered():
     opened = stream(CORRECTS, account())
     two = counted([10, 90]), [b"a", b"b"]
     for predictions in ([[0.5, 0.5]], [[0.9, 0.3]] * 2):
@@ -82,30 +61,7 @@ def test_predictions_are_refused_before_anything_is_answered() -> None:
     assert ledger.spent().epsilon == 0
 
 
-def test_a_stream_counts_answers_over_restarts_and_stops(tmp_path: Path) -> None:
-    ledger = sb.Ledger(tmp_path / "one.sqlite", dataset="registry", budget=sb.PrivacyBudget(9, 0.1))
-    vault = tmp_path / "vault"
-    terms = priced(confident(90, 5.0, 5.0, 3), 61, K, delta=1e-5)
-    asked = [b"%d" % number for number in range(30)]
-    first = stream(terms, ledger, vault)
-    # two clear votes are answered and two even ones refused: a top of 50 is 40 below the threshold
-    given = first.answer(counted([100, 0, 50, 50]), asked[:4])
-    answered = int(given.answered.sum())
-    assert given.given.all()
-    assert first._stream.used == 4
-    assert answered <= 2
-    again = stream(terms, ledger, vault)
-    assert again._stream.left == 57
-    more = again.answer(counted([100] * 10), asked[4:14])
-    assert int(more.answered.sum()) == 3 - answered
-    assert again._stream.left == 0
-    # nothing new is told after the last answer, and what was told stays
-    late = stream(terms, ledger, vault).answer(counted([100, 100]), [asked[20], asked[0]])
-    assert late.given.tolist() == [False, True]
-    assert late.labels[1] == given.labels[0]
-
-
-def test_a_stream_tells_the_student_apart_by_question(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_tells_the_student_apart_by_question(monkeypatch):
     scripted(monkeypatch, [0, 0, 0, 0])
     opened = stream(CORRECTS, account())
     predictions = [[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]
@@ -116,9 +72,8 @@ def test_a_stream_tells_the_student_apart_by_question(monkeypatch: pytest.Monkey
         opened.answer(counted([90]), [b"c"], predictions)
 
 
-def test_the_whole_reservation_is_paid_whatever_was_answered() -> None:
-    whole = sb.PrivacyBudget(CORRECTS.budget.epsilon, 1e-5)
-    ledger = account(whole)
+def test_the_whole_reservation_is_paid_whatever_was_answered():
+    ledger = account(CORRECTS.budget.epsilon, 1e-5)
     opened = stream(CORRECTS, ledger)
     assert ledger.remaining().epsilon == pytest.approx(0, abs=1e-9)
     assert not opened._stream.returns
@@ -126,24 +81,19 @@ def test_the_whole_reservation_is_paid_whatever_was_answered() -> None:
         released(votes([90] * 30), CORRECTS, ledger, request="second")
 
 
-def interactive(**settings: Any) -> sb.PATEClassifier:
-    given = {
-        "n_teachers": 200,
-        **BUDGET.to_json(),
-        "mechanism": "interactive:max_answers=30",
-        "n_queries": 80,
-        "round_size": 20,
-        "random_state": 0,
-    }
-    return in_rounds(**{**given, **settings})
-
-
-def test_an_interactive_fit_corrects_and_confirms(tmp_path: Path) -> None:
+def test_an_interactive_fit_corrects_and_confirms(tmp_path):
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="registry", budget=sb.PrivacyBudget(9, 0.1))
-    place = {"vault": tmp_path / "vault", "request": "fit"}
     student = LogisticRegression(C=100.0)
-    model = interactive(strategy=sb.queries.ClusterSampling(), student=student, ledger=ledger)
-    model.fit(X, Y, X_public=POOL, classes=[0, 1], **place)
+
+    def fitted():
+        strategy = sb.queries.InRounds(sb.queries.ClusterSampling(), 20)
+        terms = {"mechanism": "interactive:max_answers=30", "n_queries": 80, "ledger": ledger}
+        terms |= {"n_teachers": 200, "random_state": 0, "student": student, "strategy": strategy}
+        model = sb.PATEClassifier(**BUDGET.to_json(), **terms)
+        place = {"vault": tmp_path / "vault", "request": "fit"}
+        return model.fit(X, Y, X_public=POOL, classes=[0, 1], **place)
+
+    model = fitted()
     released = model.released_
     assert sum(model.rounds_) == len(released.queries)
     assert released.answered.sum() <= 30
@@ -164,33 +114,30 @@ def test_an_interactive_fit_corrects_and_confirms(tmp_path: Path) -> None:
     assert np.mean(confirmed.labels[more] == truth[more]) > 0.65
     # a stored release is taken again for nothing, with the same student
     spent = ledger.spent()
-    repeated = interactive(strategy=sb.queries.ClusterSampling(), student=student, ledger=ledger)
-    repeated.fit(X, Y, X_public=POOL, classes=[0, 1], **place)
+    np.testing.assert_array_equal(fitted().student_.coef_, model.student_.coef_)
     assert ledger.spent() == spent
-    np.testing.assert_array_equal(repeated.student_.coef_, model.student_.coef_)
 
 
-def test_the_student_of_a_round_saw_released_labels_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Any] = []
+def test_the_student_of_a_round_saw_released_labels_alone(monkeypatch):
+    seen = []
     original = StudentInRounds.predictions
 
-    def spying(self: StudentInRounds, rows: Any) -> Any:
+    def spying(self, rows):
         found = original(self, rows)
         seen.append((self.labels.copy(), found.copy()))
         return found
 
     monkeypatch.setattr(StudentInRounds, "predictions", spying)
-    counts = votes(np.where(POOL[:, 0] > 0.1, 95, 5))
-    asked = sb.label_actively(
-        counts,
-        POOL,
-        CORRECTS.mechanism,
-        account(),
-        CORRECTS.budget,
-        sb.queries.InRounds(sb.queries.ClusterSampling(), 10, confidence=0.8),
-        n_queries=30,
+    model = sb.PATEClassifier(
+        **BUDGET.to_json(),
+        mechanism="interactive:max_answers=8,confidence=0.8",
+        strategy=sb.queries.InRounds(sb.queries.ClusterSampling(), 10),
         student=LogisticRegression(C=10.0),
+        n_teachers=200,
+        n_queries=30,
+        random_state=0,
     )
+    asked = model.fit_labels(X, Y, X_public=POOL, classes=[0, 1]).released_
     # the first round has no student; the others know as many answers as were released before
     assert not seen[0][1].any()
     starts = np.cumsum([0, *asked.certificate["plan"]["rounds"]])[: len(seen)]

@@ -4,8 +4,6 @@ votes of known margin."""
 import functools
 import itertools
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,8 +20,7 @@ from secretballot.accounting import (
     stream_recipes,
     teacher_shape,
 )
-from secretballot.accounting.error_level import quantile_slack
-from secretballot.core import releasing
+from secretballot.accounting.calibration import quantile_slack
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import NoisyVotes, stability
 from secretballot.core.streams import laplace_above
@@ -39,13 +36,13 @@ SPARSE = functools.cache(calibrate_sparse_vector)
 pytestmark = pytest.mark.filterwarnings("ignore::secretballot.accounting.WeakSignalWarning")
 
 
-def _plan(n_teachers: int = 250, n_points: int = 500, **settings: Any) -> EstimatedSize:
+def _plan(n_teachers=250, n_points=500, **settings):
     given = {"epsilon": 0.1, "budget": BUDGET, "mechanism": "labels"}
     return EstimatedSize(pool=teacher_shape(n_points, 2, n_teachers), **{**given, **settings})
 
 
 @pytest.fixture(autouse=True)
-def calibrated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def calibrated_once(monkeypatch):
     """Calibrate each noise once for all tests."""
     for module in (estimates, stream_recipes):
         monkeypatch.setattr(module, "calibrate_sparse_vector", SPARSE)
@@ -56,77 +53,56 @@ TINY = _plan(K, POINTS, epsilon=2.0, budget=sb.PrivacyBudget(4.0, 0.02))
 SEEN = np.arange(-12, 17)
 
 
-def _sizes(plan: EstimatedSize) -> dict[int, int]:
-    return {int(q): plan.size_by(int(q)) for q in SEEN}
+@functools.cache
+def sizes():
+    """Return how much is asked after each number that may be seen."""
+    return [TINY.size_by(int(q)) for q in SEEN]
 
 
-def _joint_law(
-    ones: tuple[int, ...], plan: EstimatedSize, sizes: dict[int, int], sigmas: dict[int, float]
-) -> Any:
+def _joint_law(ones, paying):
     """Return the law of (released number, labels) for votes `ones` for class 1 at two points,
-    shape (29, 4)."""
-    table = np.column_stack([K - np.array(ones), ones])
-    distances = stability(table)
-    middle = int(
-        np.sort(distances)[math.floor(estimates.FRACTIONS[plan.mechanism] * len(distances))]
-    )
-    scale = least_quotient(1, plan.epsilon)
+    shape (29, 4); the labels are those that a plan pays for."""
+    distances = np.sort(stability(np.column_stack([K - np.array(ones), ones])))
+    middle = distances[math.floor(estimates.FRACTIONS[TINY.mechanism] * len(distances))]
+    scale = least_quotient(1, TINY.epsilon)
     seen = math.tanh(0.5 / scale) * np.exp(-np.abs(SEEN - middle) / scale)
-    law = np.zeros((len(SEEN), 4))
-    for row, q in enumerate(SEEN):
-        noise = discrete_gaussian_distribution(sigmas[sizes[int(q)]])
+    of_size = {}
+    for size in (1, 2):
+        noise = discrete_gaussian_distribution(paying.terms(size).mechanism.scale)
         right = noise.at_least(math.ceil(K / 2) - np.array(ones))
-        first, second = right[0], right[1]
-        if sizes[int(q)] == 1:
-            law[row, :2] = 1 - first, first
-        else:
-            law[row] = np.outer((1 - second, second), (1 - first, first)).ravel()
-    return law * seen[:, None]
+        sides = np.column_stack([1 - right, right])
+        of_size[size] = np.outer(sides[1] if size == 2 else [1, 0], sides[0]).ravel()
+    return np.array([of_size[size] for size in sizes()]) * seen[:, None]
 
 
-def _worst_delta(
-    plan: EstimatedSize, sizes: dict[int, int], sigmas: dict[int, float], epsilon: float
-) -> float:
+def _worst_delta(paying):
     tables = list(itertools.product(range(K + 1), repeat=POINTS))
-    laws = {table: _joint_law(table, plan, sizes, sigmas) for table in tables}
-    worst = 0.0
-    for one, other in itertools.permutations(tables, 2):
-        if max(abs(a - b) for a, b in zip(one, other, strict=True)) <= 1:
-            worst = max(worst, hockey_stick(laws[one].ravel(), laws[other].ravel(), epsilon))
-    return worst
+    laws = {table: _joint_law(table, paying).ravel() for table in tables}
+    return max(
+        hockey_stick(laws[one], laws[other], TINY.budget.epsilon)
+        for one, other in itertools.permutations(tables, 2)
+        if np.abs(np.subtract(one, other)).max() <= 1
+    )
 
 
-def _sigmas(plan: EstimatedSize) -> dict[int, float]:
-    sized = {size: plan.terms(size) for size in (1, 2)}
-    return {size: one.mechanism.scale for size, one in sized.items()}  # type: ignore[attr-defined]
-
-
-def test_estimate_and_answers_keep_the_promise_on_all_neighbouring_votes() -> None:
-    sizes = _sizes(TINY)
-    assert set(sizes.values()) == {1, 2}  # the number has a say, so that this is no idle test
-    delta = _worst_delta(TINY, sizes, _sigmas(TINY), TINY.budget.epsilon)
-    assert 0 < delta <= TINY.budget.delta
-
-
-def test_an_estimate_that_nobody_paid_for_breaks_the_promise() -> None:
-    """The answers take the whole budget: together with the number, that is more than was
-    promised."""
+def test_estimate_and_answers_keep_the_promise_on_all_neighbouring_votes():
+    assert set(sizes()) == {1, 2}  # the number has a say, so that this is no idle test
+    assert 0 < _worst_delta(TINY) <= TINY.budget.delta
+    # where nobody paid for the number, the answers take the whole budget, and both are more
     unpaid = _plan(K, POINTS, epsilon=2.0, budget=sb.PrivacyBudget(6.0, 0.02))
     assert unpaid.rest.epsilon == TINY.budget.epsilon
-    assert (
-        _worst_delta(TINY, _sizes(TINY), _sigmas(unpaid), TINY.budget.epsilon) > TINY.budget.delta
-    )
+    assert _worst_delta(unpaid) > TINY.budget.delta
 
 
 @pytest.mark.parametrize("epsilon", [0.02, 0.3, 2.0])
-def test_the_slack_is_the_least_that_the_noise_exceeds_rarely(epsilon: float) -> None:
+def test_the_slack_is_the_least_that_the_noise_exceeds_rarely(epsilon):
     plan = _plan(epsilon=epsilon, budget=sb.PrivacyBudget(3.0, 1e-6))
     scale, slack = least_quotient(1, epsilon), plan._noise_slack
     assert laplace_above(slack, scale) <= BETA
     assert slack == 0 or laplace_above(slack - 1, scale) > BETA
 
 
-def test_the_number_of_labels_fits_votes_of_known_margin() -> None:
+def test_the_number_of_labels_fits_votes_of_known_margin():
     """A median vote comes out right 19 times in 20, and the plan is not much smaller than the
     margin allows."""
     k, n, share = 250, 120, 0.7
@@ -143,12 +119,12 @@ def test_the_number_of_labels_fits_votes_of_known_margin() -> None:
     lost = 2 * (plan._noise_slack + 4) / margin
     # queries go with the square of the margin
     assert typical >= min(n, 0.9 * exact * (1 - lost) ** 2)
-    sigma = plan.terms(typical).mechanism.scale  # type: ignore[attr-defined]
+    sigma = plan.terms(typical).mechanism.scale
     assert ndtr(margin / (2 * sigma)) >= 0.949
 
 
 @pytest.mark.parametrize("number", [-5, 23])
-def test_too_much_noise_shows_nothing_and_says_so(number: int) -> None:
+def test_too_much_noise_shows_nothing_and_says_so(number):
     plan = _plan()
     with pytest.warns(
         WeakSignalWarning, match=f"is {number} votes of 250 teachers.* a margin of 0.6 K is assumed"
@@ -159,17 +135,17 @@ def test_too_much_noise_shows_nothing_and_says_so(number: int) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["labels", "sparse-vector"])
-def test_an_estimate_that_could_show_nothing_is_refused_before_it_is_bought(mechanism: str) -> None:
+def test_an_estimate_that_could_show_nothing_is_refused_before_it_is_bought(mechanism):
     enough = {"labels": 600, "sparse-vector": 2000}[mechanism]
     _plan(mechanism=mechanism, n_teachers=enough).check_reach()
     with pytest.raises(sb.ParameterError, match="so it could show nothing"):
         _plan(mechanism=mechanism, n_teachers=40).check_reach()
 
 
-def test_the_number_of_abstentions_is_the_largest_whose_threshold_is_shown_to_be_passed() -> None:
+def test_the_number_of_abstentions_is_the_largest_whose_threshold_is_shown_to_be_passed():
     plan = _plan(1200, 100, mechanism="sparse-vector")
 
-    def needs(unstable: int) -> int:
+    def needs(unstable):
         event = SPARSE(plan.rest, unstable)
         return event.threshold + sum(quantile_slack(0.1, event, 100, BETA))
 
@@ -180,25 +156,25 @@ def test_the_number_of_abstentions_is_the_largest_whose_threshold_is_shown_to_be
     assert plan.size_by(599) <= 11  # the whole pool can need no more
 
 
-@pytest.mark.parametrize(("whole", "part"), [(0.7, 0.1), (3.3, 1.1)])
-def test_estimate_and_rest_are_never_more_than_the_budget(whole: float, part: float) -> None:
-    budget = sb.PrivacyBudget(whole, 1e-6)
-    rest = _plan(epsilon=part, budget=budget).rest
-    assert rest.epsilon == pytest.approx(whole - part, rel=1e-12)
-    ledger = sb.Ledger.in_memory(dataset="d", budget=budget)
-    counts = sb.votes_of_counts(np.tile([200, 50], (5, 1)))
-    sb.estimate_stability(counts, ledger, fraction=0.5, epsilon=part)
-    released(counts, calibrated(rest, 5, n_teachers=250), ledger)
+def test_estimate_and_rest_are_never_more_than_the_budget():
+    for whole, part in ((0.7, 0.1), (3.3, 1.1)):
+        budget = sb.PrivacyBudget(whole, 1e-6)
+        rest = _plan(epsilon=part, budget=budget).rest
+        assert rest.epsilon == pytest.approx(whole - part, rel=1e-12)
+        ledger = sb.Ledger.in_memory(dataset="d", budget=budget)
+        counts = sb.votes_of_counts(np.tile([200, 50], (5, 1)))
+        sb.estimate_stability(counts, ledger, fraction=0.5, epsilon=part)
+        released(counts, calibrated(rest, 5, n_teachers=250), ledger)
 
 
 @pytest.fixture(scope="module")
-def task() -> dict[str, Any]:
+def task():
     rng = np.random.default_rng(3)
     X, P = rng.normal(size=(1800, 3)), rng.normal(size=(60, 3))
     return {"X": X, "y": (X[:, 0] > 0).astype(int), "P": P}
 
 
-def _fit(task: dict[str, Any], **settings: Any) -> Any:
+def _fit(task, **settings):
     given = {
         "n_teachers": 150,
         **BUDGET.to_json(),
@@ -210,14 +186,13 @@ def _fit(task: dict[str, Any], **settings: Any) -> Any:
     return sb.PATEClassifier(**{**given, **settings}).fit(task["X"], task["y"], **public)
 
 
+STREAM = {"mechanism": "sparse-vector", "student": LogisticRegression()}
+
+
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"mechanism": "sparse-vector", "student": LogisticRegression(), "n_teachers": 400}],
-    ids=["labels", "sparse vector"],
+    "settings", [{}, {**STREAM, "n_teachers": 400}], ids=["labels", "sparse vector"]
 )
-def test_a_fit_states_its_estimate_and_the_whole_is_the_budget(
-    task: dict[str, Any], settings: dict[str, Any]
-) -> None:
+def test_a_fit_states_its_estimate_and_the_whole_is_the_budget(task, settings):
     certificate = _fit(task, **settings).certificate_
     assert sb.verify_certificate(certificate).ok
     assert total_price(certificate) == pytest.approx((1.0, 1e-6), rel=1e-12)
@@ -235,20 +210,16 @@ def test_a_fit_states_its_estimate_and_the_whole_is_the_budget(
         assert not sb.verify_certificate(forged | {"digest": certificate_digest(forged)}).ok
 
 
-@pytest.mark.parametrize("place", ["stability", "estimate", "release"])
-def test_an_interrupted_fit_pays_for_its_estimate_once(
-    task: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
+@pytest.mark.parametrize("place", ["stability", "release"])
+def test_an_interrupted_fit_pays_for_its_estimate_once(task, tmp_path, monkeypatch, place):
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=sb.PrivacyBudget(1.0, 1e-6))
 
-    def interrupt(*_: Any, **__: Any) -> None:
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     target, name = {
-        # while the number is drawn: it stays spent
-        "stability": (sb.Votes, "_unseal"),
-        "estimate": (EstimatedSize, "size_by"),  # after the number is out
-        "release": (releasing, "noise_source"),  # before the labels are bought
+        "stability": (sb.Votes, "_unseal"),  # while the number is drawn: it stays spent
+        "release": (EstimatedSize, "size_by"),  # after it is out, before the labels are bought
     }[place]
     monkeypatch.setattr(target, name, interrupt)
     settings = {"ledger": ledger, "request": "fit", "vault": tmp_path / "vault"}
@@ -272,13 +243,15 @@ def test_an_interrupted_fit_pays_for_its_estimate_once(
     assert len(ledger.history()) == 2
 
 
-def test_nothing_is_read_off_the_votes_before_it_is_paid(
-    task: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_read_off_the_votes_before_it_is_paid_and_all_must_be_had(task, monkeypatch):
+    poor = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(0.9, 1e-6))
+    with pytest.raises(sb.BudgetError, match="Nothing was spent"):
+        _fit(task, ledger=poor)
+    assert poor.history() == []
     ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
     opened, original = [], sb.Votes._unseal
 
-    def look(self: sb.Votes) -> Any:
+    def look(self):
         opened.append([entry.state for entry in ledger.history()])
         return original(self)
 
@@ -298,24 +271,12 @@ def test_nothing_is_read_off_the_votes_before_it_is_paid(
         ({"strategy": "margin"}, "no strategy"),
         ({"n_queries": "estimate:epsilon=1.0"}, "leave something for answers"),
         ({"n_queries": "estimate:epsilon=nan"}, "positive"),
-        (
-            {"mechanism": "sparse-vector", "student": LogisticRegression(), "n_teachers": 20},
-            "even a unanimous vote",
-        ),
+        ({**STREAM, "n_teachers": 20}, "even a unanimous vote"),
     ],
 )
-def test_bad_settings_are_refused_before_training_and_nothing_is_spent(
-    task: dict[str, Any], settings: dict[str, Any], words: str
-) -> None:
+def test_bad_settings_are_refused_before_training_and_nothing_is_spent(task, settings, words):
     ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
     with pytest.raises(sb.ParameterError, match=words) as caught:
         _fit(task, ledger=ledger, progress=pytest.fail, **settings)
     assert ledger.history() == []
     assert "\n" not in str(caught.value)
-
-
-def test_a_ledger_that_would_pay_for_the_estimate_alone_is_refused(task: dict[str, Any]) -> None:
-    ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(0.9, 1e-6))
-    with pytest.raises(sb.BudgetError, match="Nothing was spent"):
-        _fit(task, ledger=ledger)
-    assert ledger.history() == []

@@ -1,8 +1,5 @@
 """Record moments of public features: the labels alone are private; everything else is exact."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -20,26 +17,24 @@ from sessions import of_fit
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
 
 
-def plane(n: int = 2000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def plane(n=2000, seed=0):
     X = np.random.default_rng(seed).normal(size=(n, 3))
     return X, (X[:, 0] + X[:, 1] > 0).astype(int)
 
 
-def second_look(document: dict[str, Any]) -> None:
+def second_look(document):
     second.certificate.check_mechanism(document)
     second.certificate.check_account(document)
 
 
-def fitted(X: Any, y: Any, classes: Any = (0, 1), **settings: Any) -> Any:
+def fitted(X, y, classes=(0, 1), **settings):
     given = of_fit(settings)
     model = sb.RecordMomentsClassifier(**{**BUDGET.to_json(), **settings})
     return model.fit(X, y, classes=list(classes), public_features=True, **given)
 
 
 @pytest.mark.filterwarnings("ignore:delta is 0.1")
-def test_without_noise_the_model_is_the_likelihood_of_the_records(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_noise_the_model_is_the_likelihood_of_the_records(monkeypatch):
     X, _ = plane(3000)
     rng = np.random.default_rng(2)
     y = (rng.random(3000) < 1 / (1 + np.exp(-1.5 * X[:, 0] + X[:, 1]))).astype(int)
@@ -52,9 +47,7 @@ def test_without_noise_the_model_is_the_likelihood_of_the_records(
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_both_verifiers_confirm_the_release_and_find_forgeries(
-    tmp_path: Path, n_classes: int
-) -> None:
+def test_both_verifiers_confirm_the_release_and_find_forgeries(tmp_path, n_classes):
     X, y = plane()
     y = y + 2 * (X[:, 2] > 0) * (n_classes > 2)
     model = fitted(X, y, range(n_classes))
@@ -90,7 +83,7 @@ def test_both_verifiers_confirm_the_release_and_find_forgeries(
     assert "not the private labels" in " ".join(words.split())
 
 
-def test_the_account_is_about_labels_and_a_student_may_learn_from_the_release() -> None:
+def test_the_account_is_about_labels_and_a_student_may_learn_from_the_release():
     X, y = plane()
     terms = {"dataset": "clicks", "unit": "label", "relation": "replace-one"}
     ledger = sb.Ledger.in_memory(budget=BUDGET, **terms)
@@ -112,11 +105,10 @@ def test_the_account_is_about_labels_and_a_student_may_learn_from_the_release() 
     assert weighted.predict(X).mean() > one.predict(X).mean()
 
 
-@pytest.mark.parametrize(
-    "given", [{"X_public": np.zeros((5, 3))}, {"units": [1] * 100}, {"labels": ["a"]}]
-)
-def test_what_belongs_to_private_features_is_refused(given: dict[str, Any]) -> None:
+def test_what_belongs_to_private_features_is_refused():
     X, y = plane(100)
     model = sb.RecordMomentsClassifier(**BUDGET.to_json())
-    with pytest.raises(ParameterError, match=f"{next(iter(given))} does not go with"):
-        model.fit(X, y, classes=[0, 1], public_features=True, **given)
+    given = {"X_public": np.zeros((5, 3)), "units": [1] * 100, "labels": ["a"]}
+    for name, value in given.items():
+        with pytest.raises(ParameterError, match=f"{name} does not go with"):
+            model.fit(X, y, classes=[0, 1], public_features=True, **{name: value})

@@ -16,13 +16,13 @@ from tiny_sums import mass
 BOUND, UNIT, EPSILON, SIGMA = 2, 1, 1.0, 4.5
 
 
-def total_of(points: np.ndarray, labels: tuple[int, ...]) -> np.ndarray:
+def total_of(points, labels):
     n_classes = 3 if points.shape[1] == 1 else 2
     model = IntegerModel.of(np.zeros((points.shape[1], 1 if n_classes == 2 else n_classes)))
     return label_sums(points, np.array(labels), Residuals(model, UNIT, BOUND))._unseal()[0]
 
 
-def true_delta(one: np.ndarray, other: np.ndarray, sigma: float) -> float:
+def true_delta(one, other, sigma):
     """Return delta of a noisy sum, by every outcome."""
     reach = int(10 * sigma)
     single, p, q = mass(sigma, reach), np.ones(1), np.ones(1)
@@ -40,7 +40,7 @@ WORLDS = {
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_all_neighbours_of_a_tiny_world_stay_within_the_promise(world: str) -> None:
+def test_all_neighbours_of_a_tiny_world_stay_within_the_promise(world):
     points, n_classes = WORLDS[world]
     promise = delta_upper([sums_event(SIGMA, 4 * BOUND**2, 3, 1)], EPSILON)
     worst, longest = 0.0, 0
@@ -54,7 +54,7 @@ def test_all_neighbours_of_a_tiny_world_stay_within_the_promise(world: str) -> N
     assert promise / 30 < worst <= promise
 
 
-def test_what_is_longer_than_is_stated_is_left_out() -> None:
+def test_what_is_longer_than_is_stated_is_left_out():
     points, _ = WORLDS["three classes"]
     for one in np.clip(points, -4, 4)[:, None]:
         for stated, is_in in ((2 * int(np.square(one).sum()), True), (4 * BOUND**2, False)):
@@ -64,7 +64,7 @@ def test_what_is_longer_than_is_stated_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
-def test_a_replaced_label_moves_a_sum_by_hardly_less_than_is_paid_for(n_classes: int) -> None:
+def test_a_replaced_label_moves_a_sum_by_hardly_less_than_is_paid_for(n_classes):
     rng = np.random.default_rng(0)
     points = with_constant(rng.integers(-9000, 9000, (60, 4)))
     points[:5, :-1] *= 9  # some are much longer than the rest
@@ -73,7 +73,7 @@ def test_a_replaced_label_moves_a_sum_by_hardly_less_than_is_paid_for(n_classes:
     stages = MomentStages.of_labels(points, target, PrivacyBudget(1.0, 1e-5))
     stage = stages.asked_after([])
 
-    def total(told: np.ndarray) -> np.ndarray:
+    def total(told):
         return label_sums(points, told, stage)._unseal()[0]
 
     start, longest = total(labels), 0

@@ -2,8 +2,6 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
 from secretballot.exceptions import ParameterError, ResourceError
-from sessions import in_rounds
 
 pytestmark = pytest.mark.xdist_group("dask")
 
@@ -20,53 +17,51 @@ RNG = np.random.default_rng(2)
 X, X_PUBLIC = RNG.normal(size=(600, 2)), RNG.normal(size=(40, 2))
 Y = (X[:, 0] > 0).astype(int)
 ONE, LINE = RNG.uniform(size=(20_000, 1)), np.linspace(0, 1, 30)[:, None]
-THRESHOLDS: Any = sb.hypotheses.Thresholds()
+THRESHOLDS = sb.hypotheses.Thresholds()
 
 
-def pate(engine: Any, kind: Any = sb.PATEClassifier, **more: Any) -> Any:
+def pate(engine, **more):
     ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, relation="replace-one")
     given = {**BUDGET.to_json(), "n_teachers": 20, "n_queries": 12, "ledger": ledger}
     given |= {"relation": "replace-one", "mechanism": "labels"}
-    model = kind(DecisionTreeClassifier(), **given | more)
+    model = sb.PATEClassifier(DecisionTreeClassifier(), **given | more)
     where = {"executor": engine, "request": "one"}
     return model.fit(X, Y, X_public=X_PUBLIC, classes=[0, 1], **where)
 
 
-def active(engine: Any) -> Any:
-    more: dict[str, Any] = {"strategy": sb.queries.MarginSampling(), "round_size": 4}
-    return pate(engine, in_rounds, **more)
+def active(engine):
+    return pate(engine, strategy=sb.queries.InRounds(sb.queries.MarginSampling(), 4))
 
 
-def label_private(engine: Any) -> Any:
+def label_private(engine):
     model = sb.PATEClassifier(DecisionTreeClassifier(), n_teachers=20, **BUDGET.to_json())
     where = {"executor": engine, "request": "one"}
     return model.fit(X, Y, classes=[0, 1], public_features=True, **where)
 
 
-def trained(engine: Any, vault: Path | None = None) -> Any:
-    about = {"classes": [0, 1], "n_teachers": 20, "relation": "replace-one"}
-    return sb.train_teachers("tree", X, Y, vault=vault, executor=engine, **about)
+def trained(engine):
+    return sb.train_teachers("tree", X, Y, classes=[0, 1], n_teachers=20, executor=engine)
 
 
-def stability(engine: Any) -> Any:
+def stability(engine):
     terms = {**BUDGET.to_json(), "n_queries": 5, "n_teachers": 40}
     labeler = sb.Labeler("stability:max_abstentions=1", **terms)
     return labeler.fit(X, Y, classes=[0, 1], executor=engine)
 
 
-def agnostic(engine: Any) -> Any:
+def agnostic(engine):
     terms = {**BUDGET.to_json(), "n_queries": 20, "n_teachers": 200, "relation": "replace-one"}
     labeler = sb.Labeler("agnostic:max_abstentions=1", THRESHOLDS, **terms)
     return labeler.fit(ONE, ONE[:, 0] > 0.5, classes=[False, True], executor=engine)
 
 
-def universal(engine: Any) -> Any:
+def universal(engine):
     own = "universal:n_first=1,n_cover=40,max_abstentions=1"
     labeler = sb.Labeler(own, THRESHOLDS, epsilon=1.0, delta=1e-6, n_teachers=100)
     return labeler.fit(ONE, ONE[:, 0] > 0.5, classes=[False, True], executor=engine)
 
 
-def moments(engine: Any, units: Any = None, ledger: Any = None) -> Any:
+def moments(engine, units=None, ledger=None):
     unit = "record" if units is None else "user"
     ledger = ledger or sb.Ledger.in_memory(dataset="D", budget=BUDGET, unit=unit)
     model = sb.RecordMomentsClassifier(**BUDGET.to_json(), ledger=ledger)
@@ -74,7 +69,7 @@ def moments(engine: Any, units: Any = None, ledger: Any = None) -> Any:
     return model.fit(X, Y, X_public=X_PUBLIC, classes=[0, 1], units=units, **where)
 
 
-def moments_of_users(engine: Any) -> Any:
+def moments_of_users(engine):
     return moments(engine, np.arange(len(X)) % 97)
 
 
@@ -82,7 +77,7 @@ EVERY = (pate, moments, active, label_private, trained, stability, agnostic, uni
 
 
 @pytest.mark.parametrize("fit", EVERY)
-def test_the_engine_is_the_one_that_is_asked(fit: Any) -> None:
+def test_the_engine_is_the_one_that_is_asked(fit):
     pytest.importorskip("distributed", reason="the extra secretballot[dask]")
     with pytest.raises(
         ParameterError, match="executor is 'dask', and no Dask with a worker answers"
@@ -91,8 +86,8 @@ def test_the_engine_is_the_one_that_is_asked(fit: Any) -> None:
 
 
 @pytest.mark.usefixtures("unnoised")  # draws differ in every run
-@pytest.mark.parametrize("fit", [pate, active, label_private, moments, moments_of_users])
-def test_release_and_certificate_are_the_same_bytes(fit: Any, dask_client: Any) -> None:
+@pytest.mark.parametrize("fit", [pate, moments_of_users])
+def test_release_and_certificate_are_the_same_bytes(fit, dask_client):
     here, there = fit("local"), fit(dask_client)
     certificates = [dict(model.certificate_) for model in (here, there)]
     for certificate in certificates:  # when it was made, and the digest of that and all the rest
@@ -106,11 +101,11 @@ def test_release_and_certificate_are_the_same_bytes(fit: Any, dask_client: Any) 
 class Breaks(ThreadPoolExecutor):
     """Fails at the last of so many tasks."""
 
-    def __init__(self, n_tasks: int) -> None:
+    def __init__(self, n_tasks):
         super().__init__(1)
         self.left = n_tasks
 
-    def submit(self, *given: Any, **more: Any) -> Any:
+    def submit(self, *given, **more):
         self.left -= 1
         if not self.left:
             raise OSError("the machine is gone")
@@ -118,8 +113,8 @@ class Breaks(ThreadPoolExecutor):
 
 
 @pytest.mark.usefixtures("unnoised")
-@pytest.mark.parametrize("stage", [1, 2, 4])
-def test_a_machine_that_fails_at_a_stage_costs_nothing_more(stage: int) -> None:
+@pytest.mark.parametrize("stage", [1, 4])
+def test_a_machine_that_fails_at_a_stage_costs_nothing_more(stage):
     ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET)
     with Breaks(stage) as engine, pytest.raises(ResourceError, match="work on private rows ended"):
         moments(engine, ledger=ledger)

@@ -1,17 +1,18 @@
 """PATEClassifier of several labels and PATERegressor: what is learnt, one record one teacher,
 requests, units, and what is refused before anything is spent."""
 
-from typing import Any
-
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 
 import secretballot as sb
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.teachers.training import Shards, label_ballots, number_ballots
+from secretballot.teachers.training import Shards
+from secretballot.teachers.training import ballots as ballots_of
+from secretballot.teachers.training import labels_of_shard as labels_of
+from secretballot.teachers.training import numbers_of_shard as numbers_of
 
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 NAMES = ["ill", "old", "tall"]
@@ -23,26 +24,21 @@ NUMBERS = 3 * X[:, 0] - X[:, 1]
 TEACHERS = 60
 
 
-def labels_model(**settings: Any) -> Any:
+def labels_model(**settings):
     given = {"n_teachers": TEACHERS, **BUDGET.to_json(), "teacher": GaussianNB(), **settings}
     return sb.PATEClassifier(**given)
 
 
-def fit_labels(model: Any, X: Any = X, y: Any = Y, X_public: Any = X_PUBLIC, **more: Any) -> Any:
+def fit_labels(model, X=X, y=Y, X_public=X_PUBLIC, **more):
     return model.fit(X, y, X_public=X_public, labels=more.pop("labels", NAMES), **more)
 
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {},
-        {"mechanism": "labels"},
-        {"mechanism": "sets"},
-        {"student": GaussianNB(), "mechanism": "auto:most_named=2"},
-    ],
+    [{"mechanism": "sets"}, {"student": GaussianNB(), "mechanism": "auto:most_named=2"}],
     ids=str,
 )
-def test_every_label_is_learnt(settings: dict[str, Any]) -> None:
+def test_every_label_is_learnt(settings):
     model = fit_labels(labels_model(**settings))
     right = (model.predict(X_NEW) == (X_NEW > CENTRES)).mean(axis=0)
     # always the more frequent side: .5, .69, .84, and .68 in the mean
@@ -56,7 +52,7 @@ def test_every_label_is_learnt(settings: dict[str, Any]) -> None:
     assert [one.tolist() for one in model.classes_] == [[0, 1]] * 3
 
 
-def test_a_number_is_learnt() -> None:
+def test_a_number_is_learnt():
     model = sb.PATERegressor(n_teachers=TEACHERS, epsilon=8.0, delta=1e-5)
     model.fit(X, NUMBERS, X_public=X_PUBLIC, bounds=(-8.0, 8.0))
     truth = 3 * X_NEW[:, 0] - X_NEW[:, 1]
@@ -66,30 +62,29 @@ def test_a_number_is_learnt() -> None:
     assert np.abs(model.predict(100 * X_NEW)).max() <= 8
 
 
-def test_one_record_reaches_one_teacher() -> None:
-    shards = np.arange(len(X)) % 20
+SHARDS = np.arange(len(X)) % 20
+
+
+def ballots(y, kept=slice(None)):
+    """Return the ballots of all teachers of labels or of a number."""
+    shards = Shards(X[kept], y[kept], SHARDS[kept], 20)
+    if y.ndim == 2:
+        return [named for named, _ in ballots_of(labels_of, GaussianNB(), shards, X_PUBLIC)]
+    return list(ballots_of(numbers_of, Ridge(), shards, X_PUBLIC))
+
+
+def test_one_record_reaches_one_teacher():
     changed, other = Y.copy(), NUMBERS.copy()
     changed[7], other[7] = 1 - changed[7], 1000.0
-
-    def ballots(y: Any) -> list[Any]:
-        if y.ndim == 2:
-            found = label_ballots(GaussianNB(), Shards(X, y, shards, 20), X_PUBLIC)
-            return [named for named, _ in found]
-        return list(number_ballots(Ridge(), Shards(X, y, shards, 20), X_PUBLIC))
-
     for one, two in ((Y, changed), (NUMBERS, other)):
-        moved = [
-            number
-            for number, (here, there) in enumerate(zip(ballots(one), ballots(two), strict=True))
-            if not np.array_equal(here, there)
-        ]
-        assert moved == [7]
+        pairs = zip(ballots(one), ballots(two), strict=True)
+        assert [at for at, pair in enumerate(pairs) if not np.array_equal(*pair)] == [7]
 
 
-def test_a_label_that_a_shard_lacks_is_not_named_there_and_one_it_has_throughout_is() -> None:
+def test_a_label_that_a_shard_lacks_is_not_named_there_and_one_it_has_throughout_is():
     y = np.column_stack([np.zeros(len(X)), np.ones(len(X)), Y[:, 0]]).astype(int)
     shards = np.zeros(len(X), dtype=int)
-    (filled, _), (empty, _) = label_ballots(GaussianNB(), Shards(X, y, shards, 2), X_PUBLIC)
+    (filled, _), (empty, _) = ballots_of(labels_of, GaussianNB(), Shards(X, y, shards, 2), X_PUBLIC)
     assert filled[:, 0].sum() == 0
     assert filled[:, 1].all()
     assert 0 < filled[:, 2].mean() < 1
@@ -99,46 +94,32 @@ def test_a_label_that_a_shard_lacks_is_not_named_there_and_one_it_has_throughout
 class FailsOnSome(ClassifierMixin, BaseEstimator):
     """Fail at shards whose first value is negative, with that value in the message."""
 
-    def fit(self, X: Any, y: Any) -> Any:
+    def fit(self, X, y):
         self.classes_ = np.unique(y)
         if len(X) < 60 and X[0, 0] < 0:
             raise ValueError(f"private {X[0, 0]}")
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X):
         return np.ones(len(X), dtype=int)
 
 
-class FailingRegressor(RegressorMixin, BaseEstimator):
-    def fit(self, X: Any, y: Any) -> Any:
-        if len(X) < 60:
-            raise ValueError(f"private {X[0, 0]}")
-        return self
-
-    def predict(self, X: Any) -> Any:
-        return np.zeros(len(X))
+def test_a_teacher_that_fails_at_its_shard_votes_by_a_fixed_rule_in_silence():
+    shards, stays = np.arange(len(X)) % TEACHERS, X[:TEACHERS, 0] >= 0
+    found = ballots_of(labels_of, FailsOnSome(), Shards(X, Y, shards, TEACHERS), X_PUBLIC)
+    assert [one[:, 0].all() for one, _ in found] == stays.tolist()
+    votes = ballots_of(numbers_of, FailsOnSome(), Shards(X, NUMBERS, shards, TEACHERS), X_PUBLIC)
+    assert [not np.isnan(one).any() for one in votes] == stays.tolist()
 
 
-def test_a_teacher_that_fails_at_its_shard_votes_by_a_fixed_rule_in_silence() -> None:
-    shards = np.arange(len(X)) % TEACHERS
-    ballots = label_ballots(FailsOnSome(), Shards(X, Y, shards, TEACHERS), X_PUBLIC)
-    named = np.array([one[:, 0].all() for one, _ in ballots])
-    assert (named == (X[:TEACHERS, 0] >= 0)).all()
-    votes = number_ballots(FailingRegressor(), Shards(X, NUMBERS, shards, TEACHERS), X_PUBLIC)
-    assert all(np.isnan(one).all() for one in votes)
-
-
-def test_a_target_that_is_no_number_leaves_its_record_out_and_no_other() -> None:
-    shards = np.arange(len(X)) % 20
+def test_a_target_that_is_no_number_leaves_its_record_out_and_no_other():
     y = NUMBERS.copy()
     y[7] = np.nan
-    kept = np.delete(np.arange(len(X)), 7)
-    one = list(number_ballots(Ridge(), Shards(X, y, shards, 20), X_PUBLIC))
-    two = list(number_ballots(Ridge(), Shards(X[kept], y[kept], shards[kept], 20), X_PUBLIC))
-    assert all(np.array_equal(here, there) for here, there in zip(one, two, strict=True))
+    without = ballots(y, np.delete(np.arange(len(X)), 7))
+    assert all(map(np.array_equal, ballots(y), without))
 
 
-def test_persons_are_protected_together() -> None:
+def test_persons_are_protected_together():
     ids = np.arange(len(X)) // 3
     model = fit_labels(labels_model(), units=ids, unit_name="patient")
     assert (model.certificate_["unit"], model.certificate_["unit_column"]) == ("user", "patient")
@@ -161,9 +142,7 @@ def test_persons_are_protected_together() -> None:
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_what_cannot_be_is_refused_before_anything_is_spent(
-    change: dict[str, Any], words: str
-) -> None:
+def test_what_cannot_be_is_refused_before_anything_is_spent(change, words):
     ledger = sb.Ledger.in_memory(dataset="x", budget=BUDGET)
     data = {key: change.pop(key) for key in ("labels", "y", "X_public") if key in change}
     with pytest.raises((DataError, ParameterError), match=words):

@@ -14,7 +14,6 @@ from secretballot.bases.integer_model import (
     IntegerLabels,
     IntegerLine,
     IntegerModel,
-    LinearModel,
 )
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, ParameterError
@@ -26,9 +25,7 @@ N = 40
 LARGEST_BOUND, LARGEST_UNIT = math.isqrt(2**53), PROBABILITY_UNIT
 
 
-def some_records(
-    n_classes: int, seed: int = 0, n: int = N, largest: int = 40_000
-) -> tuple[np.ndarray, np.ndarray]:
+def some_records(n_classes, seed=0, n=N, largest=40_000):
     rng = np.random.default_rng(seed)
     coordinates = rng.integers(-largest, largest + 1, (n, 5))
     coordinates[rng.random(n) < 0.2] *= 6  # some are much longer than the rest
@@ -38,25 +35,25 @@ def some_records(
     return coordinates, rng.integers(0, n_classes, n)
 
 
-def asked(n_classes: int, seed: int = 0, bound: int = 3_000_000, weight: int = 0) -> Residuals:
+def asked(n_classes, seed=0, bound=3_000_000, weight=0):
     columns = 1 if n_classes == 2 else n_classes
     weights = np.random.default_rng(seed).normal(0, 3, (5, columns))
     return Residuals(IntegerModel.of(weights), 1024, bound, weight, 2 if weight else 0)
 
 
-def records_at(rows: object, table: tuple[np.ndarray, ...], *, marked: bool) -> Records:
+def records_at(rows, table, *, marked):
     """Return some rows of coordinates, classes and perhaps persons, with marks if wanted."""
     coordinates, classes, *persons = (part[rows] for part in table)
     marks = np.column_stack([np.ones(len(classes), int), classes > 0]) if marked else None
     return records_of(coordinates, classes, *(persons or [None]), marks)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 7])
+@pytest.mark.parametrize("n_classes", [2, 7])
 @pytest.mark.parametrize("weight", [0, 300_000])
-@pytest.mark.parametrize("bound", [1, 50, 300_000, 3_000_000, LARGEST_BOUND])
+@pytest.mark.parametrize("bound", [1, 50, 3_000_000, LARGEST_BOUND])
 def test_a_sum_is_that_of_its_records_alone_and_none_is_longer_than_the_bound(
-    n_classes: int, weight: int, bound: int
-) -> None:
+    n_classes, weight, bound
+):
     table = some_records(n_classes)
     weight = min(weight, bound // 4)
     stage = asked(n_classes, bound=bound, weight=weight)
@@ -72,7 +69,7 @@ def test_a_sum_is_that_of_its_records_alone_and_none_is_longer_than_the_bound(
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("weight", [0, 100_000])
-def test_all_records_of_one_person_are_bounded_together(n_classes: int, weight: int) -> None:
+def test_all_records_of_one_person_are_bounded_together(n_classes, weight):
     persons = np.random.default_rng(1).integers(0, 9, N)
     persons[:12] = 3  # one has many
     table = (*some_records(n_classes), persons)
@@ -88,15 +85,7 @@ def test_all_records_of_one_person_are_bounded_together(n_classes: int, weight: 
     assert (sum_of(whole, stage) == np.sum(alone, axis=0)).all()
 
 
-def test_one_record_for_each_person_is_nearly_a_sum_over_records() -> None:
-    coordinates, classes = some_records(2, largest=4000)
-    coordinates = np.clip(coordinates, -4000, 4000)
-    stage = asked(2, bound=LARGEST_BOUND)
-    by_person = sum_of(records_of(coordinates, classes, np.arange(N)), stage)
-    assert (by_person == sum_of(records_of(coordinates, classes), stage)).all()
-
-
-def test_a_person_with_very_many_long_records_stays_within_the_bound() -> None:
+def test_a_person_with_very_many_long_records_stays_within_the_bound():
     n = 40_000
     coordinates = np.full((n, 5), LARGEST_COORDINATE)
     persons = np.zeros(n, dtype=np.int64)
@@ -110,9 +99,7 @@ def test_a_person_with_very_many_long_records_stays_within_the_bound() -> None:
 
 
 @pytest.mark.parametrize("by_person", [False, True])
-def test_the_size_of_blocks_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch, by_person: bool
-) -> None:
+def test_the_size_of_blocks_changes_nothing(monkeypatch, by_person):
     coordinates, classes = some_records(4, n=300)
     persons = np.random.default_rng(2).integers(0, 60, 300) if by_person else None
     marks = np.ones((300, 2), int)
@@ -130,7 +117,7 @@ def test_the_size_of_blocks_changes_nothing(
         assert (vectors.vector_sums([parts], stage, about)._unseal()[0] == whole).all()
 
 
-def test_the_finest_unit_keeps_the_bound() -> None:
+def test_the_finest_unit_keeps_the_bound():
     coordinates = np.array([[LARGEST_COORDINATE] * 40, [-LARGEST_COORDINATE] * 40, [3] * 40])
     for n_classes in (2, 40):
         model = IntegerModel.of(np.zeros((40, 1 if n_classes == 2 else n_classes)))
@@ -144,7 +131,7 @@ def test_the_finest_unit_keeps_the_bound() -> None:
         Residuals(model, unit=LARGEST_UNIT + 1, bound=1)
 
 
-def test_every_mark_is_counted() -> None:
+def test_every_mark_is_counted():
     coordinates, classes = some_records(2)
     marks = np.column_stack([np.ones(N, int), np.arange(N) < 7])
     stage = asked(2, weight=1000)
@@ -161,7 +148,7 @@ def test_every_mark_is_counted() -> None:
         sum_of(records_of(coordinates, classes), stage)
 
 
-def test_marked_records_are_left_out_where_that_is_asked() -> None:
+def test_marked_records_are_left_out_where_that_is_asked():
     table = some_records(3)
     stage = Residuals(asked(3).model, 1024, 3_000_000, 1000, 2, without_marked=True)
     marked = table[1] > 0
@@ -171,7 +158,7 @@ def test_marked_records_are_left_out_where_that_is_asked() -> None:
     assert total[-2:].tolist() == [1000 * N, 1000 * marked.sum()]
 
 
-def test_coordinates_that_are_too_large_are_cut() -> None:
+def test_coordinates_that_are_too_large_are_cut():
     coordinates, classes = some_records(2)
     sums = []
     for beyond in (LARGEST_COORDINATE, LARGEST_COORDINATE + 7, np.iinfo(np.int64).max):
@@ -180,7 +167,7 @@ def test_coordinates_that_are_too_large_are_cut() -> None:
     assert sums[0] == sums[1] == sums[2]
 
 
-def some_targets(n_columns: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def some_targets(n_columns, seed=0):
     """Return coordinates and targets, some of them at the ends, beyond, or missing."""
     rng = np.random.default_rng(seed)
     targets = rng.integers(0, PROBABILITY_UNIT + 1, (N, n_columns))
@@ -191,50 +178,36 @@ def some_targets(n_columns: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
 TARGET_MODELS = [(IntegerLine, 1), (IntegerLabels, 1), (IntegerLabels, 3)]
 
 
-def private_targets(
-    coordinates: np.ndarray, targets: np.ndarray, persons: np.ndarray | None = None
-) -> Records:
-    return records_of(coordinates, targets, persons)
-
-
-def target_stage(kind: type[LinearModel], n_columns: int, bound: int) -> Residuals:
+def target_stage(kind, n_columns, bound):
     weights = np.random.default_rng(3).normal(0, 1, (5, n_columns))
     return Residuals(kind.of(weights), 1024, bound)
 
 
 @pytest.mark.parametrize(("kind", "n_columns"), TARGET_MODELS)
-@pytest.mark.parametrize("bound", [1, 300_000, 3_000_000, LARGEST_BOUND])
+@pytest.mark.parametrize("bound", [1, 3_000_000, LARGEST_BOUND])
 @pytest.mark.parametrize("by_person", [False, True])
 def test_a_sum_over_targets_is_that_of_its_units_alone_within_one_bound(
-    kind: type[LinearModel], n_columns: int, bound: int, *, by_person: bool
-) -> None:
+    kind, n_columns, bound, *, by_person
+):
     coordinates, targets = some_targets(n_columns)
     stage = target_stage(kind, n_columns, bound)
-    persons = np.arange(N) // 4 if by_person else None
-    units = [np.flatnonzero(persons == one) for one in range(N // 4)] if by_person else range(N)
+    parts, size = [coordinates, targets], 1
+    if by_person:
+        parts, size = [*parts, np.arange(N) // 4], 4
     alone = [
-        sum_of(
-            private_targets(
-                coordinates[rows].reshape(-1, 5),
-                targets[rows].reshape(-1, n_columns),
-                None if persons is None else persons[rows],
-            ),
-            stage,
-        )
-        for rows in units
+        sum_of(records_of(*(part[at : at + size] for part in parts)), stage)
+        for at in range(0, N, size)
     ]
     # all columns together are as long as the bound, and no longer
     longest = max(sum(int(entry) ** 2 for entry in vector) for vector in alone)
     assert longest <= bound**2
     assert bound in (1, LARGEST_BOUND) or longest > 0.98 * bound**2
-    together = sum_of(private_targets(coordinates, targets, persons), stage)
+    together = sum_of(records_of(*parts), stage)
     assert (together == np.sum(alone, axis=0)).all()
 
 
 @pytest.mark.parametrize(("kind", "n_columns"), [*TARGET_MODELS, (IntegerModel, 3)])
-def test_vectors_are_coordinates_times_what_is_missed_of_the_targets(
-    kind: type[LinearModel], n_columns: int
-) -> None:
+def test_vectors_are_coordinates_times_what_is_missed_of_the_targets(kind, n_columns):
     # far from the bound the vector is the product itself; compared with exact arithmetic
     coordinates, targets = some_targets(n_columns)
     coordinates = np.clip(coordinates, -3000, 3000)
@@ -243,7 +216,7 @@ def test_vectors_are_coordinates_times_what_is_missed_of_the_targets(
         given = np.arange(N) % n_columns
         targets = PROBABILITY_UNIT * np.eye(n_columns, dtype=np.int64)[given]
     stage = target_stage(kind, n_columns, LARGEST_BOUND)
-    total = sum_of(private_targets(coordinates, given), stage).reshape(5, n_columns)
+    total = sum_of(records_of(coordinates, given), stage).reshape(5, n_columns)
     predicted = stage.model.predictions(coordinates)
     exact = [[Fraction(0)] * n_columns for _ in range(5)]
     for row, told, said in zip(coordinates, targets, predicted, strict=True):

@@ -9,7 +9,7 @@ import pytest
 
 from exact_games.statistics import frequency_p_value
 from secretballot import relabel
-from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
+from secretballot.hypotheses import DecisionStumps, Intervals, Thresholds
 from secretballot.learners.labelers import relabel as secret_sample
 from secretballot.learners.labelers.relabel import sample_in_random_order, sample_independently
 
@@ -17,9 +17,7 @@ ALPHA = 1e-6
 DRAWS = 700
 
 
-def defined_law(
-    hypotheses: HypothesisClass, X: np.ndarray, y: np.ndarray, et: float
-) -> dict[tuple[int, ...], float]:
+def defined_law(hypotheses, X, y, et):
     """Weight exp(-et mistakes / 2) of every distinct labelling, from the hypotheses alone."""
     labellings = {tuple(h.predict(X).tolist()) for h in hypotheses.dichotomies(X)}
     weights = {labels: np.exp(-et / 2 * np.sum(np.array(labels) != y)) for labels in labellings}
@@ -27,7 +25,7 @@ def defined_law(
     return {labels: weight / total for labels, weight in weights.items()}
 
 
-def drawn(hypotheses: HypothesisClass, X: np.ndarray, y: np.ndarray, et: float) -> Counter:
+def drawn(hypotheses, X, y, et):
     return Counter(
         tuple(relabel(X, y, hypotheses, relabel_epsilon=et).tolist()) for _ in range(DRAWS)
     )
@@ -47,9 +45,7 @@ LINE = np.array([[0.0], [2.0], [2.0], [5.0], [7.0]])
     ],
     ids=["up", "either", "intervals", "stumps"],
 )
-def test_labels_are_drawn_by_the_stated_law(
-    hypotheses: HypothesisClass, X: np.ndarray, et: float
-) -> None:
+def test_labels_are_drawn_by_the_stated_law(hypotheses, X, et):
     y = np.array([0, 1, 0, 1, 0])
     law, found = defined_law(hypotheses, X, y, et), drawn(hypotheses, X, y, et)
     assert set(found) <= set(law)
@@ -57,7 +53,7 @@ def test_labels_are_drawn_by_the_stated_law(
     assert worst > ALPHA / len(law)
 
 
-def test_samples_come_in_every_order_alike() -> None:
+def test_samples_come_in_every_order_alike():
     found = Counter(tuple(sample_in_random_order(4, 2).tolist()) for _ in range(6_000))
     orders = list(itertools.permutations(range(4), 2))
     assert set(found) == set(orders)
@@ -65,14 +61,14 @@ def test_samples_come_in_every_order_alike() -> None:
     assert sorted(sample_in_random_order(500, 500).tolist()) == list(range(500))
 
 
-def test_equal_keys_are_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_keys_are_drawn_again(monkeypatch):
     words = [np.array([7, 7, 1], dtype=np.uint64), np.array([3, 9, 1], dtype=np.uint64)]
     monkeypatch.setattr(secret_sample, "_random_words", lambda n: words.pop(0))
     assert sample_in_random_order(3, 2).tolist() == [2, 0]
     assert not words
 
 
-def test_independent_samples_take_each_record_at_the_rate() -> None:
+def test_independent_samples_take_each_record_at_the_rate():
     rows = sample_independently(40_000, 3, 10)
     assert frequency_p_value(len(rows), 40_000, 0.3) > ALPHA
     assert (np.diff(rows) > 0).all()
@@ -81,7 +77,7 @@ def test_independent_samples_take_each_record_at_the_rate() -> None:
     assert sample_independently(5, 10**6, 10**6).tolist() == [0, 1, 2, 3, 4]
 
 
-def test_the_rate_is_never_above_the_stated_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rate_is_never_above_the_stated_one(monkeypatch):
     third = 2**64 // 3
     monkeypatch.setattr(
         secret_sample,

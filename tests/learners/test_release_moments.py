@@ -4,11 +4,10 @@ What all neighbours tell apart is enumerated in `test_moments_in_turn`.
 """
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from made_stages import BUDGET, RECORD, stages_of
 
 import secretballot as sb
 from exact_games.worlds import ScriptedNoise
@@ -20,51 +19,37 @@ from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.learners.moments import release as release_module
 from secretballot.learners.moments.release import release_moments
-from secretballot.learners.moments.stages import MomentStages, MomentTarget
-from secretballot.learners.moments.vectors import Records, vector_sums
+from secretballot.learners.moments.vectors import vector_sums
 from secretballot.released import ReleasedLabels
 from tiny_sums import records_of, sum_of
 
-BUDGET = PrivacyBudget(1.0, 1e-5)
 X = np.random.default_rng(0).normal(size=(900, 2))
 BASIS = TableBasis().fit(X[:300])
 POOL, MAPPED = (with_constant(BASIS.integers(part)) for part in (X[:300], X[300:]))
 Y = (X[300:, 0] > 0).astype(np.int64)
 
 
-def guarantee(unit: Any = "record", relation: Any = "add-remove") -> Guarantee:
+def guarantee(unit="record", relation="add-remove"):
     return Guarantee(unit=unit, relation=relation)
 
 
-RECORD = guarantee()
+def two_stages(about=RECORD, classes=("no", "yes")):
+    n_records = 600 if about.relation == "replace-one" else None
+    return stages_of(POOL, 2, about=about, classes=classes, n_records=n_records)
 
 
-def stages_of(about: Guarantee, classes: tuple[str, ...] = ("no", "yes")) -> MomentStages:
-    return MomentStages.of_records(
-        POOL,
-        MomentTarget.of_classes(classes),
-        BUDGET,
-        about,
-        n_stages=2,
-        n_records=600 if about.relation == "replace-one" else None,
-        expected_uncovered=0.0,
-    )
-
-
-def people(about: Guarantee = RECORD, n: int = 600) -> Records:
+def people(about=RECORD, n=600):
     marks = np.column_stack([np.ones(n), np.zeros(n)]).astype(np.int64)
     persons = np.arange(n) // 2 if about.unit == "user" else None
     return records_of(MAPPED[:n], Y[:n], persons, marks)
 
 
-def account(path: Path | None = None, **terms: Any) -> sb.Ledger:
+def account(path=None, **terms):
     given = {"dataset": "people", "budget": PrivacyBudget(3.0, 1e-4), **terms}
     return sb.Ledger.in_memory(**given) if path is None else sb.Ledger(path, **given)
 
 
-def released(
-    ledger: sb.Ledger, records: Records | None = None, own: Guarantee | None = None, **more: Any
-) -> ReleasedLabels:
+def released(ledger, records=None, own=None, **more):
     about = more.pop("about", guarantee())
     given = {
         "basis": {"name": "TableBasis"},
@@ -74,7 +59,7 @@ def released(
         "declaration": {"unit": about.unit, "relation": about.relation},
         **more,
     }
-    stages = given.pop("stages", None) or stages_of(about)
+    stages = given.pop("stages", None) or two_stages(about)
     parts = [[records or people()]]
     sums = lambda asked: vector_sums(parts, asked, own or about)  # noqa: E731
     found = release_moments(sums, stages, ledger, BUDGET, **given)
@@ -82,8 +67,8 @@ def released(
     return found
 
 
-def test_a_release_is_the_exact_sums_plus_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger, stages = account(), stages_of(guarantee())
+def test_a_release_is_the_exact_sums_plus_the_noise(monkeypatch):
+    ledger, stages = account(), two_stages()
     noise = np.arange(3 * stages.shape.coordinates)
     scripted = ScriptedNoise(noise.tolist(), exact=True)
     monkeypatch.setattr(releasing, "noise_source", lambda: scripted)
@@ -95,14 +80,14 @@ def test_a_release_is_the_exact_sums_plus_the_noise(monkeypatch: pytest.MonkeyPa
     assert ledger.spent().epsilon == pytest.approx(1.0)
 
 
-def test_a_known_request_gets_its_answer_and_other_terms_are_refused(tmp_path: Path) -> None:
+def test_a_known_request_gets_its_answer_and_other_terms_are_refused(tmp_path):
     ledger = account(tmp_path / "l")
     one = released(ledger)
     assert released(account(tmp_path / "l"), people(n=1)) == one
     for other in (
         {"basis": {"name": "other"}},
         {"points_sha256": "1" * 64},
-        {"stages": stages_of(guarantee(), ("yes", "no"))},
+        {"stages": two_stages(classes=("yes", "no"))},
         {"declaration": {"unit_column": "patient", "unit": "user"}},
     ):
         with pytest.raises(ParameterError, match="begun with other"):
@@ -110,7 +95,7 @@ def test_a_known_request_gets_its_answer_and_other_terms_are_refused(tmp_path: P
     assert ledger.releases() == 1
 
 
-def test_sums_by_user_are_refused_in_an_account_about_records() -> None:
+def test_sums_by_user_are_refused_in_an_account_about_records():
     # one more record of a user, who stays, may move the sum by more than the bound
     users = guarantee("user")
     ledger = account()
@@ -121,7 +106,7 @@ def test_sums_by_user_are_refused_in_an_account_about_records() -> None:
     assert found.certificate["composition"]["unit"] == "user"
 
 
-def test_a_promise_about_something_else_is_refused_before_anything_is_spent() -> None:
+def test_a_promise_about_something_else_is_refused_before_anything_is_spent():
     replaced, users = guarantee(relation="replace-one"), guarantee("user")
     for ledger, about in (
         (account(relation="replace-one"), replaced),
@@ -137,10 +122,8 @@ def test_a_promise_about_something_else_is_refused_before_anything_is_spent() ->
     assert ledger.releases() == 0
 
 
-def test_the_certificate_that_is_read_before_payment_is_no_shorter_than_any(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    read: list[Any] = []
+def test_the_certificate_that_is_read_before_payment_is_no_shorter_than_any(monkeypatch):
+    read = []
     monkeypatch.setattr(release_module, "check_readable", read.append)
     found = released(account())
     assert len(json.dumps(read[0])) >= len(json.dumps(found.certificate))

@@ -8,40 +8,28 @@ of the plan.
 """
 
 import math
-import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
 
 import secretballot as sb
 from exact_games.distributions import (
-    Distribution,
     discrete_gaussian_distribution,
     discrete_laplace_distribution,
 )
 from secretballot.accounting import delta_upper
 from secretballot.core import releasing
-from secretballot.core.mechanisms import Mechanism, NoisyVotes, SparseVector
+from secretballot.core.mechanisms import Mechanism, NoisyVotes
 from secretballot.core.releasing import AnswerStream
 from sessions import session as begun_session
 from sessions import sparse
 
-DEPTH = 5  # questions
-# fewer of them in the runs at every commit, where a test says so
-DEPTHS = pytest.mark.parametrize(
-    "depth", [3, pytest.param(5, marks=pytest.mark.slow)], indirect=True
-)
+DEPTH = 3  # questions
 History = tuple[int, ...]
 Tree = Callable[[History], int]
-
-
-@pytest.fixture
-def depth(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules[__name__], "DEPTH", request.param)
 
 
 class _Tape:
@@ -49,24 +37,24 @@ class _Tape:
 
     exact, description = True, "played"
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.play(())
 
-    def play(self, values: tuple[int, ...]) -> None:
+    def play(self, values):
         self.values: list[int] = list(values)
         self.needed: float | None = None
 
-    def _next(self, scale: float, size: int) -> Any:
+    def _next(self, scale, size):
         if self.needed is not None or size > len(self.values):
             self.needed = self.needed or scale
             return np.zeros(size, dtype=np.int64)
         taken, self.values = self.values[:size], self.values[size:]
         return np.array(taken, dtype=np.int64)
 
-    def discrete_gaussian(self, sigma: float, size: int) -> Any:
+    def discrete_gaussian(self, sigma, size):
         return self._next(sigma, size)
 
-    def discrete_laplace(self, scale: float, size: int) -> Any:
+    def discrete_laplace(self, scale, size):
         return self._next(scale, size)
 
 
@@ -78,13 +66,13 @@ class _Votes:
     n_teachers: int
     n_classes: int = 2
 
-    def vote_counts(self, points: Any, classes: list[Any], **_: Any) -> sb.Votes:
+    def vote_counts(self, points, classes, **_):
         ones = np.array([self.ones[int(point[0])] for point in points])
         return sb.votes_of_counts(np.column_stack([self.n_teachers - ones, ones]), classes=classes)
 
 
 @pytest.fixture
-def tape(monkeypatch: pytest.MonkeyPatch) -> _Tape:
+def tape(monkeypatch):
     played = _Tape()
     monkeypatch.setattr(releasing, "noise_source", lambda: played)
     return played
@@ -93,30 +81,30 @@ def tape(monkeypatch: pytest.MonkeyPatch) -> _Tape:
 class World:
     """One session on made-up votes, which can be put back to where it was."""
 
-    def __init__(self, plan: "Plan", ones: dict[int, int], n_teachers: int) -> None:
+    def __init__(self, plan, ones, n_teachers):
         ledger = sb.Ledger.in_memory(dataset="made up", budget=sb.PrivacyBudget(1e4, 0.9999))
         declared = {"unit": "record", "unit_column": None, "relation": "add-remove"}
-        votes: Any = _Votes(ones, n_teachers)
+        votes = _Votes(ones, n_teachers)
         teachers = sb.TrainedTeachers(votes, (0, 1), declared, np.empty((0, 1)))
         self.session = begun_session(teachers, plan.mechanism, ledger, plan.queries, delta=0.2)
         self.stream: AnswerStream = self.session._stream
 
-    def keep(self) -> tuple[Any, ...]:
+    def keep(self):
         book, memory = self._book()
         return memory.serialize(), book._seen, self.stream._states._held
 
-    def put_back(self, kept: tuple[Any, ...]) -> None:
+    def put_back(self, kept):
         book, memory = self._book()
         memory.deserialize(kept[0])
         book._seen, self.stream._states._held = kept[1], kept[2]
 
-    def _book(self) -> tuple[Any, Any]:
+    def _book(self):
         """Return the account, and the database in memory that holds it."""
-        book: Any = self.session.ledger
+        book = self.session.ledger
         ((memory, _, _),) = book._store._resting._kept
         return book, memory
 
-    def hidden(self) -> tuple[int, ...]:
+    def hidden(self):
         """Return what the next answer depends on besides its votes."""
         with self.session.ledger.reading(1) as page:
             last = page.last()
@@ -126,7 +114,7 @@ class World:
         secret = self.stream._states.load(part.mark)
         return () if secret is None else (part.used, secret)
 
-    def ask(self, point: int) -> int | None:
+    def ask(self, point):
         try:
             answer = self.session.ask([point])
         except sb.BudgetError:
@@ -141,14 +129,12 @@ class Plan:
     mechanism: Mechanism
     queries: int
 
-    def delta(self, n_teachers: int, epsilon: float) -> float:
+    def delta(self, n_teachers, epsilon):
         shape = sb.votes_of_counts([[n_teachers, 0]] * self.queries).shape
         return delta_upper((self.mechanism.event(shape),), epsilon)
 
 
-def outcomes(
-    world: World, tape: _Tape, laws: dict[float, Distribution], point: int
-) -> Iterator[tuple[int | None, float]]:
+def outcomes(world, tape, laws, point):
     """Ask with every value of the noise; the world is left as the answer left it at each yield."""
     kept, waiting = world.keep(), [((), 1.0)]
     while waiting:
@@ -167,14 +153,12 @@ def outcomes(
     world.put_back(kept)
 
 
-def explore(
-    world: World, tape: _Tape, laws: dict[float, Distribution], tree: Tree
-) -> dict[History, float]:
+def explore(world, tape, laws, tree):
     """Return the exact law of all labels; a place is walked once for each secret state."""
-    found: dict[History, float] = defaultdict(float)
+    found = defaultdict(float)
     places = {((), ()): (1.0, world.keep())}
     for _ in range(DEPTH):
-        following: dict[tuple[History, tuple[int, ...]], tuple[float, Any]] = {}
+        following = {}
         for (history, _), (weight, kept) in places.items():
             world.put_back(kept)
             for outcome, p in outcomes(world, tape, laws, tree(history)):
@@ -190,7 +174,7 @@ def explore(
     return found
 
 
-def delta_of(here: dict[History, float], there: dict[History, float], epsilon: float) -> float:
+def delta_of(here, there, epsilon):
     """Return the true delta(epsilon) of the labels, the worse of both directions."""
     seen = here.keys() | there.keys()
     pairs = [(here.get(h, 0.0), there.get(h, 0.0)) for h in seen]
@@ -200,14 +184,7 @@ def delta_of(here: dict[History, float], there: dict[History, float], epsilon: f
     )
 
 
-def explored(
-    plan: Plan,
-    tape: _Tape,
-    laws: dict[float, Distribution],
-    tree: Tree,
-    votes: Callable[[int], tuple[int, int]],
-    n_teachers: int,
-) -> tuple[dict[History, float], dict[History, float]]:
+def explored(plan, tape, laws, tree, votes, n_teachers):
     points = {point: votes(point) for point in range(100)}
     sides = []
     for side in (0, 1):
@@ -216,11 +193,11 @@ def explored(
     return sides[0], sides[1]
 
 
-def near_tie(point: int) -> tuple[int, int]:
+def near_tie(point):
     return (2, 3) if point % 2 else (3, 2)
 
 
-def by_last_label(history: History) -> int:
+def by_last_label(history):
     return 10 * len(history) + (history[-1] if history else 0)
 
 
@@ -229,13 +206,11 @@ GAUSS = {SIGMA: discrete_gaussian_distribution(SIGMA, 1e-12)}
 EPSILONS = (0.0, 0.5, 1.5, 3.0)
 
 
-def labels_plan(queries: int) -> Plan:
+def labels_plan(queries):
     return Plan(NoisyVotes(scale=SIGMA), queries)
 
 
-@DEPTHS
-@pytest.mark.usefixtures("depth")
-def test_labels_keep_their_promise_and_it_is_nearly_attained(tape: _Tape) -> None:
+def test_labels_keep_their_promise_and_it_is_nearly_attained(tape):
     here, there = explored(labels_plan(DEPTH), tape, GAUSS, by_last_label, near_tie, K)
     assert len(here) == 2**DEPTH
     assert sum(here.values()) == pytest.approx(1)
@@ -243,21 +218,17 @@ def test_labels_keep_their_promise_and_it_is_nearly_attained(tape: _Tape) -> Non
         true = delta_of(here, there, epsilon)
         promised = labels_plan(DEPTH).delta(K, epsilon)
         assert true <= promised
-        assert true >= 0.5 * promised or (DEPTH, epsilon) == (3, 3.0)
+        assert true >= 0.5 * promised or epsilon == 3.0
 
 
-@DEPTHS
-@pytest.mark.usefixtures("depth")
-def test_a_question_asked_several_times_is_one_answer(tape: _Tape) -> None:
+def test_a_question_asked_several_times_is_one_answer(tape):
     here, there = explored(labels_plan(1), tape, GAUSS, lambda _: 0, near_tie, K)
     assert set(here) == {(label,) * DEPTH for label in (0, 1)}
     for epsilon in EPSILONS:
         assert delta_of(here, there, epsilon) <= labels_plan(1).delta(K, epsilon)
 
 
-@DEPTHS
-@pytest.mark.usefixtures("depth")
-def test_the_plan_s_end_is_kept(tape: _Tape) -> None:
+def test_the_plan_s_end_is_kept(tape):
     here, there = explored(labels_plan(2), tape, GAUSS, by_last_label, near_tie, K)
     assert {len(history) for history in here} == {2}
     assert delta_of(here, there, 1.5) <= labels_plan(2).delta(K, 1.5)
@@ -266,59 +237,31 @@ def test_the_plan_s_end_is_kept(tape: _Tape) -> None:
 TEACHERS = 60
 
 
-def around(threshold: int) -> Callable[[int], tuple[int, int]]:
+def around(threshold):
     """Return votes whose stability is the threshold on one side and one less on the other; even
     points say class 0."""
 
-    def votes(point: int) -> tuple[int, int]:
+    def votes(point):
         pair = (TEACHERS // 2 - 1 - threshold, TEACHERS // 2 - threshold)  # votes for class 1
         return pair if point % 2 == 0 else (TEACHERS - pair[0], TEACHERS - pair[1])
 
     return votes
 
 
-def by_last_answer(history: History) -> int:
+def by_last_answer(history):
     return 10 * len(history) + (1 if history and history[-1] == 0 else 0)
 
 
-def leaf_law(
-    mechanism: SparseVector, laws: dict[float, Distribution], distance: int
-) -> Callable[[History], float]:
-    """Return what every row of answers has for its probability, by the definition."""
-    hidden, noise = laws[mechanism.threshold_scale], laws[mechanism.query_scale]
-    above = noise.at_least(mechanism.threshold + hidden.support + 1 - distance)
-
-    def probability(history: History) -> float:
-        total, weight, below = 1.0, hidden.pmf, 0
-        for label in history:
-            weight = weight * (above if label >= 0 else noise.pmf.sum() - above)
-            below += label < 0
-            if label < 0 and below < mechanism.max_abstentions:
-                total, weight = total * float(weight.sum()), hidden.pmf
-        return total * float(weight.sum())
-
-    return probability
-
-
-def pattern_loss(mechanism: SparseVector) -> float:
-    """Return the pure loss of what an abstention tells, for each of them."""
-    return 1 / mechanism.threshold_scale + 2 / mechanism.query_scale
-
-
-@DEPTHS
-@pytest.mark.usefixtures("depth")
-def test_a_short_sparse_stream_keeps_its_promise(tape: _Tape) -> None:
+def test_a_short_sparse_stream_keeps_its_promise(tape):
     mechanism, tail = sparse(0.5, 6, 2), 5e-3
     scale, plan = mechanism.threshold_scale, Plan(mechanism, DEPTH)
     laws, threshold = {scale: discrete_laplace_distribution(scale, tail)}, mechanism.threshold
     sides = explored(plan, tape, laws, by_last_answer, around(threshold), TEACHERS)
     draws = DEPTH + mechanism.max_abstentions
-    for side, distance in zip(sides, (threshold, threshold - 1), strict=True):
-        expected = leaf_law(mechanism, laws, distance)
-        for history, p in side.items():
-            assert p == pytest.approx(expected(history), abs=1e-12)
+    for side in sides:
         assert 1 - draws * tail <= sum(side.values()) <= 1 + 1e-9
         assert all(history.count(-1) <= mechanism.max_abstentions for history in side)
-    for epsilon in (0.3, 1.0, pattern_loss(mechanism) * mechanism.max_abstentions):
+    # of all abstentions is lost what one tells, twice
+    for epsilon in (0.3, 1.0, 2 * (1 / scale + 2 / mechanism.query_scale)):
         true = delta_of(*sides, epsilon)
         assert true <= plan.delta(TEACHERS, epsilon) + draws * tail

@@ -1,7 +1,6 @@
 """Sparse public points make sparse shards of a table on disk, whose rows are those of arrays."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 import secretballot as sb
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
-from secretballot.learners.training import trial_fit
-from secretballot.learners.training.shards import assign_stored_shards
+from secretballot.learners.training import trained
+from secretballot.learners.training.table import assign_stored_shards
 
 WARDS = [f"w{number}" for number in range(1200)]
 K = 8
 
 
-def people(n: int, seed: int) -> pd.DataFrame:
+def people(n, seed):
     rng = np.random.default_rng(seed)
     ward = rng.integers(0, len(WARDS), n)
     ill = np.where(ward % 2 == 1, "yes", "no")
@@ -36,25 +35,23 @@ class Noting(ClassifierMixin, BaseEstimator):
 
     seen: list[Any] = []  # noqa: RUF012
 
-    def fit(self, X: Any, y: Any) -> "Noting":
+    def fit(self, X, y):
         self.seen.append(X)
         self.classes_ = np.unique(y)
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X):
         self.seen.append(X)
         return np.zeros(X.shape[0], dtype=int)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
 
 @pytest.mark.parametrize("narrow", [False, True])
-def test_shards_on_disk_have_the_form_of_sparse_points(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, narrow: bool
-) -> None:
+def test_shards_on_disk_have_the_form_of_sparse_points(tmp_path, monkeypatch, narrow):
     private, points = PRIVATE[["age", "ill"]], PUBLIC[["age"]]
     schema = Schema.infer(points) if narrow else SCHEMA
     (private if narrow else PRIVATE).to_csv(tmp_path / "private.csv", index=False)
@@ -63,12 +60,12 @@ def test_shards_on_disk_have_the_form_of_sparse_points(
     monkeypatch.setattr(Noting, "seen", [])
     model = sb.PATEClassifier(Noting(), n_teachers=K, epsilon=8.0, delta=1e-5)
     model.fit_labels(table, None, X_public=schema.encode_sparse(PUBLIC), classes=["no", "yes"])
-    of_teachers = [X for X in Noting.seen if X.shape[0] != trial_fit.ROWS]
+    of_teachers = [X for X in Noting.seen if X.shape[0] != trained.ROWS]
     assert len(of_teachers) == 2 * K
     assert all(sparse.issparse(one) for one in of_teachers)
 
 
-def test_sparse_rows_are_those_of_the_array_to_the_last_bit() -> None:
+def test_sparse_rows_are_those_of_the_array_to_the_last_bit():
     cells = ["some pain", "no pain; fever", None, "", "!", "pain"] * 20
     frame = pd.DataFrame(
         {
@@ -79,7 +76,7 @@ def test_sparse_rows_are_those_of_the_array_to_the_last_bit() -> None:
             "d": "2020-02-29",
         }
     )
-    kinds: dict[str, Any] = {
+    kinds = {
         "a": "text",
         "b": {"kind": "text", "width": 3},
         "c": {"kind": "text", "encoding": "hashed", "width": 20},
@@ -98,7 +95,7 @@ def test_sparse_rows_are_those_of_the_array_to_the_last_bit() -> None:
     assert schema.widen_sparse(rows[:0]).shape == (0, schema.widen(rows).shape[1])
 
 
-def test_an_empty_stored_shard_has_its_width(tmp_path: Path) -> None:
+def test_an_empty_stored_shard_has_its_width(tmp_path):
     PRIVATE[:2].to_csv(tmp_path / "private.csv", index=False)
     table = sb.store_table(
         tmp_path / "private.csv", tmp_path / "v", schema=SCHEMA, target="ill", classes=["no", "yes"]

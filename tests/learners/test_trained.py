@@ -1,20 +1,21 @@
 """Teachers that are kept: found again, tied to their data, closed to others, without the ids
 that drew their shards."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 import secretballot as sb
 from secretballot.learners.training import trained as room
 from secretballot.learners.training.inputs import single_point
 
 
-def table(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def table(n=300, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     return X, (X[:, 0] > 0).astype(int)
@@ -24,18 +25,20 @@ X, Y = table()
 POINTS, _ = table(40, 1)
 
 
-def trained(vault: Path | None, **changes: Any) -> sb.TrainedTeachers:
+def trained(vault, **changes):
     given = {"X": X, "y": Y, "classes": [0, 1], "n_teachers": 9, "vault": vault, **changes}
     return sb.train_teachers(given.pop("teacher", "logistic"), **given)
 
 
-def opened(teachers: sb.TrainedTeachers, points: Any = POINTS) -> list[list[int]]:
+def opened(teachers, points=POINTS):
     return teachers.vote(teachers.points(points))._unseal()[0].tolist()
 
 
 def test_kept_teachers_vote_as_before_without_their_data_and_are_not_trained_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
+    with pytest.raises(sb.DataError, match="holds no teachers"):
+        sb.TrainedTeachers.load(tmp_path)
     first = trained(tmp_path / "vault")
     monkeypatch.setattr(
         room.TeacherEnsemble, "of_shards", lambda *_, **__: pytest.fail("was trained")
@@ -62,79 +65,55 @@ def test_kept_teachers_vote_as_before_without_their_data_and_are_not_trained_aga
     ],
     ids=str,
 )
-def test_a_vault_of_other_data_or_settings_is_refused(
-    tmp_path: Path, changes: dict[str, Any]
-) -> None:
+def test_a_vault_of_other_data_or_settings_is_refused(tmp_path, changes):
     trained(tmp_path / "vault")
     with pytest.raises(sb.DataError, match=r"belongs to other data.*Nothing was spent"):
         trained(tmp_path / "vault", **changes)
 
 
-class _Forgetful(DummyClassifier):  # type: ignore[misc]
+class _Forgetful(DummyClassifier):
     """Cannot be pickled before its fit, and can be afterwards."""
 
-    def __init__(self, setting: Any = None) -> None:
+    def __init__(self, setting=None):
         super().__init__()
         self.setting = setting
 
-    def fit(self, X: Any, y: Any) -> "_Forgetful":
+    def fit(self, X, y):
         self.setting = None
         super().fit(X, y)
         return self
 
 
-def test_a_learner_that_cannot_be_told_from_others_is_not_found_again(tmp_path: Path) -> None:
+def test_a_learner_that_cannot_be_told_from_others_is_not_found_again(tmp_path):
     first = trained(tmp_path / "vault", teacher=_Forgetful(lambda: 1))
     assert opened(sb.TrainedTeachers.load(tmp_path / "vault")) == opened(first)
     with pytest.raises(sb.DataError, match="belongs to other data"):
         trained(tmp_path / "vault", teacher=_Forgetful(lambda: 2))
 
 
-def test_the_ids_that_drew_the_shards_are_gone_before_anybody_asks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    vault = tmp_path / "vault"
+def test_an_interrupted_training_keeps_its_shards_whose_ids_are_gone_before_anybody_asks(
+    tmp_path, monkeypatch
+):
+    ids, seen = tmp_path / "record.ids", []
 
-    def crash(_: Path) -> None:
-        assert (vault / "record.ids").exists()
+    def crash(*_):
+        seen.append(ids.read_bytes())
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(room, "forget_records", crash)
-    with pytest.raises(KeyboardInterrupt):
-        trained(vault)
-    monkeypatch.undo()
-    assert (vault / "record.ids").exists()
-    sb.TrainedTeachers.load(vault)
-    assert not (vault / "record.ids").exists()
+    for place in ("keep_secret", "forget_records"):
+        with monkeypatch.context() as patch:
+            patch.setattr(room, place, crash)
+            with pytest.raises(KeyboardInterrupt):
+                trained(tmp_path)
+    assert seen[0] == seen[1] == ids.read_bytes()
+    sb.TrainedTeachers.load(tmp_path)
+    assert not ids.exists()
 
 
-def test_an_interrupted_training_keeps_its_shards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    vault = tmp_path / "vault"
-
-    def crash(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(room, "keep_secret", crash)
-    with pytest.raises(KeyboardInterrupt):
-        trained(vault)
-    monkeypatch.undo()
-    ids = (vault / "record.ids").read_bytes()
-    seen = []
-    monkeypatch.setattr(
-        room, "forget_records", lambda place: seen.append((place / "record.ids").read_bytes())
-    )
-    trained(vault)
-    assert seen == [ids]
-
-
-def test_of_two_that_train_at_once_the_first_to_keep_wins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_two_that_train_at_once_the_first_to_keep_wins(tmp_path, monkeypatch):
     vault, real, meanwhile = tmp_path / "vault", room.keep_secret, []
 
-    def late(path: Path, content: bytes) -> bytes:
+    def late(path, content):
         monkeypatch.setattr(room, "keep_secret", real)
         meanwhile.append(trained(vault))
         return real(path, content)
@@ -145,46 +124,22 @@ def test_of_two_that_train_at_once_the_first_to_keep_wins(
     assert opened(mine) == opened(meanwhile[0])
 
 
-def test_a_vault_without_teachers_says_so(tmp_path: Path) -> None:
-    with pytest.raises(sb.DataError, match="holds no teachers"):
-        sb.TrainedTeachers.load(tmp_path)
-
-
-def test_frames_are_asked_with_the_columns_they_were_trained_on(tmp_path: Path) -> None:
-    from sklearn.compose import make_column_transformer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder
-
+def test_frames_are_asked_with_the_columns_they_were_trained_on(tmp_path):
     rng = np.random.default_rng(3)
-    frame = pd.DataFrame(
-        {
-            "x": rng.normal(size=200),
-            "c": pd.Categorical(rng.choice(["a", "b"], 200), categories=["a", "b"]),
-        }
-    )
+    frame = pd.DataFrame({"x": rng.normal(size=200), "c": rng.choice(["a", "b"], 200)})
     label = (frame.x > 0).astype(int).to_numpy()
-    teacher = make_pipeline(
-        make_column_transformer(
-            (OneHotEncoder(handle_unknown="ignore"), ["c"]), remainder="passthrough"
-        ),
-        LogisticRegression(),
-    )
-    settings: dict[str, Any] = {
-        "classes": [0, 1],
-        "X_public": frame[:20],
-        "n_teachers": 5,
-        "vault": tmp_path / "v",
-    }
-    first = sb.train_teachers(teacher, frame, label, **settings)
-    again = sb.TrainedTeachers.load(tmp_path / "v")
+    encoded = make_column_transformer((OneHotEncoder(), ["c"]), remainder="passthrough")
+    given = {"teacher": make_pipeline(encoded, LogisticRegression()), "X": frame, "y": label}
+    first = trained(tmp_path, **given, X_public=frame[:20], n_teachers=5)
+    again = sb.TrainedTeachers.load(tmp_path)
     assert opened(again, frame[:30]) == opened(first, frame[:30])
     assert opened(first, single_point({"x": 1.0, "c": "a"}))[0][1] == 5
-    with pytest.raises(sb.DataError, match="misses column"):
-        again.points(frame[["x"]])
-    with pytest.raises(sb.DataError, match="in another order"):
-        again.points(frame[["c", "x"]])
-    with pytest.raises(sb.DataError):
-        again.points(frame.assign(x="text"))
+    for points, words in (
+        (frame[["x"]], "misses column"),
+        (frame[["c", "x"]], "in another order"),
+        (frame.assign(x="text"), "x"),
+    ):
+        with pytest.raises(sb.DataError, match=words):
+            again.points(points)
     with pytest.raises(sb.DataError, match="X_public is missing"):
-        sb.train_teachers(teacher, frame, label, classes=[0, 1])
+        trained(None, **given)

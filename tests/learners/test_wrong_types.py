@@ -16,10 +16,6 @@ Y = (P[:, 0] > 0).astype(int)
 PLAN = calibrated(BUDGET, 5, n_classes=2, n_teachers=10, release="labels")
 
 
-def account() -> sb.Ledger:
-    return sb.Ledger.in_memory(dataset="d", budget=BUDGET)
-
-
 @pytest.fixture(scope="module")
 def teachers():
     return sb.train_teachers(GaussianNB(), P, Y, classes=[0, 1], n_teachers=2)
@@ -34,28 +30,18 @@ def teachers():
         ({"n_queries": 0}, "n_queries is 0"),
         ({"ledger": "registry.ledger"}, "ledger is 'registry.ledger'; give a Ledger"),
         ({"request": None}, "request is None; it must be one plain line"),
-        ({"request": 3}, "request is 3; it must be one plain line"),
-        ({"request": " "}, "request is ' '; it must be one plain line"),
-        ({"request": "two\nlines"}, "request is 'two.*; it must be one plain line"),
         ({"request": "n" * 201}, "request is a string of 201 characters"),
     ],
 )
 def test_a_session_says_what_it_takes(teachers, given, sentence):
-    settings = {
-        "teachers": teachers,
-        "mechanism": PLAN.mechanism,
-        "ledger": account(),
-        "budget": BUDGET,
-        "n_queries": 5,
-        "request": "s",
-    } | given
-    first = [settings.pop(key) for key in ("teachers", "mechanism", "ledger", "budget")]
+    ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
+    settings = {"teachers": teachers, "mechanism": PLAN.mechanism, "ledger": ledger} | given
+    settings = {"budget": BUDGET, "n_queries": 5, "request": "s"} | settings
     with pytest.raises(sb.ParameterError, match=f"^{sentence}"):
-        sb.LabelingSession(*first, **settings)
-    with pytest.raises(sb.ParameterError, match=r"^request is 3; it must be one plain line"):
-        sb.LabelingSession.reopen(".", request=3)
-    with pytest.raises(sb.ParameterError, match=r"^vault is 3; give the path"):
-        sb.LabelingSession.reopen(3)
+        sb.LabelingSession(**settings)
+    for named, place in (("request is 3", (".", 3)), ("vault is 3", (3, "s"))):
+        with pytest.raises(sb.ParameterError, match=named):
+            sb.LabelingSession.reopen(place[0], request=place[1])
 
 
 @pytest.mark.parametrize("learner", [sb.PATEClassifier, in_rounds])
@@ -88,21 +74,19 @@ def test_a_fit_says_what_it_takes_before_it_trains(learner, given, sentence):
         (np.column_stack([Y, Y]), "y has 2 dimensions; give the private targets as one column"),
     ],
 )
-def test_labels_that_are_missing_or_in_two_columns_are_refused_in_one_sentence(
-    labels, sentence
-) -> None:
+def test_labels_that_are_missing_or_in_two_columns_are_refused_in_one_sentence(labels, sentence):
     with pytest.raises(sb.DataError, match=sentence):
         class_indices(labels, [0, 1], 30)
 
 
-def test_no_error_of_a_conversion_of_targets_quotes_one() -> None:
+def test_no_error_of_a_conversion_of_targets_quotes_one():
     class Lazy:
         shape = (3,)
 
-        def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+        def __array__(self, dtype=None, copy=None):
             raise ValueError("invalid literal for int() with base 10: 'SECRET'")
 
     with pytest.raises(sb.SecretBallotError, match="one column") as refused:
-        class_indices(Lazy(), [0, 1], 3)  # type: ignore[arg-type]
+        class_indices(Lazy(), [0, 1], 3)
     assert refused.value.__context__ is None
     assert "SECRET" not in str(refused.value)

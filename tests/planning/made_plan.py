@@ -1,13 +1,13 @@
 """A plan made by hand, whose figures are easy to add up."""
 
-from secretballot.planning.plan.model import Candidate, Estimate, Plan, Setting, Task
+from secretballot.planning.plan_model import Candidate, Estimate, Plan, Setting, Task
 
 
-def share(value: float, spread: float = 0.02) -> Estimate:
+def share(value, spread=0.02):
     return Estimate(value, value - spread, value + spread)
 
 
-def candidate(setting: Setting, student: float, answered: float) -> Candidate:
+def candidate(setting, student, answered):
     answers = Estimate(answered, answered, answered)
     return Candidate(setting, 20.0, answers, share(student))
 
@@ -24,7 +24,7 @@ WEIGHED = (
 )
 
 
-def made_plan() -> Plan:
+def made_plan():
     """Return a plan for 10,000 records, 1,000 public points and two classes."""
     frontier = ((0.1, None), (1.0, share(0.84)), (4.0, share(0.7)))
     improvements = ("twice the private records", share(0.87)), ("two students", share(0.84))

@@ -2,7 +2,6 @@
 for one mechanism."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,36 +11,43 @@ from quick_plans import quick_forecasts
 from samples import synthetic_two_class
 from secretballot._validation import RELEASES
 from secretballot.accounting.recipes import laplace_deviation
-from secretballot.planning.plan.model import Plan, Setting, Task
-from secretballot.planning.plan.text import plan_text
-from secretballot.planning.search import best_setting
-from secretballot.planning.search.best_setting import plan_votes
-from secretballot.planning.search.evaluation import Tried, best_of
-from secretballot.planning.search.settings import terms_of
-from secretballot.planning.simulation.simulated_run import RunOutcome
+from secretballot.planning import best_setting
+from secretballot.planning.best_setting import plan_votes
+from secretballot.planning.evaluation import Tried, best_of
+from secretballot.planning.plan_model import Setting, Task
+from secretballot.planning.plan_text import plan_text
+from secretballot.planning.settings import terms_of
+from secretballot.planning.stand_in import RunOutcome
 
 TASK = Task(20_000, 200, 2, 1.0, 1e-5, teacher="naive-bayes")
 
 
-def planned(task: Task = TASK, n_teachers: int | None = None) -> Plan:
+def planned(task=TASK, n_teachers=None):
     sample = synthetic_two_class(800, n_features=4, bayes_error=0.1, seed=1)
     return plan_votes(task, sample.X, sample.y, n_teachers=n_teachers, seed=7)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
+def quick():
     with quick_forecasts():
         yield
 
 
+@pytest.fixture
+def recommended_alone(monkeypatch):
+    """Leave out what a plan says of other budgets and sizes, which comes last and takes longest."""
+    for part in ("_frontier_points", "_improvements_of"):
+        monkeypatch.setattr(best_setting, part, lambda *_: ())
+
+
 @pytest.fixture(scope="module")
-def made() -> Plan:
+def made():
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(best_setting, "FRONTIER", (0.1, 1.0, 2.0))
         return planned()
 
 
-def test_the_recommended_setting_fits_the_task_and_keeps_the_budget(made: Plan) -> None:
+def test_the_recommended_setting_fits_the_task_and_keeps_the_budget(made):
     setting = made.votes.setting
     assert setting.n_queries <= TASK.n_public
     assert setting.n_teachers <= TASK.n_records
@@ -54,7 +60,7 @@ def test_the_recommended_setting_fits_the_task_and_keeps_the_budget(made: Plan) 
     assert made.votes.student_accuracy.value > made.constant_accuracy
 
 
-def test_more_epsilon_promises_no_less(made: Plan) -> None:
+def test_more_epsilon_promises_no_less(made):
     assert [epsilon for epsilon, _ in made.frontier] == [0.1, 1.0, 2.0]
     values = [one.value for _, one in made.frontier if one is not None]
     assert all(later >= earlier - 0.01 for earlier, later in pairwise(values))
@@ -63,19 +69,19 @@ def test_more_epsilon_promises_no_less(made: Plan) -> None:
 
 
 @pytest.mark.usefixtures("recommended_alone")
-def test_the_same_seed_recommends_the_same_before_other_budgets_are_tried(made: Plan) -> None:
+def test_the_same_seed_recommends_the_same_before_other_budgets_are_tried(made):
     alone = planned()
     assert alone.frontier == alone.improvements == ()
     assert replace(alone, frontier=made.frontier, improvements=made.improvements) == made
 
 
-def tried(values: list[float], **changes: object) -> Tried:
+def tried(values, **changes):
     plain = Setting(100, "gaussian", "labels", 200)
     runs = tuple(RunOutcome(value, 200.0) for value in values)
     return Tried(replace(plain, **changes), runs)
 
 
-def test_of_those_as_good_as_the_best_the_plainest_wins() -> None:
+def test_of_those_as_good_as_the_best_the_plainest_wins():
     best = tried([0.9, 0.8, 0.85], n_queries=400)
     fewer = tried([0.8995, 0.7995, 0.8495], n_queries=100)
     active = tried([0.9002, 0.8002, 0.8502], n_queries=50, strategy="margin")
@@ -84,19 +90,7 @@ def test_of_those_as_good_as_the_best_the_plainest_wins() -> None:
     assert best_of([best, worse]) is best
 
 
-@pytest.mark.usefixtures("recommended_alone")
-def test_without_a_delta_laplace_voting_is_planned() -> None:
-    plan = planned(replace(TASK, delta=0.0))
-    assert plan.votes.setting.mechanism == "laplace"
-    assert {one.setting.mechanism for one in plan.evaluated} == {"laplace"}
-    noise = terms_of(plan.task, plan.votes.setting)
-    assert noise.mechanism.noise == "laplace"
-    assert plan.votes.noise == pytest.approx(laplace_deviation(noise.mechanism.scale))
-    assert noise.budget.delta == 0
-    assert "nothing else was planned, since delta is 0" in plan_text(plan)
-
-
-def test_a_plan_of_a_threshold_is_turned_into_options(made: Plan) -> None:
+def test_a_plan_of_a_threshold_is_turned_into_options(made):
     setting = Setting(100, "confident", "labels", 60, threshold=80, max_answers=20)
     best = replace(made.votes, setting=setting)
     plan = replace(made, recommended=best, evaluated=(best, *made.evaluated))
@@ -105,16 +99,19 @@ def test_a_plan_of_a_threshold_is_turned_into_options(made: Plan) -> None:
     assert "confident labels" in plan_text(plan)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["labels", "counts", "laplace", "vote-table", "sparse-vector", "abstention-table", "confident"],
-)
-def test_a_plan_for_a_mechanism_has_no_other(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(best_setting, "_improvements_of", lambda *_: ())
-    found = planned(replace(TASK, epsilon=4.0, n_public=60, mechanism=name), n_teachers=900)
+@pytest.mark.usefixtures("recommended_alone")
+@pytest.mark.parametrize("name", ["counts", "vote-table", "sparse-vector", "confident", "laplace"])
+def test_a_plan_for_a_mechanism_has_no_other(name):
+    """Without a delta there is Laplace voting alone, though none was named."""
+    only = {"delta": 0.0} if name == "laplace" else {"mechanism": name}
+    found = planned(replace(TASK, epsilon=4.0, n_public=60, **only), n_teachers=900)
     tried_ones = [one.setting for one in found.evaluated]
     assert {one.release if name in RELEASES else one.mechanism for one in tried_ones} == {name}
-    kept = json.loads(json.dumps(found.to_json()))
-    assert kept["task"]["mechanism"] == name
+    assert json.loads(json.dumps(found.to_json()))["task"]["mechanism"] == only.get("mechanism")
     assert found.method == "pate"
-    assert "nothing else was planned, since the mechanism was given" in plan_text(found)
+    said = "delta is 0" if name == "laplace" else "the mechanism was given"
+    assert f"nothing else was planned, since {said}" in plan_text(found)
+    if name == "laplace":
+        noise = terms_of(found.task, found.votes.setting)
+        assert (noise.mechanism.noise, noise.budget.delta) == ("laplace", 0)
+        assert found.votes.noise == pytest.approx(laplace_deviation(noise.mechanism.scale))

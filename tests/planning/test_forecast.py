@@ -6,15 +6,13 @@ import pytest
 from noisy_plans import confident, noisy, priced
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.losses import discrete_gaussian_pmf
-from secretballot.planning.simulation.forecast import forecast, vote_accuracy
-from secretballot.planning.simulation.more_teachers import VoteSample
-from secretballot.planning.simulation.seeded_noise import SeededNoise
+from secretballot.planning.votes_forecast import SeededNoise, VoteSample, forecast, vote_accuracy
 from sessions import told_labels
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 
 
-def sample_votes(n_points: int, n_teachers: int, n_classes: int, seed: int = 0) -> VoteSample:
+def sample_votes(n_points, n_teachers, n_classes, seed=0):
     rng = np.random.default_rng(seed)
     shares = rng.dirichlet(np.full(n_classes, 0.7), size=n_points)
     counts = rng.multinomial(n_teachers, shares).astype(np.int64)
@@ -22,11 +20,8 @@ def sample_votes(n_points: int, n_teachers: int, n_classes: int, seed: int = 0) 
     return VoteSample(n_teachers, counts, truth)
 
 
-@pytest.mark.parametrize("n_teachers", [10, 11])
-@pytest.mark.parametrize("sigma", [0.3, 25.0])
-def test_labels_of_two_classes_are_right_as_often_as_the_definition_says(
-    n_teachers: int, sigma: float
-) -> None:
+@pytest.mark.parametrize(("n_teachers", "sigma"), [(10, 0.3), (11, 25.0)])
+def test_labels_of_two_classes_are_right_as_often_as_the_definition_says(n_teachers, sigma):
     sample = sample_votes(500, n_teachers, 2)
     reach, pmf = discrete_gaussian_pmf(sigma)
     noise = np.arange(-reach, reach + 1)
@@ -39,7 +34,7 @@ def test_labels_of_two_classes_are_right_as_often_as_the_definition_says(
 
 
 @pytest.mark.parametrize("release", ["labels", "counts"])
-def test_information_lies_between_that_of_a_guess_and_that_of_the_truth(release: str) -> None:
+def test_information_lies_between_that_of_a_guess_and_that_of_the_truth(release):
     truth = np.arange(300) % 3
     sample = VoteSample(60, 60 * np.eye(3, dtype=np.int64)[truth], truth)
     told = [
@@ -53,10 +48,9 @@ def test_information_lies_between_that_of_a_guess_and_that_of_the_truth(release:
     assert told[2] < 0.1
 
 
-@pytest.mark.parametrize(("n_classes", "most"), [(2, 400), (3, 150)])
-def test_confident_answers_are_forecast_like_they_come(n_classes: int, most: int) -> None:
-    sample = sample_votes(600, 60, n_classes)
-    terms = priced(confident(50, 9.0, 8.0, most), 600, 60, n_classes, BUDGET)
+def test_confident_answers_are_forecast_like_they_come():
+    sample = sample_votes(600, 60, 3)
+    terms = priced(confident(50, 9.0, 8.0, 150), 600, 60, 3, BUDGET)
     outlook = forecast(sample, terms)
     noise, given, right = SeededNoise(np.random.default_rng(2)), [], []
     for seed in range(60):

@@ -1,7 +1,5 @@
 """The planner's entry point: what may be given, and plans from a stand-in."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -10,23 +8,22 @@ from quick_plans import quick_forecasts
 from samples import synthetic_two_class
 from secretballot.accounting import PrivacyBudget
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.planning.plan.model import Plan
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 
 
-def stand_in(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
+def stand_in(n=400):
     sample = synthetic_two_class(n, n_features=4, bayes_error=0.1, seed=1)
     return sample.X, sample.y
 
 
 @pytest.fixture(scope="module")
-def made() -> Plan:
+def made():
     with quick_forecasts():
         return sb.plan(2000, 60, budget=BUDGET, like=stand_in(), n_teachers=50, seed=3)
 
 
-def test_a_stand_in_leads_to_a_plan_that_is_true_of_its_law(made: Plan) -> None:
+def test_a_stand_in_leads_to_a_plan_that_is_true_of_its_law(made):
     assert (made.task.n_classes, made.task.teacher, made.task.student) == (2, "logistic", "auto")
     expected = made.votes
     assert 0.8 < expected.student_accuracy.value <= 0.93  # 0.9 is the best possible
@@ -45,13 +42,13 @@ def test_a_stand_in_leads_to_a_plan_that_is_true_of_its_law(made: Plan) -> None:
         ({"like": stand_in()[0]}, "pair"),
     ],
 )
-def test_bad_settings_are_refused_in_a_sentence(changes: dict[str, Any], message: str) -> None:
+def test_bad_settings_are_refused_in_a_sentence(changes, message):
     usual = {"n_records": 2000, "n_public": 100, "budget": BUDGET, "like": stand_in()}
     with pytest.raises(ParameterError, match=message):
         sb.plan(**usual | changes)
 
 
-def test_bad_stand_ins_are_refused_in_a_sentence() -> None:
+def test_bad_stand_ins_are_refused_in_a_sentence():
     X, y = stand_in()
     for like, message in (
         ((X[:99], y[:99]), "at least 100"),
@@ -69,7 +66,7 @@ def test_bad_stand_ins_are_refused_in_a_sentence() -> None:
         sb.plan(2000, 100, budget=BUDGET, like=(X, np.array(["no", "yes"])[y]), n_classes=3)
 
 
-def test_votes_that_cannot_do_the_task_are_refused_in_a_sentence() -> None:
+def test_votes_that_cannot_do_the_task_are_refused_in_a_sentence():
     said = "epsilon 0.01 with 100 records and 20 public points leads by votes to no student"
     budget = PrivacyBudget(epsilon=0.01, delta=1e-6)
     with quick_forecasts(), pytest.raises(ParameterError, match=said):

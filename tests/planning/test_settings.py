@@ -12,9 +12,8 @@ from secretballot.accounting import (
     table_of_abstentions,
     teacher_shape,
 )
-from secretballot.core.mechanisms import SparseVector
-from secretballot.planning.plan.model import Setting, Task
-from secretballot.planning.search.settings import (
+from secretballot.planning.plan_model import Setting, Task
+from secretballot.planning.settings import (
     settings_of,
     stated_noise,
     teacher_counts,
@@ -22,15 +21,15 @@ from secretballot.planning.search.settings import (
 )
 
 
-def only(task: Task, n_teachers: int, *names: str) -> list[Setting]:
+def only(task, n_teachers, *names):
     return [one for one in settings_of(task, n_teachers) if one.mechanism in names]
 
 
 @pytest.mark.parametrize(
     ("least", "most", "n"),
-    [(2, 6512, 32561), (35, 6512, 32561), (5, 5, 100), (1, 12, 60), (30, 40, 60), (1, 1, 1)],
+    [(35, 6512, 32561), (1, 12, 60), (30, 40, 60), (1, 1, 1)],
 )
-def test_numbers_of_teachers_cover_what_can_be_told(least: int, most: int, n: int) -> None:
+def test_numbers_of_teachers_cover_what_can_be_told(least, most, n):
     found = teacher_counts(least, most, n)
     assert found == sorted(set(found))
     assert found[0] == least
@@ -39,7 +38,7 @@ def test_numbers_of_teachers_cover_what_can_be_told(least: int, most: int, n: in
     assert all(b / a <= 2.1 for a, b in pairwise(found) if a > 2)
 
 
-def test_streams_that_nothing_passes_are_not_evaluated() -> None:
+def test_streams_that_nothing_passes_are_not_evaluated():
     names = ("sparse-vector", "abstention-table")
     task = Task(100_000, 2000, 2, 1.0, 1e-5)
     assert not only(task, 50, *names)
@@ -50,15 +49,10 @@ def test_streams_that_nothing_passes_are_not_evaluated() -> None:
         (10, names[1]),
         (100, names[1]),
     ]
-    for setting in some:
-        terms = terms_of(task, setting)
-        most = {"max_abstentions": setting.max_abstentions}
-        if isinstance(terms.mechanism, SparseVector):
-            run = sparse_vector(task.budget, setting.n_queries, **most)
-        else:
-            run = table_of_abstentions(task.budget, 300, **most)
-        assert terms.mechanism == run
-        assert terms.shape.n_queries == setting.n_queries
+    one, table = (terms_of(task, setting) for setting in some[:2])
+    assert one.mechanism == sparse_vector(task.budget, some[0].n_queries, max_abstentions=1)
+    assert table.mechanism == table_of_abstentions(task.budget, 300, max_abstentions=10)
+    for terms in (one, table):
         check_useful(terms.mechanism, terms.shape)
     # more abstentions than queries would be idle
     short = only(Task(100_000, 3, 2, 1.0, 1e-5), 1000, *names)
@@ -67,15 +61,9 @@ def test_streams_that_nothing_passes_are_not_evaluated() -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "classes", "release", "n_queries"),
-    [
-        *[(epsilon, 2, "labels", n) for epsilon, n in ((0.1, 1), (0.1, 25), (1.0, 6), (4.0, 25))],
-        *[(1.0, 2, "counts", 6), (1.0, 3, "labels", 1), (4.0, 3, "labels", 25)],
-        (0.1, 3, "counts", 25),
-    ],
+    [(0.1, 2, "labels", 1), (1.0, 2, "counts", 6), (4.0, 3, "labels", 25)],
 )
-def test_the_quick_noise_is_near_that_of_a_run(
-    epsilon: float, classes: int, release: str, n_queries: int
-) -> None:
+def test_the_quick_noise_is_near_that_of_a_run(epsilon, classes, release, n_queries):
     task = Task(100_000, 100, classes, epsilon, 1e-5)
     setting = Setting(1500, "gaussian", release, n_queries)
     run = calibrated(task.budget, n_queries, n_classes=classes, n_teachers=1500, release=release)
@@ -85,22 +73,16 @@ def test_the_quick_noise_is_near_that_of_a_run(
     assert stated_noise(quick) == quick.mechanism.scale
 
 
-@pytest.mark.parametrize("n_classes", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_confident_voting_is_evaluated_with_nearly_the_noise_of_a_run(n_classes: int) -> None:
-    task = Task(20_000, 400, n_classes, 1.0, 1e-6)
-    settings = only(task, 200, "confident")
-    assert [one.threshold for one in settings] == [160] * len(settings)
+def test_confident_voting_is_evaluated_with_nearly_the_noise_of_a_run():
+    task = Task(20_000, 400, 2, 1.0, 1e-6)
+    few, *more = settings = only(task, 200, "confident")
+    assert {one.threshold for one in settings} == {160}
     assert all(one.n_queries == min(400, 3 * (one.max_answers or 0)) for one in settings)
-    assert settings[0].max_answers == 5 * n_classes
-    few = settings[0]
-    quick = terms_of(task, few)
-    run = confident_labels(
-        task.budget,
-        teacher_shape(few.n_queries, n_classes, 200),
-        threshold=160,
-        max_answers=few.max_answers,
-    )
+    assert few.max_answers == 10
+    assert more
+    quick, shape = terms_of(task, few), teacher_shape(few.n_queries, 2, 200)
+    run = confident_labels(task.budget, shape, threshold=160, max_answers=few.max_answers)
     assert quick.mechanism.sigma == pytest.approx(run.sigma, rel=0.06)
     assert quick.mechanism.threshold_sigma == pytest.approx(run.threshold_sigma, rel=0.06)
     assert stated_noise(quick) == quick.mechanism.sigma
-    assert not only(Task(20_000, 400, n_classes, 1.0, 0.0), 200, "confident")
+    assert not only(Task(20_000, 400, 2, 1.0, 0.0), 200, "confident")

@@ -1,5 +1,9 @@
+"""Simulated runs, votes of more teachers than were counted, and the noise of both."""
+
 import numpy as np
 import pytest
+from scipy.special import ndtr
+from scipy.stats import chisquare
 from sklearn.dummy import DummyClassifier
 
 from noisy_plans import noisy
@@ -7,8 +11,8 @@ from samples import synthetic_two_class
 from secretballot.accounting import PrivacyBudget
 from secretballot.exceptions import DataError
 from secretballot.planning import Setting
-from secretballot.planning.simulation.more_teachers import VoteSample
-from secretballot.planning.simulation.simulated_run import SimulatedRun
+from secretballot.planning.stand_in import SimulatedRun
+from secretballot.planning.votes_forecast import SeededNoise, ShardVotes, VoteSample, drawn_votes
 from secretballot.students import NoisyCountsClassifier
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -30,9 +34,9 @@ def gaussian(sigma, n, release="labels"):
 
 @pytest.mark.parametrize("release", ["labels", "counts"])
 def test_little_noise_teaches_and_much_noise_does_not(release):
-    setting = Setting(K, "gaussian", release, 300)
+    setting, world = Setting(K, "gaussian", release, 300), simulated()
     good, bad = (
-        [simulated().run(setting, gaussian(sigma, 300, release), seed).student for seed in range(4)]
+        [world.run(setting, gaussian(sigma, 300, release), seed).student for seed in range(4)]
         for sigma in (5.0, 1e5)
     )
     assert min(good) > 0.87
@@ -53,3 +57,106 @@ def test_the_given_student_is_used():
 def test_walks_learn(strategy):
     setting = Setting(K, "gaussian", "labels", 60, strategy=strategy)
     assert simulated(200).run(setting, gaussian(5.0, 60), 0).student > 0.85
+
+
+POINTS = 20_000
+
+
+def law(seed, centre=0.8, spread=0.9):
+    """True class and share of right votes of many points, Phi of a normal law."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 2, POINTS), ndtr(centre + spread * rng.normal(size=POINTS)), rng
+
+
+def two_sided(right, truth):
+    return np.where(
+        (truth == 1)[:, None], np.stack([1 - right, right], 1), np.stack([right, 1 - right], 1)
+    )
+
+
+def counted(n_counted, shares, truth, rng, first=None, second=None):
+    by_class = [shares[truth == label, label] for label in range(shares.shape[1])]
+    return ShardVotes(
+        rng.multinomial(n_counted, shares),
+        truth,
+        np.array([part.mean() for part in by_class] if first is None else first),
+        np.array([(part**2).mean() for part in by_class] if second is None else second),
+    )
+
+
+def summary(votes, truth):
+    share = votes[np.arange(len(truth)), truth] / votes.sum(axis=1)
+    margin = np.abs(2 * share - 1)
+    return np.array([(share > 0.5).mean(), share.mean(), margin.mean(), margin.std()])
+
+
+@pytest.mark.parametrize(("n_counted", "K"), [(10, 401), (100, 51)])
+def test_votes_of_more_or_fewer_teachers_have_the_right_margins(n_counted, K):
+    truth, right, rng = law(0)
+    real = summary(rng.multinomial(K, two_sided(right, truth)), truth)
+    drawn = drawn_votes(K, counted(n_counted, two_sided(right, truth), truth, rng), rng)
+    assert (drawn.sum(axis=1) == K).all()
+    assert summary(drawn, truth) == pytest.approx(real, abs=0.012)
+
+
+def test_what_common_rows_make_teachers_agree_on_is_taken_out():
+    # teachers that share rows share an error e: their shares are Phi((z + e) / sqrt(1 - 0.3)) in
+    # place of Phi(z)
+    rng = np.random.default_rng(1)
+    truth, z = rng.integers(0, 2, POINTS), 0.8 + 0.9 * rng.normal(size=POINTS)
+    seen = ndtr((z + np.sqrt(0.3) * rng.normal(size=POINTS)) / np.sqrt(0.7))
+    free = [ndtr(z[truth == label]) for label in (0, 1)]
+    given = counted(
+        100,
+        two_sided(seen, truth),
+        truth,
+        rng,
+        [p.mean() for p in free],
+        [(p**2).mean() for p in free],
+    )
+    real = summary(rng.multinomial(301, two_sided(ndtr(z), truth)), truth)
+    assert summary(drawn_votes(301, given, rng), truth) == pytest.approx(real, abs=0.012)
+    kept = ShardVotes(given.counts, truth, np.full(2, np.nan), np.full(2, np.nan))
+    assert np.abs(summary(drawn_votes(301, kept, rng), truth) - real).max() > 0.02
+
+
+DRAWS = 100_000
+ALPHA = 1e-6
+
+
+def coins(seed=0):
+    return SeededNoise(np.random.default_rng(seed))
+
+
+def weights(law, scale, x):
+    return np.exp(-np.abs(x) / scale if law == "discrete_laplace" else -((x / scale) ** 2) / 2)
+
+
+def p_value(drawn, law, scale):
+    """Of a chi-square test of the stated law, with cells of some hundred expected draws."""
+    far = np.arange(-400, 401).astype(float)
+    probability = weights(law, scale, far) / weights(law, scale, far).sum()
+    kept = probability * len(drawn) > 200
+    inside = np.array([(drawn == x).sum() for x in far[kept]])
+    observed = np.append(inside, len(drawn) - inside.sum())
+    expected = len(drawn) * np.append(probability[kept], 1 - probability[kept].sum())
+    return chisquare(observed, expected).pvalue
+
+
+@pytest.mark.parametrize("law", ["discrete_laplace", "discrete_gaussian"])
+@pytest.mark.parametrize("scale", [0.6, 7.3])
+def test_draws_follow_the_stated_law_and_no_neighbouring_one(law, scale):
+    drawn = getattr(coins(), law)(scale, DRAWS)
+    assert drawn.dtype == np.int64
+    assert p_value(drawn, law, scale) > ALPHA
+    assert p_value(drawn, law, 1.1 * scale) < ALPHA
+    assert p_value(drawn, law, 0.9 * scale) < ALPHA
+    other = "discrete_gaussian" if law == "discrete_laplace" else "discrete_laplace"
+    assert p_value(drawn, other, scale) < ALPHA
+
+
+def test_seeded_uniform_integers_cover_their_range_evenly():
+    drawn = coins(5).uniform_integers(3, DRAWS)
+    assert chisquare(np.bincount(drawn, minlength=8)).pvalue > ALPHA
+    assert coins(5).uniform_integers(53, 1000).max() > 2**52
+    assert (coins(6).uniform_integers(53, 9) == coins(6).uniform_integers(53, 9)).all()

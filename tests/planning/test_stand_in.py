@@ -6,8 +6,8 @@ from noisy_plans import noisy
 from samples import synthetic_two_class
 from secretballot.accounting import PrivacyBudget
 from secretballot.planning import Setting
-from secretballot.planning.simulation.seeded_noise import SeededNoise
-from secretballot.planning.simulation.stand_in import StandInModel
+from secretballot.planning.stand_in import StandInModel
+from secretballot.planning.votes_forecast import SeededNoise
 from secretballot.teachers import TeacherEnsemble, teacher_by_name
 from sessions import told_labels
 

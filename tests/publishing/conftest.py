@@ -13,22 +13,21 @@ import secretballot_verify as second
 from made_certificates import files_in, reseal
 from noisy_plans import noisy, released
 from secretballot.publishing.release import write_release
-from secretballot.released import ReleasedLabels
 
 N_POINTS = 60
 Forgery = Callable[[Path, dict[str, Any]], object]
 
 
 @pytest.fixture(scope="session", name="points")
-def public_points() -> np.ndarray:
+def public_points():
     return np.random.default_rng(3).normal(size=(N_POINTS, 3))
 
 
 @pytest.fixture(scope="session")
-def make_released(points: np.ndarray) -> Callable[..., ReleasedLabels]:
+def make_released(points):
     """Return labels, or noisy counts, of points by the sign of their first feature."""
 
-    def make(release: str = "counts", classes: tuple[str, str] = ("no", "yes")) -> ReleasedLabels:
+    def make(release="counts", classes=("no", "yes")):
         yes = np.where(points[:, 0] > 0, 180, 20)
         counts = sb.votes_of_counts(np.column_stack([200 - yes, yes]), list(classes))
         terms = noisy(12.0, len(points), release=release, delta=1e-6, n_teachers=200)
@@ -39,18 +38,18 @@ def make_released(points: np.ndarray) -> Callable[..., ReleasedLabels]:
 
 
 @pytest.fixture
-def refused_by_both(tmp_path: Path) -> Callable[..., None]:
+def refused_by_both(tmp_path):
     """Return what demands that both verifiers take a release, and neither takes it once a forger
     has changed its files or its certificate; whatever lies in the folder is listed, so that the
     digests alone refuse nothing."""
 
-    def refuse(released: Any, forgeries: dict[str, Forgery]) -> None:
+    def refuse(released, forgeries):
         genuine = write_release(tmp_path / "release", released, without=["report"]).path
         assert second.exit_code(second.check_release(str(genuine))) == 0
         for name, forge in forgeries.items():
             folder = Path(shutil.copytree(genuine, tmp_path / name))
 
-            def change(document: dict[str, Any], forge: Any = forge, folder: Path = folder) -> None:
+            def change(document, forge=forge, folder=folder):
                 forge(folder, document)
                 document["files"] = files_in(folder)
 

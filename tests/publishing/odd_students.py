@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -16,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 class Witness(LogisticRegression):
     """Notes what it sees of the process in which it is fitted."""
 
-    def fit(self, X: Any, y: Any) -> Any:
+    def fit(self, X, y):
         print("to standard output, where messages go")
         seen = {
             "environment": dict(os.environ),
@@ -36,14 +35,14 @@ class Plain(LogisticRegression):
 class Killed(LogisticRegression):
     """Is taken for the one that needs all memory."""
 
-    def fit(self, X: Any, y: Any) -> Any:
+    def fit(self, X, y):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Endless(LogisticRegression):
     """Says who it is, and never comes to an end."""
 
-    def fit(self, X: Any, y: Any) -> Any:
+    def fit(self, X, y):
         (Path(os.environ["HOME"]) / "pid").write_text(f"{os.getpid()} {os.getppid()}")
         while True:
             time.sleep(0.1)
@@ -52,12 +51,12 @@ class Endless(LogisticRegression):
 class Failing(LogisticRegression):
     """Cannot learn."""
 
-    def fit(self, X: Any, y: Any) -> Any:
+    def fit(self, X, y):
         raise RuntimeError("no heart for it")
 
 
 class Forgetful(LogisticRegression):
     """Finds no memory to say how sure it is."""
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X):
         raise MemoryError

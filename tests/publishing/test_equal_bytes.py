@@ -6,8 +6,6 @@ import os
 import pickle
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +20,7 @@ EVERY_KIND = {
 }
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def contents(folder):
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -31,7 +29,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> Path:
+def given(tmp_path):
     """Return a folder with released values of every kind, and the public points that they are
     about."""
     folder = tmp_path / "given"
@@ -42,17 +40,19 @@ def given(tmp_path: Path) -> Path:
     counts = sb.votes_of_counts(np.column_stack([200 - yes, yes]), ["no", "yes"])
     ledger = sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(500.0, 1e-3))
     terms = {kind: noisy(12.0, 60, release=kind, n_teachers=200) for kind in ("counts", "labels")}
-    released: dict[str, Any] = {
+    released = {
         kind: sb.release(counts, one.mechanism, ledger, one.budget) for kind, one in terms.items()
     }
-    plan = noisy(12.0, 30, release="counts", n_teachers=200)
-    released["rounds"] = sb.label_actively(
-        counts, points, plan.mechanism, ledger, plan.budget, "margin:round_size=5", n_queries=30
-    )
     X = np.random.default_rng(1).normal(size=(800, 3))
     y = np.where(X[:, 0] > 0, "yes", "no")
     chosen = sb.SemiPrivateClassifier(epsilon=1.0).fit(X, y, X_public=points, classes=["no", "yes"])
     released["chosen"] = chosen.released_
+    price = {"n_teachers": 15, "epsilon": 9.0, "delta": 1e-5}
+    rounds = sb.PATEClassifier(
+        mechanism="counts", strategy="margin:round_size=5", n_queries=30, **price
+    )
+    rounds.fit_labels(X, y, X_public=points, classes=["no", "yes"])
+    released["rounds"] = rounds.released_
     moments = sb.RecordMomentsClassifier(epsilon=1.0, delta=1e-5).fit(
         X, y, X_public=points, classes=["no", "yes"]
     )
@@ -75,7 +75,7 @@ def given(tmp_path: Path) -> Path:
     return folder
 
 
-def test_no_byte_depends_on_the_private_side(tmp_path: Path, given: Path) -> None:
+def test_no_byte_depends_on_the_private_side(tmp_path, given):
     """One side is this process, as it happens to be; the other one differs in all that it can."""
     write_releases.write(given, tmp_path / "here", 40)
     odd = {"PYTHONHASHSEED": "3", "PRIVATE": "xxx", "TZ": "UTC3", "LC_ALL": "C"}
@@ -91,4 +91,3 @@ def test_no_byte_depends_on_the_private_side(tmp_path: Path, given: Path) -> Non
     assert here.keys() == there.keys()
     assert [name for name in here if here[name] != there[name]] == []
     assert {name.rpartition("/")[2] for name in here} >= EVERY_KIND
-    assert b"What further labels changed" in here["rounds/report.html"]

@@ -1,9 +1,6 @@
 """The release of record moments: its student made anew from certificate and public points."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,9 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.publishing.release import model_of_certificate, publish, write_release
+from secretballot.publishing.release import ReleaseJob, model_of_certificate, publish, write_release
 from secretballot.released import ReleasedLabels
-from secretballot.report.release.folder import ReleaseJob
 from secretballot_verify.__main__ import main as independent_verifier
 
 RNG = np.random.default_rng(0)
@@ -25,7 +21,7 @@ Y = np.array(CLASSES)[np.digitize(X[:, 0], [-0.5, 0.5])]
 
 
 @pytest.fixture(scope="module")
-def model() -> sb.RecordMomentsClassifier:
+def model():
     fresh = sb.RecordMomentsClassifier(epsilon=4.0, delta=1e-5)
     return fresh.fit(X, Y, X_public=POINTS, classes=CLASSES)
 
@@ -35,9 +31,7 @@ def model() -> sb.RecordMomentsClassifier:
     ["auto", sb.bases.KernelBasis(n_landmarks=20, random_state=3), sb.bases.GraphBasis(n_modes=20)],
     ids=lambda basis: type(basis).__name__,
 )
-def test_the_model_comes_back_from_certificate_and_public_points(
-    tmp_path: Path, basis: Any
-) -> None:
+def test_the_model_comes_back_from_certificate_and_public_points(tmp_path, basis):
     model = sb.RecordMomentsClassifier(basis, epsilon=4.0, delta=1e-5)
     model.fit(X, Y, X_public=POINTS, classes=CLASSES)
     made = publish(tmp_path / "release", ReleaseJob(model.released_, "auto", POINTS))
@@ -50,9 +44,9 @@ def test_the_model_comes_back_from_certificate_and_public_points(
     assert labels["label"].tolist() == student.predict(POINTS).tolist()
 
 
-def test_a_fitted_learner_publishes_its_own_student(tmp_path: Path) -> None:
+def test_a_fitted_learner_publishes_its_own_student(tmp_path):
     terms = {"student": "forest", "random_state": 5, "epsilon": 4.0, "delta": 1e-5}
-    model = sb.RecordMomentsClassifier(**terms)  # type: ignore[arg-type]
+    model = sb.RecordMomentsClassifier(**terms)
     model.fit(X, Y, X_public=POINTS, classes=CLASSES)
     write_release(tmp_path / "release", model, X_public=POINTS)
     student = sb.load_student(tmp_path / "release" / "student.onnx")
@@ -64,7 +58,7 @@ def test_a_fitted_learner_publishes_its_own_student(tmp_path: Path) -> None:
     assert np.array_equal(student.predict(X), stumps.predict(X))
 
 
-def released_with(model: sb.RecordMomentsClassifier, **changes: object) -> ReleasedLabels:
+def released_with(model, **changes):
     """Return what was released, with a certificate that has other public settings."""
     document = json.loads(json.dumps(model.released_.to_json()))
     document["certificate"]["public"] |= changes
@@ -81,14 +75,12 @@ def released_with(model: sb.RecordMomentsClassifier, **changes: object) -> Relea
         (POINTS, {"method": "votes"}, "holds no sums"),
     ],
 )
-def test_other_points_or_settings_are_refused(
-    model: sb.RecordMomentsClassifier, points: object, changes: dict[str, object], words: str
-) -> None:
+def test_other_points_or_settings_are_refused(model, points, changes, words):
     with pytest.raises(DataError, match=words):
         model_of_certificate(released_with(model, **changes), points)
 
 
-def test_a_refusal_leaves_no_folder(tmp_path: Path, model: sb.RecordMomentsClassifier) -> None:
+def test_a_refusal_leaves_no_folder(tmp_path, model):
     with pytest.raises(DataError, match="nothing that was paid for is lost"):
         publish(tmp_path / "release", ReleaseJob(model.released_, "auto", POINTS[:50]))
     assert not any(tmp_path.iterdir())
@@ -98,20 +90,18 @@ NAMES = ["cough", "=fever", "rash"]
 
 
 @pytest.fixture(scope="module")
-def number() -> sb.RecordMomentsRegressor:
+def number():
     fresh = sb.RecordMomentsRegressor(epsilon=4.0, delta=1e-5)
     return fresh.fit(X, 3 * X[:, 0], X_public=POINTS, bounds=(-4, 4.5))
 
 
 @pytest.fixture(scope="module")
-def several() -> sb.RecordMomentsClassifier:
+def several():
     fresh = sb.RecordMomentsClassifier(epsilon=4.0, delta=1e-5)
     return fresh.fit(X, (X > [0.0, 0.5, 1.0]).astype(int), X_public=POINTS, labels=NAMES)
 
 
-def test_sums_without_labels_are_published_with_their_model(
-    tmp_path: Path, number: sb.RecordMomentsRegressor, several: sb.RecordMomentsClassifier
-) -> None:
+def test_sums_without_labels_are_published_with_their_model(tmp_path, number, several):
     given = {"X_public": POINTS, "without": ("report",)}
     for model, more in ((number, {"X_public": POINTS}), (several, given)):
         folder = tmp_path / type(model).__name__
@@ -136,40 +126,38 @@ def test_sums_without_labels_are_published_with_their_model(
 
 
 @pytest.mark.parametrize("student", ["tree", LogisticRegression()], ids=str)
-def test_no_other_student_learns_from_sums_alone(
-    tmp_path: Path, several: sb.RecordMomentsClassifier, student: object
-) -> None:
+def test_no_other_student_learns_from_sums_alone(tmp_path, several, student):
     with pytest.raises(DataError, match="No labels of one class each were released"):
         write_release(tmp_path / "r", several.released_, student=student, X_public=POINTS)
     with pytest.raises(ParameterError, match="X_public is missing"):
         write_release(tmp_path / "r", several.released_, student="auto")
 
 
-def _beside(name: str, header: str) -> Any:
+def _beside(name, header):
     return lambda folder, _: (folder / name).write_text(f"{header}\n")
 
 
-def _without_labels(part: str, **changes: Any) -> Any:
+def _without_labels(part, **changes):
     """Return what takes labels.csv away and changes a part of the certificate."""
 
-    def change(folder: Path, document: dict[str, Any]) -> None:
+    def change(folder, document):
         (folder / "labels.csv").unlink()
         document[part] |= changes
 
     return change
 
 
-def _classes_of_nothing(_: Path, document: dict[str, Any]) -> None:
+def _classes_of_nothing(_, document):
     document["public"]["method"] = "record-moments"
     del document["public"]["bounds"]
 
 
-def _smaller_promise(_: Path, document: dict[str, Any]) -> None:
+def _smaller_promise(_, document):
     document["epsilon"] = document["price"]["epsilon"] = 2.0
 
 
 NO_LABELS = _beside("labels.csv", "query,label,abstained")
-FORGERIES: dict[str, dict[str, Any]] = {
+FORGERIES = {
     "number": {
         "labels": NO_LABELS,
         "answers": _beside("answers.csv", "query,value"),
@@ -186,7 +174,5 @@ FORGERIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", FORGERIES)
-def test_both_verifiers_refuse_other_folders(
-    refused_by_both: Callable[..., None], request: pytest.FixtureRequest, kind: str
-) -> None:
+def test_both_verifiers_refuse_other_folders(refused_by_both, request, kind):
     refused_by_both(request.getfixturevalue(kind).released_, FORGERIES[kind])

@@ -8,11 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 import numpy as np
@@ -20,11 +19,10 @@ import pytest
 
 from secretballot.exceptions import DataError, ResourceError
 from secretballot.publishing import process as room
-from secretballot.publishing.process import PublishingProcess, start_publishing
-from secretballot.publishing.release import check_parts, job_bytes, publish
+from secretballot.publishing.process import start_publishing
+from secretballot.publishing.release import ReleaseJob, check_parts, job_bytes, publish
 from secretballot.released import ReleasedLabels
 from secretballot.report.extras import MissingExtraError
-from secretballot.report.release.folder import ReleaseJob
 
 Make = Callable[..., ReleasedLabels]
 HERE = Path(__file__).parent
@@ -33,18 +31,18 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /pro
 
 
 @pytest.fixture(autouse=True)
-def _odd_students(monkeypatch: pytest.MonkeyPatch) -> None:
+def _odd_students(monkeypatch):
     monkeypatch.syspath_prepend(str(HERE))
 
 
 @pytest.fixture
-def job(make_released: Make, points: np.ndarray) -> Callable[[str], ReleaseJob]:
+def job(make_released, points):
     released = make_released("labels")
     return lambda name: ReleaseJob(released, f"odd_students:{name}", points, without=("report",))
 
 
 @pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], PublishingProcess]]:
+def fresh(monkeypatch):
     """Start processes of this test's own."""
     monkeypatch.setattr(room, "_started", None)
     monkeypatch.setattr(room.atexit, "register", lambda _: None)
@@ -54,11 +52,8 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], PublishingPr
 
 
 def test_a_job_sees_nothing_of_the_process_that_wants_it_and_one_that_ended_is_started_again(
-    tmp_path: Path,
-    job: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    fresh: Callable[[], PublishingProcess],
-) -> None:
+    tmp_path, job, monkeypatch, fresh
+):
     monkeypatch.setenv("PRIVATE_FACT", "42 records")
     # both processes must round alike, or the basis of sums over records has another digest
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
@@ -92,7 +87,7 @@ def test_a_job_sees_nothing_of_the_process_that_wants_it_and_one_that_ended_is_s
         assert f"secretballot.{name}" not in one["modules"]
     assert "opendp" not in one["modules"]
 
-    def interrupt(_: str) -> None:
+    def interrupt(_):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -106,7 +101,7 @@ def test_a_job_sees_nothing_of_the_process_that_wants_it_and_one_that_ended_is_s
         second.perform(job_bytes(job("Plain")), str(tmp_path), lambda _: None)
 
 
-def test_the_error_of_a_student_is_one_sentence(tmp_path: Path, job: Any) -> None:
+def test_the_error_of_a_student_is_one_sentence(tmp_path, job):
     with pytest.raises(
         DataError,
         match=r"Failing cannot learn from 60 released answers .*no heart for it.*stays paid",
@@ -115,13 +110,13 @@ def test_the_error_of_a_student_is_one_sentence(tmp_path: Path, job: Any) -> Non
     assert not list(tmp_path.iterdir())
 
 
-def test_nothing_is_left_out_for_want_of_memory(tmp_path: Path, job: Any) -> None:
+def test_nothing_is_left_out_for_want_of_memory(tmp_path, job):
     with pytest.raises(ResourceError, match=r"not enough memory.*Nothing paid for is lost"):
         publish(tmp_path / "release", replace(job("Forgetful"), without=()))
     assert not list(tmp_path.iterdir())
 
 
-def test_a_killed_job_is_one_sentence_and_the_next_one_works(tmp_path: Path, job: Any) -> None:
+def test_a_killed_job_is_one_sentence_and_the_next_one_works(tmp_path, job):
     with pytest.raises(
         DataError, match=r"exit code -9\), perhaps .* memory\. Nothing paid for is lost.*repeat"
     ) as caught:
@@ -131,13 +126,13 @@ def test_a_killed_job_is_one_sentence_and_the_next_one_works(tmp_path: Path, job
     assert "labels.csv" in publish(tmp_path / "release", job("Plain")).files
 
 
-def test_a_failing_disk_is_told_as_such(tmp_path: Path, make_released: Make) -> None:
+def test_a_failing_disk_is_told_as_such(tmp_path, make_released):
     job = job_bytes(ReleaseJob(make_released(), without=("report",)))
     with pytest.raises(FileNotFoundError):
         start_publishing().perform(job, str(tmp_path / "nowhere"), lambda _: None)
 
 
-def test_a_missing_package_is_found_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_found_before_it_is_needed(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(
         MissingExtraError, match=r"secretballot\[report\].*exclude=report\. Nothing"
@@ -156,7 +151,7 @@ publish(sys.argv[1], pickle.load(open(sys.argv[2], "rb")))
 """
 
 
-def test_no_process_outlives_the_program(tmp_path: Path, job: Any) -> None:
+def test_no_process_outlives_the_program(tmp_path, job):
     (tmp_path / "job").write_bytes(job_bytes(job("Endless")))
     places = os.pathsep.join([str(HERE), *filter(None, sys.path)])
     # fonts are found where they were: to look for them anew takes seconds
@@ -178,7 +173,7 @@ def test_no_process_outlives_the_program(tmp_path: Path, job: Any) -> None:
         time.sleep(0.05)
 
 
-def _is_alive(pid: int) -> bool:
+def _is_alive(pid):
     """Return whether a process is there and is not a zombie, which nobody has buried yet."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"

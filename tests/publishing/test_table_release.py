@@ -19,17 +19,17 @@ NAMES = ["a,b", "=c", "d"]
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 
 
-def number(**settings: Any) -> sb.PATERegressor:
+def number(**settings):
     model = sb.PATERegressor(n_teachers=40, epsilon=BUDGET.epsilon, delta=BUDGET.delta, **settings)
     return model.fit(X, 3 * X[:, 0], X_public=POINTS, bounds=(-4.0, 4.5))
 
 
-def several(**settings: Any) -> sb.PATEClassifier:
+def several(**settings):
     model = sb.PATEClassifier(n_teachers=40, epsilon=BUDGET.epsilon, delta=BUDGET.delta, **settings)
     return model.fit(X, (X > [0.0, 0.5, 1.0]).astype(int), X_public=POINTS, labels=NAMES)
 
 
-def confirmed(folder: Path) -> bool:
+def confirmed(folder):
     """Return whether both verifiers find the folder in order."""
     outcome = sb.verify_certificate(folder)
     assert outcome.ok, outcome.failures
@@ -43,7 +43,7 @@ def confirmed(folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("settings", [{}, {"mechanism": "quantile", "n_queries": 5}], ids=str)
-def test_a_number_is_released_with_its_student(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_a_number_is_released_with_its_student(tmp_path, settings):
     model = number(**settings)
     made = sb.write_release(tmp_path / "release", model.released_, student="auto", X_public=POINTS)
     assert confirmed(made.path)
@@ -66,9 +66,7 @@ def test_a_number_is_released_with_its_student(tmp_path: Path, settings: dict[st
     [{}, {"mechanism": "sets:release=labels", "n_queries": 20}, {"mechanism": "auto:most_named=1"}],
     ids=str,
 )
-def test_several_labels_are_released_with_their_students(
-    tmp_path: Path, settings: dict[str, Any]
-) -> None:
+def test_several_labels_are_released_with_their_students(tmp_path, settings):
     model = several(**settings)
     made = sb.write_release(
         tmp_path / "release",
@@ -95,21 +93,21 @@ def test_several_labels_are_released_with_their_students(
 Forgery = Callable[[Path, dict[str, Any]], object]
 
 
-def _changed_answers(pattern: bytes, other: bytes) -> Forgery:
+def _changed_answers(pattern, other):
     """Return what changes the first place in answers.csv that looks so."""
 
-    def change(folder: Path, _: dict[str, Any]) -> None:
+    def change(folder, _):
         path = folder / "answers.csv"
         path.write_bytes(re.sub(pattern, other, path.read_bytes(), count=1))
 
     return change
 
 
-def _labels(folder: Path, _: dict[str, Any]) -> None:
+def _labels(folder, _):
     (folder / "labels.csv").write_text("query,label,abstained\n")
 
 
-FORGERIES: dict[str, Callable[[Path, dict[str, Any]], object]] = {
+FORGERIES = {
     "another value": _changed_answers(rb",[-\d.e]+\n", b",1.25\n"),
     "another spelling": _changed_answers(rb"\n", b"\r\n"),
     "labels beside": _labels,
@@ -118,13 +116,11 @@ FORGERIES: dict[str, Callable[[Path, dict[str, Any]], object]] = {
 }
 
 
-def test_both_verifiers_refuse_other_answers(refused_by_both: Callable[..., None]) -> None:
+def test_both_verifiers_refuse_other_answers(refused_by_both):
     refused_by_both(number().released_, FORGERIES)
 
 
-def test_labels_that_are_too_many_for_sets_are_refused_before_sets_are_listed(
-    refused_by_both: Callable[..., None],
-) -> None:
+def test_labels_that_are_too_many_for_sets_are_refused_before_sets_are_listed(refused_by_both):
     many = {"ballot": "sets", "labels": [f"l{k}" for k in range(5000)]}
     refused_by_both(
         several().released_, {"many": lambda _, document: document["public"].update(many)}

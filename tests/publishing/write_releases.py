@@ -14,14 +14,13 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
-from secretballot.publishing.release import ChosenHypothesis, publish, write_release
+from secretballot.publishing.release import ChosenHypothesis, ReleaseJob, publish, write_release
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
-from secretballot.report.release.folder import ReleaseJob
 
 KINDS = {"number": ReleasedTable, "several": ReleasedTable, "sums": ReleasedSums}
 
 
-def write(given: Path, out: Path, private: int) -> None:
+def write(given, out, private):
     """Write the releases whose released values and public points are given; a number is private."""
     documents = {path.stem: json.loads(path.read_text()) for path in given.glob("*.json")}
     released = {
@@ -63,14 +62,14 @@ def write(given: Path, out: Path, private: int) -> None:
     )
 
 
-def _private_records(private: int) -> tuple[np.ndarray, np.ndarray]:
+def _private_records(private):
     """Return a table whose size, type and order follow from a private number."""
     X = np.random.default_rng(private).normal(size=(300 + private, 3))
     y = np.where(X[:, 0] > 0, "yes", "no").astype(object if private % 2 else "U3")
     return X.astype(np.float32 if private % 2 else np.float64), y
 
 
-def main() -> None:
+def main():
     """Write releases in a process whose memory, global states and mask follow from argv[3]."""
     private = int(sys.argv[3])
     junk = [bytes(1000 * (private % 7) + 17 * index) for index in range(50 * private)]

@@ -7,8 +7,7 @@ import pytest
 
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import Thresholds
-from secretballot.hypotheses.base import HypothesisClass
-from secretballot.hypotheses.finite import FiniteDichotomies
+from secretballot.hypotheses.base import FiniteDichotomies, HypothesisClass
 from secretballot.queries import DisagreementSampling, PublicPool
 from secretballot.released import ReleasedLabels
 
@@ -70,15 +69,8 @@ def printed(X, answers, hypotheses, slack):
     return Q, [h.edge for h in V]
 
 
-def pool_of(X, n_queries=50, classes=CLASSES):
-    return PublicPool(X=X, classes=classes, n_queries=n_queries, random_state=0)
-
-
-def release_of(rows, answers, classes=CLASSES, **counts):
-    rows = np.asarray(rows, dtype=np.int64)
-    return ReleasedLabels(
-        queries=rows, labels=answers[rows], classes=classes, n_teachers=100, **counts
-    )
+def pool_of(X):
+    return PublicPool(X=X, classes=CLASSES, n_queries=50, random_state=0)
 
 
 def walk(selector, answers, batch):
@@ -87,11 +79,11 @@ def walk(selector, answers, batch):
     while len(rows := selector.propose(batch)):
         assert len(rows) <= batch
         asked += rows.tolist()
-        selector.receive(release_of(asked, answers))
+        selector.receive(ReleasedLabels(asked, answers[asked], CLASSES, 100))
     return asked
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 def test_the_walk_asks_what_the_printed_algorithm_asks(seed):
     rng = np.random.default_rng(seed)
     m = int(rng.choice([1, 2, 3, 4, 7, 64, 100, 200]))
@@ -117,23 +109,10 @@ def test_the_walk_asks_what_the_printed_algorithm_asks(seed):
     for batch in (1, 7, 1000):
         selector = strategy.start(pool_of(X))
         assert walk(selector, answers, batch) == order[queries].tolist()
-        left = selector.explain()["version_space"]
+        left = selector._region._space.describe()
         if "labellings" in left and m & (m - 1):  # something was learnt, and no update is left out
             ends = left["first"]["edge"], left["last"]["edge"]
             assert (*ends, left["labellings"]) == (edges[0], edges[-1], len(edges))
-
-
-def test_labels_needed_grow_like_a_logarithm_where_passive_needs_them_all():
-    rng = np.random.default_rng(0)
-    asked = []
-    for m in (1_000, 30_000):
-        X = rng.random((m, 1))
-        answers = (X[:, 0] >= 0.37).astype(np.int64)
-        selector = DisagreementSampling(Thresholds(), slack_constant=0.0).start(pool_of(X))
-        asked.append(len(walk(selector, answers, 50)))
-        # hardly a point is left whose label is open
-        assert selector._region.contains(np.arange(m)).sum() < 20
-    assert asked[1] < asked[0] + 30 < 100
 
 
 def test_an_update_without_its_answers_is_refused():
@@ -144,24 +123,11 @@ def test_an_update_without_its_answers_is_refused():
         selector.propose(5)
 
 
-def test_a_walk_ends_when_the_version_space_is_a_point():
-    X = np.random.default_rng(0).permutation(np.linspace(0, 1, 400)).reshape(-1, 1)
-    answers = (X[:, 0] >= 0.5).astype(np.int64)
-    strategy = DisagreementSampling(ListedSteps([0.2, 0.5, 0.8]), slack_constant=0.0)
-    selector = strategy.start(pool_of(X))
-    asked = walk(selector, answers, 10)
-    assert 0 < len(asked) < 40
-    assert selector.explain()["version_space"]["first"] == {"edge": 0.5}
-    assert selector.explain()["version_space"]["labellings"] == 1
-
-
 def test_a_sorted_pool_is_walked_in_random_order_by_public_coins():
     X = np.sort(np.random.default_rng(0).random((400, 1)), axis=0)
-    answers = (X[:, 0] >= 0.3).astype(np.int64)
-    strategy = DisagreementSampling(Thresholds(), slack_constant=0.0)
-    asked = walk(strategy.start(pool_of(X)), answers, 4)
-    assert asked == walk(strategy.start(pool_of(X)), answers, 4)
-    assert asked != walk(strategy.start(PublicPool(X, CLASSES, 400, 7)), answers, 4)
-    nearest = np.abs(X[asked, 0] - 0.3)
-    assert len(asked) < 40
-    assert nearest.min() < 0.01
+    strategy, walks = DisagreementSampling(Thresholds(), slack_constant=0.0), []
+    for state in (0, 7):
+        selector = strategy.start(PublicPool(X, CLASSES, 400, state))
+        walks.append(walk(selector, (X[:, 0] >= 0.3).astype(np.int64), 4))
+        assert len(walks[-1]) < 40
+    assert walks[0] != walks[1]

@@ -3,7 +3,6 @@ something breaks."""
 
 import os
 import signal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,14 +24,9 @@ def votes(**made_for: str) -> sb.Votes:
     return sb.votes_of_counts(table, classes=["no", "yes"], **made_for)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def counts() -> sb.Votes:
     return votes()
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> sb.Ledger:
-    return sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
 
 
 @pytest.fixture(scope="module")
@@ -94,36 +88,34 @@ def test_what_does_not_fit_is_refused_before_anything_is_spent(
     assert ledger.history() == []
 
 
+USER, REPLACED, BOTH = (
+    {"unit": "user"},
+    {"relation": "replace-one"},
+    {"unit": "user", "relation": "replace-one"},
+)
+
+
 @pytest.mark.parametrize(
-    ("terms", "declaration"),
+    ("terms", "declaration", "adds"),
     [
-        ({"relation": "replace-one"}, None),
-        ({"unit": "user"}, None),
-        ({"unit": "user"}, {"unit": "record"}),
-        ({}, {"relation": "replace-one"}),
-        ({"relation": "replace-one"}, {"unit": "user", "relation": "replace-one"}),
-        ({"unit": "user", "relation": "replace-one"}, {"unit": "user"}),
+        *((REPLACED, {}, False), (USER, {}, False), ({}, REPLACED, False), (REPLACED, BOTH, False)),
+        *((BOTH, USER, False), ({}, {}, True), ({}, USER, True), (BOTH, BOTH, True)),
     ],
 )
-def test_a_ledger_about_another_unit_or_relation_is_refused_before_anything_is_spent(
-    mechanism: NoisyVotes, terms: dict[str, str], declaration: dict[str, str] | None
+def test_a_certificate_says_what_the_ledger_promises_and_another_promise_is_refused(
+    mechanism: NoisyVotes, terms: dict[str, str], declaration: dict[str, str], adds: bool
 ) -> None:
-    ledger = sb.Ledger.in_memory(dataset="registry", budget=BUDGET, **terms)
-    with pytest.raises(sb.LedgerError, match=r"does not add.*Nothing was spent"):
-        sb.release(votes(**declaration or {}), mechanism, ledger, BUDGET, declaration=declaration)
-    assert ledger.history() == []
+    ledger, made = sb.Ledger.in_memory(dataset="d", budget=BUDGET, **terms), votes(**declaration)
 
+    def released() -> sb.ReleasedLabels:
+        return sb.release(made, mechanism, ledger, BUDGET, declaration=declaration or None)
 
-@pytest.mark.parametrize(
-    ("terms", "declaration"),
-    [({}, None), ({}, {"unit": "user"}), ({"unit": "user", "relation": "replace-one"},) * 2],
-)
-def test_the_certificate_says_what_the_ledger_promises(
-    mechanism: NoisyVotes, terms: dict[str, str], declaration: dict[str, str] | None
-) -> None:
-    ledger = sb.Ledger.in_memory(dataset="registry", budget=BUDGET, **terms)
-    counts = votes(**declaration or {})
-    certificate = sb.release(counts, mechanism, ledger, BUDGET, declaration=declaration).certificate
+    if not adds:
+        with pytest.raises(sb.LedgerError, match=r"does not add.*Nothing was spent"):
+            released()
+        assert ledger.history() == []
+        return
+    certificate = released().certificate
     said = (certificate["composition"]["unit"], certificate["composition"]["relation"])
     assert said == (ledger.unit, ledger.relation)
     assert sb.verify_certificate(certificate).ok
@@ -166,30 +158,6 @@ def test_stable_pluralities_are_given_and_certified_by_both_programs(ledger: sb.
     assert own.upper > 0.8 * BUDGET.delta
 
 
-def test_votes_of_shards_by_position_are_refused_as_votes_of_records_that_come_and_go() -> None:
-    rows, labels = np.arange(240.0).reshape(120, 2) % 7, np.arange(120) % 2
-    teachers = sb.train_teachers(
-        "logistic", rows, labels, classes=[0, 1], n_teachers=40, relation="replace-one"
-    )
-    votes = teachers.vote(teachers.points(rows[:5]))
-    budget = sb.PrivacyBudget(1000.0, 1e-6)
-    mechanism = noisy_votes(budget, votes.shape)
-    ledger = sb.Ledger.in_memory(dataset="d", budget=budget)
-    with pytest.raises(sb.LedgerError, match="replace-one"):
-        sb.release(votes, mechanism, ledger, budget)
-    with pytest.raises(sb.ParameterError, match="made for unit 'record' under 'replace-one'"):
-        sb.release(
-            votes.take([0, 1]),
-            mechanism,
-            ledger,
-            budget,
-            declaration={"unit": "record", "relation": "add-remove"},
-        )
-    assert ledger.spent().epsilon == 0
-    fitting = sb.Ledger.in_memory(dataset="d", budget=budget, relation="replace-one")
-    assert sb.release(votes, mechanism, fitting, budget).certificate["relation"] == "replace-one"
-
-
 class _InterruptedNoise(ExactNoise):
     """Exact noise during which this process is asked to end."""
 
@@ -201,37 +169,25 @@ class _InterruptedNoise(ExactNoise):
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("handler", [signal.SIG_DFL, signal.SIG_IGN])
 def test_a_process_that_is_asked_to_end_during_the_draw_stores_the_answer_first(
     name: str,
+    handler: signal.Handlers,
     counts: sb.Votes,
     ledger: sb.Ledger,
     mechanism: NoisyVotes,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    number = getattr(signal, name)
     noise = _InterruptedNoise()
-    noise.number = number
+    noise.number = getattr(signal, name)
     monkeypatch.setattr(releasing, "noise_source", lambda: noise)
     child = os.fork()
     if not child:
         try:
-            signal.signal(number, signal.SIG_DFL)
+            signal.signal(noise.number, handler)
             sb.release(counts, mechanism, ledger, BUDGET, request="one")
         finally:
             os._exit(0)
-    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == number
-    assert [entry.state for entry in ledger.history()] == ["committed"]
-
-
-def test_a_signal_that_is_ignored_stays_ignored(
-    counts: sb.Votes, ledger: sb.Ledger, mechanism: NoisyVotes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    noise = _InterruptedNoise()
-    noise.number = signal.SIGTERM
-    monkeypatch.setattr(releasing, "noise_source", lambda: noise)
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    try:
-        sb.release(counts, mechanism, ledger, BUDGET)
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    ended = os.waitpid(child, 0)[1]
+    assert ended == (noise.number if handler == signal.SIG_DFL else 0)  # what is ignored stays so
     assert [entry.state for entry in ledger.history()] == ["committed"]

@@ -11,13 +11,11 @@ import pytest
 import secretballot as sb
 from made_events import json_of
 from noisy_plans import calibrated, released
-from secretballot.core import releasing
 from secretballot.core.private import Scores
 from secretballot.core.releasing import AnswerStream
 from secretballot.core.types import Guarantee
 from secretballot.releasing import choose_by_scores, reserve_choice
 from secretballot.report.certificate.build import choice_fields
-from secretballot.teachers.votes import guarantee_of
 
 RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -31,11 +29,6 @@ REPLACE = {"unit": "record", "relation": "replace-one"}
 @pytest.fixture
 def counts() -> sb.Votes:
     return sb.votes_of_counts(VOTES)
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> sb.Ledger:
-    return sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
 
 
 def _stability(ledger: sb.Ledger, **settings: Any) -> sb.Released:
@@ -96,37 +89,37 @@ def test_bad_settings_are_refused_and_nothing_is_spent(
     assert ledger.history() == []
 
 
-def test_scores_by_record_are_no_scores_by_user(ledger: sb.Ledger) -> None:
-    """A user's three records move a count of records by three; and one record may move scores by
-    user both ways."""
-    users = sb.Ledger.in_memory(dataset="d", budget=BUDGET, unit="user")
-    with pytest.raises(sb.ParameterError, match="not of the shape"):
-        _scored(users, declaration={"unit": "user"})
-    by_user = Scores.of_candidates([9, 8], Guarantee(unit="user", relation="add-remove"))
-    with pytest.raises(sb.ParameterError, match="not of the shape"):
-        choose_by_scores(lambda: by_user, 2, ledger, epsilon=0.1, declaration={"unit": "record"})
-    assert ledger.history() == users.history() == []
-    found = choose_by_scores(lambda: by_user, 2, users, epsilon=0.1, declaration={"unit": "user"})
-    assert found.shape.guarantee.unit == "user"
+def test_scores_by_another_unit_or_relation_are_refused(ledger: sb.Ledger) -> None:
+    """A user's three records move a count of records by three; one record may move scores by user
+    both ways, and one that is replaced moves them as well."""
 
+    def account(**terms: str) -> sb.Ledger:
+        return sb.Ledger.in_memory(dataset="d", budget=BUDGET, **terms)
 
-def test_scores_of_another_relation_are_refused() -> None:
-    replace = sb.Ledger.in_memory(dataset="d", budget=BUDGET, relation="replace-one")
-    scores = Scores.of_candidates(
-        RIGHT.sum(axis=0), Guarantee(unit="record", relation="replace-one")
+    users, replaced = account(unit="user"), account(relation="replace-one")
+    promises = {"unit": "user", "relation": "add-remove"}, REPLACE, LABEL
+    by_user, by_record, by_label = (
+        Scores.of_candidates([9, 8], Guarantee(**promise)) for promise in promises
     )
-    with pytest.raises(sb.LedgerError, match="replace-one"):
-        choose_by_scores(lambda: scores, 3, replace, epsilon=0.1)
+
+    def chosen(scores: Scores, where: sb.Ledger, declaration: Any = None, n: int = 2) -> Any:
+        terms = {"epsilon": 0.1, "declaration": declaration}
+        return choose_by_scores(lambda: scores, n, where, **terms).shape.guarantee
+
+    for where, scores, declaration, word in (
+        (users, Scores.of_candidates([9, 8], RECORD), {"unit": "user"}, "not of the shape"),
+        (ledger, by_user, {"unit": "record"}, "not of the shape"),
+        (replaced, Scores.of_candidates([9, 8], RECORD), REPLACE, "not of the shape"),
+        (replaced, by_record, None, "replace-one"),
+    ):
+        with pytest.raises((sb.ParameterError, sb.LedgerError), match=word):
+            chosen(scores, where, declaration)
+        assert where.history() == []
     with pytest.raises(sb.ParameterError, match="not one for each candidate"):
-        choose_by_scores(lambda: scores, 4, replace, epsilon=0.1, declaration=REPLACE)
-    with pytest.raises(sb.ParameterError, match="not of the shape"):
-        _scored(replace, declaration=REPLACE)
-    choice = choose_by_scores(lambda: scores, 3, replace, epsilon=0.1, declaration=REPLACE)
-    assert choice.shape.guarantee.relation == "replace-one"
-    labels = sb.Ledger.in_memory(dataset="d", budget=BUDGET, **LABEL)
-    told_of = Scores.of_candidates([1, 2], Guarantee(**LABEL))
-    found = choose_by_scores(lambda: told_of, 2, labels, epsilon=0.1, declaration=LABEL)
-    assert found.shape.guarantee.unit == "label"
+        chosen(by_record, replaced, REPLACE, 4)
+    assert chosen(by_user, users, {"unit": "user"}).unit == "user"
+    assert chosen(by_record, account(relation="replace-one"), REPLACE).relation == "replace-one"
+    assert chosen(by_label, account(**LABEL), LABEL).unit == "label"
 
 
 def test_names_go_with_the_request(ledger: sb.Ledger) -> None:
@@ -185,71 +178,25 @@ def test_a_release_takes_choices_of_its_own_ledger_and_promise_alone(
     ).ok
 
 
-POINTS = b'{"points": [[0.5]]}'
-
-
-def account(folder: Path, relation: str = "replace-one") -> sb.Ledger:
-    budget = sb.PrivacyBudget(1.0, 0.0)
-    return sb.Ledger(folder / "ledger.sqlite", dataset="registry", budget=budget, relation=relation)
-
-
-def reserved(ledger: sb.Ledger, epsilon: float = 0.5, request: str = "later") -> AnswerStream:
-    made = guarantee_of("record", ledger.relation)
-    return reserve_choice(
-        ledger, epsilon=epsilon, request=request, guarantee=made, purpose="which one"
-    )
-
-
-def scores(values: list[int], relation: Any = "replace-one") -> Scores:
-    return Scores.of_candidates(values, Guarantee(unit="record", relation=relation))
-
-
-def drawn(bought: AnswerStream) -> list[tuple[bytes, int]]:
-    found = bought.released()
-    return list(zip(found.questions, found.values[:, 0].tolist(), strict=True))
-
-
 def test_it_is_paid_before_it_is_drawn_and_drawn_once(tmp_path: Path):
-    ledger = account(tmp_path)
-    bought = reserved(ledger)
-    assert (ledger.spent().epsilon, drawn(bought)) == (0.5, [])
+    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET, relation="replace-one")
+    made = Guarantee(**REPLACE)
+
+    def reserved() -> AnswerStream:
+        return reserve_choice(ledger, epsilon=0.5, request="r", guarantee=made, purpose="which")
+
+    bought = reserved()
+    assert (ledger.spent().epsilon, bought.released().questions) == (0.5, ())
     assert ledger.history()[0].state == "reserved"
-    answers = bought.answer(scores([0, 10_000, 0]), [POINTS])
+    answers = bought.answer(Scores.of_candidates([0, 10_000, 0], made), [b"points"])
     assert (answers.values.tolist(), answers.left) == ([[1]], 0)
-    again = reserved(account(tmp_path))
+    again = reserved()
     # other scores and points no longer matter
-    assert not again.answer(scores([10_000, 0]), [b"other"]).given.any()
-    assert drawn(again) == drawn(bought) == [(POINTS, 1)]
+    other = Scores.of_candidates([10_000, 0], made)
+    assert not again.answer(other, [b"other"]).given.any()
+    for one in (again.released(), bought.released()):
+        assert (one.questions, one.values.tolist()) == ((b"points",), [[1]])
     bought.close()
     assert (ledger.spent().epsilon, len(ledger.history())) == (0.5, 1)
     assert ledger.history()[0].state == "committed"
     assert bought.released().account["spent_after"] == {"epsilon": 0.5, "delta": 0.0}
-
-
-@pytest.mark.parametrize(("relation", "moved"), [("replace-one", 2), ("add-remove", 1)])
-def test_it_draws_at_the_scale_of_its_relation(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, relation: Any, moved: int
-):
-    seen: list[float] = []
-
-    class Noise:
-        exact, description = True, "seen"
-
-        def exponential_index(self, scores: Any, scale: float) -> int:
-            seen.append(scale)
-            return 1
-
-        flipped_index = exponential_index
-
-        def exponential_range(self, starts: Any, ends: Any, scale: float) -> tuple[int, int]:
-            seen.append(scale)
-            return (0, 1)
-
-    monkeypatch.setattr(releasing, "noise_source", Noise)
-    ledger = account(tmp_path, relation)
-    ranges = Scores.of_ranges([3, 4], [1, 2], Guarantee(unit="record", relation=relation))
-    one = reserved(ledger, 0.25, "one").answer(scores([3, 4], relation), [POINTS])
-    two = reserved(ledger, 0.25, "two").answer(ranges, [POINTS])
-    assert (one.values.item(), two.values.item()) == (1, 2)
-    assert seen == pytest.approx([moved / 0.25] * 2, rel=1e-9)
-    assert min(seen) * 0.25 >= moved

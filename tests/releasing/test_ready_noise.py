@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -62,11 +61,6 @@ def fresh() -> Iterator[None]:
     room.ready_sampler.cache_clear()
     yield
     room.ready_sampler.cache_clear()
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> sb.Ledger:
-    return sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
 
 
 def refused(way: Callable[[sb.Ledger], object], ledger: sb.Ledger) -> str:
@@ -134,55 +128,39 @@ def test_answers_that_are_stored_need_no_sampler(ledger, tmp_path, monkeypatch) 
     assert opened().find([b"a", b"b"]).given.all()
 
 
-def run_alone(folder: Path, program: str) -> Any:
-    """Run a program after `PRELUDE` in a fresh process; it prints one line of JSON."""
-    (folder / "alone.py").write_text(f"{PRELUDE}\n{textwrap.dedent(program)}")
-    paths = [str(Path(__file__).parents[1]), *(path for path in sys.path if path)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    done = subprocess.run(
-        [sys.executable, str(folder / "alone.py"), str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env=environment,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-PRELUDE = """
+PROGRAM = """
 import json, sys
-from pathlib import Path
 import secretballot as sb
 from releasing.test_ready_noise import BUDGET, PATHS
+from secretballot.core.ledger import Ledger
 
-def new_ledger(name):
-    path = Path(sys.argv[1]) / f"{name}.sqlite"
-    return sb.Ledger(path, dataset="registry", budget=BUDGET)
+late, reserve = {}, Ledger.reserve
+
+def watched(self, *given, **named):
+    number = reserve(self, *given, **named)
+    self.loaded = set(sys.modules)
+    return number
+
+Ledger.reserve = watched
+for number, (name, way) in enumerate(PATHS.items()):
+    ledger = sb.Ledger(f"{sys.argv[1]}/{number}.sqlite", dataset="registry", budget=BUDGET)
+    way(ledger)
+    late[name] = sorted(set(sys.modules) - ledger.loaded)
+print(json.dumps(late))
 """
 
 
 def test_nothing_is_imported_between_a_reservation_and_its_answer(tmp_path: Path) -> None:
     # one process for each way would show each alone; the ways are ordered so that the later ones
     # share the least
-    said = run_alone(
-        tmp_path,
-        """
-        from secretballot.core.ledger import Ledger
-        late, reserve = {}, Ledger.reserve
-
-        def watched(self, *given, **named):
-            number = reserve(self, *given, **named)
-            self.loaded = set(sys.modules)
-            return number
-
-        Ledger.reserve = watched
-        for name, way in PATHS.items():
-            ledger = new_ledger(name)
-            way(ledger)
-            late[name] = sorted(set(sys.modules) - ledger.loaded)
-        print(json.dumps(late))
-        """,
+    paths = [str(Path(__file__).parents[1]), *(path for path in sys.path if path)]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
     )
-    assert said == {name: [] for name in PATHS}
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {name: [] for name in PATHS}

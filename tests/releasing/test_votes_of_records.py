@@ -9,7 +9,7 @@ from test_stored_sizes import _Noise
 
 import secretballot as sb
 from exact_games.worlds import ScriptedNoise
-from secretballot._nearest_points import NearestPoints
+from secretballot._points import NearestPoints
 from secretballot.accounting import noisy_votes
 from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
@@ -17,7 +17,7 @@ from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import ParameterError
 from secretballot.releasing import release_labels
-from secretballot.teachers.records import votes_of_records
+from secretballot.teachers.votes import votes_of_records
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)
 POINTS = np.arange(30)[:, None]

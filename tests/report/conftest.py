@@ -1,40 +1,35 @@
 """Releases to report on, and their folders."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from made_releases import binary, tallied, withheld
 
 from made_certificates import files_in, reseal
-from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import with_files
-from secretballot.report.certificate.labels_file import labels_blocks
+from secretballot.report.certificate.build import labels_blocks, with_files
 
 
 @pytest.fixture(params=[binary, tallied, withheld], ids=lambda make: make.__name__)
-def released(request: pytest.FixtureRequest) -> ReleasedLabels:
+def released(request):
     return request.param()
 
 
-def sealed(folder: Path, certificate: dict[str, Any]) -> None:
+def sealed(folder, certificate):
     """Bind the certificate to the files of a folder, as a forger would, and write it."""
     (folder / "certificate.json").write_text(json.dumps(with_files(certificate, files_in(folder))))
     reseal(folder)
 
 
 @pytest.fixture
-def seal() -> Callable[[Path, dict[str, Any]], None]:
+def seal():
     return sealed
 
 
 @pytest.fixture
-def make_folder(tmp_path: Path) -> Callable[[ReleasedLabels], Path]:
+def make_folder(tmp_path):
     """Return a maker of release folders that hold the least: labels, a text and the certificate."""
 
-    def make(released: ReleasedLabels) -> Path:
+    def make(released):
         folder = tmp_path / "release"
         folder.mkdir()
         blocks = labels_blocks(

@@ -3,10 +3,8 @@
 import hashlib
 import random
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
@@ -45,9 +43,7 @@ POINTS = np.random.default_rng(1).normal(size=(150, 4)).astype(np.float32).astyp
 NAMES = ("auto", "boosted", *CLASSIFIERS)
 
 
-def released(
-    n_classes: int, counts: bool = False, n_columns: int = 4
-) -> tuple[np.ndarray, ReleasedLabels]:
+def released(n_classes, counts=False, n_columns=4):
     """Return public points and what was released about some of them."""
     X = POINTS[:, :n_columns]
     votes = np.round(
@@ -60,7 +56,7 @@ def released(
     return X, ReleasedLabels(np.arange(100), labels, classes, 50, *more)
 
 
-def named() -> Iterator[tuple[str, Any, np.ndarray]]:
+def named():
     """Yield every student that a command line can name, fitted to what can be released."""
     for name in NAMES:
         for n_classes in (2, 3):
@@ -80,7 +76,7 @@ def named() -> Iterator[tuple[str, Any, np.ndarray]]:
     yield "constant", fit_student(LogisticRegression(), POINTS, _unanimous()), POINTS
 
 
-def _small(student: Any) -> Any:
+def _small(student):
     """Return a student with few parts, which says as much about its file."""
     if student is None:
         return LogisticRegression(max_iter=1000)
@@ -89,11 +85,11 @@ def _small(student: Any) -> Any:
     return student.set_params(**{parts: 3}) if parts else student
 
 
-def _unanimous(classes: tuple[Any, ...] = ("no", "yes")) -> ReleasedLabels:
+def _unanimous(classes=("no", "yes")):
     return ReleasedLabels(np.arange(10), np.ones(10, dtype=int), classes, 50)
 
 
-def others() -> Iterator[tuple[str, Any, np.ndarray]]:
+def others():
     """Yield a student of every other kind that converts."""
     X, labels = released(2)
     y = labels.label_values
@@ -140,7 +136,7 @@ def others() -> Iterator[tuple[str, Any, np.ndarray]]:
     yield from of_tables()
 
 
-def of_tables() -> Iterator[tuple[str, Any, np.ndarray]]:
+def of_tables():
     """Yield students of numbers, and of several labels."""
     named = [teacher_by_name(name, 0) for name in REGRESSORS]
     others = (
@@ -169,7 +165,7 @@ def of_tables() -> Iterator[tuple[str, Any, np.ndarray]]:
     yield ("moments of a number", MomentsStudent(model.basis, weights, bounds=(-3.0, 40.5)), table)
 
 
-def record_votes(n_classes: int, basis: Any = None) -> RecordVotesStudent:
+def record_votes(n_classes, basis=None):
     """Return a student of votes that records cast at their nearest points."""
     votes = np.random.default_rng(4).normal(size=(len(POINTS), n_classes)) * 3
     votes[np.arange(len(POINTS)), np.argmax(POINTS[:, :n_classes], axis=1)] += 40
@@ -178,21 +174,21 @@ def record_votes(n_classes: int, basis: Any = None) -> RecordVotesStudent:
     )
 
 
-def landmarks(*, scaled: bool = True, ranked: bool = False) -> MomentsStudent:
+def landmarks(*, scaled=True, ranked=False):
     """Return a model of weights in a basis of landmarks."""
     basis = KernelBasis(n_landmarks=20, scaled=scaled, ranked=ranked).fit(POINTS)
     weights = np.random.default_rng(3).integers(-(2**18), 2**18, (basis.n_directions_ + 1, 1))
     return MomentsStudent(basis, weights, [4, 5])
 
 
-def modes() -> MomentsStudent:
+def modes():
     """Return a model of weights in a basis of a graph."""
     basis = GraphBasis(n_modes=12).fit(POINTS)
     weights = np.random.default_rng(3).integers(-(2**18), 2**18, (basis.n_directions_ + 1, 3))
     return MomentsStudent(basis, weights, ["a", "b", "c"])
 
 
-def moments(n_classes: int, texts: bool = True) -> tuple[MomentsStudent, np.ndarray]:
+def moments(n_classes, texts=True):
     """Return a model of weights in a basis with columns of every kind, and its public points."""
     columns = [*POINTS.T, np.where(POINTS[:, 0] > -0.5, 0.0, POINTS[:, 1]), np.arange(150) % 3 - 1]
     table = np.column_stack(columns).astype(object if texts else float)
@@ -208,14 +204,14 @@ def moments(n_classes: int, texts: bool = True) -> tuple[MomentsStudent, np.ndar
 
 
 @cache
-def every() -> dict[str, tuple[Any, np.ndarray]]:
+def every():
     """Return each fitted student and its points, by name."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return {name: (student, points) for name, student, points in (*named(), *others())}
 
 
-def leave_rubbish(seed: int) -> None:
+def leave_rubbish(seed):
     """Fill the memory with rubbish that follows from a seed, and free most of it."""
     coins = random.Random(seed)
     kept = [bytes([coins.randrange(256)]) * coins.randrange(1, 4000) for _ in range(20_000)]
@@ -223,7 +219,7 @@ def leave_rubbish(seed: int) -> None:
     globals()["_never_freed"] = kept[:: coins.randrange(2, 9)], arrays[:: coins.randrange(2, 9)]
 
 
-def digests() -> list[str]:
+def digests():
     """Return name and digest of every file."""
     return [
         f"{name} {hashlib.sha256(converted_student(one).content).hexdigest()}"

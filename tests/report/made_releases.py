@@ -1,27 +1,23 @@
 """Releases of every kind, priced for real and small enough to be quick."""
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from made_certificates import ACCOUNT, build_certificate, renewed
 from made_events import abstention_event, json_of, sparse_event
 from noisy_plans import calibrated, confident, noisy, priced
-from secretballot.accounting import PrivacyBudget, Stream, calibrate_pure
+from secretballot.accounting import PrivacyBudget, calibrate_pure
 from secretballot.accounting.calibration import calibrate_vector_sum
 from secretballot.accounting.recipes import Terms
 from secretballot.accounting.stream_recipes import stream_mechanism
 from secretballot.core.mechanisms import (
     ExponentialChoice,
-    Mechanism,
     NoisySums,
     NoisyVotes,
     RelabelledSample,
-    Shape,
     StabilityQuantile,
     StableValue,
     TableLabels,
@@ -29,8 +25,7 @@ from secretballot.core.mechanisms import (
 from secretballot.core.types import Guarantee, Sample, ScoreShape, SumShape, VoteShape
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import describe_released, with_about
-from secretballot.teachers.records import record_votes_shape
-from secretballot.teachers.votes import guarantee_of
+from secretballot.teachers.votes import guarantee_of, record_votes_shape
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 STREAM = {"threshold_scale": 30.0, "query_scale": 60.0, "threshold": 1200, "max_abstentions": 2}
@@ -40,13 +35,13 @@ RECORD_NOISE = NoisyVotes(scale=20.0, release="counts")
 RECORDS, USERS = (Guarantee(unit=unit, relation="add-remove") for unit in ("record", "user"))
 
 
-def votes_of(n: int, guarantee: Guarantee = USERS, sample: Sample | None = None) -> VoteShape:
+def votes_of(n, guarantee=USERS, sample=None):
     return VoteShape(
         guarantee=guarantee, n_queries=n, n_classes=2, n_teachers=250, moved=n, sample=sample
     )
 
 
-def drawn_choice(mechanism: Mechanism, shape: Shape, **more: Any) -> dict[str, Any]:
+def drawn_choice(mechanism, shape, **more):
     """Return what a certificate lists of a choice by a mechanism."""
     return {
         "mechanism": mechanism.model_dump(mode="json"),
@@ -81,18 +76,18 @@ COMPARED = drawn_choice(
 
 
 def issue(
-    terms: Terms,
-    labels: np.ndarray,
-    counts: np.ndarray | None = None,
+    terms,
+    labels,
+    counts=None,
     *,
-    classes: Sequence[Any] | None = None,
-    unit: str = "record",
-    relation: str = "add-remove",
-    kind: str = "basic",
-    n_teachers: int = 250,
-    outcome: int | None = None,
-    **more: Any,
-) -> ReleasedLabels:
+    classes=None,
+    unit="record",
+    relation="add-remove",
+    kind="basic",
+    n_teachers=250,
+    outcome=None,
+    **more,
+):
     """Return a release as it would be certified."""
     mechanism = terms.mechanism
     sigma = None if counts is None else mechanism.scale
@@ -100,7 +95,7 @@ def issue(
     queries, classes = 3 * np.arange(len(labels)), classes or list("abc")[: shape.n_classes]
     told = describe_released(queries, labels, classes, n_teachers, counts, "1" * 64)
     told |= {} if outcome is None else {"values": [[outcome]]}
-    given: dict[str, Any] = {
+    given = {
         "mechanism": mechanism,
         "shape": shape,
         "public": terms.public,
@@ -113,13 +108,7 @@ def issue(
     return ReleasedLabels(queries, labels, classes, n_teachers, sigma, counts, certificate)
 
 
-def binary(
-    classes: Sequence[Any] = ("no", "yes"),
-    n: int = 60,
-    scale: float = 32.0,
-    n_queries: int | None = None,
-    **more: Any,
-) -> ReleasedLabels:
+def binary(classes=("no", "yes"), n=60, scale=32.0, n_queries=None, **more):
     """Return counts of two classes by user, for a plan of `n_queries`."""
     counts = np.clip(np.random.default_rng(5).normal(130, 90, n), -100, 350).astype(int)
     terms = noisy(scale, n_queries or n, release="counts", budget=BUDGET, n_teachers=250)
@@ -127,11 +116,11 @@ def binary(
     return issue(terms, labels, counts, classes=classes, **({"unit": "user"} | more))
 
 
-def voted(**more: Any) -> ReleasedLabels:
+def voted(**more):
     return issue(noisy(20.0, N, budget=BUDGET, n_teachers=250), np.arange(N) % 2, **more)
 
 
-def counted(**more: Any) -> ReleasedLabels:
+def counted(**more):
     counts = np.arange(N) * 20
     return issue(
         noisy(20.0, N, release="counts", budget=BUDGET, n_teachers=250),
@@ -141,13 +130,13 @@ def counted(**more: Any) -> ReleasedLabels:
     )
 
 
-def tallied(classes: Sequence[Any] = ("a", "b", "c"), **more: Any) -> ReleasedLabels:
+def tallied(classes=("a", "b", "c"), **more):
     counts = np.random.default_rng(1).integers(0, 250, (N, len(classes)))
     terms = noisy(30.0, N, n_classes=len(classes), release="counts", budget=BUDGET, n_teachers=250)
     return issue(terms, counts.argmax(axis=1), counts, classes=classes, **more)
 
 
-def by_record(n_classes: int = 2, relation: str = "add-remove", **more: Any) -> ReleasedLabels:
+def by_record(n_classes=2, relation="add-remove", **more):
     counts = np.random.default_rng(1).integers(-20, 900, (N, n_classes))
     shape = record_votes_shape(N, n_classes, 4, guarantee_of(more.get("unit", "record"), relation))
     return issue(
@@ -160,7 +149,7 @@ def by_record(n_classes: int = 2, relation: str = "add-remove", **more: Any) -> 
     )
 
 
-def uncovered_counted() -> ReleasedLabels:
+def uncovered_counted():
     counts = np.random.default_rng(1).integers(-20, 900, (N, 2))
     shape = record_votes_shape(N, 2, 4, RECORDS, counts_uncovered=True)
     public = {"method": "record-votes", "expected_uncovered": 0.125}
@@ -168,9 +157,7 @@ def uncovered_counted() -> ReleasedLabels:
     return issue(terms, counts.argmax(axis=1), counts, n_teachers=0, outcome=4 * 37 - 11)
 
 
-def withheld(
-    classes: Sequence[Any] = ("a", "b", "c"), stream: Stream | None = None, **more: Any
-) -> ReleasedLabels:
+def withheld(classes=("a", "b", "c"), stream=None, **more):
     stream = stream or sparse_event(*STREAM.values())
     labels = np.arange(N) % len(classes)
     labels[[2, *range(8, N)]] = -1
@@ -178,7 +165,7 @@ def withheld(
     return issue(terms, labels, classes=classes, **more)
 
 
-def passed(confidence: float | None = None) -> ReleasedLabels:
+def passed(confidence=None):
     mechanism, labels = confident(160, 120.0, 30.0, 2), np.array([0, -1, -1, 1])
     # the second verifier plays a game whose length is the number of queries
     terms = priced(mechanism, len(labels), 250, delta=1e-5, confidence=confidence)
@@ -186,20 +173,20 @@ def passed(confidence: float | None = None) -> ReleasedLabels:
     return issue(terms, labels)
 
 
-def stable() -> ReleasedLabels:
+def stable():
     labels = np.where(np.arange(N) % 3 == 0, -1, np.arange(N) % 2)
     terms = priced(StableValue(scale=20.0, threshold=300), N, 250, delta=1e-5)
     return issue(terms, labels)
 
 
-def by_chances() -> ReleasedLabels:
+def by_chances():
     weights = (2**52, 15 * 2**48, 14 * 2**48)
     terms = priced(TableLabels(weights=weights), N, 250, delta=1e-5)
     assert terms.budget.epsilon < 1.5
     return issue(terms, np.arange(N) % 2)
 
 
-def pure(release: str) -> ReleasedLabels:
+def pure(release):
     counts = np.random.default_rng(1).integers(-40, 250, (N, 3))
     terms = calibrated(
         PrivacyBudget(1.0, 0.0), N, n_classes=3, release=release, n_teachers=250, noise="laplace"
@@ -207,7 +194,7 @@ def pure(release: str) -> ReleasedLabels:
     return issue(terms, counts.argmax(axis=1), counts if release == "counts" else None)
 
 
-def relabelled(relation: str, stream: Stream | None = None) -> ReleasedLabels:
+def relabelled(relation, stream=None):
     stream = stream or sparse_event(*STREAM.values())
     sample = Sample(sampled=10, out_of=1000, relabel_epsilon=1.0, request="request", serial="a")
     rows = {"n_queries": N, "moved": N, "guarantee": guarantee_of("record", relation)}
@@ -218,7 +205,7 @@ def relabelled(relation: str, stream: Stream | None = None) -> ReleasedLabels:
     return issue(terms, labels, relation=relation)
 
 
-def in_rounds() -> ReleasedLabels:
+def in_rounds():
     plan = {
         "planned": N,
         "used": 8,
@@ -231,9 +218,7 @@ def in_rounds() -> ReleasedLabels:
     return issue(terms, (2 * counts >= 250) * 1, counts, plan=plan, choices=[CHOSEN, COMPARED])
 
 
-def without_teachers(
-    mechanism: Mechanism, shape: Shape, public: Any, budget: PrivacyBudget, values: Any
-) -> ReleasedLabels:
+def without_teachers(mechanism, shape, public, budget, values):
     """Return released integers, and labels that follow from them."""
     labels = np.arange(N) % 2
     told = describe_released(np.arange(N), labels, ["a", "b"], 0) | {"values": values}
@@ -243,14 +228,14 @@ def without_teachers(
     return ReleasedLabels(np.arange(N), labels, ["a", "b"], 0, certificate=certificate)
 
 
-def chosen() -> ReleasedLabels:
+def chosen():
     budget = PrivacyBudget(0.5, 0.0)
     mechanism = ExponentialChoice(epsilon=calibrate_pure(budget, 1))
     public = {"method": "exponential-choice", "n_candidates": 7, "hypotheses": "intervals"}
     return without_teachers(mechanism, ScoreShape(guarantee=RECORDS), public, budget, [[3]])
 
 
-def summed(relation: str = "add-remove", unit: str = "record", start: Any = None) -> ReleasedLabels:
+def summed(relation="add-remove", unit="record", start=None):
     """Return noisy sums of two stages over three coordinates, after counts of the classes where
     nothing else is there to start from, and the labels that follow."""
     counts = start is None and unit != "label"
@@ -281,26 +266,26 @@ def summed(relation: str = "add-remove", unit: str = "record", start: Any = None
     return without_teachers(mechanism, shape, settings, BUDGET, sums)
 
 
-def started() -> ReleasedLabels:
+def started():
     """Return sums whose first stage started from an earlier release."""
     return summed(start={"certificate": "3" * 64, "weights": [11, 12, 13]})
 
 
-def named() -> ReleasedLabels:
+def named():
     """Return labels with the curator's words on them, as a release folder has them."""
     plain = voted()
     about = {"title": "The registry", "controller": "The office", "contact": "office@example.org"}
     return replace(plain, certificate=with_about(plain.certificate, about))
 
 
-def weighted() -> ReleasedLabels:
+def weighted():
     """Return sums of a model whose decisions count one class for more."""
     plain = summed()
     public = plain.certificate["public"] | {"class_weights": [0.5, 20.0]}
     return replace(plain, certificate=renewed(plain.certificate, public=public))
 
 
-KINDS: dict[str, Callable[[], ReleasedLabels]] = {
+KINDS = {
     "labels": voted,
     "labels by user": lambda: voted(unit="user"),
     "counts": counted,
@@ -336,5 +321,5 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
 
 
 @cache
-def issued(kind: str) -> ReleasedLabels:
+def issued(kind):
     return KINDS[kind]()

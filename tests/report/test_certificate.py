@@ -1,38 +1,53 @@
-"""What a certificate says, and that it can be written one way only."""
+"""What a certificate says, and that one that was touched, or promises too much, does not verify."""
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
-from made_releases import binary
+from made_releases import RECORDS, USERS, binary, counted, drawn_choice, votes_of, withheld
 
-from secretballot.accounting import PrivacyBudget
+from made_certificates import changed, failed, renewed
+from made_events import counts_event, json_of, label_event, pure_event, sparse_event, stable_event
+from secretballot.accounting import (
+    PrivacyBudget,
+    calibrate_gaussian,
+    price,
+)
+from secretballot.core.mechanisms import (
+    ExponentialChoice,
+    NoisyVotes,
+    StabilityQuantile,
+)
+from secretballot.core.types import ScoreShape
 from secretballot.exceptions import CertificateError, ParameterError
-from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import (
+    FIXED_BLINDLY,
+    FIXED_OR_PAID,
     UNSEEN_TEACHERS,
     certificate_digest,
     describe_released,
     with_files,
 )
+from secretballot.report.certificate.verify import verify_certificate
 
 ROOT = Path(__file__).parents[2]
 FILE = {"sha256": "0" * 64, "bytes": 1}
 
 
-def test_the_published_schema_describes_certificates(released: ReleasedLabels) -> None:
+def test_the_published_schema_describes_certificates(released):
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((ROOT / "docs" / "reference" / "certificate.schema.json").read_text())
     certificate = json.loads(json.dumps(released.certificate))
-    jsonschema.validate(certificate, schema)
-    for changed in ({"epsilon": 0}, {"events": []}, {"more": 1}, {"unit": "table"}):
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(certificate | changed, schema)
+    validator = jsonschema.validators.validator_for(schema)(schema)
+    validator.validate(certificate)
+    for wrong in ({"epsilon": 0}, {"events": []}, {"more": 1}, {"unit": "table"}):
+        assert not validator.is_valid(certificate | wrong)
 
 
-def test_the_digest_ignores_the_order_of_fields_and_nothing_else() -> None:
+def test_the_digest_ignores_the_order_of_fields_and_nothing_else():
     text = '{"a":[0.1,"\\u00e9"],"b":1}'
     digest = hashlib.sha256(text.encode()).hexdigest()
     assert digest == certificate_digest({"b": 1, "a": [0.1, "é"], "digest": "x"})
@@ -40,14 +55,14 @@ def test_the_digest_ignores_the_order_of_fields_and_nothing_else() -> None:
     assert certificate_digest({"a": 1}) != certificate_digest({"a": 1.0})
 
 
-def test_counts_of_no_query_have_their_columns() -> None:
+def test_counts_of_no_query_have_their_columns():
     none = np.zeros(0, dtype=np.int64)
     for counts, columns in ((None, 0), (none, 1), (none.reshape(0, 3), 3)):
         described = describe_released(none, none, ["a", "b", "c"][: max(2, columns)], 5, counts)
         assert described["count_columns"] == columns
 
 
-def test_without_a_declaration_nobody_vouches_for_the_teachers() -> None:
+def test_without_a_declaration_nobody_vouches_for_the_teachers():
     certificate = binary(declaration=None).certificate
     assert (certificate["unit"], certificate["relation"]) == ("record", "add-remove")
     assert UNSEEN_TEACHERS in certificate["assumptions"]
@@ -66,12 +81,12 @@ def test_without_a_declaration_nobody_vouches_for_the_teachers() -> None:
         {"unti": "record"},
     ],
 )
-def test_a_declaration_with_unknown_words_is_refused(declaration: dict[str, object]) -> None:
+def test_a_declaration_with_unknown_words_is_refused(declaration):
     with pytest.raises(ParameterError):
         binary(declaration=declaration)
 
 
-def test_events_beyond_the_promise_get_no_certificate() -> None:
+def test_events_beyond_the_promise_get_no_certificate():
     with pytest.raises(CertificateError, match="more than the promised"):
         binary(scale=5.0)
     with pytest.raises(CertificateError, match="more than the promised"):
@@ -79,7 +94,7 @@ def test_events_beyond_the_promise_get_no_certificate() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}])
-def test_values_that_json_lacks_are_refused(value: object) -> None:
+def test_values_that_json_lacks_are_refused(value):
     with pytest.raises(CertificateError):
         binary(public={"method": "votes", "confidence": value})
 
@@ -100,6 +115,318 @@ def test_values_that_json_lacks_are_refused(value: object) -> None:
     ],
     ids=range(10),
 )
-def test_a_list_of_files_is_names_and_digests_alone(files: dict[str, dict[str, object]]) -> None:
+def test_a_list_of_files_is_names_and_digests_alone(files):
     with pytest.raises(CertificateError, match="field files"):
         with_files(binary().certificate, files)
+
+
+Place = tuple[str | int, ...]
+
+
+def forged(certificate, *changes):
+    """Return the certificate with changes and a digest that fits them."""
+    for place, value in changes:
+        certificate = changed(certificate, place, value)
+    return renewed(certificate)
+
+
+def test_a_true_certificate_verifies(released):
+    verification = verify_certificate(released.certificate)
+    assert verification.ok, verification.failures
+    assert verification.to_json()["ok"] is True
+    names = "format fields digest events mechanism price released budget noise software"
+    assert [check.name for check in verification.checks] == names.split()
+
+
+def test_a_digest_that_was_not_renewed_is_seen(released):
+    certificate = released.certificate
+    for place, value in ((("purpose",), "x"), (("price", "method"), "x"), (("delta",), 1e-4)):
+        assert failed(changed(certificate, place, value)) >= {"digest"}
+    assert failed(changed(certificate, ("price", "epsilon"), float("nan"))) == {"format"}
+
+
+def test_a_field_that_is_gone_or_added_is_seen():
+    certificate = binary().certificate
+    for key in certificate:
+        assert not verify_certificate({k: v for k, v in certificate.items() if k != key}).ok, key
+    parts = (), ("price",), ("composition",), ("composition", "budget"), ("noise",), ("released",)
+    for place in parts:
+        assert failed(forged(certificate, ((*place, "approved"), True))) == {"fields"}, place
+    assert failed(forged(certificate, (("mechanism", "approved"), True))) == {"fields"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "check"),
+    [
+        ([(("public", "confidence"), 0.9)], "mechanism"),
+        ([(("released", "values"), [[201]])], "released"),
+        ([(("released", "rows"), [1])], "released"),
+        ([(("price", "delta_recomputed"), 1e-300)], "price"),
+        ([(("released", "classes"), ["a", "b", "c"])], "mechanism"),
+        ([(("released", "classes"), ["1", 1])], "fields"),
+        ([(("composition", "reservation"), 0)], "fields"),
+        ([(("software", "opendp"), "0.14.1")], "software"),
+        ([(("software",), {})], "fields"),
+        ([(("purpose",), "x" * 20_000)], "format"),
+        (
+            [(("shape", "n_queries"), 30), (("shape", "moved"), 30), (("events", 0, "shifts"), 30)],
+            "released",
+        ),
+        ([(("mechanism", "calibration"), "my own")], "fields"),
+        ([(("composition", "spent_after", "epsilon"), 0.5)], "budget"),
+        ([(("unit",), "record"), (("unit_column",), None)], "mechanism"),
+        ([(("events", 0, "version"), 2)], "fields"),
+        ([(("events", 0, "sigma"), 1e300), (("mechanism", "scale"), 1e300)], "fields"),
+    ],
+)
+def test_a_forger_cannot_break_what_must_agree(changes, check):
+    assert check in failed(forged(binary().certificate, *changes))
+
+
+def test_more_queries_than_the_plan_are_refused_where_they_do_not_enter_the_price():
+    certificate = withheld().certificate
+    assert failed(forged(certificate, (("released", "queries"), 51))) == {"released"}
+    assert failed(forged(certificate, (("shape", "n_queries"), 1), (("shape", "moved"), 1))) == {
+        "released"
+    }
+
+
+LABELS, OF_RECORDS = ("label", "replace-one"), ("record", "replace-one")
+
+
+@pytest.mark.parametrize(
+    ("released", "promised", "fine"),
+    [
+        (LABELS, LABELS, True),
+        (OF_RECORDS, LABELS, True),
+        (LABELS, OF_RECORDS, False),
+        (LABELS, ("record", "add-remove"), False),
+        (("record", "add-remove"), LABELS, False),
+        (("user", "replace-one"), LABELS, False),
+        (("user", "add-remove"), LABELS, False),
+        (("user", "add-remove"), ("record", "add-remove"), True),
+        (("user", "replace-one"), OF_RECORDS, False),
+        (("user", "replace-one"), ("user", "replace-one"), True),
+    ],
+)
+def test_a_release_adds_to_a_total_about_what_changes_with_its_unit(released, promised, fine):
+    document = counted(unit=released[0], relation=released[1]).certificate
+    account = {"unit": promised[0], "relation": promised[1]}
+    paid = renewed(document, composition=document["composition"] | account)
+    assert failed(paid) == (set() if fine else {"budget"})
+
+
+def test_under_a_renyi_filter_the_whole_may_cost_less_than_the_sum():
+    certificate = binary(kind="renyi").certificate
+    cheaper = forged(certificate, (("composition", "spent_after", "epsilon"), 0.7))
+    assert verify_certificate(cheaper).ok
+
+
+def test_events_beyond_all_reason_are_refused_quickly():
+    certificate = binary().certificate
+    for event in (
+        counts_event(1e6, 10**12),
+        label_event(1e9, 10**12, None),
+        pure_event(1e12, 10**12),
+        sparse_event(1e12, 1e12, 0, 10**12),
+        stable_event(1e12, 0, 10**12),
+    ):
+        document = forged(certificate, (("events",), [json_of(event)]))
+        assert not verify_certificate(document).ok
+    assert failed(forged(certificate, (("events",), [certificate["events"][0]] * 2000))) == {
+        "fields"
+    }
+
+
+@pytest.mark.parametrize("version", [2, True, 3.0])
+def test_another_version_is_refused(version):
+    check = verify_certificate(binary().certificate | {"version": version}).failures[0]
+    assert check.name == "format"
+    assert "this program reads version 3" in check.detail
+
+
+HEAD = '{"format": "secretballot/certificate", "version": '
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "null", "[]", "3", '"x"', "\x00", "{}", '{"format": 1}', "[" * 100_000),
+        '{"format": "secretballot/certificate"}',
+        *(f"{HEAD}{version}}}" for version in ("true", "0", "1")),
+        *(f'{HEAD}3, "epsilon": {number}}}' for number in ("1e999", "NaN")),
+        f'{HEAD}3, "version": 3}}',
+        *(f'{HEAD}3, "a": {"9" * digits}}}' for digits in (5000, 50)),
+        f'{HEAD}3, "a": {"[" * 50}{"]" * 50}}}',
+    ],
+    ids=range(20),
+)
+def test_malformed_files_fail_without_a_traceback(tmp_path, text):
+    path = tmp_path / "certificate.json"
+    path.write_text(text)
+    verification = verify_certificate(path)
+    assert not verification.ok
+    assert all(
+        check.detail.endswith(".") and "\n" not in check.detail for check in verification.checks
+    )
+
+
+def test_files_that_cannot_be_read_fail(tmp_path):
+    assert failed(tmp_path / "none.json") == {"file"}
+    assert failed(str(tmp_path)) == {"file"}
+    (tmp_path / "latin.json").write_bytes(b'{"a": "\xe9"}')
+    assert failed(tmp_path / "latin.json") == {"file"}
+    huge = tmp_path / "huge.json"
+    huge.touch()
+    os.truncate(huge, 60_000_000)
+    assert "at most 10 MB" in verify_certificate(huge).failures[0].detail
+
+
+PLAN = {
+    "planned": 100,
+    "used": 60,
+    "rounds": [20, 20, 20],
+    "strategy": {"name": "disagreement", "slack": 0.5},
+    "left": "kept",
+}
+
+
+ERROR = drawn_choice(
+    StabilityQuantile(epsilon=0.1, fraction=0.5),
+    votes_of(90),
+    purpose="estimate of the error level",
+    public={"method": "stability-quantile"},
+    epsilon=0.1,
+    delta=0.0,
+    value=412,
+    reservation=3,
+)
+STUDENT = drawn_choice(
+    NoisyVotes(scale=calibrate_gaussian(PrivacyBudget(0.3, 1e-6), 4), release="counts"),
+    votes_of(4),
+    purpose="choice among 4 students",
+    public={"method": "votes"},
+    epsilon=0.3,
+    delta=1e-6,
+    labels_sha256="0" * 64,
+    reservation=4,
+)
+
+
+def planned(**changes):
+    """Return a certificate of 60 queries out of a plan of 100, with changes."""
+    return binary(**{"scale": 45.0, "n_queries": 100, "plan": PLAN} | changes).certificate
+
+
+def test_an_honest_plan_and_honest_choices_verify():
+    document = planned(choices=[ERROR, STUDENT])
+    verification = verify_certificate(document)
+    assert verification.ok, verification.failures
+    said = {check.name: check.detail for check in verification.checks}
+    assert "60 of 100 reserved queries used, in 3 rounds" in said["plan"]
+    assert "epsilon 1.4 and delta 1.1e-5" in said["choices"]
+    assert said["fields"].endswith("plan and choices are present and in range.")
+    assert document["version"] == 3
+
+
+DRAWN = drawn_choice(
+    ExponentialChoice(epsilon=0.1),
+    ScoreShape(guarantee=USERS),
+    purpose="which candidate is right most often",
+    public={"method": "exponential-choice", "n_candidates": 2},
+    epsilon=0.1,
+    delta=0.0,
+    value=1,
+    reservation=3,
+)
+LOUDER = drawn_choice(ExponentialChoice(epsilon=5.0), ScoreShape(guarantee=USERS))
+# a choice by record says nothing of all records of a user
+BY_RECORD = drawn_choice(ExponentialChoice(epsilon=0.1), ScoreShape(guarantee=RECORDS))
+
+
+@pytest.mark.parametrize(
+    ("true", "change", "words"),
+    [
+        (PLAN, {"planned": 90}, "set up for another number"),
+        (PLAN, {"used": 59}, "59 queries were used; its rounds hold 60, and 60"),
+        (PLAN, {"rounds": [20, 20]}, "rounds hold 40"),
+        (PLAN, {"left": "none"}, "40 queries were left"),
+        (PLAN, {"left": "returned"}, "only a Renyi ledger"),
+        (PLAN, {"strategy": {}}, "field plan.strategy.name is missing"),
+        (PLAN, {"saved_epsilon": 0.4}, "field plan.saved_epsilon is unknown"),
+        (STUDENT, {"epsilon": 0.2}, "Choice 1 cost delta"),
+        (STUDENT, {"reservation": 7}, "same reservation"),
+        (STUDENT, {"events": STUDENT["events"] * 2}, "field choices.0.events is"),
+        (STUDENT, {"labels_sha256": "votes 201 49"}, "field choices.0.labels_sha256 is"),
+        (STUDENT, {"value": 3}, "nothing else"),
+        (STUDENT, {"mechanism": ERROR["mechanism"]}, "not those of the mechanism"),
+        (STUDENT, {"shape": STUDENT["shape"] | {"moved": 2}}, "at every query"),
+        (STUDENT, {"free": True}, "field choices.0.free is unknown"),
+        (DRAWN, {"value": [201, 49, 198]}, "field choices.0.value is"),
+        (DRAWN, {"value": "201 49"}, "field choices.0.value is"),
+        (DRAWN, {"value": 2}, "could have drawn"),
+        (DRAWN, {"public": {"method": "votes"}}, "no known mechanism"),
+        (DRAWN, {"mechanism": {"kind": "exact-count", "epsilon": 0.1}}, "kind"),
+        (DRAWN, LOUDER, "Choice 1 cost delta"),
+        (DRAWN, BY_RECORD, "another unit"),
+    ],
+)
+def test_every_lie_in_a_plan_or_a_choice_is_caught(true, change, words):
+    name = "plan" if true is PLAN else "choices"
+    told, lie = ((one if true is PLAN else [one]) for one in (true, true | change))
+    with pytest.raises(CertificateError, match=words):
+        planned(**{name: lie})
+    honest = planned(**{name: told})
+    assert verify_certificate(honest).ok
+    (failure,) = verify_certificate(renewed(honest, **{name: lie})).failures
+    assert failure.name in (name, "fields")
+    assert words in failure.detail
+
+
+def test_the_price_must_be_that_of_the_whole_plan():
+    """Events for the queries used alone would be the smaller epsilon that stopping early must
+    not give."""
+    event = counts_event(45.0, 60)
+    small = renewed(
+        planned(),
+        events=[json_of(event)],
+        price=planned()["price"] | {"delta_recomputed": price([event], epsilon=1.0).delta},
+    )
+    assert failed(small) == {"mechanism"}
+    fewer = planned()["shape"] | {"n_queries": 60, "moved": 60}
+    assert failed(renewed(small, shape=fewer)) == {"plan"}
+
+
+def test_a_renyi_ledger_takes_queries_back():
+    assert verify_certificate(planned(kind="renyi", plan=PLAN | {"left": "returned"})).ok
+
+
+def test_choices_that_take_long_to_price_are_bounded():
+    """One hundred label games of five seconds each would be a trap for whoever verifies."""
+    labels = drawn_choice(NoisyVotes(scale=300.0), votes_of(10))
+    many = [STUDENT | labels | {"reservation": 100 + number} for number in range(11)]
+    document = renewed(planned(choices=[STUDENT]), choices=many)
+    (detail,) = [
+        check.detail for check in verify_certificate(document).failures if check.name == "choices"
+    ]
+    assert "at most 10" in detail
+
+
+def test_what_was_spent_must_hold_the_choices():
+    document = planned(choices=[STUDENT])
+    spent = document["composition"] | {"spent_after": {"epsilon": 1.2, "delta": 2e-5}}
+    assert failed(renewed(document, composition=spent)) == {"budget"}
+
+
+def test_the_assumptions_follow_the_choices():
+    chosen, blind = planned(choices=[ERROR]), planned()
+    assert FIXED_OR_PAID in chosen["assumptions"]
+    assert FIXED_BLINDLY not in chosen["assumptions"]
+    assert "or chosen by a step listed under choices, at its own price." in FIXED_OR_PAID
+    assert FIXED_BLINDLY in blind["assumptions"]
+    for document, lines in ((chosen, blind), (blind, chosen)):
+        assert failed(renewed(document, assumptions=lines["assumptions"])) == {"mechanism"}
+    both = [*chosen["assumptions"], FIXED_BLINDLY]
+    assert failed(renewed(chosen, assumptions=both)) == {"mechanism"}
+    without = {key: value for key, value in chosen.items() if key != "choices"}
+    assert failed(renewed(without)) == {"mechanism"}

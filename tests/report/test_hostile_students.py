@@ -8,7 +8,6 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import every_student
@@ -26,14 +25,14 @@ POINTS = every_student.POINTS
 Change = Callable[[Any], None]
 
 
-def content_of(name: str) -> bytes:
+def content_of(name):
     return converted_student(every_student.every()[name][0]).content
 
 
 FOREST, LINEAR = content_of("forest 2"), content_of("logistic 2")
 
 
-def refused(content: bytes, change: Change, words: str) -> None:
+def refused(content, change, words):
     model = onnx.load_from_string(content)
     change(model)
     with pytest.raises(DataError, match=words) as caught:
@@ -41,10 +40,10 @@ def refused(content: bytes, change: Change, words: str) -> None:
     assert len(str(caught.value)) < 200
 
 
-def forged_tree(name: str, place: int, value: Any) -> Change:
+def forged_tree(name, place, value):
     """Return what puts a value into an attribute of the trees."""
 
-    def change(model: Any) -> None:
+    def change(model):
         for node in model.graph.node:
             for one in node.attribute if node.op_type == "TreeEnsembleRegressor" else ():
                 if one.name == name and one.ints:
@@ -81,12 +80,12 @@ def forged_tree(name: str, place: int, value: Any) -> Change:
         ("target_weights_as_tensor", 0, 3),
     ],
 )
-def test_a_tree_that_leads_elsewhere_is_refused(name: str, place: int, value: Any) -> None:
+def test_a_tree_that_leads_elsewhere_is_refused(name, place, value):
     refused(FOREST, forged_tree(name, place, value), "tree")
 
 
-def with_node(kind: str, domain: str = "", **attributes: Any) -> Change:
-    def change(model: Any) -> None:
+def with_node(kind, domain="", **attributes):
+    def change(model):
         first = model.graph.input[0].name
         model.graph.node.append(
             helper.make_node(kind, [first], ["more"], domain=domain, **attributes)
@@ -95,60 +94,60 @@ def with_node(kind: str, domain: str = "", **attributes: Any) -> Change:
     return change
 
 
-def in_another_file(model: Any) -> None:
+def in_another_file(model):
     tensor = model.graph.initializer[0]
     tensor.ClearField("raw_data")
     tensor.data_location = TensorProto.EXTERNAL
     tensor.external_data.add(key="location", value="/etc/passwd")
 
 
-def longer_than_it_is(model: Any) -> None:
+def longer_than_it_is(model):
     model.graph.initializer[0].dims[:] = [10**9, 10**9]
 
 
-def of_odd_type(model: Any) -> None:
+def of_odd_type(model):
     model.graph.initializer[0].data_type = TensorProto.COMPLEX128
 
 
-def too_large(model: Any) -> None:
+def too_large(model):
     """Add two small arrays whose sum is a large one."""
     for name, shape in (("row", (1, 10**5)), ("column", (10**5, 1))):
         model.graph.initializer.append(numpy_helper.from_array(np.zeros(shape), name))
     model.graph.node.append(helper.make_node("Add", ["row", "column"], ["more"]))
 
 
-def rows_by_rows(model: Any) -> None:
+def rows_by_rows(model):
     """Add a product whose size is the square of the number of rows."""
     first = model.graph.input[0].name
     model.graph.node.append(helper.make_node("Transpose", [first], ["turned"]))
     model.graph.node.append(helper.make_node("MatMul", [first, "turned"], ["more"]))
 
 
-def with_function(model: Any) -> None:
+def with_function(model):
     model.functions.add(name="f", domain="")
 
 
-def with_domain(model: Any) -> None:
+def with_domain(model):
     model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
 
 
-def with_metadata(key: str, value: str) -> Change:
-    def change(model: Any) -> None:
+def with_metadata(key, value):
+    def change(model):
         kept = {one.key: one.value for one in model.metadata_props} | {key: value}
         helper.set_model_props(model, kept)
 
     return change
 
 
-def without_outputs(model: Any) -> None:
+def without_outputs(model):
     del model.graph.output[:]
 
 
-def other_input(model: Any) -> None:
+def other_input(model):
     model.graph.input[0].type.tensor_type.elem_type = TensorProto.INT8
 
 
-def unknown_sizes(model: Any) -> None:
+def unknown_sizes(model):
     model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "m"
 
 
@@ -181,20 +180,18 @@ LOOP = helper.make_graph([], "body", [], [])
         (with_metadata("encoded", '"nowhere"'), "no encoded columns of that name"),
     ],
 )
-def test_files_that_no_student_has_are_refused(change: Change, words: str) -> None:
+def test_files_that_no_student_has_are_refused(change, words):
     refused(LINEAR, change, words)
 
 
-def test_answers_that_are_no_class_are_refused_when_they_come() -> None:
+def test_answers_that_are_no_class_are_refused_when_they_come():
     model = onnx.load_from_string(LINEAR)
     with_metadata("classes", '["a", "b"]')(model)
     with pytest.raises(DataError, match="answers something else than its classes"):
         OnnxStudent(model.SerializeToString()).predict(POINTS)
 
 
-def test_what_is_no_file_or_too_large_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_file_or_too_large_is_refused(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "student.onnx")
     with pytest.raises(DataError, match="no regular file"):
         load_student(tmp_path / "student.onnx")
@@ -209,7 +206,7 @@ def test_what_is_no_file_or_too_large_is_refused(
 NUMBERS = (-1, 0, 1, 2, 3, 7, 100, -100, 2**31, 2**40, -(2**40), 2**62)
 
 
-def mutated(content: bytes, coins: random.Random) -> bytes:
+def mutated(content, coins):
     """Return a file with some numbers, names or bytes replaced by others."""
     if coins.random() < 0.2:
         raw = bytearray(content)
@@ -233,7 +230,7 @@ def mutated(content: bytes, coins: random.Random) -> bytes:
     return bytes(model.SerializeToString())
 
 
-def _mutate_attribute(attribute: Any, coins: random.Random) -> None:
+def _mutate_attribute(attribute, coins):
     if attribute.ints:
         attribute.ints[coins.randrange(len(attribute.ints))] = coins.choice(NUMBERS)
     elif attribute.type == onnx.AttributeProto.INT:
@@ -243,7 +240,7 @@ def _mutate_attribute(attribute: Any, coins: random.Random) -> None:
         attribute.t.CopyFrom(numpy_helper.from_array(array[: coins.randrange(len(array) + 1)]))
 
 
-def attack(content: bytes, seed: int, times: int) -> tuple[int, int]:
+def attack(content, seed, times):
     """Return how many of the mutated files were refused, and how many predicted something."""
     coins, counts = random.Random(seed), [0, 0]
     for _ in range(times):
@@ -261,7 +258,7 @@ def attack(content: bytes, seed: int, times: int) -> tuple[int, int]:
 VICTIMS = ("forest 2", "boosting 3", "knn 2", "modes", "record votes 2", "boosted 3", "number 2")
 
 
-def main(seed: int, times: int) -> None:
+def main(seed, times):
     """Print digests of all files; then attack every victim in this process, within 4 GB."""
     resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
     every_student.leave_rubbish(seed)
@@ -272,9 +269,7 @@ def main(seed: int, times: int) -> None:
 
 
 @pytest.mark.parametrize("times", [15, pytest.param(300, marks=pytest.mark.slow)])
-def test_another_process_writes_the_same_bytes_and_no_mutated_file_makes_it_crash(
-    times: int,
-) -> None:
+def test_another_process_writes_the_same_bytes_and_no_mutated_file_makes_it_crash(times):
     """One process for both, as its imports take seconds."""
     done = subprocess.run(
         [sys.executable, __file__, "1", str(times)],

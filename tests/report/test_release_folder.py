@@ -1,7 +1,14 @@
-"""The files of a release: everything that may be published and nothing else, the certificate
-last."""
+"""The files of a release: exactly those of its certificate, each with one text."""
 
+import csv
+import hashlib
+import io
 import json
+import os
+import re
+import socket
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,33 +19,39 @@ import pytest
 from made_releases import binary, withheld
 from sklearn.linear_model import LogisticRegression
 
-from secretballot.exceptions import CertificateError, DataError
+import secretballot as sb
+import secretballot_verify as second
+from made_certificates import failed, renewed, reseal
+from secretballot.exceptions import CertificateError, DataError, ParameterError
+from secretballot.publishing import release as release_module
+from secretballot.publishing.release import ReleaseJob, write_files
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.verify import verify_certificate
-from secretballot.report.release import folder as folder_room
-from secretballot.report.release.folder import ReleaseJob, write_files
+from secretballot.report.certificate.build import labels_blocks, labels_digest
+from secretballot.report.certificate.verify import (
+    read_certificate,
+    read_labels,
+    verify_certificate,
+)
 from secretballot.report.student.load import load_student
 from secretballot_verify import check_files
 
 
 @pytest.fixture(name="X_public")
-def public_points() -> np.ndarray:
+def public_points():
     return np.random.default_rng(3).normal(size=(180, 3))
 
 
 @pytest.fixture
-def student(X_public: np.ndarray) -> Any:
+def student(X_public):
     released = binary()
     return LogisticRegression().fit(X_public[released.queries], released.label_values)
 
 
-def names(path: Path) -> set[str]:
+def names(path):
     return {entry.name for entry in path.iterdir()}
 
 
-def test_a_folder_holds_what_may_be_published(
-    tmp_path: Path, student: Any, X_public: np.ndarray
-) -> None:
+def test_a_folder_holds_what_may_be_published(tmp_path, student, X_public):
     pytest.importorskip("onnxruntime")
     schema = {"columns": [{"name": "age <years>"}]}
     released = binary()
@@ -54,11 +67,11 @@ def test_a_folder_holds_what_may_be_published(
     frame = pd.read_csv(tmp_path / "labels.csv")
     assert frame["query"].tolist() == released.queries.tolist()
     assert frame["label"].tolist() == released.label_values.tolist()
-    counts = released.noisy_counts.tolist()  # type: ignore[union-attr]
+    counts = released.noisy_counts.tolist()
     assert frame["noisy_count[yes]"].tolist() == counts
 
 
-def test_a_certificate_of_other_labels_is_refused(tmp_path: Path) -> None:
+def test_a_certificate_of_other_labels_is_refused(tmp_path):
     one, two = binary(n=60), binary(n=59)
     mixed = ReleasedLabels(
         two.queries, two.labels, two.classes, 250, 32.0, two.noisy_counts, one.certificate
@@ -69,24 +82,22 @@ def test_a_certificate_of_other_labels_is_refused(tmp_path: Path) -> None:
     assert "certificate.json" not in names(tmp_path)
 
 
-def test_the_time_of_writing_is_not_told(tmp_path: Path) -> None:
+def test_the_time_of_writing_is_not_told(tmp_path):
     written = write_files(tmp_path, ReleaseJob(binary()))
     issued = datetime.fromisoformat(written.certificate["issued"]).timestamp()
     assert {path.stat().st_mtime for path in (tmp_path, *tmp_path.iterdir())} == {issued}
 
 
-def test_a_reason_tells_no_address(
-    tmp_path: Path, student: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
+def test_a_reason_tells_no_address(tmp_path, student, monkeypatch):
+    def refuse(*_, **__):
         raise DataError(f"{object()!r} cannot be written.")
 
-    monkeypatch.setattr(folder_room, "student_bytes", refuse)
+    monkeypatch.setattr(release_module, "student_bytes", refuse)
     written = write_files(tmp_path, ReleaseJob(binary()), student=student)
     assert written.left_out["student.onnx"] == "<object object at 0x...> cannot be written."
 
 
-def test_released_labels_are_written_as_parquet_too(tmp_path: Path) -> None:
+def test_released_labels_are_written_as_parquet_too(tmp_path):
     pytest.importorskip("pyarrow")
     released = withheld(classes=("01", "1"))
     write_files(tmp_path, ReleaseJob(released, parquet=True))
@@ -99,3 +110,243 @@ def test_released_labels_are_written_as_parquet_too(tmp_path: Path) -> None:
     assert verify_certificate(tmp_path).ok
     certificate = json.loads((tmp_path / "certificate.json").read_text())
     assert "answers.parquet" not in check_files(certificate, str(tmp_path))
+
+
+Seal = Callable[[Path, dict[str, Any]], None]
+
+
+@pytest.fixture
+def folder(make_folder):
+    return make_folder(binary())
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda folder: (folder / "README.txt").unlink(),
+        lambda folder: (folder / "README.txt").write_text("A private relEase."),
+        lambda folder: (folder / "README.txt").write_text("A private release.."),
+        lambda folder: (folder / "votes.csv").write_text("201,49\n"),
+        lambda folder: (folder / ".votes").write_text("201,49\n"),
+        lambda folder: (folder / "vault").mkdir(),
+        lambda folder: os.mkfifo(folder / "pipe"),
+        lambda folder: (folder / "nowhere").symlink_to("/nowhere"),
+    ],
+    ids=["gone", "changed", "longer", "more", "hidden", "folder", "pipe", "link"],
+)
+def test_what_is_not_listed_or_not_there_is_refused(folder, spoil):
+    spoil(folder)
+    assert failed(folder) == {"files"}
+
+
+def bound_socket(path):
+    with socket.socket(socket.AF_UNIX) as server:
+        os.chdir(path.parent)  # the name of a socket is short
+        server.bind(path.name)
+
+
+def sparse_monster(path):
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        os.mkfifo,
+        lambda path: path.symlink_to("/dev/zero"),
+        lambda path: path.symlink_to("labels.csv"),
+        lambda path: path.mkdir(),
+        bound_socket,
+        sparse_monster,
+    ],
+    ids=["pipe", "endless", "link", "folder", "socket", "sparse"],
+)
+def test_only_regular_files_of_bounded_size_are_read(folder, make, monkeypatch):
+    monkeypatch.chdir(folder)
+    for name in ("labels.csv", "certificate.json"):
+        (folder / name).rename(folder / "kept")
+        make(folder / name)
+        details = [check.detail for check in verify_certificate(folder).failures]
+        assert any("no regular file" in one or "MB are read" in one for one in details)
+        (folder / name).rename(folder.parent / name)
+        (folder / "kept").rename(folder / name)
+    document = read_certificate(folder / "certificate.json")
+    (folder / "README.txt").unlink()
+    make(folder / "README.txt")
+    document["files"]["README.txt"]["bytes"] = (folder / "README.txt").lstat().st_size
+    (folder / "certificate.json").write_text(json.dumps(renewed(document)))
+    assert failed(folder) == {"files"}
+
+
+def test_a_list_of_another_file_or_without_labels_is_refused(folder, seal):
+    reseal(folder, lambda document: document["files"].pop("labels.csv"))
+    assert failed(folder) == {"files"}
+    (folder / "votes.csv").write_text("201,49\n")
+    seal(folder, binary().certificate)
+    assert failed(folder) == {"files"}
+
+
+AWKWARD = ["plain", "=1+1", "@x", "a,b", 'say "so"', "two\nlines", "", " spaced ", "-3", "日本"]
+
+
+def text(*args):
+    return b"".join(labels_blocks(*args)).decode()
+
+
+def test_binary_counts_have_one_column_named_by_the_second_class():
+    written = text(np.array([4, 9, 2]), np.array([1, 0, -1]), ["no", "yes"], np.array([130, -7, 0]))
+    assert (
+        written
+        == "query,label,abstained,noisy_count[yes]\n4,yes,false,130\n9,no,false,-7\n2,,true,0\n"
+    )
+
+
+def test_values_come_back_unaltered_from_any_reader():
+    labels = np.arange(len(AWKWARD))
+    written = text(labels, labels, AWKWARD)
+    assert [row[1] for row in csv.reader(io.StringIO(written, newline=""))][1:] == AWKWARD
+    frame = pd.read_csv(io.StringIO(written), keep_default_na=False)
+    assert frame["label"].tolist() == AWKWARD
+    assert frame["abstained"].tolist() == [False] * len(AWKWARD)
+
+
+def test_blocks_do_not_change_the_text_and_the_digest_sees_every_value():
+    queries = np.arange(70_000)
+    labels = queries % 2
+    written = text(queries, labels, [0, 1])
+    assert written.count("\n") == len(queries) + 1
+    digest = hashlib.sha256(written.encode()).hexdigest()
+    assert labels_digest(queries, labels, [0, 1]) == digest
+    changed = (
+        (queries + 1, labels, [0, 1]),
+        (queries, 1 - labels, [0, 1]),
+        (queries, labels, [0, 2]),
+        (queries, labels, [0, 1], queries),
+        (queries, labels, [0, 1], queries + 1),
+    )
+    assert len({digest, *(labels_digest(*one) for one in changed)}) == 6
+
+
+@pytest.mark.parametrize("n_counts", [0, 1, 10])
+def test_what_is_written_is_read_back(n_counts):
+    rng = np.random.default_rng(3)
+    classes = AWKWARD if n_counts != 1 else AWKWARD[:2]
+    labels = rng.integers(-1, len(classes), 400)
+    shape = (400,) if n_counts == 1 else (400, n_counts)
+    counts = rng.integers(-(10**6), 10**6, shape) if n_counts else None
+    queries = rng.permutation(10**6)[:400]
+    found = read_labels(text(queries, labels, classes, counts).encode(), classes, n_counts)
+    np.testing.assert_array_equal(found[0], queries)
+    np.testing.assert_array_equal(found[1], labels)
+    assert (found[2] is None) == (counts is None)
+    if counts is not None:
+        np.testing.assert_array_equal(found[2], counts)
+
+
+GENUINE = b"query,label,abstained\n3,no,false\n5,,true\n9,yes,false\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"a,b\n1,2\n",
+        b"\xff\xfe\x00",
+        b"\x00" * 99,
+        GENUINE[:-1],
+        GENUINE + b"\n",
+        GENUINE + b"7",
+        GENUINE.replace(b"\n", b"\r\n"),
+        GENUINE.replace(b"no", b"the patient has HIV"),
+        GENUINE.replace(b"no,false", b"no,false,201"),
+        GENUINE.replace(b"no,false", b"no,False"),
+        GENUINE.replace(b"no,false", b"no,"),
+        GENUINE.replace(b"no,false", b'"no",false'),
+        *(
+            GENUINE.replace(b"3,", number.encode() + b",")
+            for number in ("03", "+3", " 3", "3.0", "1_0", "\N{ARABIC-INDIC DIGIT THREE}")
+        ),
+        *(GENUINE.replace(b"3,", b"9" * digits + b",") for digits in (30, 5000)),
+        *(GENUINE.replace(b",,true", one) for one in (b",no,true", b",,false", b",,1")),
+        GENUINE.replace(b"query", b"row"),
+        GENUINE.replace(b"query,label,abstained", b"query,label,abstained,votes"),
+        GENUINE.replace(b"query,label,abstained\n", b"\xef\xbb\xbfquery,label,abstained\n"),
+        b"# exact votes: 201 49\n" + GENUINE,
+        GENUINE.replace(b"no,false", b"n\xf6,false"),
+    ],
+    ids=range(29),
+)
+def test_nothing_but_what_a_release_writes_is_read(content):
+    read_labels(GENUINE, ["no", "yes"], 0)
+    with pytest.raises(DataError, match=r"^labels\.csv .*give the labels\.csv of the release\.$"):
+        read_labels(content, ["no", "yes"], 0)
+
+
+def test_counts_must_be_there_exactly_where_they_are_stated():
+    counts = np.array([[1, 2], [3, 4]])
+    written = text(np.arange(2), np.arange(2), ["a", "b"], counts).encode()
+    for columns in (0, 1, 3):
+        with pytest.raises(DataError):
+            read_labels(written, ["a", "b"], columns)
+
+
+BUDGET = sb.PrivacyBudget(1.0, 1e-5)
+
+
+@pytest.fixture(scope="module", params=["add-remove", "replace-one"])
+def model(request):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4711, 2))
+    return sb.RecordVotesClassifier(
+        epsilon=BUDGET.epsilon, delta=BUDGET.delta, votes_per_record=6, relation=request.param
+    ).fit(X, X[:, 0] > 0, X_public=rng.normal(size=(80, 2)), classes=[False, True])
+
+
+def test_the_folder_is_whole_and_both_verifiers_confirm_it(model, tmp_path):
+    points = np.random.default_rng(1).normal(size=(80, 2))
+    made = sb.write_release(
+        tmp_path / "release", model.released_, student=model.student_, X_public=points
+    )
+    assert {"labels.csv", "certificate.json", "report.html", "student.onnx"} <= set(made.files)
+    assert verify_certificate(made.path).ok
+    assert second.exit_code(second.check_release(str(made.path))) == 0
+    loaded = sb.load_student(made.path / "student.onnx")
+    assert loaded.predict(points).tolist() == model.predict(points).tolist()
+    # how many records voted, and how many votes they cast, stands nowhere in words
+    texts = [
+        (made.path / name).read_text() for name in ("README.txt", "report.html", "certificate.json")
+    ]
+    # but for the estimate by the noisy counts, which may happen to be right
+    told = [re.sub(r"noise:\s+[\d,]+", "", one) for one in texts]
+    assert not any(re.search(r"\b(4711|4,711|28266|28,266)\b", text) for text in told)
+
+
+def test_without_the_certificate_nobody_says_that_records_voted(model):
+    released = model.released_
+    assert released.by_record
+    with pytest.raises(ParameterError, match="without teachers"):
+        replace(released, certificate={})
+
+
+PLAN = {"planned": 80, "used": 80, "rounds": [80], "strategy": {"name": "margin"}, "left": "none"}
+CHANGES = {
+    "fewer points than votes": lambda d: d["shape"].update(n_queries=5),
+    "by user": lambda d: d.update(unit="user", unit_column="patient"),
+    "labels": lambda d: d.update(unit="label"),
+    "not all answered": lambda d: d["released"].update(answered=79),
+    "rounds": lambda d: d.update(plan=PLAN),
+    "one of two terms": lambda d: d["public"].pop("expected_uncovered"),
+    "no votes of uncovered records": lambda d: d["released"].pop("values"),
+    "votes that noise does not reach": lambda d: d["released"].update(values=[[-(10**6)]]),
+}
+
+
+def test_neither_verifier_takes_a_changed_certificate(model, tmp_path):
+    made = sb.write_release(tmp_path / "release", model.released_, without=("report", "student"))
+    genuine = (made.path / "certificate.json").read_text()
+    for name, change in CHANGES.items():
+        (made.path / "certificate.json").write_text(genuine)
+        reseal(made.path, change)
+        assert not verify_certificate(made.path).ok, name
+        assert second.exit_code(second.check_release(str(made.path))) == 4, name

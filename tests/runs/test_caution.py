@@ -41,9 +41,7 @@ USUAL = PrivacyBudget(1.0, 1e-6)
         (1.0, 0.0, 25, []),
     ],
 )
-def test_a_price_is_asked_about_by_public_numbers(
-    epsilon: float, delta: float, records: int | None, names: list[str]
-) -> None:
+def test_a_price_is_asked_about_by_public_numbers(epsilon, delta, records, names):
     price = PrivacyBudget(epsilon, delta)
     found = list(cautions_of_price(price))
     if records is not None:
@@ -63,9 +61,7 @@ def test_a_price_is_asked_about_by_public_numbers(
         (1e-3, 1_000, None, ["delta"]),
     ],
 )
-def test_how_many_records_there_are_is_asked_of_the_curator_alone(
-    delta: float, n_units: int, teachers: int | None, names: list[str]
-) -> None:
+def test_how_many_records_there_are_is_asked_of_the_curator_alone(delta, n_units, teachers, names):
     found = list(cautions_of_records(PrivacyBudget(1.0, delta), None, n_units))
     found += cautions_of_teachers(teachers, n_units)
     assert [caution.name for caution in found] == names
@@ -73,7 +69,7 @@ def test_how_many_records_there_are_is_asked_of_the_curator_alone(
     assert not any(str(n_units) in caution.text for caution in found if n_units != teachers)
 
 
-def test_a_sparse_vector_that_would_hardly_answer_is_asked_about() -> None:
+def test_a_sparse_vector_that_would_hardly_answer_is_asked_about():
     mechanism = sparse_vector(USUAL, 1000, max_abstentions=1)
     width = mechanism.threshold
     few, many = 2 * width, 4 * width
@@ -89,9 +85,7 @@ TOTAL = Caution("total", "no account exists.")
 
 
 @pytest.mark.parametrize("confirm", [(), ("delta",), ("epsilon",), ("records",)])
-def test_all_open_questions_come_in_one_list_and_each_name_answers_its_own(
-    confirm: tuple[str, ...],
-) -> None:
+def test_all_open_questions_come_in_one_list_and_each_name_answers_its_own(confirm):
     left = [one for one in (LARGE, FEW) if one.name not in confirm]
     with pytest.raises(ParameterError) as raised:
         settle_questions([LARGE, FEW, LARGE], confirm, Watch())
@@ -103,7 +97,7 @@ def test_all_open_questions_come_in_one_list_and_each_name_answers_its_own(
         assert (f"{one.text.rstrip('.')} [confirm={one.name!r}]" in text) == (one in left)
 
 
-def test_what_is_confirmed_is_noted_and_a_total_is_no_yes() -> None:
+def test_what_is_confirmed_is_noted_and_a_total_is_no_yes():
     watch = Watch()
     assert settle_questions([LARGE, FEW], ("epsilon", "records"), watch) is None
     assert [(note.text, note.private) for note in watch.notes] == [
@@ -118,10 +112,10 @@ def test_what_is_confirmed_is_noted_and_a_total_is_no_yes() -> None:
         RunSpec.read(epsilon=1, delta=1e-6, confirm=("epsilon", "total"))
 
 
-def test_somebody_who_is_there_is_asked_all_at_once() -> None:
-    heard: list[list[str]] = []
+def test_somebody_who_is_there_is_asked_all_at_once():
+    heard = []
 
-    def answer(asked: list[Caution]) -> dict[Caution, str]:
+    def answer(asked):
         heard.append([one.name for one in asked])
         return {one: "yes" for one in asked if one.name == "epsilon"}
 
@@ -130,7 +124,7 @@ def test_somebody_who_is_there_is_asked_all_at_once() -> None:
     assert heard == [["epsilon", "records"]]
 
 
-def test_a_loud_learner_is_not_heard() -> None:
+def test_a_loud_learner_is_not_heard():
     with warnings.catch_warnings(record=True) as heard:
         with warnings_dropped():
             # as a library does that wants to be heard whatever its user filters

@@ -2,8 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,7 +9,7 @@ from made_plans import COUNTS, plan_for
 from secretballot._naming import named
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.pate.mechanisms import OF_CLASSES, noise_of
-from secretballot.planning.plan.model import Plan, Setting
+from secretballot.planning.plan_model import Setting
 from secretballot.runs import plan as plan_run
 from secretballot.runs.plan import plan_toml, run_plan, write_plan
 from secretballot.runs.questions import Watch
@@ -26,7 +24,7 @@ SETTINGS = (
 PUBLIC_NUMBERS = {"n_records": 600, "public": "50", "epsilon": 4.0, "delta": 1e-5}
 
 
-def spec_of(folder: Path, plan: Plan) -> RunSpec:
+def spec_of(folder, plan):
     """Return the settings that a run reads of a plan."""
     (folder / "plan.toml").write_text(plan_toml(plan))
     return RunSpec.read(folder / "plan.toml")
@@ -35,7 +33,7 @@ def spec_of(folder: Path, plan: Plan) -> RunSpec:
 @pytest.mark.parametrize(
     "setting", SETTINGS, ids=lambda setting: setting.mechanism + setting.strategy
 )
-def test_a_plan_is_the_settings_of_its_run(tmp_path: Path, setting: Setting) -> None:
+def test_a_plan_is_the_settings_of_its_run(tmp_path, setting):
     made = plan_for(setting)
     spec = spec_of(tmp_path, made)
     assert spec.identity().items() >= made.settings().items()
@@ -57,8 +55,8 @@ def test_a_plan_is_the_settings_of_its_run(tmp_path: Path, setting: Setting) -> 
     ],
 )
 def test_a_folder_of_others_is_refused_before_anything_is_weighed(
-    tmp_path: Path, there: str, place: str, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, there, place, message, monkeypatch
+):
     (tmp_path / there).parent.mkdir(exist_ok=True)
     (tmp_path / there).touch()
     monkeypatch.setattr(plan_run, "plan_votes", None)
@@ -72,11 +70,11 @@ def test_a_folder_of_others_is_refused_before_anything_is_weighed(
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+def asked(monkeypatch):
     """Put a recorder in the place of the planner."""
-    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+    calls = []
 
-    def make(*given: Any, **settings: Any) -> Plan:
+    def make(*given, **settings):
         calls.append((given, settings))
         return replace(plan_for(), task=given[0])
 
@@ -91,10 +89,8 @@ TABLE = "person,age,ward,ill\n1,20,a,yes\n2,30,b,no\n3,45,a,no\n4,?,b,yes\n"
 
 
 @pytest.mark.parametrize("with_schema", [False, True])
-def test_a_stand_in_is_encoded_as_the_run_to_come_encodes(
-    asked: list[Any], tmp_path: Path, with_schema: bool
-) -> None:
-    fields: dict[str, Any] = {"target": "ill", "drop": "person"}
+def test_a_stand_in_is_encoded_as_the_run_to_come_encodes(asked, tmp_path, with_schema):
+    fields = {"target": "ill", "drop": "person"}
     if with_schema:
         fields["schema"] = tmp_path / "schema.json"
         fields["schema"].write_text(
@@ -117,7 +113,7 @@ def test_a_stand_in_is_encoded_as_the_run_to_come_encodes(
     assert task.n_classes == 2
 
 
-def test_a_plan_keeps_what_was_given_of_the_run_to_come(asked: list[Any], tmp_path: Path) -> None:
+def test_a_plan_keeps_what_was_given_of_the_run_to_come(asked, tmp_path):
     """The command that a plan prints names two tables and the plan alone."""
     for name in ("like.csv", "public.csv"):
         (tmp_path / name).write_text(TABLE)

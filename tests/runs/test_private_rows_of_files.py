@@ -1,8 +1,5 @@
 """Public and test files with private rows are refused by every run, before anything is paid."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,14 +13,14 @@ from secretballot.runs.tables import check_tables
 N = 900
 
 
-def people(n: int, seed: int) -> pd.DataFrame:
+def people(n, seed):
     rng = np.random.default_rng(seed)
     age, ward = rng.normal(50, 15, n), rng.choice(["north", "south"], n)
     ill = np.where(age + rng.normal(0, 5, n) > 50, "yes", "no")
     return pd.DataFrame({"age": age, "ward": ward, "ill": ill, "days": rng.normal(5, 1, n)})
 
 
-def spec_of(folder: Path, part: str | None, method: str = "record-moments", **more: Any) -> RunSpec:
+def spec_of(folder, part, method="record-moments", **more):
     """Write tables of which one has a quarter of private rows, its columns in another order."""
     private, public, test = people(N, 0), people(300, 1), people(400, 2)
     if part == "public":
@@ -33,7 +30,7 @@ def spec_of(folder: Path, part: str | None, method: str = "record-moments", **mo
     private.to_csv(folder / "private.csv", index=False)
     public.drop(columns=["ill", "days"]).iloc[:, ::-1].to_csv(folder / "public.csv", index=False)
     test.iloc[:, ::-1].to_csv(folder / "test.csv", index=False)
-    fields: dict[str, Any] = {
+    fields = {
         "method": method,
         **{name: folder / f"{name}.csv" for name in ("private", "public")},
         "target": "ill",
@@ -67,9 +64,7 @@ def spec_of(folder: Path, part: str | None, method: str = "record-moments", **mo
     ],
     ids=["pate", "record-moments", "numbers", "semi-private"],
 )
-def test_private_rows_are_refused_before_anything_is_paid(
-    tmp_path: Path, more: dict[str, Any], part: str, words: str
-) -> None:
+def test_private_rows_are_refused_before_anything_is_paid(tmp_path, more, part, words):
     spec = spec_of(tmp_path, part, **more)
     for perform in (run, quote, check_tables):
         with pytest.raises(DataError, match=words):
@@ -79,9 +74,7 @@ def test_private_rows_are_refused_before_anything_is_paid(
 
 
 @pytest.mark.parametrize("part", ["public", "evaluate"])
-def test_private_rows_on_disk_are_found_block_by_block(
-    tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_private_rows_on_disk_are_found_block_by_block(tmp_path, part, monkeypatch):
     monkeypatch.setattr(run_tables, "MOST_IN_MEMORY", 0)
     monkeypatch.setattr("secretballot.runs.tables.BLOCK_ROWS", 100)
     spec = spec_of(tmp_path, part)
@@ -92,7 +85,7 @@ def test_private_rows_on_disk_are_found_block_by_block(
     assert not (tmp_path / "l.ledger").exists()
 
 
-def test_rows_of_one_person_are_no_coincidence(tmp_path: Path) -> None:
+def test_rows_of_one_person_are_no_coincidence(tmp_path):
     spec = spec_of(tmp_path, "public", unit="person")
     private = pd.concat([people(N, 0).assign(person=range(N))] * 4)
     private.to_csv(tmp_path / "private.csv", index=False)
@@ -100,7 +93,7 @@ def test_rows_of_one_person_are_no_coincidence(tmp_path: Path) -> None:
         quote(spec)
 
 
-def test_honest_files_pass(tmp_path: Path) -> None:
+def test_honest_files_pass(tmp_path):
     spec = spec_of(tmp_path, None)
     assert quote(spec).epsilon == 1.0
     assert check_tables(spec)["stopping"] == []

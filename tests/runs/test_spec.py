@@ -1,12 +1,11 @@
 """Settings of a run: three readers of one model, what a plan binds, and what a run is known by."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from secretballot.cli.learn import LEARNING
-from secretballot.cli.settings import settings_of
+from secretballot.cli.screens import settings_of
+from secretballot.cli.verbs import LEARNING
 from secretballot.exceptions import ParameterError, SecretBallotError
 from secretballot.runs.methods import Sizes, method_of
 from secretballot.runs.spec import RunSpec, Sources, groups, words_of
@@ -29,12 +28,12 @@ n_public = 50
 """
 
 
-def file(folder: Path, text: str, name: str = "settings.toml") -> Path:
+def file(folder, text, name="settings.toml"):
     (folder / name).write_text(text)
     return folder / name
 
 
-def refusal(*files: Path, **fields: Any) -> str:
+def refusal(*files, **fields):
     with pytest.raises(SecretBallotError) as refused:
         RunSpec.read(*files, **fields)
     text = str(refused.value)
@@ -43,15 +42,15 @@ def refusal(*files: Path, **fields: Any) -> str:
     return text
 
 
-def of_options(**given: Any) -> RunSpec:
+def of_options(**given):
     """Return what the options of `learn` make of these words."""
-    found: list[Sources] = []
-    words: dict[str, Any] = {"config": None, "set_": None, **given}
+    found = []
+    words = {"config": None, "set_": None, **given}
     settings_of(*LEARNING)(lambda sources: found.append(sources))(**words)
     return RunSpec.of_tree(found[0].tree())
 
 
-def test_three_readers_give_the_same_settings(tmp_path: Path) -> None:
+def test_three_readers_give_the_same_settings(tmp_path):
     text = """
         [data]
         private = "p.csv"
@@ -113,13 +112,13 @@ def test_three_readers_give_the_same_settings(tmp_path: Path) -> None:
     assert RunSpec.read(file(tmp_path, text), n_teachers=30).method.n_teachers == 30
 
 
-def test_a_method_may_be_named_with_its_settings() -> None:
+def test_a_method_may_be_named_with_its_settings():
     spec = RunSpec.read(**PRICE, method="pate:n_teachers=20,n_queries=9")
     assert spec == RunSpec.read(**PRICE, method="pate", n_teachers=20, n_queries=9)
     assert refusal(**PRICE, method="pate:n_teachers").endswith("each key once.")
 
 
-def test_lists_of_words_may_quote_commas() -> None:
+def test_lists_of_words_may_quote_commas():
     assert words_of('a, "b,c" ,d') == ("a", "b,c", "d")
     for text, classes in (
         ("0,1", (0, 1)),
@@ -134,7 +133,7 @@ def test_lists_of_words_may_quote_commas() -> None:
         assert refusal(**PRICE, drop=text).isprintable()
 
 
-def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path: Path) -> None:
+def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path):
     assert refusal(epsilom=1) == "There is no setting 'epsilom'; did you mean epsilon?"
     assert refusal(hue=1).endswith("setting 'hue'; secretballot learn --help-all lists them.")
     misplaced = file(tmp_path, "[budget]\nn_teachers = 3\n")
@@ -179,7 +178,7 @@ def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path: Path) -> N
         ({"hypotheses": "stumps"}, "delta is 1e-06, and method semi-private needs none"),
     ],
 )
-def test_a_value_that_cannot_be_is_named_with_its_rule(fields: dict[str, Any], words: str) -> None:
+def test_a_value_that_cannot_be_is_named_with_its_rule(fields, words):
     with pytest.raises(ParameterError, match=f"^{words}"):
         RunSpec.read(**PRICE | fields)
 
@@ -196,13 +195,11 @@ def test_a_value_that_cannot_be_is_named_with_its_rule(fields: dict[str, Any], w
         ({"student": "tree"}, "votes", "record-moments"),
     ],
 )
-def test_the_method_is_settled_before_anything_else(
-    fields: dict[str, Any], begun: str | None, method: str
-) -> None:
+def test_the_method_is_settled_before_anything_else(fields, begun, method):
     assert Sources(fields=fields).tree(begun)["method"]["name"] == method
 
 
-def test_a_setting_of_another_method_is_refused() -> None:
+def test_a_setting_of_another_method_is_refused():
     for fields, words in (
         ({"method": "record-moments", "n_teachers": 3}, "n_teachers belongs to pate, and the"),
         ({"n_teachers": 3, "votes_per_record": 2}, "votes_per_record belongs to record-votes"),
@@ -222,9 +219,7 @@ def test_a_setting_of_another_method_is_refused() -> None:
         ("method", "pate", "record-votes"),
     ],
 )
-def test_a_plan_binds_whichever_source_contradicts_it(
-    tmp_path: Path, name: str, same: Any, other: Any
-) -> None:
+def test_a_plan_binds_whichever_source_contradicts_it(tmp_path, name, same, other):
     plan = file(tmp_path, PLAN, "plan.toml")
     planned = RunSpec.read(plan)
     assert RunSpec.read(plan, **{name: same}) == planned
@@ -239,7 +234,7 @@ def test_a_plan_binds_whichever_source_contradicts_it(
 
 
 @pytest.mark.parametrize("name", ["teacher", "student"])
-def test_a_plan_alone_has_no_code_imported(tmp_path: Path, name: str) -> None:
+def test_a_plan_alone_has_no_code_imported(tmp_path, name):
     """Plans pass from hand to hand."""
     code = "antigravity:fly"
     plan = file(tmp_path, PLAN.replace("n_teachers", f'{name} = "{code}"\nn_teachers'))
@@ -250,11 +245,11 @@ def test_a_plan_alone_has_no_code_imported(tmp_path: Path, name: str) -> None:
     assert getattr(RunSpec.read(plan, **{name: code}).method, name) == code
 
 
-def test_a_run_is_known_by_what_shapes_its_release_alone(tmp_path: Path) -> None:
-    def known(**more: Any) -> dict[str, Any]:
+def test_a_run_is_known_by_what_shapes_its_release_alone(tmp_path):
+    def known(**more):
         return RunSpec.read(**PRICE, method="pate", target="ill", **more).identity()
 
-    same: dict[str, Any] = {
+    same = {
         "private": "p.csv",
         "public": "q.csv",
         "evaluate": "t.csv",
@@ -270,7 +265,7 @@ def test_a_run_is_known_by_what_shapes_its_release_alone(tmp_path: Path) -> None
         "publish_metrics": True,
         "schema": "s.json",
     }
-    other: dict[str, Any] = {
+    other = {
         "unit": "person",
         "drop": "age",
         "classes": "no,yes",
@@ -290,7 +285,7 @@ def test_a_run_is_known_by_what_shapes_its_release_alone(tmp_path: Path) -> None
     assert all(known(**{name: value})[name] for name, value in other.items())
 
 
-def test_no_password_leaves_the_settings() -> None:
+def test_no_password_leaves_the_settings():
     spec = RunSpec.read(
         **PRICE, ledger=DATABASE, private=f"s3://key:{PASSWORD}@bucket/p.csv?sign={PASSWORD}"
     )
@@ -300,13 +295,13 @@ def test_no_password_leaves_the_settings() -> None:
 
 
 @pytest.mark.parametrize("name", ["ledger", "out", "schema"])
-def test_a_url_where_a_path_belongs_is_not_quoted(name: str) -> None:
+def test_a_url_where_a_path_belongs_is_not_quoted(name):
     text = refusal(**PRICE, **{name: f"https://key:{PASSWORD}@host/x"})
     assert "URL" in text
     assert PASSWORD not in text
 
 
-def test_no_password_is_in_a_message(tmp_path: Path) -> None:
+def test_no_password_is_in_a_message(tmp_path):
     plan = file(tmp_path, f'[budget]\nledger = "{DATABASE}"\n[forecast]\nn_public = 1\n')
     text = refusal(plan, **PRICE, ledger=DATABASE.replace("host", "other"))
     text += refusal(**PRICE, ledger=f"{DATABASE}#")
@@ -316,6 +311,6 @@ def test_no_password_is_in_a_message(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("relation", "scale"), [("add-remove", 0.5), ("replace-one", 1.0)])
-def test_a_choice_is_quoted_at_the_noise_of_its_relation(relation: str, scale: float) -> None:
+def test_a_choice_is_quoted_at_the_noise_of_its_relation(relation, scale):
     spec = RunSpec.read(private="p", hypotheses="stumps", epsilon=2, relation=relation)
     assert method_of(spec).quote(Sizes(10)).sigma == scale

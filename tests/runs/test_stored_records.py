@@ -2,8 +2,6 @@
 
 import itertools
 import os
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,24 +22,24 @@ N, SECRET = 900, "s3cr3t"
 
 
 @pytest.fixture(autouse=True)
-def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_memory(monkeypatch):
     monkeypatch.setattr(run_tables, "MOST_IN_MEMORY", 0)
     monkeypatch.setattr("secretballot.runs.tables.BLOCK_ROWS", 100)
 
 
-def people(n: int = N, seed: int = 0) -> pd.DataFrame:
+def people(n=N, seed=0):
     rng = np.random.default_rng(seed)
     age, ward = rng.normal(50, 15, n), rng.choice(["north", "south"], n)
     ill = np.where(age + 10 * (ward == "north") + rng.normal(0, 5, n) > 55, "yes", "no")
     return pd.DataFrame({"age": age, "ward": ward, "person": np.arange(n) // 3, "ill": ill})
 
 
-def spec_of(folder: Path, records: pd.DataFrame | None = None, **more: Any) -> RunSpec:
+def spec_of(folder, records=None, **more):
     """Write the tables, and return a run of its own account, by record moments."""
     (people() if records is None else records).to_csv(folder / "private.csv", index=False)
     people(300, 1)[["age", "ward"]].to_csv(folder / "public.csv", index=False)
     people(500, 2).drop(columns="person").to_csv(folder / "test.csv", index=False)
-    fields: dict[str, Any] = {
+    fields = {
         **{name: folder / f"{name}.csv" for name in ("private", "public")},
         "target": "ill",
         "classes": "no,yes",
@@ -57,7 +55,7 @@ def spec_of(folder: Path, records: pd.DataFrame | None = None, **more: Any) -> R
 
 # every method and either unit at each commit, and every pair of them in slow runs
 VOTING = {"n_teachers": 20, "n_queries": 60, "teacher": "tree"}
-WAYS: dict[str, dict[str, Any]] = {
+WAYS = {
     "record-moments": {},
     "record-votes": {"method": "record-votes"},
     "pate": VOTING,
@@ -71,9 +69,7 @@ PAIRS = itertools.product(WAYS, [None, "person"])
     ("way", "unit"),
     [pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow) for one in PAIRS],
 )
-def test_a_run_from_disk_learns_and_leaves_no_record_behind(
-    tmp_path: Path, way: str, unit: str | None
-) -> None:
+def test_a_run_from_disk_learns_and_leaves_no_record_behind(tmp_path, way, unit):
     test = tmp_path / "test.csv"
     made = run(spec_of(tmp_path, epsilon=5, unit=unit, evaluate=test, **WAYS[way]))
     # fourteen runs of each: means .90 to .93; rounds vary most, by .03, with .79 at least
@@ -86,9 +82,7 @@ def test_a_run_from_disk_learns_and_leaves_no_record_behind(
     assert not [name for name in left if name.startswith(("persons-", "shards-"))]
 
 
-def test_what_is_read_from_disk_is_what_is_read_in_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_read_from_disk_is_what_is_read_in_memory(tmp_path, monkeypatch):
     private = people()
     private.loc[[5, 450], "ward"] = [SECRET, ""]
     private["age"] = private["age"].astype(object)
@@ -100,7 +94,7 @@ def test_what_is_read_from_disk_is_what_is_read_in_memory(
     known = RunInputs(given, plain)
     assert isinstance(found.private, StoredTable)
     X = np.concatenate([block.X for block in found.private.blocks()])
-    assert X.tobytes() == known.private.X.tobytes()  # type: ignore[union-attr]
+    assert X.tobytes() == known.private.X.tobytes()
     assert [note.text for note in watch.notes] == [note.text for note in plain.notes]
     assert "(rows 7, 801)" in watch.notes[-1].text
     assert found.n_units == known.n_units == N // 3
@@ -126,9 +120,7 @@ def test_what_is_read_from_disk_is_what_is_read_in_memory(
         (lambda p: p.assign(more=SECRET), "has column 'more' that the public file lacks"),
     ],
 )
-def test_a_table_that_does_not_fit_is_refused_and_nothing_is_left(
-    tmp_path: Path, spoil: Any, words: str
-) -> None:
+def test_a_table_that_does_not_fit_is_refused_and_nothing_is_left(tmp_path, spoil, words):
     spec = spec_of(tmp_path, spoil(people()), unit="person")
     with pytest.raises(DataError, match=words) as refused:
         run(spec)
@@ -136,7 +128,7 @@ def test_a_table_that_does_not_fit_is_refused_and_nothing_is_left(
     assert sorted(os.listdir(tmp_path)) == ["private.csv", "public.csv", "test.csv"]
 
 
-def test_a_check_looks_at_a_large_table_block_by_block(tmp_path: Path) -> None:
+def test_a_check_looks_at_a_large_table_block_by_block(tmp_path):
     private = people()
     found = check_tables(spec_of(tmp_path, private.assign(ward=private["ward"].str.upper())))
     assert found["rows"]["private"] == N
@@ -146,14 +138,14 @@ def test_a_check_looks_at_a_large_table_block_by_block(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_killed_while_reading_begins_anew_and_one_that_had_read_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     spec = spec_of(tmp_path)
 
     class Killed(BaseException):
         """Like a signal, which nobody catches."""
 
-    def die(*args: object, **more: object) -> None:
+    def die(*args, **more):
         raise Killed
 
     for place in (
@@ -172,7 +164,7 @@ def test_a_run_that_was_killed_while_reading_begins_anew_and_one_that_had_read_g
     assert not (tmp_path / "out" / "vault" / "table").exists()
 
 
-def test_what_a_crash_left_of_a_finished_run_goes_when_it_is_looked_at(tmp_path: Path) -> None:
+def test_what_a_crash_left_of_a_finished_run_goes_when_it_is_looked_at(tmp_path):
     spec = spec_of(tmp_path)
     run(spec)
     place = tmp_path / "out" / "vault" / "table"
@@ -182,7 +174,7 @@ def test_what_a_crash_left_of_a_finished_run_goes_when_it_is_looked_at(tmp_path:
     assert not place.exists()
 
 
-def test_candidates_are_chosen_by_a_table_on_disk(tmp_path: Path) -> None:
+def test_candidates_are_chosen_by_a_table_on_disk(tmp_path):
     account = {"ledger": str(tmp_path / "account"), "total": (9, 1e-4)}
     private = people(300)
     for name, epsilon in (("a", 5.0), ("b", 1.0)):
@@ -194,7 +186,7 @@ def test_candidates_are_chosen_by_a_table_on_disk(tmp_path: Path) -> None:
     assert not (tmp_path / "chosen" / "vault" / "table").exists()
 
 
-def test_python_stores_a_table_once(tmp_path: Path) -> None:
+def test_python_stores_a_table_once(tmp_path):
     folder = tmp_path / "all"
     for ward, part in people().groupby("ward"):
         (folder / f"ward={ward}").mkdir(parents=True)
@@ -202,9 +194,9 @@ def test_python_stores_a_table_once(tmp_path: Path) -> None:
             folder / f"ward={ward}" / "a.parquet", index=False
         )
     schema = Schema.infer(people(300, 1)[["age", "ward"]])
-    seen: list[int] = []
+    seen = []
 
-    def store(**more: Any) -> Any:
+    def store(**more):
         settings = {"target": "ill", "classes": ["no", "yes"], "progress": seen.append, **more}
         return sb.store_table(folder, tmp_path / "vault", schema=schema, **settings)
 
@@ -225,22 +217,22 @@ def test_python_stores_a_table_once(tmp_path: Path) -> None:
         assert not (tmp_path / "other" / "table").exists()
 
 
-def test_the_identity_of_a_table_is_that_of_the_files_that_were_read(tmp_path: Path) -> None:
+def test_the_identity_of_a_table_is_that_of_the_files_that_were_read(tmp_path):
     folder, added = tmp_path / "all", people(50, 7).drop(columns="person")
     folder.mkdir()
     people().drop(columns="person").to_parquet(folder / "a.parquet", index=False)
 
-    def add(rows: int) -> None:
+    def add(rows):
         added.to_parquet(folder / "b.parquet", index=False)
 
-    settings: dict[str, Any] = {"target": "ill", "classes": ["no", "yes"]}
+    settings = {"target": "ill", "classes": ["no", "yes"]}
     settings["schema"] = Schema.infer(people(300, 1)[["age", "ward"]])
     with pytest.raises(DataError, match="was changed while it was read"):
         sb.store_table(folder, tmp_path / "vault", progress=add, **settings)
     assert sb.store_table(folder, tmp_path / "vault", **settings).count_rows() == N + 50
 
 
-def test_what_a_folder_cannot_do_is_refused_before_an_account_is_opened(tmp_path: Path) -> None:
+def test_what_a_folder_cannot_do_is_refused_before_an_account_is_opened(tmp_path):
     folder, whole = tmp_path / "all", people().drop(columns="person")
     for ward, part in whole.groupby("ward"):
         (folder / f"ward={ward}").mkdir(parents=True)
@@ -260,9 +252,7 @@ def test_what_a_folder_cannot_do_is_refused_before_an_account_is_opened(tmp_path
 
 @pytest.mark.parametrize("url", [False, True])
 @pytest.mark.parametrize("part", ["public", "evaluate"])
-def test_a_private_file_is_no_public_one_by_whatever_name(
-    tmp_path: Path, part: str, url: bool
-) -> None:
+def test_a_private_file_is_no_public_one_by_whatever_name(tmp_path, part, url):
     (tmp_path / "all").mkdir()
     for number in range(2):
         people(seed=number + 5).to_parquet(tmp_path / "all" / f"{number}.parquet", index=False)
@@ -277,13 +267,11 @@ def test_a_private_file_is_no_public_one_by_whatever_name(
 
 
 @pytest.mark.parametrize("unit", [None, "person"])
-def test_an_interrupted_run_finds_its_shards_and_teachers_again(
-    tmp_path: Path, unit: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_run_finds_its_shards_and_teachers_again(tmp_path, unit, monkeypatch):
     spec = spec_of(tmp_path, epsilon=5, unit=unit, **VOTING)
-    fitted: list[int] = []
+    fitted = []
 
-    def killed(*args: object, **more: object) -> None:
+    def killed(*args, **more):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -298,7 +286,7 @@ def test_an_interrupted_run_finds_its_shards_and_teachers_again(
     assert fitted == []
 
 
-def test_units_are_counted_in_little_memory() -> None:
+def test_units_are_counted_in_little_memory():
     rng = np.random.default_rng(0)
     for n_units in (1, 3, 1000, 300_000):
         digests = rng.integers(0, 2**64, (n_units, 2), dtype=np.uint64)

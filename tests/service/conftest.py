@@ -1,12 +1,8 @@
 """Places are made once for tests that leave them as they are, anew for others."""
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import httpx
 import pytest
-from served_places import InProcess, Place, made_place
+from served_places import InProcess, TestClient, made_place
 
 from secretballot.service import remote
 from secretballot.service.access import Access
@@ -14,12 +10,12 @@ from secretballot.service.app import application
 
 
 @pytest.fixture(autouse=True)
-def _closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _closed(monkeypatch):
     """Close what applications have open that no server stops."""
-    opened: list[Access] = []
+    opened = []
     own = Access.__init__
 
-    def noted(self: Access, state: Path) -> None:
+    def noted(self, state):
         opened.append(self)
         own(self, state)
 
@@ -30,25 +26,25 @@ def _closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path):
     return made_place(tmp_path)
 
 
 @pytest.fixture(scope="module")
-def shared_place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+def shared_place(tmp_path_factory):
     return made_place(tmp_path_factory.mktemp("shared"), queries=400)
 
 
 @pytest.fixture
-def line_to(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def line_to(monkeypatch):
     """Let clients reach an application of this process."""
-    transports: list[InProcess] = []
+    transports = []
 
-    def serve(place: Place) -> InProcess:
+    def serve(place):
         transport = InProcess(application(place.settings))
         transports.append(transport)
 
-        def client(url: str, key: str, timeout: float) -> httpx.Client:
+        def client(url, key, timeout):
             headers = {"Authorization": f"Bearer {key}"}
             return httpx.Client(base_url=url, headers=headers, transport=transport)
 
@@ -58,3 +54,16 @@ def line_to(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     yield serve
     for transport in transports:
         transport.end()
+
+
+@pytest.fixture
+def client(place):
+    """Requests to a service of a place."""
+    with TestClient(application(place.settings)) as found:
+        yield found
+
+
+@pytest.fixture
+def shared_client(shared_place):
+    with TestClient(application(shared_place.settings)) as found:
+        yield found

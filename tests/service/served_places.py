@@ -3,7 +3,6 @@
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 import numpy as np
@@ -14,9 +13,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
 from noisy_plans import noisy, priced
-from secretballot.accounting.recipes import Terms
 from secretballot.service.access import Access
-from secretballot.service.settings import ServiceSettings, read_settings
+from secretballot.service.problems import KINDS, MEDIA_TYPE
+from secretballot.service.settings import read_settings
 from sessions import session_of, sparse
 
 CLASSES = ["no", "yes"]
@@ -35,18 +34,18 @@ class Place:
     config: Path
 
     @property
-    def settings(self) -> ServiceSettings:
+    def settings(self):
         return read_settings(self.config)
 
     @property
-    def ledger(self) -> sb.Ledger:
+    def ledger(self):
         return sb.Ledger.open_existing(self.folder / "registry.ledger")
 
-    def key(self, role: str = "analyst", dataset: str = "registry", **given: Any) -> dict[str, str]:
+    def key(self, role="analyst", dataset="registry", **given):
         """Return the headers of a new key."""
         return {"Authorization": f"Bearer {self.token(role, dataset, **given)}"}
 
-    def token(self, role: str = "analyst", dataset: str = "registry", **given: Any) -> str:
+    def token(self, role="analyst", dataset="registry", **given):
         with Access(self.settings.state) as access:
             return access.add(role, [dataset], **given)[1]
 
@@ -54,11 +53,11 @@ class Place:
 class InProcess(httpx.BaseTransport):
     """Hands the requests of a client without await to an application of this process."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app):
         self.app, self._runner = app, asyncio.Runner()
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        async def handled() -> httpx.Response:
+    def handle_request(self, request):
+        async def handled():
             own = httpx.Request(
                 request.method, request.url, headers=request.headers, content=request.read()
             )
@@ -68,7 +67,7 @@ class InProcess(httpx.BaseTransport):
 
         return self._runner.run(handled())
 
-    def end(self) -> None:
+    def end(self):
         self._runner.run(self.app.state.service.close())
         self._runner.close()
 
@@ -78,37 +77,30 @@ class TestClient(httpx.Client):
 
     __test__ = False
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app):
         self._app, self._inside = app, InProcess(app)
         super().__init__(transport=self._inside, base_url="http://service")
 
-    def __exit__(self, *given: Any) -> None:
+    def __exit__(self, *given):
         super().__exit__(*given)
         self._inside.end()
 
 
-def counts_terms(queries: int = QUERIES) -> Terms:
+def counts_terms(queries=QUERIES):
     return noisy(9.0, queries, release="counts", delta=1e-6, n_teachers=40)
 
 
-def sparse_terms(queries: int = QUERIES) -> Terms:
+def sparse_terms(queries=QUERIES):
     return priced(sparse(0.5, 12, 3), queries, 40, delta=1e-4 * 3)
 
 
-def made_place(
-    folder: Path,
-    *,
-    more: str = "",
-    queries: int = QUERIES,
-    frames: bool = False,
-    ledger_at: str | None = None,
-) -> Place:
+def made_place(folder, *, more="", queries=QUERIES, frames=False, ledger_at=None):
     """Train teachers on marked records, begin two sessions, and write settings."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))
     y = np.array(CLASSES)[(X[:, 0] > 0).astype(int)]
-    given: dict[str, Any] = {}
-    private: Any = X
+    given = {}
+    private = X
     if frames:
         sites = pd.Series(rng.choice(["north", "south"], len(X)), dtype=object)
         private = pd.DataFrame({"age": X[:, 0], "site": sites})
@@ -141,13 +133,27 @@ sessions = {sessions}
     return Place(folder, config)
 
 
-def sent(app: Any, key: dict[str, str], *requests: dict[str, Any]) -> list[httpx.Response]:
+def sent(app, key, *requests):
     """Return the responses to questions that come all at once."""
 
-    async def send() -> list[httpx.Response]:
+    async def send():
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
             posts = [client.post(QUESTIONS, headers=key, **request) for request in requests]
             return await asyncio.gather(*posts)
 
     return asyncio.run(send())
+
+
+def points(n, start=0):
+    return [[1.0 + row, float(row)] for row in range(start, start + n)]
+
+
+def problem(response, kind):
+    """Return the problem document of a response, having looked at all that every one must have."""
+    assert response.headers["content-type"] == MEDIA_TYPE, response.text
+    document = response.json()
+    assert document["type"] == f"/problems/{kind}", document
+    assert response.status_code == document["status"] == KINDS[kind]
+    assert document["instance"] == f"urn:uuid:{response.headers['x-request-id']}"
+    return document

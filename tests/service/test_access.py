@@ -3,12 +3,9 @@
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
-from served_places import QUERIES, QUESTIONS, Place, TestClient
-from test_answering import points, problem
+from served_places import QUERIES, QUESTIONS, TestClient, points, problem
 
 from secretballot.exceptions import LedgerError
 from secretballot.service import access
@@ -16,7 +13,7 @@ from secretballot.service.access import FILE, Access, AuditEntry
 from secretballot.service.app import application
 
 
-def test_a_key_is_kept_as_a_hash_and_found_by_its_token(tmp_path: Path) -> None:
+def test_a_key_is_kept_as_a_hash_and_found_by_its_token(tmp_path):
     with Access(tmp_path / "state") as keys, Access(tmp_path / "state") as again:
         key, token = keys.add("analyst", ["registry"], owner="Ana", quota=3)
         for file in (tmp_path / "state").iterdir():
@@ -30,7 +27,7 @@ def test_a_key_is_kept_as_a_hash_and_found_by_its_token(tmp_path: Path) -> None:
     assert (key.covers("registry"), key.covers("other")) == (True, False)
 
 
-def test_wrong_and_revoked_keys_are_told_apart_from_none_by_nothing_else(place: Place) -> None:
+def test_wrong_and_revoked_keys_are_told_apart_from_none_by_nothing_else(place):
     body = {"points": points(1)}
     with (
         Access(place.settings.state) as elsewhere,
@@ -49,12 +46,10 @@ def test_wrong_and_revoked_keys_are_told_apart_from_none_by_nothing_else(place: 
         assert "revoked" in problem(found, "no-key")["detail"]
 
 
-def test_a_key_is_refused_once_its_day_is_over(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_is_refused_once_its_day_is_over(place, monkeypatch):
     class Date(datetime):
         @classmethod
-        def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
+        def now(cls, tz=None):
             return moment
 
     monkeypatch.setattr(access, "datetime", Date)
@@ -68,19 +63,16 @@ def test_a_key_is_refused_once_its_day_is_over(
     assert "held until 2030-05-01" in problem(refused, "no-key")["detail"]
 
 
-def test_a_key_of_another_dataset_learns_not_even_which_there_are(place: Place) -> None:
+def test_a_key_of_another_dataset_learns_not_even_which_there_are(place, client):
     headers = place.key(dataset="other")
-    with TestClient(application(place.settings)) as client:
-        said = [
-            problem(client.get(f"/v1/datasets/{name}/budget", headers=headers), "wrong-dataset")
-            for name in ("registry", "nothing")
-        ]
-        assert said[0]["detail"] == said[1]["detail"]
-        assert client.get("/v1/datasets", headers=headers).json() == {"datasets": []}
-        assert client.get("/v1/key", headers=headers).json()["datasets"] == []
-        problem(
-            client.get("/v1/datasets/nothing/budget", headers=place.key(dataset="*")), "not-found"
-        )
+    said = [
+        problem(client.get(f"/v1/datasets/{name}/budget", headers=headers), "wrong-dataset")
+        for name in ("registry", "nothing")
+    ]
+    assert said[0]["detail"] == said[1]["detail"]
+    assert client.get("/v1/datasets", headers=headers).json() == {"datasets": []}
+    assert client.get("/v1/key", headers=headers).json()["datasets"] == []
+    problem(client.get("/v1/datasets/nothing/budget", headers=place.key(dataset="*")), "not-found")
 
 
 ROLES = {
@@ -91,7 +83,7 @@ ROLES = {
 
 
 @pytest.mark.parametrize("role", list(ROLES))
-def test_a_role_may_do_what_the_guide_says_and_no_more(shared_place: Place, role: str) -> None:
+def test_a_role_may_do_what_the_guide_says_and_no_more(shared_place, role, shared_client):
     headers = shared_place.key(role, "*")
     base = "/v1/datasets/registry"
     addresses = {
@@ -104,67 +96,56 @@ def test_a_role_may_do_what_the_guide_says_and_no_more(shared_place: Place, role
         "audit": ("GET", f"{base}/audit"),
         "metrics": ("GET", "/metrics"),
     }
-    with TestClient(application(shared_place.settings)) as client:
-        may = set()
-        for name, (method, address) in addresses.items():
-            given: dict[str, Any] = {"json": {"points": points(1)}} if method == "POST" else {}
-            found = client.request(method, address, headers=headers, **given)
-            if found.status_code == 200:
-                may.add(name)
-            else:
-                problem(found, "wrong-role")
+    may = set()
+    for name, (method, address) in addresses.items():
+        given = {"json": {"points": points(1)}} if method == "POST" else {}
+        found = shared_client.request(method, address, headers=headers, **given)
+        if found.status_code == 200:
+            may.add(name)
+        else:
+            problem(found, "wrong-role")
     assert may == ROLES[role]
 
 
-def test_a_quota_counts_new_questions_alone_and_takes_or_refuses_a_request_whole(
-    place: Place,
-) -> None:
+def test_a_quota_counts_new_questions_alone_and_takes_or_refuses_a_request_whole(place, client):
     headers = place.key(quota=5)
-    with TestClient(application(place.settings)) as client:
 
-        def ask(n: int, start: int = 0) -> Any:
-            return client.post(QUESTIONS, json={"points": points(n, start)}, headers=headers)
+    def ask(n, start=0):
+        return client.post(QUESTIONS, json={"points": points(n, start)}, headers=headers)
 
-        assert ask(3).status_code == 200
-        assert ask(3).status_code == 200  # asked before
-        assert "5" in problem(ask(6), "quota-spent")["detail"]
-        assert ask(1, 50).json()["left"] == QUERIES - 4  # what was refused was not asked
-        twice = [points(1, 70)[0]] * 2
-        assert client.post(QUESTIONS, json={"points": twice}, headers=headers).status_code == 200
-        problem(ask(1, 60), "quota-spent")
-        assert ask(3).status_code == 200  # stored answers stay free
-        own = client.get("/v1/key", headers=headers).json()
-        assert (own["quota"], own["asked"]) == (5, {"registry": 5})
-        other = place.key()
-        assert (
-            client.post(QUESTIONS, json={"points": points(1, 60)}, headers=other).status_code == 200
-        )
+    assert ask(3).status_code == 200
+    assert ask(3).status_code == 200  # asked before
+    assert "5" in problem(ask(6), "quota-spent")["detail"]
+    assert ask(1, 50).json()["left"] == QUERIES - 4  # what was refused was not asked
+    twice = [points(1, 70)[0]] * 2
+    assert client.post(QUESTIONS, json={"points": twice}, headers=headers).status_code == 200
+    problem(ask(1, 60), "quota-spent")
+    assert ask(3).status_code == 200  # stored answers stay free
+    own = client.get("/v1/key", headers=headers).json()
+    assert (own["quota"], own["asked"]) == (5, {"registry": 5})
+    other = place.key()
+    assert client.post(QUESTIONS, json={"points": points(1, 60)}, headers=other).status_code == 200
 
 
-def test_a_question_that_no_answer_is_left_for_is_not_counted(place: Place) -> None:
+def test_a_question_that_no_answer_is_left_for_is_not_counted(place, client):
     headers = place.key(quota=100)
-    with TestClient(application(place.settings)) as client:
-        ask = {"points": points(QUERIES + 3)}
-        assert client.post(QUESTIONS, json=ask, headers=headers).status_code == 200
-        problem(
-            client.post(QUESTIONS, json={"points": points(2, 80)}, headers=headers), "budget-spent"
-        )
-        assert client.get("/v1/key", headers=headers).json()["asked"] == {"registry": QUERIES}
-        rows = client.get("/v1/datasets/registry/audit", headers=place.key("auditor")).json()
+    ask = {"points": points(QUERIES + 3)}
+    assert client.post(QUESTIONS, json=ask, headers=headers).status_code == 200
+    problem(client.post(QUESTIONS, json={"points": points(2, 80)}, headers=headers), "budget-spent")
+    assert client.get("/v1/key", headers=headers).json()["asked"] == {"registry": QUERIES}
+    rows = client.get("/v1/datasets/registry/audit", headers=place.key("auditor")).json()
     assert [(row["action"], row["points"], row["new"]) for row in rows["rows"]] == [
         ("ask", QUERIES + 3, QUERIES),
         ("ask", 2, 0),
     ]
 
 
-def test_a_question_that_broke_off_is_asked_again_and_counted_once(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_question_that_broke_off_is_asked_again_and_counted_once(place, monkeypatch):
     headers = place.key(quota=4)
     app = application(place.settings)
     stream = app.state.service.datasets["registry"].sessions["session"].session._stream
 
-    def broken(*_: Any) -> Any:
+    def broken(*_):
         raise LedgerError(f"{place.folder} is gone")
 
     with TestClient(app) as client:
@@ -183,7 +164,7 @@ def test_a_question_that_broke_off_is_asked_again_and_counted_once(
         problem(found, "quota-spent")
 
 
-def test_the_audit_log_is_append_only(tmp_path: Path) -> None:
+def test_the_audit_log_is_append_only(tmp_path):
     with Access(tmp_path) as log, closing(sqlite3.connect(tmp_path / FILE)) as connection:
         with log.admitting() as admit:
             for number in range(3):
@@ -195,7 +176,7 @@ def test_the_audit_log_is_append_only(tmp_path: Path) -> None:
                 connection.execute(statement)
 
 
-def test_two_workers_share_one_count(tmp_path: Path) -> None:
+def test_two_workers_share_one_count(tmp_path):
     entry = AuditEntry("r", "key", "ask", "registry", "session", 3)
     admitted = []
     with Access(tmp_path) as one, Access(tmp_path) as other:

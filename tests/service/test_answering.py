@@ -1,39 +1,37 @@
 """Questions over HTTP: the session's answers, once paid, in one shape; refusals as problems."""
 
 import asyncio
-from typing import Any
+import sqlite3
+import threading
+import time
 
 import httpx
 import numpy as np
 import pytest
-from served_places import MARKED_NUMBER, QUERIES, QUESTIONS, Place, TestClient, sent
+from served_places import (
+    MARKED_NUMBER,
+    QUERIES,
+    QUESTIONS,
+    Place,
+    TestClient,
+    points,
+    problem,
+    sent,
+)
 
 import secretballot as sb
-from secretballot.learners.training.point_digests import question_digests
+from secretballot.learners.training.inputs import question_digests
 from secretballot.service.app import application
-from secretballot.service.problems import KINDS, MEDIA_TYPE
+from secretballot.service.collector import Collector
+from secretballot.service.problems import ProblemError
+from secretballot.service.settings import Limits
 
 
-def points(n: int, start: int = 0) -> list[list[float]]:
-    return [[1.0 + row, float(row)] for row in range(start, start + n)]
-
-
-def problem(response: httpx.Response, kind: str) -> dict[str, Any]:
-    """Return the problem document of a response, having looked at all that every one must have."""
-    assert response.headers["content-type"] == MEDIA_TYPE, response.text
-    document: dict[str, Any] = response.json()
-    assert document["type"] == f"/problems/{kind}", document
-    assert response.status_code == document["status"] == KINDS[kind]
-    assert document["instance"] == f"urn:uuid:{response.headers['x-request-id']}"
-    return document
-
-
-def test_answers_are_those_of_the_session_and_are_paid_once(place: Place) -> None:
+def test_answers_are_those_of_the_session_and_are_paid_once(place, client):
     key = place.key()
-    with TestClient(application(place.settings)) as client:
-        first = client.post(QUESTIONS, json={"points": points(3)}, headers=key)
-        assert first.status_code == 200
-        again = client.post(QUESTIONS, json={"points": points(4)}, headers=key)
+    first = client.post(QUESTIONS, json={"points": points(3)}, headers=key)
+    assert first.status_code == 200
+    again = client.post(QUESTIONS, json={"points": points(4)}, headers=key)
     answers = first.json()["answers"]
     assert [set(answer) for answer in answers] == [
         {"label", "given", "abstained", "noisy_count"}
@@ -49,17 +47,16 @@ def test_answers_are_those_of_the_session_and_are_paid_once(place: Place) -> Non
     assert found.noisy_counts.tolist() == counts
 
 
-def test_a_preview_says_what_a_request_would_take_and_takes_nothing(place: Place) -> None:
+def test_a_preview_says_what_a_request_would_take_and_takes_nothing(place, client):
     key = place.key()
-    with TestClient(application(place.settings)) as client:
-        client.post(QUESTIONS, json={"points": points(2)}, headers=key)
-        asked = {"points": [*points(3), points(1, 2)[0]]}
-        for _ in range(2):
-            found = client.post(QUESTIONS.replace("questions", "preview"), json=asked, headers=key)
-            assert found.json() == {"stored": 2, "new": 1, "left": QUERIES - 2}
+    client.post(QUESTIONS, json={"points": points(2)}, headers=key)
+    asked = {"points": [*points(3), points(1, 2)[0]]}
+    for _ in range(2):
+        found = client.post(QUESTIONS.replace("questions", "preview"), json=asked, headers=key)
+        assert found.json() == {"stored": 2, "new": 1, "left": QUERIES - 2}
 
 
-def test_questions_that_come_together_are_answered_in_one_transaction(place: Place) -> None:
+def test_questions_that_come_together_are_answered_in_one_transaction(place):
     """While the first is answered all others wait, and are the second group."""
     key, app = place.key(), application(place.settings)
 
@@ -76,15 +73,13 @@ def test_questions_that_come_together_are_answered_in_one_transaction(place: Pla
     assert place.ledger.head()[0] == before + QUERIES
 
 
-def test_a_question_that_the_ledger_fails_for_fails_alone(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_question_that_the_ledger_fails_for_fails_alone(place, monkeypatch):
     key, app = place.key(quota=50), application(place.settings)
     stream = app.state.service.datasets["registry"].sessions["session"].session._stream
     given, hurt = stream.answer, points(5)[3]
     digest = question_digests(np.array([hurt]))[0]
 
-    def broken(counts: Any, questions: Any, *rest: Any) -> Any:
+    def broken(counts, questions, *rest):
         if digest in questions:
             raise sb.LedgerError(f"{place.folder} says no")
         return given(counts, questions, *rest)
@@ -117,21 +112,18 @@ def test_a_question_that_the_ledger_fails_for_fails_alone(
         (b'{"points": [[1, 1e999]]}', "wrong-points"),
     ],
 )
-def test_points_that_cannot_be_asked_cost_nothing(
-    shared_place: Place, body: bytes, kind: str
-) -> None:
+def test_points_that_cannot_be_asked_cost_nothing(shared_place, body, kind, shared_client):
     key = shared_place.key()
-    with TestClient(application(shared_place.settings)) as client:
-        problem(client.post(QUESTIONS, content=body, headers=key), kind)
-        address = QUESTIONS.removesuffix("/questions")
-        assert client.get(address, headers=key).json()["used"] == 0
+    problem(shared_client.post(QUESTIONS, content=body, headers=key), kind)
+    address = QUESTIONS.removesuffix("/questions")
+    assert shared_client.get(address, headers=key).json()["used"] == 0
 
 
-def test_a_body_without_end_is_refused_while_it_comes(shared_place: Place) -> None:
+def test_a_body_without_end_is_refused_while_it_comes(shared_place):
     """Of a gigabyte that does not say how large it is, no more is taken than may come."""
     limit, taken = shared_place.settings.limits.body_bytes, [0]
 
-    async def endless() -> Any:
+    async def endless():
         for _ in range(1024):
             taken[0] += 1 << 20
             yield b" " * (1 << 20)
@@ -142,20 +134,20 @@ def test_a_body_without_end_is_refused_while_it_comes(shared_place: Place) -> No
 
 
 def test_large_bodies_are_read_a_few_at_a_time_and_small_ones_beside_them(
-    shared_place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    shared_place, monkeypatch
+):
     monkeypatch.setattr("secretballot.service.app._LARGE_BODIES", 2)
     app, key, go = application(shared_place.settings), shared_place.key(), [False]
-    begun: list[int] = []
+    begun = []
 
-    async def large(number: int) -> Any:
+    async def large(number):
         begun.append(number)
         yield b'{"points": [['
         while not go[0]:
             await asyncio.sleep(0.001)
         yield b"1, 2]]}"
 
-    async def ask() -> list[int]:
+    async def ask():
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
             four = [
@@ -170,12 +162,12 @@ def test_large_bodies_are_read_a_few_at_a_time_and_small_ones_beside_them(
     assert asyncio.run(ask()) == [200] * 4
 
 
-def test_a_slow_body_is_cut_off(shared_place: Place) -> None:
+def test_a_slow_body_is_cut_off(shared_place):
     config = shared_place.config.with_name("hasty.toml")
     config.write_text(f"{shared_place.config.read_text()}\n[limits]\nbody_seconds = 0.2\n")
     key, app = shared_place.key(), application(Place(shared_place.folder, config).settings)
 
-    async def slow() -> Any:
+    async def slow():
         yield b'{"points"'
         await asyncio.sleep(300)
 
@@ -183,9 +175,9 @@ def test_a_slow_body_is_cut_off(shared_place: Place) -> None:
 
 
 def test_an_error_that_nobody_foresaw_is_told_by_nothing_and_logged_by_type_and_place(
-    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def broken(*_: Any, **__: Any) -> Any:
+    place, monkeypatch, caplog
+):
+    def broken(*_, **__):
         raise ZeroDivisionError(f"the cell {MARKED_NUMBER}")
 
     key = place.key(quota=5)
@@ -209,9 +201,7 @@ def test_an_error_that_nobody_foresaw_is_told_by_nothing_and_logged_by_type_and_
         assert str(MARKED_NUMBER) not in text
 
 
-def test_no_private_cell_is_said_or_logged(
-    place: Place, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_private_cell_is_said_or_logged(place, capsys, caplog):
     key = place.key("curator", "*")
     caplog.set_level(0)
     texts = []
@@ -230,3 +220,105 @@ def test_no_private_cell_is_said_or_logged(
     for text in (*texts, out.out, out.err, state):
         assert str(MARKED_NUMBER) not in text
     assert len(texts) > 15
+
+
+class Recorder:
+    """Answers with what was asked, in groups that it remembers, and waits where it is told to."""
+
+    def __init__(self):
+        self.groups = []
+        self.go = threading.Event()
+        self.go.set()
+
+    def __call__(self, group):
+        self.groups.append(list(group))
+        assert self.go.wait(300)
+        return [ProblemError("busy", "odd") if one % 2 else one for one in group]
+
+    async def begun(self):
+        """Wait until a group is being answered."""
+        while not self.groups:
+            await asyncio.sleep(0.001)
+
+
+def collector(answer, **given):
+    limits = Limits(group_points=4, waiting=100, answer_seconds=300.0)
+    return Collector(answer, limits.changed(**given))
+
+
+def test_what_comes_while_a_group_is_answered_is_the_next_group_in_its_order():
+    recorder = Recorder()
+
+    async def ask():
+        gathered = collector(recorder)
+        recorder.go.clear()
+        first = asyncio.create_task(gathered.ask(0, 1))
+        await recorder.begun()
+        others = [asyncio.create_task(gathered.ask(number, 1)) for number in (8, 2, 5, 6, 4)]
+        await asyncio.sleep(0)
+        recorder.go.set()
+        found = await asyncio.gather(first, *others, return_exceptions=True)
+        await gathered.close()
+        return found
+
+    found = asyncio.run(ask())
+    assert recorder.groups == [[0], [8, 2, 5, 6], [4]]
+    assert [one for one in found if not isinstance(one, ProblemError)] == [0, 8, 2, 6, 4]
+    assert isinstance(found[3], ProblemError)
+
+
+def test_more_than_may_wait_is_refused_at_once_and_who_left_takes_no_place():
+    recorder = Recorder()
+
+    async def ask():
+        gathered = collector(recorder, waiting=3)
+        recorder.go.clear()
+        first = asyncio.create_task(gathered.ask(0, 1))
+        await recorder.begun()
+        left = asyncio.create_task(gathered.ask(2, 3))
+        await asyncio.sleep(0)
+        with pytest.raises(ProblemError) as refused:
+            await gathered.ask(4, 1)
+        assert refused.value.kind == "busy"
+        left.cancel()
+        await asyncio.wait([left])
+        other = asyncio.create_task(gathered.ask(6, 3))
+        await asyncio.sleep(0)
+        recorder.go.set()
+        found = await asyncio.gather(first, other)
+        await gathered.close()
+        return found
+
+    assert asyncio.run(ask()) == [0, 6]
+    assert recorder.groups == [[0], [6]]
+
+
+def test_a_locked_ledger_refuses_and_does_not_queue(place):
+    place.config.write_text(place.config.read_text() + "\n[limits]\nanswer_seconds = 0.4\n")
+    key, app = place.key(), application(place.settings)
+    lock = sqlite3.connect(place.folder / "registry.ledger", isolation_level=None)
+
+    async def ask():
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            lock.execute("BEGIN EXCLUSIVE")
+            began = time.monotonic()
+            found = await client.post(QUESTIONS, json={"points": points(1)}, headers=key)
+            assert int(found.headers["retry-after"]) > 0
+            problem(found, "ledger-unavailable")
+            assert time.monotonic() - began < 20  # the ledger itself would wait longer
+            again = await client.post(QUESTIONS, json={"points": points(1, 5)}, headers=key)
+            problem(again, "ledger-unavailable")
+            ready = await client.get("/health/ready")
+            assert ready.status_code == 503
+            lock.execute("ROLLBACK")
+            async with asyncio.timeout(300):
+                while True:
+                    later = await client.post(QUESTIONS, json={"points": points(1)}, headers=key)
+                    if later.status_code == 200:
+                        break
+                    await asyncio.sleep(0.1)
+            assert later.json()["left"] in (10, 11)
+
+    asyncio.run(ask())
+    lock.close()

@@ -2,46 +2,42 @@
 
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from campaigns.torture.service import RunningService
-from served_places import QUERIES, Place, TestClient, made_place
+from served_places import QUERIES, made_place
 
 import secretballot as sb
-from secretballot.service.app import application
 
 PAGE = Path(__file__).parents[2] / "src/secretballot/service/page"
 
 
-def test_the_page_has_few_files_with_strict_policies(place: Place) -> None:
-    with TestClient(application(place.settings)) as client:
-        for address, kind in (
-            ("/", "text/html"),
-            ("/console.css", "text/css"),
-            ("/console.js", "text/javascript"),
-        ):
-            found = client.get(address)
-            assert found.status_code == 200
-            assert found.headers["content-type"].startswith(kind)
-            policy = found.headers["content-security-policy"]
-            assert "default-src 'none'" in policy
-            assert "frame-ancestors 'none'" in policy
-            assert "unsafe" not in policy
-            assert found.content == (PAGE / (address[1:] or "index.html")).read_bytes()
-        # a report may bring its style, and nothing else: no right, no address, no other script
-        frame = client.get("/report.html").headers["content-security-policy"]
-        assert "default-src 'none'; script-src 'sha256-" in frame
-        assert frame.count("unsafe") == frame.count("style-src 'unsafe-inline'") == 1
-        assert frame.endswith("frame-ancestors 'self'; sandbox allow-scripts")
-        assert client.request("HEAD", "/").status_code == 200
-        assert client.get("/page/index.html").status_code == 404
+def test_the_page_has_few_files_with_strict_policies(client):
+    for address, kind in (
+        ("/", "text/html"),
+        ("/console.css", "text/css"),
+        ("/console.js", "text/javascript"),
+    ):
+        found = client.get(address)
+        assert found.status_code == 200
+        assert found.headers["content-type"].startswith(kind)
+        policy = found.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert found.content == (PAGE / (address[1:] or "index.html")).read_bytes()
+    # a report may bring its style, and nothing else: no right, no address, no other script
+    frame = client.get("/report.html").headers["content-security-policy"]
+    assert "default-src 'none'; script-src 'sha256-" in frame
+    assert frame.count("unsafe") == frame.count("style-src 'unsafe-inline'") == 1
+    assert frame.endswith("frame-ancestors 'self'; sandbox allow-scripts")
+    assert client.request("HEAD", "/").status_code == 200
+    assert client.get("/page/index.html").status_code == 404
 
 
-def test_nothing_comes_from_elsewhere_and_no_text_becomes_markup() -> None:
+def test_nothing_comes_from_elsewhere_and_no_text_becomes_markup():
     for path in PAGE.iterdir():
         addresses = set(re.findall(r"(?:https?:)?//[\w.-]+\.\w+[^\s\"'`)]*", path.read_text()))
         assert addresses <= {"http://www.w3.org/2000/svg"}  # the name of a kind of element
@@ -51,15 +47,14 @@ def test_nothing_comes_from_elsewhere_and_no_text_becomes_markup() -> None:
     assert "localStorage" not in script  # a key is forgotten with its tab
 
 
-def test_a_certificate_is_verified_for_whoever_may_see_it(place: Place) -> None:
+def test_a_certificate_is_verified_for_whoever_may_see_it(place, client):
     address = "/v1/datasets/registry/sessions/session"
-    with TestClient(application(place.settings)) as client:
-        key = place.key()
-        assert client.get(f"{address}/verification").status_code == 401
-        before = client.get(f"{address}/verification", headers=key)
-        assert before.status_code == 200
-        client.post(f"{address}/questions", headers=key, json={"points": [[0.5, 0.5]]})
-        found = client.get(f"{address}/verification", headers=key).json()
+    key = place.key()
+    assert client.get(f"{address}/verification").status_code == 401
+    before = client.get(f"{address}/verification", headers=key)
+    assert before.status_code == 200
+    client.post(f"{address}/questions", headers=key, json={"points": [[0.5, 0.5]]})
+    found = client.get(f"{address}/verification", headers=key).json()
     assert found["ok"]
     assert {"digest", "price", "released"} <= {check["name"] for check in found["checks"]}
     released = next(one for one in found["checks"] if one["name"] == "released")
@@ -67,7 +62,7 @@ def test_a_certificate_is_verified_for_whoever_may_see_it(place: Place) -> None:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser():
     sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright")
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
@@ -82,28 +77,28 @@ def browser() -> Iterator[Any]:
 class Console:
     """The page in a tab, with all that went wrong in it."""
 
-    def __init__(self, browser: Any, address: str, width: int = 1280) -> None:
+    def __init__(self, browser, address, width=1280):
         self.context = browser.new_context(viewport={"width": width, "height": 900})
         self.page = self.context.new_page()
-        self.wrong: list[str] = []
+        self.wrong = []
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
         self.page.on("requestfailed", lambda request: self.wrong.append(request.url))
         self.page.goto(address)
 
-    def sign_in(self, token: str) -> None:
+    def sign_in(self, token):
         self.page.get_by_label("Your key").fill(token)
         self.page.get_by_role("button", name="Sign in").click()
 
-    def said(self, text: str) -> None:
+    def said(self, text):
         self.page.get_by_text(text).first.wait_for(timeout=20_000)
 
-    def close(self) -> None:
+    def close(self):
         assert not self.wrong
         self.context.close()
 
 
 @pytest.fixture(scope="module")
-def releasing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningService, Place]]:
+def releasing(tmp_path_factory):
     """A service with a release that has a report."""
     place = made_place(tmp_path_factory.mktemp("releasing"))
     session = sb.LabelingSession.reopen(place.folder / "vault")
@@ -118,9 +113,7 @@ def releasing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Runnin
         yield service, place
 
 
-def test_what_a_file_would_take_is_shown_before_it_is_asked(
-    browser: Any, releasing: tuple[RunningService, Place], tmp_path: Path
-) -> None:
+def test_what_a_file_would_take_is_shown_before_it_is_asked(browser, releasing, tmp_path):
     service, place = releasing
     (tmp_path / "points.csv").write_text("a,b\n1,2\n-1,0.5\n3,4\n")
     for width in (1280, 400):
@@ -158,13 +151,11 @@ HOSTILE = """<!doctype html><html><head><title>A report</title>
 </body></html>"""
 
 
-def test_a_hostile_report_runs_nothing_loads_nothing_and_cannot_reach_the_key(
-    browser: Any, releasing: tuple[RunningService, Place]
-) -> None:
+def test_a_hostile_report_runs_nothing_loads_nothing_and_cannot_reach_the_key(browser, releasing):
     service, place = releasing
     console = Console(browser, service.url)
     page = console.page
-    seen: list[str] = []
+    seen = []
     page.context.on("request", lambda request: seen.append(request.url))
     page.route(
         "**/releases/first/report.html", lambda route: route.fulfill(body=HOSTILE, status=200)
@@ -198,9 +189,7 @@ def test_a_hostile_report_runs_nothing_loads_nothing_and_cannot_reach_the_key(
     console.close()
 
 
-def test_the_frame_of_reports_takes_none_from_another_address(
-    browser: Any, releasing: tuple[RunningService, Place]
-) -> None:
+def test_the_frame_of_reports_takes_none_from_another_address(browser, releasing):
     """Opened by itself it is as empty as it came, and no page of another address may frame it."""
     service, _ = releasing
     page = browser.new_page()

@@ -1,12 +1,16 @@
-"""The files of deploy/: they fit the program and each other; nothing here starts a container."""
+"""The files of deploy/ fit the program and each other, and the demonstration works."""
 
+import json
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
+import pandas as pd
 import pytest
+from served_places import Place, TestClient
 
+from campaigns import demo_service
+from secretballot.service.app import application
 from secretballot.service.settings import read_settings
 
 yaml = pytest.importorskip("yaml", reason="PyYAML")
@@ -16,25 +20,25 @@ SETTINGS = read_settings(DEPLOY / "service.toml")
 PORT = SETTINGS.listen.port
 
 
-def parsed(name: str) -> list[Any]:
+def parsed(name):
     return list(yaml.safe_load_all((DEPLOY / name).read_text()))
 
 
-def options_of(words: list[str]) -> dict[str, str]:
+def options_of(words):
     """Return the options of a command line of `secretballot serve start`, each a known one."""
     assert words[:2] == ["serve", "start"]
     from typer.main import get_command
 
     from secretballot.cli.app import app
 
-    verb: Any = get_command(app)
+    verb = get_command(app)
     known = {name for one in verb.commands["serve"].commands["start"].params for name in one.opts}
     given = dict(zip(words[2::2], words[3::2], strict=True))
     assert set(given) <= known
     return given
 
 
-def test_the_image_runs_the_service_as_nobody_of_importance() -> None:
+def test_the_image_runs_the_service_as_nobody_of_importance():
     text = (DEPLOY / "Containerfile").read_text().replace("\\\n", " ")
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     last = lines[max(i for i, line in enumerate(lines) if line.startswith("FROM")) :]
@@ -52,7 +56,7 @@ def test_the_image_runs_the_service_as_nobody_of_importance() -> None:
     assert f"127.0.0.1:{PORT}/health/live" in text
 
 
-def test_the_compose_file_opens_the_proxy_alone() -> None:
+def test_the_compose_file_opens_the_proxy_alone():
     (compose,) = parsed("compose.yaml")
     services = compose["services"]
     assert [name for name, one in services.items() if "ports" in one] == ["proxy"]
@@ -72,13 +76,13 @@ def test_the_compose_file_opens_the_proxy_alone() -> None:
     assert not re.search(r"PASSWORD: *[^/\s]", (DEPLOY / "compose.yaml").read_text())
 
 
-def test_the_proxy_hands_on_to_the_service_and_keeps_the_inside_in() -> None:
+def test_the_proxy_hands_on_to_the_service_and_keeps_the_inside_in():
     text = (DEPLOY / "Caddyfile").read_text()
     assert f"reverse_proxy service:{PORT}" in text
     assert "/metrics /health/*" in text
 
 
-def test_kubernetes_has_the_same_settings_and_probes(tmp_path: Path) -> None:
+def test_kubernetes_has_the_same_settings_and_probes(tmp_path):
     documents = {one["kind"]: one for one in parsed("kubernetes.yaml")}
     config = tmp_path / "service.toml"
     config.write_text(documents["ConfigMap"]["data"]["service.toml"])
@@ -99,3 +103,23 @@ def test_kubernetes_has_the_same_settings_and_probes(tmp_path: Path) -> None:
     assert pod["terminationGracePeriodSeconds"] > settings.listen.stop_seconds
     # a vault is one machine's
     assert documents["StatefulSet"]["spec"]["replicas"] == 1
+
+
+@pytest.mark.slow
+def test_the_demonstration_has_a_session_a_release_and_a_key(tmp_path):
+    demo_service.prepare(tmp_path, questions=30)
+    points = json.loads(pd.read_csv(tmp_path / "points.csv").head(3).to_json(orient="records"))
+    settings = read_settings(tmp_path / "service.toml")
+    headers = Place(tmp_path, tmp_path / "service.toml").key("analyst", "*")
+    with TestClient(application(settings)) as client:
+
+        def get(address):
+            return client.get(address, headers=headers)
+
+        address = "/v1/datasets/clinic/sessions/session/questions"
+        found = client.post(address, json={"points": points}, headers=headers)
+        assert found.status_code == 200, found.text
+        assert found.json()["left"] == 30 - demo_service.EXAMPLES - 3
+        (clinic,) = get("/v1/datasets").json()["datasets"]
+        assert {"certificate.json", "report.html"} <= set(clinic["releases"]["first-answers"])
+        assert get("/signing-key").status_code == 200

@@ -4,14 +4,11 @@ import io
 import json
 import logging
 import threading
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import sklearn
-from served_places import QUESTIONS, Place, TestClient, made_place
+from served_places import QUESTIONS, TestClient, made_place
 
 from secretballot.foreign_code import isolated
 from secretballot.service import app
@@ -22,18 +19,17 @@ FRAME = {"kind": "frame", "columns": [["site", "str", None]]}
 LONG, MANY = "x" * 100_000, 5000  # half a gigabyte, once every cell is written out
 
 
-def stream(column: Any, compression: str | None = None, **more: Any) -> bytes:
+def stream(column, compression=None, **more):
     import pyarrow as pa
 
     table, sink = pa.table({"site": column, **more}), pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression=compression)
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
+    return sink.getvalue().to_pybytes()
 
 
-def parquet(column: Any, other: Any = None, **options: Any) -> bytes:
+def parquet(column, other=None, **options):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -43,13 +39,13 @@ def parquet(column: Any, other: Any = None, **options: Any) -> bytes:
     return sink.getvalue()
 
 
-def dictionary_of(value: str, n: int) -> Any:
+def dictionary_of(value, n):
     import pyarrow as pa
 
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, dtype=np.int8)), pa.array([value]))
 
 
-def views_of(value: str, n: int) -> Any:
+def views_of(value, n):
     """Return n views of one text."""
     import pyarrow as pa
 
@@ -92,9 +88,7 @@ def views_of(value: str, n: int) -> Any:
         (lambda: parquet(["x"], other=["x"]), PARQUET, "wrong-points"),
     ],
 )
-def test_few_bytes_never_stand_for_very_many(
-    content: Callable[[], bytes], media_type: str, kind: str
-) -> None:
+def test_few_bytes_never_stand_for_very_many(content, media_type, kind):
     pytest.importorskip("pyarrow")
     body = content()
     assert len(body) < 400_000
@@ -103,7 +97,7 @@ def test_few_bytes_never_stand_for_very_many(
     assert refused.value.kind == kind
 
 
-def test_columns_may_share_their_text_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_may_share_their_text_up_to_a_limit(monkeypatch):
     pa = pytest.importorskip("pyarrow")
     text = pa.array([LONG] * 100)  # ten million bytes
     shared = pa.table({f"c{number}": text for number in range(11)})
@@ -114,7 +108,7 @@ def test_columns_may_share_their_text_up_to_a_limit(monkeypatch: pytest.MonkeyPa
     assert refused.value.kind == "too-large"
 
 
-def test_ordinary_dictionaries_views_and_files_are_read() -> None:
+def test_ordinary_dictionaries_views_and_files_are_read():
     pa = pytest.importorskip("pyarrow")
     texts = ["north", None, "south", "north of the fifty-first"]
     bodies = [
@@ -130,15 +124,13 @@ def test_ordinary_dictionaries_views_and_files_are_read() -> None:
         assert [None if cell != cell else cell for cell in frame["site"].tolist()] == texts
 
 
-def test_small_tables_are_not_read_on_the_loop(
-    shared_place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_small_tables_are_not_read_on_the_loop(shared_place, monkeypatch):
     """Four kilobytes of a compressed table may be half a gigabyte, and everybody would wait."""
     pa = pytest.importorskip("pyarrow")
     threads = []
     read = app.ServedSession.table
 
-    def noted(*given: Any) -> Any:
+    def noted(*given):
         threads.append(threading.current_thread())
         return read(*given)
 
@@ -154,7 +146,7 @@ def test_small_tables_are_not_read_on_the_loop(
     assert threads[0] is not threading.main_thread()
 
 
-def test_half_of_a_surrogate_pair_is_no_text(tmp_path: Path) -> None:
+def test_half_of_a_surrogate_pair_is_no_text(tmp_path):
     place = made_place(tmp_path, frames=True)
     key = {**place.key(), "Content-Type": "application/json"}
     with TestClient(app.application(place.settings)) as client:
@@ -166,9 +158,7 @@ def test_half_of_a_surrogate_pair_is_no_text(tmp_path: Path) -> None:
         assert client.post(QUESTIONS, content=whole, headers=key).status_code == 200
 
 
-def test_lines_of_the_log_are_written_while_a_teacher_votes(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_lines_of_the_log_are_written_while_a_teacher_votes(caplog):
     """Learners are silenced for the whole process, and other requests are answered meanwhile."""
     caplog.set_level(logging.INFO)
     with isolated(0, sklearn.get_config()):

@@ -5,15 +5,11 @@ import shutil
 import time
 import uuid
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from campaigns.postgres_proxy import PostgresProxy
-from served_places import QUERIES, QUESTIONS, Place, TestClient, made_place
-from test_answering import points, problem
+from served_places import QUERIES, QUESTIONS, Place, TestClient, made_place, points, problem
 
 import secretballot as sb
 from secretballot.core.ledger import postgres
@@ -23,11 +19,11 @@ from secretballot.service import access
 from secretballot.service.app import application
 
 
-def ask(client: TestClient, key: dict[str, str], n: int, start: int = 0) -> httpx.Response:
+def ask(client, key, n, start=0):
     return client.post(QUESTIONS, json={"points": points(n, start)}, headers=key)
 
 
-def refused_everywhere(client: TestClient, place: Place, analyst: dict[str, str]) -> None:
+def refused_everywhere(client, place, analyst):
     """Look at all that needs the ledger: the right problem, at once, and no word of the place."""
     curator, began = place.key("curator"), time.monotonic()
     found = [
@@ -52,19 +48,18 @@ def refused_everywhere(client: TestClient, place: Place, analyst: dict[str, str]
     assert time.monotonic() - began < 10
 
 
-def test_a_ledger_that_is_gone_is_refused_until_it_is_back(place: Place) -> None:
+def test_a_ledger_that_is_gone_is_refused_until_it_is_back(place, client):
     key, ledger = place.key(), place.folder / "registry.ledger"
-    with TestClient(application(place.settings)) as client:
-        first = ask(client, key, 3)
-        ledger.rename(ledger.with_name("elsewhere"))
-        refused_everywhere(client, place, key)
-        ledger.with_name("elsewhere").rename(ledger)
-        assert ask(client, key, 3).json() == first.json()
+    first = ask(client, key, 3)
+    ledger.rename(ledger.with_name("elsewhere"))
+    refused_everywhere(client, place, key)
+    ledger.with_name("elsewhere").rename(ledger)
+    assert ask(client, key, 3).json() == first.json()
 
 
 def test_a_database_that_is_down_is_refused_at_once_and_no_service_starts_with_it(
-    postgres_server: Any, tmp_path: Path
-) -> None:
+    postgres_server, tmp_path
+):
     place = made_place(
         tmp_path, ledger_at=postgres_server.url(schema=f"service_{uuid.uuid4().hex[:12]}")
     )
@@ -84,9 +79,7 @@ def test_a_database_that_is_down_is_refused_at_once_and_no_service_starts_with_i
     sb.LabelingSession.reopen(place.folder / "vault").ledger.check()
 
 
-def test_a_database_that_hangs_is_refused_and_comes_back(
-    postgres_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_that_hangs_is_refused_and_comes_back(postgres_server, tmp_path, monkeypatch):
     monkeypatch.setattr(postgres, "SILENCE_S", 1.6)
     proxy = PostgresProxy(postgres_server)
     place = made_place(tmp_path, ledger_at=proxy.url(f"service_{uuid.uuid4().hex[:12]}"))
@@ -105,15 +98,13 @@ def test_a_database_that_hangs_is_refused_and_comes_back(
 
 
 @pytest.mark.parametrize("jumps", [timedelta(days=-3650), timedelta(days=36500)])
-def test_a_clock_that_jumps_changes_no_answer_and_no_count(
-    place: Place, monkeypatch: pytest.MonkeyPatch, jumps: timedelta
-) -> None:
+def test_a_clock_that_jumps_changes_no_answer_and_no_count(place, monkeypatch, jumps):
     place.config.write_text(place.config.read_text() + "\n[answers]\ngrid_seconds = 0.05\n")
     key, real = place.key(quota=4), datetime
 
     class Jumped(datetime):
         @classmethod
-        def now(cls, tz: Any = None) -> Any:
+        def now(cls, tz=None):
             return real.now(tz) + jumps
 
     with TestClient(application(place.settings)) as client:
@@ -133,9 +124,7 @@ def test_a_clock_that_jumps_changes_no_answer_and_no_count(
     place.ledger.check()
 
 
-def test_two_machines_with_copies_of_one_vault_answer_as_one_or_refuse(
-    place: Place, tmp_path: Path
-) -> None:
+def test_two_machines_with_copies_of_one_vault_answer_as_one_or_refuse(place, tmp_path):
     other = Place(tmp_path / "other", tmp_path / "other" / "service.toml")
     shutil.copytree(place.folder / "vault", other.folder / "vault")
     shutil.copy(place.config, other.config)

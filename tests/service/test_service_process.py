@@ -5,17 +5,13 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 from campaigns.torture.service import RunningService
-from served_places import MARKED_NUMBER, QUESTIONS, Place, made_place
-from test_answering import points
+from served_places import MARKED_NUMBER, QUESTIONS, made_place, points
 
 import secretballot as sb
 from secretballot.core.ledger import sqlite
@@ -25,42 +21,33 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals of a Un
 
 
 @pytest.fixture
-def client() -> Iterator[httpx.Client]:
+def client():
     """One for all requests: each of its own would read the system's certificates first."""
     with httpx.Client(timeout=PATIENCE_S) as found:
         yield found
 
 
-@pytest.fixture
-def large_place(tmp_path: Any) -> Place:
-    return made_place(tmp_path, queries=3000)
-
-
-def ask(
-    client: httpx.Client, url: str, key: dict[str, str], rows: list[list[float]]
-) -> dict[str, Any] | None:
+def ask(client, url, key, rows):
     """Return the service's answer, None where there is none."""
     try:
         found = client.post(url + QUESTIONS, json={"points": rows}, headers=key)
     except httpx.TransportError:
         return None
-    document: dict[str, Any] | None = found.json() if found.status_code == 200 else None
-    return document
+    return found.json() if found.status_code == 200 else None
 
 
-def test_killed_while_it_answers_it_goes_on_with_the_same_answers(
-    large_place: Place, client: httpx.Client
-) -> None:
+def test_killed_while_it_answers_it_goes_on_with_the_same_answers(tmp_path, client):
     """What left the house is on the books, word for word, and paid once."""
+    large_place = made_place(tmp_path, queries=3000)
     key = large_place.key()
-    got: dict[int, dict[str, Any]] = {}
+    got = {}
     asked = 0
     service = RunningService(large_place.config, workers=1)
     for _ in range(2):
         service.start()
         halt = threading.Event()
 
-        def go_on(numbers: Any, halt: Any = halt) -> None:
+        def go_on(numbers, halt=halt):
             for number in numbers:
                 if halt.is_set():
                     return
@@ -95,25 +82,7 @@ def test_killed_while_it_answers_it_goes_on_with_the_same_answers(
     large_place.ledger.check()
 
 
-def test_a_stop_answers_first_what_was_asked(large_place: Place, client: httpx.Client) -> None:
-    key = large_place.key()
-    with RunningService(large_place.config, workers=1) as running:
-        ask(client, running.url, key, points(1))
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            late = pool.submit(ask, client, running.url, key, points(2000, 10))
-            time.sleep(0.15)
-            code = running.stop()
-            document = late.result()
-        assert code == 0
-        # it was under way, or refused before it began: in no case cut off
-        used = sb.LabelingSession.reopen(large_place.folder / "vault").used
-        assert (document is None, used) in ((True, 1), (False, 2001))
-        log = running.log.read_text()
-    assert log.index("startup complete") < log.index("shutdown complete")
-    assert str(MARKED_NUMBER) not in log
-
-
-def test_a_stop_ends_a_service_whose_ledger_is_locked(tmp_path: Path, client: httpx.Client) -> None:
+def test_a_stop_ends_a_service_whose_ledger_is_locked(tmp_path, client):
     place = made_place(tmp_path, more="[listen]\nstop_seconds = 0.3")
     with (
         RunningService(place.config, workers=1) as running,
@@ -131,29 +100,37 @@ def test_a_stop_ends_a_service_whose_ledger_is_locked(tmp_path: Path, client: ht
         assert running.stop(sqlite.WAIT_S / 2) == 0
 
 
-def test_two_workers_answer_from_one_ledger(large_place: Place, client: httpx.Client) -> None:
-    key = large_place.key("curator", "*")
-    with RunningService(large_place.config) as running:
+def test_two_workers_answer_from_one_ledger_and_a_stop_answers_first_what_was_asked(
+    tmp_path, client
+):
+    place = made_place(tmp_path, queries=3000)
+    key, scratch = place.key("curator", "*"), tmp_path / "scratch"
+    with (
+        RunningService(place.config) as running,
+        concurrent.futures.ThreadPoolExecutor(4) as pool,
+    ):
         running.wait_for(2)
-        with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            # the same points by four, at once: one answer each
-            every = list(
-                pool.map(
-                    lambda _: [
-                        ask(client, running.url, key, points(1, number)) for number in range(20)
-                    ],
-                    range(4),
-                )
-            )
+
+        def answers(_):
+            return [ask(client, running.url, key, points(1, number)) for number in range(20)]
+
+        # the same points by four, at once: one answer each
+        every = list(pool.map(answers, range(4)))
         said = [[one and one["answers"] for one in each] for each in every]
         assert all(said[0])
         assert said[0] == said[1] == said[2] == said[3]
         # the numbers of all workers together, in a folder that goes with the service
         metrics = client.get(running.url + "/metrics", headers=key).text
-        place = 'dataset="registry",session="session"'
-        assert f"secretballot_questions_total{{{place}}} 80.0" in metrics
-        scratch = large_place.folder / "scratch"
+        labels = 'dataset="registry",session="session"'
+        assert f"secretballot_questions_total{{{labels}}} 80.0" in metrics
         assert list(scratch.glob(".secretballot-numbers-*/counter_*.db"))
+        late = pool.submit(ask, client, running.url, key, points(600, 100))
+        time.sleep(0.15)
         assert running.stop() == 0
+        # it was under way, or refused before it began: in no case cut off
+        used = sb.LabelingSession.reopen(tmp_path / "vault").used
+        assert (late.result() is None, used) in ((True, 20), (False, 620))
         assert not list(scratch.iterdir())
-    assert sb.LabelingSession.reopen(large_place.folder / "vault").used == 20
+        log = running.log.read_text()
+    assert log.index("startup complete") < log.index("shutdown complete")
+    assert str(MARKED_NUMBER) not in log

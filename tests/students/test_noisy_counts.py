@@ -1,3 +1,5 @@
+"""Students of noisy counts, of teachers and of records."""
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,7 +10,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from secretballot.students import GraphCountsClassifier, NoisyCountsClassifier, noisy_counts
+from secretballot import _points
+from secretballot.bases import TableBasis
+from secretballot.students import (
+    GraphCountsClassifier,
+    NoisyCountsClassifier,
+    RecordVotesStudent,
+    noisy_counts,
+)
 
 K = 250
 
@@ -79,25 +88,16 @@ def test_evidence_is_the_marginal_likelihood(monkeypatch):
     np.testing.assert_allclose(fit.coef, gain @ targets, atol=1e-9)
 
 
-def test_a_rotated_kernel_sees_a_ring():
-    rng = np.random.default_rng(4)
-    X = rng.standard_normal((3000, 2))
-    ring = (X**2).sum(axis=1) > 1.4
-    counts = np.rint(np.where(ring, 0.8, 0.2) * K + 100 * rng.standard_normal(3000))
-    student = NoisyCountsClassifier(random_state=0).fit(X, counts, n_teachers=K, sigma=100.0)
-    assert len(student.model_.landmarks)
-    assert (student.predict(X) == ring).mean() > 0.93
-
-
-def test_three_classes():
+def test_a_rotated_kernel_sees_rings_of_three_classes():
     rng = np.random.default_rng(6)
     X = rng.standard_normal((3000, 2))
-    truth = np.argmax(X @ np.array([[1, -0.5, -0.5], [0, 0.9, -0.9]]), axis=1)
+    truth = np.digitize((X**2).sum(axis=1), [0.8, 2.2])
     counts = np.rint(np.eye(3)[truth] * 150 + 30 + 100 * rng.standard_normal((3000, 3)))
     student = NoisyCountsClassifier(random_state=0).fit(
         X, counts, n_teachers=K, sigma=100.0, classes=["a", "b", "c"]
     )
-    assert (student.predict(X) == np.array(["a", "b", "c"])[truth]).mean() > 0.92
+    assert len(student.model_.landmarks)
+    assert (student.predict(X) == np.array(["a", "b", "c"])[truth]).mean() > 0.85
     proba = student.predict_proba(X)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     assert proba.min() >= 0
@@ -108,11 +108,13 @@ def test_sparse_and_dense_points_teach_the_same():
     rng = np.random.default_rng(8)
     X = (rng.random((400, 30)) < 0.1).astype(float)
     counts = np.rint(125 + 80 * X[:, 0] - 60 * X[:, 1] + 20 * rng.standard_normal(400))
-    dense = NoisyCountsClassifier(random_state=0).fit(X, counts, n_teachers=K, sigma=20.0)
-    thin = NoisyCountsClassifier(random_state=0).fit(
-        sparse.csr_matrix(X), counts, n_teachers=K, sigma=20.0
-    )
-    np.testing.assert_allclose(dense.predict_shares(X), thin.predict_shares(sparse.csr_matrix(X)))
+    shares = []
+    for points in (X, sparse.csr_matrix(X)):
+        student = NoisyCountsClassifier(random_state=0).fit(
+            points, counts, n_teachers=K, sigma=20.0
+        )
+        shares.append(student.predict_shares(points))
+    np.testing.assert_allclose(*shares)
 
 
 @pytest.mark.parametrize(
@@ -149,17 +151,59 @@ def test_the_pool_shape_beats_a_kernel_where_few_points_are_asked():
     X, side = two_moons(rng, 1200)
     asked = np.arange(120)
     counts = np.rint(K * (0.2 + 0.6 * side[asked]) + 200 * rng.standard_normal(120))
-    graph = GraphCountsClassifier().fit(X[asked], counts, n_teachers=K, sigma=200.0, pool=X[:1000])
-    kernel = NoisyCountsClassifier(random_state=0).fit(
-        X[asked], counts, n_teachers=K, sigma=200.0, pool=X[:1000]
+    about = {"n_teachers": K, "sigma": 200.0, "pool": X[:1000]}
+    graph, kernel = (
+        (student.fit(X[asked], counts, **about).predict(X[1000:]) == side[1000:]).mean()
+        for student in (GraphCountsClassifier(), NoisyCountsClassifier(random_state=0))
     )
-    new = slice(1000, 1200)
-    accuracy = (graph.predict(X[new]) == side[new]).mean()
-    assert accuracy > 0.95
-    assert accuracy >= (kernel.predict(X[new]) == side[new]).mean()
+    assert graph > 0.95
+    assert graph >= kernel
 
 
 def test_far_points_and_doubled_points_have_a_place():
     X = np.repeat(np.random.default_rng(4).standard_normal((20, 2)), 3, axis=0)
     student = GraphCountsClassifier(4).fit(X, np.arange(60), n_teachers=K, sigma=5.0)
     assert np.isfinite(student.predict_shares(np.vstack([X, [[1e6, 1e6]]]))).all()
+
+
+def voted(records, classes, points):
+    """Return the counts that records cast, of five votes each, without noise."""
+    fitted = TableBasis(whitening=0.0).fit(points)
+    places = _points.NearestPoints(fitted.integers(points), 5).of(fitted.integers(records))
+    counts = np.zeros((len(points), 2))
+    np.add.at(counts, (places, classes[:, None]), 1)
+    return counts
+
+
+def test_points_in_a_crowd_do_not_pass_for_a_class():
+    # the first class is as rare everywhere, and the crowd is on one side
+    rng = np.random.default_rng(0)
+    records = np.concatenate([rng.normal(-1, 0.3, (18_000, 1)), rng.normal(1, 1.0, (2000, 1))])
+    classes = (rng.random(20_000) < 0.3).astype(int)
+    points = rng.normal(0, 1.3, (400, 1))
+    counts = voted(records, classes, points)
+    assert counts.sum(axis=1).max() > 20 * np.median(counts.sum(axis=1))
+    student = RecordVotesStudent().fit(points, counts, sigma=3.0, votes_per_record=5)
+    chances = student.predict_proba(np.linspace(-1.5, 1.5, 7)[:, None])
+    assert np.abs(chances[:, 1] - 0.3).max() < 0.08
+    assert (student.predict(points) == 0).mean() > 0.98
+
+
+def test_probabilities_are_those_of_the_records():
+    rng = np.random.default_rng(1)
+    records, points = rng.uniform(-2, 2, (40_000, 1)), rng.uniform(-2, 2, (500, 1))
+    chance = 1 / (1 + np.exp(-2 * records[:, 0]))
+    counts = voted(records, (rng.random(40_000) < chance).astype(int), points)
+    noisy = counts + rng.normal(0, 10.0, counts.shape)
+    student = RecordVotesStudent().fit(points, noisy, sigma=10.0, votes_per_record=5)
+    new = np.linspace(-1.8, 1.8, 19)[:, None]
+    assert np.abs(student.predict_proba(new)[:, 1] - 1 / (1 + np.exp(-2 * new[:, 0]))).max() < 0.1
+
+
+def test_counts_that_are_all_noise_or_nothing_give_probabilities_all_the_same():
+    points = np.linspace(0, 1, 30)[:, None]
+    for counts in (np.zeros((30, 2)), np.full((30, 2), -50), np.full((30, 2), 10**9)):
+        student = RecordVotesStudent().fit(points, counts, sigma=20.0, votes_per_record=30)
+        chances = student.predict_proba(points)
+        assert np.isfinite(chances).all()
+        assert np.allclose(chances.sum(axis=1), 1.0)

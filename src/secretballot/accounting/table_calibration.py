@@ -24,8 +24,8 @@ from secretballot.core.events import (
     Stream,
     TableStream,
 )
+from secretballot.core.losses import ORDERS, lost_epsilon
 from secretballot.core.price import PrivacyBudget, delta_upper
-from secretballot.core.renyi import ORDERS, lost_epsilon
 from secretballot.exceptions import Parameter, ParameterError
 
 # Part of delta kept for wrong answers. An answer at a tie may be ten times rarer for a few votes

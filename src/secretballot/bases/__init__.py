@@ -1,11 +1,65 @@
 """Feature maps made of public points alone, which map every record by itself, in integers."""
 
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.base import clone
+
+from secretballot._validation import BASES, check_choice, shown_kind
 from secretballot.bases.graph import GraphBasis
-from secretballot.bases.images import ImageBasis
+from secretballot.bases.images import ImageBasis, are_images
+from secretballot.bases.integer_basis import IntegerBasis
 from secretballot.bases.kernel import KernelBasis
 from secretballot.bases.table import TableBasis
+from secretballot.exceptions import Parameter, ParameterError
+from secretballot.foreign_code import is_exact
 
 __all__ = ["Basis", "GraphBasis", "ImageBasis", "KernelBasis", "TableBasis"]
 
 #: Every kind of basis of this library.
 Basis = TableBasis | KernelBasis | GraphBasis
+
+
+_NAMED: dict[str, Callable[[Any], Basis]] = {
+    "table": TableBasis.suited_to,
+    # width and ranks were chosen on tables of numbers (benchmarks/record_tables.py)
+    "kernel": lambda X_public: KernelBasis(width=0.6, ranked=True),
+    "vectors": lambda X_public: KernelBasis(scaled=False),
+    "images": lambda X_public: ImageBasis(),
+}
+
+
+def check_basis(basis: object) -> None:
+    """Refuse what is neither a `BasisName` nor a basis of this package: nothing would show that
+    another one maps every row by itself.
+
+    Raises
+    ------
+    ParameterError
+        Saying what it is.
+    """
+    if isinstance(basis, str):
+        check_choice("basis", basis, BASES)
+    elif not (isinstance(basis, IntegerBasis) and is_exact(basis)):
+        raise ParameterError(
+            Parameter("basis"),
+            f" is {shown_kind(basis)}; give {', '.join(BASES)}, or one of secretballot.bases, such"
+            " as TableBasis(), which is fitted to the public points here.",
+        )
+
+
+def unfitted_basis(basis: Basis | str, X_public: Any) -> Basis:
+    """Return an unfitted basis: a copy of one that is given, or the one of a name.
+
+    Parameters
+    ----------
+    basis : basis of `secretballot.bases`, or a `BasisName`
+        "auto" is "images" for what looks like square grey images, and "table" for all else.
+    X_public : array, sparse matrix or frame of shape (n_public, n_features)
+        Public; nothing else decides.
+    """
+    if not isinstance(basis, str):
+        given: Basis = clone(basis)
+        return given
+    name = basis if basis != "auto" else "images" if are_images(X_public) else "table"
+    return _NAMED[name](X_public)

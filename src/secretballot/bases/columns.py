@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from secretballot._intervals import plain_interval
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.foreign_code import result_of
 
@@ -271,3 +271,20 @@ def _float_values(cells: "pd.Series[Any]") -> FloatArray:
     largest = np.finfo(np.float64).max
     clipped: FloatArray = np.clip(values, -largest, largest)
     return clipped
+
+
+def plain_interval(interval: "pd.Interval[Any]") -> "pd.Interval[Any]":
+    """Return an interval whose numeric ends are integers where they can be, else floating point.
+
+    pandas keeps all ends of a column in one type: beside a missing cell, or beside one with a
+    fraction, (0, 1] becomes (0.0, 1.0], which is another text.
+    """
+    left, right = (_plain_end(end) for end in (interval.left, interval.right))
+    return pd.Interval(left, right, closed=interval.closed)
+
+
+def _plain_end(end: Any) -> Any:
+    if not isinstance(end, Real):
+        return end  # a time
+    number = float(end)
+    return int(number) if number.is_integer() else number

@@ -7,12 +7,11 @@ import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse import linalg as sparse_linalg
 
-from secretballot._nearest_points import NearestPoints
+from secretballot._points import NearestPoints
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count
-from secretballot.bases.integer_basis import VectorBasis
+from secretballot.bases.integer_basis import VectorBasis, fitted_scale, public_numbers, rounded
 from secretballot.bases.rotation import NO_VARIANCE, UNIT, with_fixed_signs
-from secretballot.bases.vectors import fitted_scale, public_numbers, rounded
 from secretballot.exceptions import DataError, Parameter
 
 #: Bits below the coordinates' last one, in which values at public points are kept.

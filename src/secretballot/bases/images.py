@@ -8,7 +8,7 @@ import numpy as np
 
 from secretballot._typing import FloatArray
 from secretballot.bases.graph import GraphBasis
-from secretballot.bases.vectors import numbers_of
+from secretballot.bases.integer_basis import numbers_of
 from secretballot.exceptions import DataError, Parameter
 
 #: Pixels along each edge of an image, at least and at most. Sums of maps then stay below 2^53.

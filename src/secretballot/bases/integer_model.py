@@ -8,9 +8,8 @@ from typing import Self
 import numpy as np
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot.bases.exact_products import exact_products
 from secretballot.bases.forest import Forest
-from secretballot.bases.rotation import UNIT
+from secretballot.bases.rotation import UNIT, exact_products
 
 #: Integers for 1.0 in a probability.
 PROBABILITY_UNIT = 2**20

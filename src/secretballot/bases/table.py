@@ -13,9 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.bases.columns import BENDS, ONE, LevelColumn, NumberColumn, fitted_column
-from secretballot.bases.exact_products import exact_products
 from secretballot.bases.integer_basis import IntegerBasis, Mapped
-from secretballot.bases.rotation import Rotation, fitted_rotation
+from secretballot.bases.rotation import Rotation, exact_products, fitted_rotation
 from secretballot.exceptions import DataError, Parameter
 
 BLOCK = 2**14  # rows that are mapped at a time

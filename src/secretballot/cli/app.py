@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from secretballot.cli import audit, demo, learn, ledger, serve, use
+from secretballot.cli import operate, verbs
 from secretballot.cli.outcome import EXIT_CODES, RUNNING, Running, guarded
 from secretballot.cli.screens import Group, group, verb
 
@@ -78,13 +78,13 @@ def program(
 
 
 _PANELS = {
-    "Before anything is spent": (learn.plan, learn.check),
-    "Learn and publish": (learn.learn, learn.label, use.sign),
-    "Use a release": (use.predict, use.evaluate, use.verify),
-    "Operate": (ledger.app, serve.app, audit.app, demo.demo),
+    "Before anything is spent": (verbs.plan, verbs.check),
+    "Learn and publish": (verbs.learn, verbs.label, verbs.sign),
+    "Use a release": (verbs.predict, verbs.evaluate, verbs.verify),
+    "Operate": (operate.ledger_verbs, operate.serve_verbs, operate.audit_verbs, verbs.demo),
 }
-for _panel, _verbs in _PANELS.items():
-    for _verb in _verbs:
+for _panel, _those in _PANELS.items():
+    for _verb in _those:
         if isinstance(_verb, typer.Typer):
             app.add_typer(_verb, rich_help_panel=_panel)
         else:

@@ -1,16 +1,24 @@
-"""How a verb ends: exit code, a sentence for a person or an object for a machine, no traceback."""
+"""What a verb shows: notes and progress while it works, on standard error, and how it ends: exit
+code, texts for a person or an object for a machine, no traceback."""
 
 import errno
+import functools
 import json
 import os
+import re
+import shutil
 import sys
+import textwrap
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+import jinja2
 import typer
+from markupsafe import Markup
 
 from secretballot._validation import plain_line, without_controls
 from secretballot.core.errors import BrokenOffError, UnknownEndError
@@ -28,10 +36,11 @@ from secretballot.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from secretballot.runs.questions import Watch
+    from secretballot.runs.questions import Caution, Note, Watch
 
-DONE, DEFECT, BAD_INPUT, BUDGET_REFUSED = 0, 1, 2, 3
-NOT_VERIFIED, NOT_CONFIRMED, FOUND, FAILED, INTERRUPTED = 4, 5, 6, 7, 130
+
+DONE, _DEFECT, BAD_INPUT, BUDGET_REFUSED = 0, 1, 2, 3
+NOT_VERIFIED, _NOT_CONFIRMED, FOUND, FAILED, _INTERRUPTED = 4, 5, 6, 7, 130
 
 #: What the exit codes mean, for the help text.
 EXIT_CODES = (
@@ -125,7 +134,7 @@ def option_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def as_options(error: SecretBallotError) -> str:
+def _as_options(error: SecretBallotError) -> str:
     """Return the message of an error with options where it names parameters of which the verb has
     one: ``epsilon`` becomes ``--epsilon``, and a value for a setting without an option ``--set``.
     Text stays as it is, whatever names are quoted in it."""
@@ -157,11 +166,13 @@ def _failure_of(error: BaseException) -> Failure:
     # Only messages that this package wrote are shown as they are.
     for kind, word, code in _KINDS:
         if isinstance(error, kind):
-            return Failure(as_options(error), word, code, error.parameter)
+            return Failure(_as_options(error), word, code, error.parameter)
     if isinstance(error, _ClickError):
         return Failure(_usage_sentence(error), "usage", BAD_INPUT)
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        return Failure("Interrupted; repeat the same command to go on.", "interrupted", INTERRUPTED)
+        return Failure(
+            "Interrupted; repeat the same command to go on.", "interrupted", _INTERRUPTED
+        )
     if isinstance(error, MemoryError):
         return Failure(
             "The memory of this machine is not enough; give fewer rows or columns.",
@@ -173,7 +184,7 @@ def _failure_of(error: BaseException) -> Failure:
         return Failure(f"{place!r} cannot be used ({why}); correct the path.", "data", BAD_INPUT)
     if isinstance(error, OSError):
         return Failure(_system_sentence(error), "system", FAILED)
-    return Failure(_defect_sentence(error), "defect", DEFECT)
+    return Failure(_defect_sentence(error), "defect", _DEFECT)
 
 
 def _usage_sentence(error: Any) -> str:
@@ -192,7 +203,7 @@ def guarded(work: Callable[[], object], *, as_json: bool) -> int:
     try:
         outcome = work()
         code = outcome if isinstance(outcome, int) else DONE
-        if code == INTERRUPTED:
+        if code == _INTERRUPTED:
             raise KeyboardInterrupt
         _write_out()
         return code
@@ -258,3 +269,111 @@ def _defect_sentence(error: BaseException) -> str:
         f"A defect of the program ({type(error).__name__}{place}), whose details are withheld since"
         " they might quote private data; please report it."
     )
+
+
+# --- texts: the macros of `texts.txt.j2`, line by line ---
+
+#: The name before what a line says of it.
+_LABEL = re.compile(r"\S+(?: \S+)* {2,}")
+
+
+def _on_one_line(value: Any) -> Any:
+    """Return a value for a text: a name from anybody's file begins no line of its own."""
+    plain = not isinstance(value, str) or isinstance(value, Markup)
+    return value if plain else without_controls(value)
+
+
+@functools.cache
+def _texts() -> Any:
+    from secretballot.report.certificate.models import total_price
+
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_on_one_line,
+    )
+    environment.filters |= {
+        "g": lambda number, digits=6: number if number == "-" else f"{number:.{digits}g}",
+        "fixed": lambda number, digits=3: "-" if number is None else f"{number:.{digits}f}",
+        "interval": lambda one, form: f"{one.low:{form}} to {one.high:{form}}",
+        "signed": lambda number: f"{number:+.4f}",
+        "count": lambda number: f"{number:,}",
+        "amount": lambda number: f"{number:,}" if number not in (None, 0, "-") else "-",
+        # to the right, or to the left of a negative width
+        "cell": lambda value, width: f"{value!s:{'<' if width < 0 else '>'}{abs(width)}}",
+        "repr": repr,
+        "lines": Markup,  # of a macro, whose own values were made harmless
+    }
+    environment.filters["price"] = lambda one: "{:g}, {:g}".format(*total_price(one))
+    environment.globals["zip"] = zip
+    text = files("secretballot.cli").joinpath("texts.txt.j2").read_text("utf-8")
+    return environment.from_string(text).module
+
+
+def show(name: str, *facts: Any) -> None:
+    """Print a text; on a terminal its lines are wrapped beside their labels, but for commands."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    for line in str(getattr(_texts(), name)(*facts)).splitlines():
+        label = _LABEL.match(line)
+        lines = [line.rstrip()]
+        if label is not None and 0 < width < len(line) and "secretballot " not in line:
+            # a path, or a key, stays whole
+            how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+            lines = textwrap.wrap(line, width, subsequent_indent=" " * label.end(), **how)
+        for one in lines:
+            say(one)
+
+
+@contextmanager
+def watching() -> Iterator["Watch"]:
+    """Give a watch that shows notes, and progress where standard error is a terminal; its notes go
+    into the answer."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn
+
+    from secretballot.runs.questions import Watch
+
+    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    columns = (SpinnerColumn(), *Progress.get_default_columns())
+    bar = Progress(*columns, console=console, transient=True)
+
+    # A note that depends on private data says so, lest it be copied into what is published.
+    def tell(note: "Note") -> None:
+        # a run that is paid for goes on, whether its notes can be written or not
+        with suppress(OSError):
+            console.print(f"{'curator only' if note.private else 'note'}: {note.text}")
+
+    def ask(questions: "list[Caution]") -> "dict[Caution, str]":
+        # only somebody who sees the questions and can type an answer is asked
+        answers: dict[Caution, str] = {}
+        if not (console.is_terminal and sys.stdin is not None and sys.stdin.isatty()):
+            return answers
+        bar.stop()
+        s = "s" if len(questions) > 1 else ""
+        console.print(f"{len(questions)} question{s} before anything is spent:")
+        for number, one in enumerate(questions, start=1):
+            console.print(f"{number} {'curator only: ' if one.private else ''}{one.text}")
+        for number, one in enumerate(questions, start=1):
+            if one.name == "total":
+                answers[one] = typer.prompt(f"{number} Limit, as epsilon,delta", err=True)
+            elif typer.confirm(f"{number} Go on all the same?", err=True):
+                answers[one] = "yes"
+            else:
+                break
+        bar.start()
+        return answers
+
+    def step(text: str) -> None:
+        for task in bar.task_ids:
+            bar.remove_task(task)
+        bar.add_task(text, total=None)
+
+    def progress(done: int, total: int) -> None:
+        for task in bar.task_ids:
+            bar.update(task, completed=done, total=total)
+
+    RUNNING.watch = Watch(step=step, progress=progress, tell=tell, ask=ask)
+    # a bar that is switched off still ends with an empty line in some versions of rich
+    with bar if console.is_terminal else nullcontext():
+        yield RUNNING.watch

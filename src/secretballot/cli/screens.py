@@ -1,21 +1,39 @@
-"""Help texts in sections that follow the width of the terminal, with an example to copy."""
+"""Verbs as the parser reads them: options that follow from `RunSpec`, and help texts in sections
+that follow the width of the terminal, with an example to copy."""
 
 import inspect
+import os
 import re
+import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from secretballot.cli.outcome import RUNNING, Answer, option_of, print_json
-from secretballot.cli.texts import show
-from secretballot.runs.spec import ARGUMENTS, RUN, described
+from secretballot._files import shown_place
+from secretballot._validation import shown
+from secretballot.cli.outcome import RUNNING, Answer, option_of, print_json, show, watching
+from secretballot.exceptions import ParameterError
+from secretballot.named_learners import imports_a_class
+from secretballot.runs.spec import (
+    ARGUMENTS,
+    DATA,
+    METHOD,
+    METHODS,
+    RUN,
+    Sources,
+    declared,
+    described,
+    groups,
+)
 
 #: Key of a context's `meta`: rows of settings that a help text shows besides the options.
-MORE = "secretballot.more"
+_MORE = "secretballot.more"
 _EXAMPLE = "Example: "
 
 
@@ -52,7 +70,7 @@ class _Screen:
             else:
                 row = one.get_help_record(context)
                 sections.setdefault(one.rich_help_panel or usual, []).append(row)
-        sections |= context.meta.get(MORE, {})
+        sections |= context.meta.get(_MORE, {})
         start = 4 + max(len(name) for rows in sections.values() for name, _ in rows)
         for title, rows in sections.items():
             formatter.write(f"\n{title}\n")
@@ -82,7 +100,7 @@ def _paragraphs(command: Any) -> list[str]:
     return [" ".join(one.split()) for one in text.split("\n\n")]
 
 
-class Verb(_Screen, TyperCommand):
+class _Verb(_Screen, TyperCommand):
     """A verb, whose options messages may name."""
 
     def invoke(self, context: Any) -> Any:
@@ -136,16 +154,14 @@ def verb(
         own = [
             _declared(one, *texts[one.name]) if one.name in texts else one
             for one in given.values()
-            if one.name not in (AS_JSON, WATCH)
+            if one.name not in (_AS_JSON, _WATCH)
         ]
 
         def call(as_json: bool = False, **values: Any) -> None:
-            values |= {AS_JSON: as_json} if AS_JSON in given else {}
+            values |= {_AS_JSON: as_json} if _AS_JSON in given else {}
             with ExitStack() as stack:
-                if WATCH in given:
-                    from secretballot.cli.console import watching
-
-                    values[WATCH] = stack.enter_context(watching())
+                if _WATCH in given:
+                    values[_WATCH] = stack.enter_context(watching())
                 answer = function(**values)
             if as_json:
                 print_json(answer.document, answer.code)
@@ -154,23 +170,23 @@ def verb(
             if answer.code:
                 raise typer.Exit(answer.code)
 
-        with_signature(call, function, [*own, _JSON])
-        group.command(name, cls=Verb, rich_help_panel=panel)(call)
+        _with_signature(call, function, [*own, _JSON])
+        group.command(name, cls=_Verb, rich_help_panel=panel)(call)
         return function
 
     return decorate
 
 
-AS_JSON, WATCH = "as_json", "watch"
+_AS_JSON, _WATCH = "as_json", "watch"
 _JSON = inspect.Parameter(
-    AS_JSON,
+    _AS_JSON,
     inspect.Parameter.KEYWORD_ONLY,
     default=False,
     annotation=Annotated[bool, typer.Option("--json", help="Print one JSON object.")],
 )
 
 
-def with_signature(
+def _with_signature(
     call: Any, function: Callable[..., Any], parameters: Sequence[inspect.Parameter]
 ) -> None:
     """Let the parser read the parameters of a function off another one."""
@@ -185,7 +201,7 @@ def _declared(parameter: inspect.Parameter, metavar: str, text: str) -> inspect.
     kind, kinds = parameter.annotation, (parameter.annotation, *get_args(parameter.annotation))
     for choice in kinds:
         if get_origin(choice) is Literal:
-            text = f"{text.rstrip('.')}: {words(choice)}."
+            text = f"{text.rstrip('.')}: {_words(choice)}."
     if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
         made = typer.Argument(metavar=metavar, help=text)
     else:
@@ -194,12 +210,158 @@ def _declared(parameter: inspect.Parameter, metavar: str, text: str) -> inspect.
     return parameter.replace(annotation=Annotated[kind, made])
 
 
-def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
+def _option(metavar: str, text: str, *names: str, **more: Any) -> Any:
     """Return an option: how its value is called, and what it means."""
     return typer.Option(*names, metavar=metavar, help=text, **more)
 
 
-def words(choice: Any) -> str:
+def _words(choice: Any) -> str:
     """Return words, or those of a `Literal`, as a help text lists them."""
     *others, last = get_args(choice) or choice
     return f"{', '.join(others)} or {last}"
+
+
+_METHOD = Annotated[
+    str | None,
+    _option(
+        "NAME", f"{_words(METHODS)}.  [default: {METHODS[0]}]", "--method", rich_help_panel=METHOD
+    ),
+]
+_CONFIG = Annotated[
+    list[Path] | None,
+    _option("FILE", "Settings or a plan, in TOML; may be repeated.", rich_help_panel=RUN),
+]
+_SET = Annotated[
+    list[str] | None,
+    _option("KEY=VALUE", "Any other setting; --help-all lists them.", "--set", rich_help_panel=RUN),
+]
+
+
+def settings_of(
+    *places: str,
+    method: str | None = None,
+    without: str = "",
+    required: tuple[str, ...] = (),
+    more: tuple[str, ...] = (),
+    **own: str,
+) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+    """Return a decorator that gives a verb the options of these groups of settings.
+
+    The verb takes `Sources` first, then what its own parameters name.
+
+    Parameters
+    ----------
+    *places : str
+        Of settings, as `declared` takes them, whose shown fields become options.
+    method : str, optional
+        Method of the run, where the verb fixes it; by default ``--method`` is an option.
+    without : str
+        A setting of these places that the verb does not have.
+    required : tuple of str
+        Options whose help says that they are; a file may give them, too.
+    more : tuple of str
+        Fields of the data that become options, too, though they are usually hidden.
+    **own
+        Other words for the help of an argument or an option, by its name.
+    """
+
+    def decorate(verb: Callable[..., Answer]) -> Callable[..., Answer]:
+        mine = list(inspect.signature(verb).parameters.values())[1:]
+
+        def call(**given: Any) -> Answer:
+            rest = {one.name: given.pop(one.name) for one in mine}
+            given.pop("help_all", None)
+            files, pairs = given.pop("config") or [], given.pop("set_") or []
+            fields = {name: one for name, one in given.items() if one is not None}
+            find_in_this_folder(*(fields[one] for one in ("teacher", "student") if one in fields))
+            return verb(Sources(files, fields | _pairs(pairs), method=method), **rest)
+
+        fields: dict[str, Any] = declared(*places)
+        fields.pop(without, None)
+        panels = {name: one.json_schema_extra["panel"] for name, one in fields.items()}
+        panels |= dict.fromkeys(more, DATA)
+        hidden = {name: one for name, one in fields.items() if panels[name] is None}
+        options: dict[str, Any] = {}
+        # in the order of the declarations, and then what else was asked for
+        for name in sorted((one for one in fields if one not in hidden), key=more.__contains__):
+            field, panel = fields[name], panels[name]
+            metavar = field.json_schema_extra["metavar"]
+            text = own.get(name) or _help_of(field)
+            text += "  [required]" if name in required else ""
+            if panel == METHOD and method is None:
+                options.setdefault("method", _METHOD)  # before the settings of one method
+            if panel == ARGUMENTS:
+                made = typer.Argument(metavar=metavar, help=text)
+            else:
+                made = _option(metavar, text, option_of(name), rich_help_panel=panel)
+            options[name] = Annotated[str | None, made]
+        options |= {"config": _CONFIG, "set_": _SET}
+        ordered = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for name, kind in options.items()
+        ]
+        _with_signature(call, verb, [*ordered, *mine, _help_all(hidden)])
+        return call
+
+    return decorate
+
+
+def find_in_this_folder(*learners: str) -> None:
+    """Let the user's own classes in the current folder be found, as of ``--teacher mymodel:Class``.
+
+    A script finds the modules beside it, a program that was installed does not. The folder is
+    looked into only where a module that was named on the command line, never in a file, is found
+    nowhere else, and it comes last: whatever lies in it takes the place of no installed module.
+    """
+    for name in learners:
+        top = name.partition(":")[0].partition(".")[0]
+        # `python -P` and PYTHONSAFEPATH ask that this folder be left alone
+        wanted = imports_a_class(name) and top.isidentifier() and not sys.flags.safe_path
+        if wanted and find_spec(top) is None:
+            sys.path.append(os.getcwd())
+
+
+def _help_of(field: Any) -> str:
+    usual = field.default
+    plain = isinstance(usual, str | int | Path) and not isinstance(usual, bool)
+    return f"{field.description}  [default: {usual}]" if plain else str(field.description)
+
+
+def _help_all(hidden: Mapping[str, Any]) -> inspect.Parameter:
+    """Return the option that prints the help with the settings that have no option."""
+
+    def print_all(context: typer.Context, asked: bool) -> None:
+        if asked:
+            context.meta[_MORE] = {
+                "Settings without an option, for --set and files of --config": [
+                    (name, _help_of(field)) for name, field in hidden.items()
+                ]
+            }
+            typer.echo(context.get_help())
+            raise typer.Exit
+
+    shown_all = typer.Option(
+        "--help-all", callback=print_all, is_eager=True, help="Show all settings, and exit."
+    )
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    kind = Annotated[bool, shown_all]
+    return inspect.Parameter("help_all", keyword, default=False, annotation=kind)
+
+
+def _pairs(pairs: list[str]) -> dict[str, str]:
+    """Return the settings of ``--set KEY=VALUE``, whose keys may have their group before them.
+
+    Raises
+    ------
+    ParameterError
+        If one has no value.
+    """
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        group, _, name = key.strip().rpartition(".")
+        name = name if groups().get(name) == group else key.strip()
+        if not equals:
+            raise ParameterError(f"--set {shown(shown_place(pair))} has no value; write KEY=VALUE.")
+        found[name] = value.strip()
+    return found

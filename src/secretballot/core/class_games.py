@@ -36,8 +36,7 @@ from secretballot.core.label_games import (
     block_of,
     played_losses,
 )
-from secretballot.core.losses import Losses, count_losses
-from secretballot.core.renyi import largest_moments, moments
+from secretballot.core.losses import Losses, count_losses, largest_moments, moments
 from secretballot.core.types import BoolArray, FloatArray, IntArray
 
 LEAST_SIGMA = 1.0  # votes; below, labels cost nearly what their counts do

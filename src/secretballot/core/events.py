@@ -23,16 +23,18 @@ from secretballot.core.label_games import Chances, GaussianChances, TableChances
 from secretballot.core.losses import (
     FARTHEST,
     FLAT_SIGMA,
+    ORDERS,
     TAIL,
     Losses,
     Profile,
     count_losses,
+    delta_of,
     fold,
     least_losses,
     one_of_many,
+    response,
     response_losses,
 )
-from secretballot.core.renyi import ORDERS, delta_of, response
 from secretballot.core.types import (
     Count,
     FloatArray,

@@ -21,8 +21,8 @@ import numpy as np
 
 from secretballot.core.errors import COMPOSITIONS, check_choice, wrong
 from secretballot.core.events import Event
+from secretballot.core.losses import ORDERS, lost_epsilon
 from secretballot.core.price import PrivacyBudget, round_up
-from secretballot.core.renyi import ORDERS, lost_epsilon
 
 # of delta, kept for events that can fail outright; fixed beforehand, as a filter must
 FAILURE_SHARE = 0.1

@@ -49,9 +49,8 @@ from pydantic import Field, model_validator
 from scipy.sparse import csr_array
 
 from secretballot.core.errors import ParameterError
-from secretballot.core.losses import Losses, count_losses, discrete_gaussian_pmf
-from secretballot.core.renyi import LOST as MOMENT_LOST
-from secretballot.core.renyi import largest_moments
+from secretballot.core.losses import LOST as MOMENT_LOST
+from secretballot.core.losses import Losses, count_losses, discrete_gaussian_pmf, largest_moments
 from secretballot.core.types import Count, FloatArray, IntArray, Model, Scale, Squared
 
 # grid points per step of the likelihood ratio at an even vote: the excess falls, and the time

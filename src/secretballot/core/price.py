@@ -34,8 +34,7 @@ from secretballot.core.events import (
     cached_profile,
 )
 from secretballot.core.exponential import least_quotient
-from secretballot.core.losses import Losses, fold
-from secretballot.core.renyi import ORDERS, delta_of
+from secretballot.core.losses import ORDERS, Losses, delta_of, fold
 from secretballot.core.types import FloatArray
 
 SLACK = 1e-10  # relative; more than the float error of every sum and special function used here

@@ -14,9 +14,11 @@ import functools
 import hashlib
 import json
 import platform
+import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import Any, NamedTuple, NoReturn, TypeVar
@@ -42,7 +44,6 @@ from secretballot.core.mechanisms import (
 from secretballot.core.noise import ExactNoise, entropy_bytes, ready_sampler
 from secretballot.core.price import Price, PrivacyBudget, price
 from secretballot.core.private import Scores, Sealed, Votes
-from secretballot.core.signals import signals_held_back
 from secretballot.core.types import (
     BoolArray,
     IntArray,
@@ -52,6 +53,35 @@ from secretballot.core.types import (
     SecretFiles,
     VoteShape,
 )
+
+#: Ctrl-C, the wish of a system or a queue that the program ends, a terminal that is closed.
+_ENDING = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+
+
+@contextmanager
+def signals_held_back() -> Iterator[None]:
+    """Hold back the signals that ask for an end until the block is left.
+
+    Then the first that came does its work.
+
+    Python handles signals in the main thread alone, so in any other one nothing is held back, and
+    nothing needs to be where the handler raises. A signal that nobody can catch, such as number 9,
+    is not held back.
+    """
+    came: list[int] = []
+    with ExitStack() as stack:
+        if threading.current_thread() is threading.main_thread():
+            stack.callback(lambda: [*map(signal.raise_signal, came[:1])])
+            for number in _ENDING:
+                handler = signal.getsignal(number)
+                # None: set by a program in C
+                if handler is not None and handler is not signal.SIG_IGN:
+                    stack.callback(signal.signal, number, handler)
+                    signal.signal(number, lambda seen, _: came.append(seen))
+        yield
+
 
 BLOCK = 1000  # questions of one transaction, so that others who ask do not wait for long
 MARK_BYTES = 16

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from secretballot.core.renyi import response_excess
+from secretballot.core.losses import response_excess
 from secretballot.core.types import FloatArray
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from secretballot._numbers import with_point
 from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
+from secretballot._written import with_point
 
 #: Cells that say "nothing is known", compared without regard to case.
-MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "none", "null"})
+_MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "none", "null"})
 
 #: Numbers beyond this size count as unreadable: single precision, which tree learners use, still
 #: holds them.
@@ -49,8 +49,8 @@ class OddCells(NamedTuple):
 
 
 def is_missing(text: str) -> bool:
-    """Return whether a stripped cell is one of `MISSING_WORDS`."""
-    return text.lower() in MISSING_WORDS
+    """Return whether a stripped cell is one of `_MISSING_WORDS`."""
+    return text.lower() in _MISSING_WORDS
 
 
 def whole(text: str) -> str:

@@ -21,17 +21,16 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError
 
-from secretballot._times import (
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
+from secretballot._validation import shown
+from secretballot._written import (
     DATE_FORMATS,
     DATE_PARTS,
     SECONDS_A_DAY,
     DateFormat,
-    duration_seconds,
     iso_text,
     time_seconds,
 )
-from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
-from secretballot._validation import shown
 from secretballot.core.types import Model
 from secretballot.data.cells import (
     LARGEST_NUMBER,
@@ -52,7 +51,7 @@ Cells: TypeAlias = "pd.Series[Any]"
 Parts = Mapping[str, Any]
 
 #: What is kept of a cell that holds no date; no date has so many seconds.
-NO_DATE = np.iinfo(np.int64).min
+_NO_DATE = np.iinfo(np.int64).min
 
 # What a schema may say of a column; the description is what a message says it must be. Texts are
 # checked by functions of ours: pydantic knows no lone surrogates.
@@ -60,7 +59,7 @@ Text = Annotated[str, PlainValidator(str)]
 _MOST: dict[str, Any] = {"strict": True, "le": LARGEST_NUMBER, "allow_inf_nan": False}
 Number = Annotated[float, Field(ge=-LARGEST_NUMBER, description="a number", **_MOST)]
 Scale = Annotated[float, Field(gt=0, description="a positive number", **_MOST)]
-TrueOrFalse = Annotated[bool, Field(strict=True, description="true or false")]
+_TrueOrFalse = Annotated[bool, Field(strict=True, description="true or false")]
 
 
 class Column(Model):
@@ -77,6 +76,8 @@ class Column(Model):
     kind: ClassVar[str]
     #: What its cells are, for messages.
     holds: ClassVar[str]
+    #: What cells are that it has no place for; `holds` and the source of the schema are filled in.
+    strange: ClassVar[str] = "are no {holds}"
     #: Whether cells that it has no place for count as "other", rather than as missing.
     has_other: ClassVar[bool] = False
 
@@ -155,8 +156,9 @@ class _ColumnOfTexts(FeatureColumn):
         return kept[codes], OddCells(strange, int((unread & missing)[codes].sum()))
 
 
-class MeasuredColumn(FeatureColumn):
-    """A column of numbers: the public median where nothing is known, then centred and scaled.
+class NumericColumn(FeatureColumn):
+    """A column of numbers, as texts or as numbers: the public median where nothing is known, then
+    centred and scaled.
 
     Attributes
     ----------
@@ -166,12 +168,18 @@ class MeasuredColumn(FeatureColumn):
         The encoded value is ``(number - center) / scale``; `scale` is positive.
     indicator : bool
         Whether a second encoded column says 1 where the number was missing.
+    decimal : {".", ","}
+        Whether texts with a decimal comma are numbers as well.
     """
 
     median: Number
     center: Number
     scale: Scale
-    indicator: TrueOrFalse
+    indicator: _TrueOrFalse
+    decimal: Annotated[Literal[".", ","], Field(description="one of ., ,")] = "."
+
+    kind: ClassVar[str] = "numeric"
+    holds: ClassVar[str] = "numbers"
 
     @classmethod
     def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
@@ -193,9 +201,9 @@ class MeasuredColumn(FeatureColumn):
         """Names of the encoded columns."""
         return (self.name, f"{self.name}=missing") if self.indicator else (self.name,)
 
-    @abstractmethod
     def numbers(self, cells: Cells) -> FloatArray:
         """Return the cells as numbers, nan where they hold none."""
+        return numbers_of(cells, decimal_comma=self.decimal == ",")
 
     @property
     def compact_type(self) -> np.dtype[Any]:
@@ -222,38 +230,6 @@ def _usable_scale(spread: float, known: FloatArray) -> float:
     return spread if spread > 1e-9 * float(np.abs(known).max()) else 1.0
 
 
-class NumericColumn(MeasuredColumn):
-    """A column of numbers as texts or as numbers.
-
-    Attributes
-    ----------
-    decimal : {".", ","}
-        Whether texts with a decimal comma are numbers as well.
-    """
-
-    decimal: Annotated[Literal[".", ","], Field(description="one of ., ,")] = "."
-
-    holds: ClassVar[str] = "numbers"
-    kind: ClassVar[str] = "numeric"
-
-    def numbers(self, cells: Cells) -> FloatArray:
-        """Return the cells as numbers, nan where they hold none."""
-        return numbers_of(cells, decimal_comma=self.decimal == ",")
-
-
-class DurationColumn(MeasuredColumn):
-    """A column of lengths of time, or of times of day since midnight, in seconds."""
-
-    holds: ClassVar[str] = "lengths of time"
-    kind: ClassVar[str] = "duration"
-
-    def numbers(self, cells: Cells) -> FloatArray:
-        """Return the cells in seconds, nan where they hold no length of time."""
-        codes, distinct = coded_texts(cells)
-        seconds = [duration_seconds(text) for text in distinct]
-        return np.array(seconds, dtype=np.float64)[codes]  # None becomes nan
-
-
 def _categories_in(listed: Any) -> tuple[str, ...]:
     """Return the texts of listed categories, each once."""
     usable = isinstance(listed, list | tuple) and all(
@@ -269,6 +245,7 @@ class OneHotColumn(_ColumnOfTexts):
     ones)."""
 
     has_other: ClassVar[bool] = True
+    strange: ClassVar[str] = "are none of the {holds} of {source}"
 
     #: Without "other"; public.
     categories: ClassVar[tuple[str, ...]]
@@ -381,7 +358,7 @@ class DateColumn(_ColumnOfTexts):
         tuple[Literal["month", "day", "weekday", "hour"], ...],
         Field(description=f"a list of {', '.join(DATE_PARTS)}"),
     ]
-    indicator: TrueOrFalse
+    indicator: _TrueOrFalse
 
     kind: ClassVar[str] = "date"
     holds: ClassVar[str] = "dates"
@@ -392,7 +369,7 @@ class DateColumn(_ColumnOfTexts):
         differ among the cells."""
         parts = {"median": "1970-01-01", "scale": 1.0, "parts": [], "indicator": False}
         seconds, _ = cls(**{"name": "", **parts, **given}).compact(cells)
-        unknown = seconds == NO_DATE
+        unknown = seconds == _NO_DATE
         known = np.sort(seconds[~unknown])
         if not known.size:
             return None
@@ -401,7 +378,7 @@ class DateColumn(_ColumnOfTexts):
             "median": iso_text(int(known[(known.size - 1) // 2])),
             # days are divided by it, and all of them may be the same
             "scale": spread if spread > 1e-9 else 1.0,
-            "parts": [part for part in _USUAL_PARTS if np.ptp(part_of_dates(part, known)) > 0],
+            "parts": [part for part in _USUAL_PARTS if np.ptp(_part_of_dates(part, known)) > 0],
             "indicator": bool(unknown.any()),
         }
 
@@ -413,28 +390,28 @@ class DateColumn(_ColumnOfTexts):
 
     @property
     def compact_type(self) -> np.dtype[Any]:
-        """Type of what is kept of a cell: its seconds since 1970, and `NO_DATE` without a date."""
+        """Type of what is kept of a cell: its seconds since 1970, and `_NO_DATE` without a date."""
         return np.dtype(np.int64)
 
     def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
         read = (time_seconds(text, self.format) for text in texts)
-        kept = np.array([NO_DATE if one is None else one for one in read], dtype=np.int64)
-        return kept, kept == NO_DATE
+        kept = np.array([_NO_DATE if one is None else one for one in read], dtype=np.int64)
+        return kept, kept == _NO_DATE
 
     def widen(self, kept: AnyArray, out: FloatArray) -> None:
         """Fill `out`, shape (n_rows, n_features), from what `compact` returned."""
-        unknown = kept == NO_DATE
+        unknown = kept == _NO_DATE
         seconds = np.where(unknown, self.median, kept)
         days = (seconds / SECONDS_A_DAY - self.median / SECONDS_A_DAY) / self.scale
         np.clip(days, -LARGEST_NUMBER, LARGEST_NUMBER, out=out[:, 0])
         for place, part in enumerate(self.parts, start=1):
             middle, deviation = DATE_PARTS[part]
-            out[:, place] = (part_of_dates(part, seconds) - middle) / deviation
+            out[:, place] = (_part_of_dates(part, seconds) - middle) / deviation
         if self.indicator:
             out[:, -1] = unknown
 
 
-def part_of_dates(part: str, seconds: IntArray) -> FloatArray:
+def _part_of_dates(part: str, seconds: IntArray) -> FloatArray:
     """Return a part of points in time: month 1 to 12, day 1 to 31, weekday 0 (Monday) to 6, hour
     0 to 23.
 
@@ -540,6 +517,7 @@ class TextColumn(_ColumnOfTexts):
     #: How it is encoded; the schema's word for it.
     encoding: ClassVar[str]
     holds: ClassVar[str] = "words that are in two of them and not in nearly all"
+    strange: ClassVar[str] = "have none of the words of {source}"
     has_other: ClassVar[bool] = True
 
     @property
@@ -592,7 +570,7 @@ def _words_in(listed: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(folded, listed)))
 
 
-class WordsColumn(TextColumn):
+class _WordsColumn(TextColumn):
     """A column of free text: whether a cell has each word of a public vocabulary.
 
     Attributes
@@ -613,7 +591,7 @@ class WordsColumn(TextColumn):
     def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
         """Return the most frequent words of public cells, as many as the width that is given for
         them, None where no word occurs in two of them."""
-        words = frequent_words(known_texts(cells), given.get("width", MOST_WORDS))
+        words = _frequent_words(known_texts(cells), given.get("width", MOST_WORDS))
         return {"words": words} if words else None
 
     @property
@@ -646,6 +624,7 @@ class HashedTextColumn(TextColumn):
     ] = 1024
 
     encoding: ClassVar[str] = "hashed"
+    strange: ClassVar[str] = "have no word"
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -702,7 +681,7 @@ def is_word(text: str) -> bool:
     return words_in(text) == {text}
 
 
-def frequent_words(listed: Sequence[str], most: int) -> tuple[str, ...]:
+def _frequent_words(listed: Sequence[str], most: int) -> tuple[str, ...]:
     """Return the words that occur in most of some public texts, sorted, at most so many."""
     counts = Counter(word for text in listed for word in words_in(text) if len(word) > 1)
     kept = [
@@ -715,13 +694,13 @@ def frequent_words(listed: Sequence[str], most: int) -> tuple[str, ...]:
 
 # --- what a column is, as the user declares it; public cells say what is left open ---
 
-_FEATURES = NumericColumn, CategoricalColumn, BooleanColumn, DateColumn, DurationColumn
+_FEATURES = NumericColumn, CategoricalColumn, BooleanColumn, DateColumn
 _KINDS: dict[str, type[FeatureColumn]] = {
-    kind.kind: kind for kind in (*_FEATURES, WordsColumn, VectorColumn)
+    kind.kind: kind for kind in (*_FEATURES, _WordsColumn, VectorColumn)
 }
 _NAMES = (*_KINDS, IgnoredColumn.kind)
 _ENCODINGS: dict[str, type[TextColumn]] = {
-    kind.encoding: kind for kind in (WordsColumn, HashedTextColumn)
+    kind.encoding: kind for kind in (_WordsColumn, HashedTextColumn)
 }
 
 
@@ -761,7 +740,7 @@ def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Col
 
 
 def _declared_text(name: str, given: dict[str, Any], public: pd.DataFrame | None) -> Column:
-    encoding = given.pop("encoding", WordsColumn.encoding)
+    encoding = given.pop("encoding", _WordsColumn.encoding)
     if encoding not in tuple(_ENCODINGS):
         raise _refusal("encoding", name, encoding, f"one of {', '.join(_ENCODINGS)}")
     kind = _ENCODINGS[encoding]

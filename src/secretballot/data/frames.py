@@ -57,7 +57,9 @@ def frame_of_arrow(table: Any, where: str) -> pd.DataFrame:
     from pyarrow import types
 
     # Before anything else: Arrow reads the names again for every column that it hands out.
-    names = _names_of_columns(table, where)
+    names = result_of(lambda: [str(table.field(k).name) for k in range(table.num_columns)])
+    if names is None:
+        raise DataError(f"{where} has a name that is not UTF-8 in its header; write it again.")
     columns = [_plain_storage(column) for column in table.columns]
     nested = [
         name
@@ -82,20 +84,6 @@ def frame_of_arrow(table: Any, where: str) -> pd.DataFrame:
     )
     frame.columns = pd.Index(names, dtype=object)
     return frame
-
-
-def _names_of_columns(table: Any, where: str) -> list[str]:
-    """Return the names of the columns of an Arrow table.
-
-    Raises
-    ------
-    DataError
-        If a name is not UTF-8.
-    """
-    names = result_of(lambda: [str(table.field(k).name) for k in range(table.num_columns)])
-    if names is None:
-        raise DataError(f"{where} has a name that is not UTF-8 in its header; write it again.")
-    return names
 
 
 def _plain_storage(column: Any) -> Any:

@@ -11,22 +11,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from secretballot._times import duration_seconds, time_seconds
 from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
 from secretballot._validation import shown
+from secretballot._written import time_seconds
 from secretballot.data.cells import coded, is_missing, numbers_of, texts_of
 from secretballot.data.columns import (
     BooleanColumn,
     CategoricalColumn,
     Column,
     DateColumn,
-    DurationColumn,
     IgnoredColumn,
     NumericColumn,
     VectorColumn,
 )
 
-#: A column holds numbers, dates or lengths of time where at least this share of its public cells
+#: A column holds numbers or dates where at least this share of its public cells
 #: do; the others count as missing.
 _SHARE = 0.95
 #: Numbers also where this share of the cells do and the others are few words, such as "k.A.".
@@ -36,12 +35,14 @@ _MOST_WORDS_FOR_MISSING = 5
 _MOST_CATEGORIES = 200
 #: With fewer different cells than this a column is no id, however few rows there are.
 _FEWEST_OF_AN_ID = 20
-#: Fewer public rows are no ground to ask whether numbers of one width are codes.
-_FEWEST_TO_ASK = 50
-_WIDTH_OF_A_CODE = 5  # digits; years have four
 _FEWEST_DIGITS_OF_A_ZIP = 4
 _WORDS_OF_FREE_TEXT = 3
-_OTHER_STYLES = ("day-first", "month-first")
+#: Styles of dates, the first one read in every style, and what is said of each.
+_DATES = {
+    "iso": "dates as in ISO 8601",
+    "day-first": "dates that begin with the day",
+    "month-first": "dates that begin with the month",
+}
 
 #: A column that is called an id, of whatever, is one where its cells have at least this many values
 #: for each row; one that is called the id of a person has as many rows of each as there are.
@@ -63,7 +64,7 @@ _CODE_NAME = re.compile(
 )
 
 
-class InferredColumn(NamedTuple):
+class _InferredColumn(NamedTuple):
     """What a column was taken for.
 
     Attributes
@@ -130,7 +131,7 @@ class _Cells(NamedTuple):
         return 1 - unread / total
 
 
-def inferred_column(name: str, cells: "pd.Series[Any]") -> InferredColumn:
+def inferred_column(name: str, cells: "pd.Series[Any]") -> _InferredColumn:
     """Decide by public cells what a column is.
 
     Parameters
@@ -148,19 +149,19 @@ def inferred_column(name: str, cells: "pd.Series[Any]") -> InferredColumn:
     says = ~np.array([is_missing(text) for text in texts], dtype=bool)
     if not says.any():
         reason = "no public row has a value in it"
-        return InferredColumn(IgnoredColumn(name=name, reason=reason), reason)
+        return _InferredColumn(IgnoredColumn(name=name, reason=reason), reason)
     codes, distinct = coded(texts[says])
     counts = np.bincount(codes, minlength=len(distinct))
     public = _Cells(name, cells, says, texts[says], distinct, counts)
     # what looks like one thing only comes first; numbers and categories take what is left
-    for decide in (_as_boolean, _as_date, _as_duration, _as_code, _as_number):
+    for decide in (_as_boolean, _as_date, _as_code, _as_number):
         found = decide(public)
         if found is not None:
             return found
     return _as_texts(public)
 
 
-def _as_vector(name: str, cells: "pd.Series[Any]") -> InferredColumn | None:
+def _as_vector(name: str, cells: "pd.Series[Any]") -> _InferredColumn | None:
     column = VectorColumn.of_public(name, cells)
     if column is None:
         return None
@@ -168,59 +169,39 @@ def _as_vector(name: str, cells: "pd.Series[Any]") -> InferredColumn | None:
     share = 1 - odd.strange.size / (len(cells) - odd.missing)
     if share < _SHARE:
         return None
-    return InferredColumn(column, f"{_of_cells(share)} are vectors of {column.width} numbers")
+    return _InferredColumn(column, f"{_of_cells(share)} are vectors of {column.width} numbers")
 
 
-def _as_boolean(public: _Cells) -> InferredColumn | None:
+def _as_boolean(public: _Cells) -> _InferredColumn | None:
     column = BooleanColumn(name=public.name)
     if not set(public.distinct) <= {*column.spellings}:
         return None
-    return InferredColumn(column, "all public cells are truth values")
+    return _InferredColumn(column, "all public cells are truth values")
 
 
-def _as_date(public: _Cells) -> InferredColumn | None:
+def _as_date(public: _Cells) -> _InferredColumn | None:
     """Return a column of dates, ignored where day and month cannot be distinguished."""
     shares = {"iso": public.share_of_dates("iso")}
     if shares["iso"] < 1:  # which is read in every style, so no other could be better
-        shares |= {style: public.share_of_dates(style) for style in _OTHER_STYLES}
+        shares |= {style: public.share_of_dates(style) for style in _DATES if style != "iso"}
     best = max(shares.values())
     if best < _SHARE:
         return None
     styles = [style for style, share in shares.items() if share == best]
-    if "iso" in styles:
-        return _inferred_dates(public, "iso", best, "dates as in ISO 8601")
-    with_dots = all("." in text for text in public.distinct)
-    if len(styles) == 1 or with_dots:
-        style = styles[0]
-        why = "dates that begin with the " + ("day" if style == "day-first" else "month")
-        return _inferred_dates(public, style, best, why, doubt=with_dots and len(styles) > 1)
-    reason = (
-        "dates of which no public one shows whether the day or the month comes first; declare"
-        ' {"kind": "date", "format": "day-first"} or "month-first"'
-    )
-    return _ignored(public, reason)
-
-
-def _inferred_dates(
-    public: _Cells, style: str, share: float, why: str, *, doubt: bool = False
-) -> InferredColumn:
+    style, with_dots = styles[0], all("." in text for text in public.distinct)
+    if style != "iso" and len(styles) > 1 and not with_dots:
+        reason = (
+            "dates of which no public one shows whether the day or the month comes first; declare"
+            ' {"kind": "date", "format": "day-first"} or "month-first"'
+        )
+        return _ignored(public, reason)
     column = DateColumn.of_public(public.name, public.all, format=style)
     assert column is not None  # nearly all cells were read just now
-    return InferredColumn(column, f"{_of_cells(share)} are {why}", doubt)
+    doubt = style != "iso" and len(styles) > 1
+    return _InferredColumn(column, f"{_of_cells(best)} are {_DATES[style]}", doubt)
 
 
-def _as_duration(public: _Cells) -> InferredColumn | None:
-    share = public.share(lambda text: duration_seconds(text) is not None)
-    if share < _SHARE:
-        return None
-    column = DurationColumn.of_public(public.name, public.all)
-    assert column is not None
-    return InferredColumn(
-        column, f"{_of_cells(share)} are times of day or lengths of time; read in seconds"
-    )
-
-
-def _as_code(public: _Cells) -> InferredColumn | None:
+def _as_code(public: _Cells) -> _InferredColumn | None:
     """Return categories, or an ignored column, of digits that are no number."""
     widths = public.digits
     if len(widths) == 1 and max(widths) > 1 and any(text[0] == "0" for text in public.distinct):
@@ -236,10 +217,10 @@ def _as_code(public: _Cells) -> InferredColumn | None:
     if isinstance(found.column, IgnoredColumn):
         return _ignored(public, f"{why}; {found.reason}")
     reason = f'{why}, taken as categories; declare "numeric" or "ignored" if they are not'
-    return InferredColumn(found.column, reason, doubt=True)
+    return _InferredColumn(found.column, reason, doubt=True)
 
 
-def _as_number(public: _Cells) -> InferredColumn | None:
+def _as_number(public: _Cells) -> _InferredColumn | None:
     plain = np.isfinite(numbers_of(public.all))
     numbers = numbers_of(public.all, decimal_comma=True)
     read = np.isfinite(numbers)
@@ -258,17 +239,10 @@ def _as_number(public: _Cells) -> InferredColumn | None:
     doubt = [", with a decimal comma"] if with_commas else []
     if share < _SHARE:
         doubt.append(f"; {', '.join(map(shown, others))} count as missing")
-    # codes and ids hardly repeat, which a few cells cannot show
-    many = len(public.known) >= _FEWEST_TO_ASK and len(public.distinct) > len(public.known) / 2
-    if not doubt and many and len(public.digits) == 1 and min(public.digits) >= _WIDTH_OF_A_CODE:
-        doubt.append(
-            f', all of {min(public.digits)} digits; declare "categorical" or "ignored" if they are'
-            " codes or ids"
-        )
     decimal = "," if with_commas else "."
     column = NumericColumn.of_public(public.name, public.all, decimal=decimal)
     assert column is not None  # a cell was read just now
-    return InferredColumn(column, "".join([reason, *doubt]), bool(doubt))
+    return _InferredColumn(column, "".join([reason, *doubt]), bool(doubt))
 
 
 def _why_commas_are_unclear(public: _Cells) -> str | None:
@@ -311,17 +285,17 @@ def _is_named(public: _Cells, pattern: re.Pattern[str]) -> bool:
     return any(map(pattern.fullmatch, (public.name, public.name.lower())))
 
 
-def _ignored(public: _Cells, reason: str, *, identifier: bool = False) -> InferredColumn:
+def _ignored(public: _Cells, reason: str, *, identifier: bool = False) -> _InferredColumn:
     column = IgnoredColumn(name=public.name, reason=reason)
-    return InferredColumn(column, reason, doubt=True, identifier=identifier)
+    return _InferredColumn(column, reason, doubt=True, identifier=identifier)
 
 
-def _as_id(public: _Cells, why: str, otherwise: str) -> InferredColumn:
+def _as_id(public: _Cells, why: str, otherwise: str) -> _InferredColumn:
     reason = f'{why}; declare "{otherwise}" if it is no id'
     return _ignored(public, reason, identifier=True)
 
 
-def _as_texts(public: _Cells) -> InferredColumn:
+def _as_texts(public: _Cells) -> _InferredColumn:
     """Return categories, or an ignored column of ids or of free text."""
     distinct, rows = len(public.distinct), len(public.known)
     words = np.array([len(text.split()) for text in public.distinct])
@@ -336,7 +310,7 @@ def _as_texts(public: _Cells) -> InferredColumn:
     return _as_categories(public)
 
 
-def _as_categories(public: _Cells) -> InferredColumn:
+def _as_categories(public: _Cells) -> _InferredColumn:
     distinct, rows = len(public.distinct), len(public.known)
     if distinct > _FEWEST_OF_AN_ID and distinct > rows / 2:
         reason = (
@@ -355,13 +329,13 @@ def _as_categories(public: _Cells) -> InferredColumn:
         name=public.name, categories=tuple(sorted(texts[place] for place in kept))
     )
     if distinct <= _MOST_CATEGORIES:
-        return InferredColumn(column, f"{distinct} different strings in {rows} public rows")
+        return _InferredColumn(column, f"{distinct} different strings in {rows} public rows")
     others = 1 - float(counts[kept].sum() / counts.sum())
     reason = (
         f"{distinct} different strings in {rows} public rows; the {_MOST_CATEGORIES} most frequent"
         f' are kept, and {100 * others:.0f} % of the public cells are "other"'
     )
-    return InferredColumn(column, reason, doubt=others > 0.5)
+    return _InferredColumn(column, reason, doubt=others > 0.5)
 
 
 def _of_cells(share: float) -> str:

@@ -140,7 +140,7 @@ class Schema:
         ----------
         declared : mapping
             ``{"columns": {name: spec, ...}, "classes": [...]}``. A `spec` is "numeric",
-            "categorical", "boolean", "date", "duration", "text", "vector", "ignored", a list of
+            "categorical", "boolean", "date", "text", "vector", "ignored", a list of
             categories, or an object as `to_json` writes it; any part but `kind` may be left out.
         public : DataFrame, optional
             Public table for the parts left out.
@@ -210,6 +210,10 @@ class Schema:
             if isinstance(column, IgnoredColumn)
         }
 
+    def strange(self, column: Column) -> str:
+        """Return what cells are, or have, for which a column has no place."""
+        return column.strange.format(holds=column.holds, source=self.source)
+
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the columns of the encoded matrix."""
@@ -233,11 +237,11 @@ class Schema:
     def encoding(self, table: Any, *, role: str = "table") -> Encoding:
         """Encode a table row by row.
 
-        Numbers, dates and lengths of time: public median where missing, centred and scaled; of
+        Numbers and dates: public median where missing, centred and scaled; of
         dates the parts, too. Vectors: centred, and scaled by one number. Categories and truth
         values: one-hot, unseen and missing ones in "other". Free text: which words of a public
         vocabulary it has, or which places of a public hash. The width depends on the schema alone.
-        Columns that the schema does not know are left out; `tables.check_columns` refuses them
+        Columns that the schema does not know are left out; `frames.check_columns` refuses them
         where that matters.
 
         A cell is encoded by its value, not by the type of its column. What pandas lost when the
@@ -245,7 +249,7 @@ class Schema:
         integers, a null or a fraction made integers beyond 2**53 round (declare the type,
         "Int64", or give them as text); numpy turns truth values beside numbers into 1 and 0; and
         where no other text is in the column pandas reads 005 as 5 (read a file with dtype=str).
-        `tables.read_table` has no such loss.
+        `reading.read_table` has no such loss.
 
         Parameters
         ----------

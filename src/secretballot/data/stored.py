@@ -17,7 +17,7 @@ from typing import IO, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import NonNegativeInt, ValidationError
 
-from secretballot._json_files import LARGEST_JSON
+from secretballot._files import LARGEST_JSON
 from secretballot._typing import AnyArray, FloatArray, IntArray, UnsignedArray
 from secretballot.core.private import Private
 from secretballot.core.types import Model
@@ -25,8 +25,8 @@ from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.vault import make_vault, read_secret, write_secret
 
-FOLDER, SHARDS_FOLDER = "table", "shards"  # in the vault
-ABOUT = "about.json"
+FOLDER, _SHARDS_FOLDER = "table", "shards"  # in the vault
+_ABOUT = "about.json"
 #: How folders begin in which a fit keeps parts of a table while it is at work.
 PERSONS, SHARDS = PARTS = ("persons-", "shards-")
 #: Numbers of one block of encoded rows: 2**22 doubles are 32 MiB.
@@ -129,7 +129,7 @@ class StoredShards:
         size, width = self.sizes[number], self.row_type.itemsize
         wanted = (size if count is None else count) * width
         # by the file that each folder has: what the others hold, or lack, has no say
-        if not (self.folder / ABOUT).is_file():
+        if not (self.folder / _ABOUT).is_file():
             raise DataError(
                 f"The rows in {self.folder} are not seen where they are to be read; store them"
                 " again, or, on a cluster, put the vault on storage that all workers share, or let"
@@ -161,10 +161,6 @@ class StoredShards:
         path, size = self.folder / _name_of(number), self.sizes[number] * self.row_type.itemsize
         return not size or (path.is_file() and path.stat().st_size == size)
 
-    def block(self, number: int, start: int = 0, count: int | None = None) -> RowBlock:
-        """Return rows as `read` does, encoded."""
-        return block_of(self.read(number, start, count), self.cells)
-
     def part(self, number: int) -> tuple[Any, IntArray]:
         """Return the encoded rows of one file, an array or a CSR matrix, and the indices of their
         classes, in the order of the table; errors are those of `read`."""
@@ -182,11 +178,14 @@ class StoredShards:
     ) -> Iterator[Callable[[], RowBlock]]:
         """Yield what any process that sees the folder reads encoded rows by, file by file, or at
         most so many at once; it holds the rows where `send` is true."""
-        for number, start, count in self.pieces(most):
+        for piece in self.pieces(most):
             if send:
-                yield partial(block_of, self.read(number, start, count), self.cells)
+                yield partial(block_of, self.read(*piece), self.cells)
             else:
-                yield partial(self.block, number, start, count)
+                yield partial(self._block, *piece)
+
+    def _block(self, number: int, start: int, count: int) -> RowBlock:
+        return block_of(self.read(number, start, count), self.cells)
 
     def pieces(self, most: int | None = None) -> Iterator[tuple[int, int, int]]:
         """Yield number of file, first row and number of rows of pieces of at most so many."""
@@ -403,7 +402,7 @@ class _RowWriter:
                     " own, and repeat."
                 )
         vouched = about.changed(sizes=tuple(self._sizes))
-        write_secret(self._folder / ABOUT, vouched.model_dump_json().encode())
+        write_secret(self._folder / _ABOUT, vouched.model_dump_json().encode())
         return vouched
 
 
@@ -423,14 +422,14 @@ def _remove_folder(folder: Path) -> None:
         if folder.is_symlink():
             folder.unlink()
         else:
-            (folder / ABOUT).unlink(missing_ok=True)
+            (folder / _ABOUT).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _read_about(folder: Path) -> About | None:
     """Return what is recorded of the rows in a folder, None where nothing vouches for them."""
     with suppress(DataError, ValidationError):
-        content = read_secret(folder / ABOUT, largest=LARGEST_JSON)
+        content = read_secret(folder / _ABOUT, largest=LARGEST_JSON)
         return About.model_validate_json(content or b"", strict=True)
     return None
 
@@ -464,26 +463,24 @@ def _units_of(rows: AnyArray) -> UnsignedArray | None:
 @contextmanager
 def _opened_file(path: Path, flags: int, what: str) -> Iterator[IO[bytes]]:
     """Give an open file of a vault; never through a link."""
-    problem = ""
     try:
         handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
         with os.fdopen(handle, "ab" if flags & os.O_APPEND else "rb", buffering=2**20) as file:
             yield file
     except OSError as error:
         problem = error.strerror or type(error).__name__
-    if problem:
         raise DataError(
             f"{path} cannot be {what} ({problem}); free some space, or name another folder."
-        )
+        ) from None
 
 
 #: Returns the shard numbers of some rows: from the hashes of their units, if they have any, the
 #: place of the first of them in the file, and how many there are.
-ShardOf = Callable[[UnsignedArray | None, int, int], IntArray]
+_ShardOf = Callable[[UnsignedArray | None, int, int], IntArray]
 
 
 def dealt_shards(
-    table: StoredTable, vault: Path, n_shards: int, shard_of: ShardOf, *, rule: str, serial: str
+    table: StoredTable, vault: Path, n_shards: int, shard_of: _ShardOf, *, rule: str, serial: str
 ) -> StoredShards:
     """Return the shards of a stored table, dealt now or found in the vault.
 
@@ -509,7 +506,7 @@ def dealt_shards(
     DataError
         If files cannot be read or written.
     """
-    folder, identity = make_vault(vault) / SHARDS_FOLDER, f"{rule} {table.serial}"
+    folder, identity = make_vault(vault) / _SHARDS_FOLDER, f"{rule} {table.serial}"
     about = _read_about(folder)
     if about is None or (about.identity, len(about.sizes)) != (identity, n_shards):
         forget_shards(vault)
@@ -536,10 +533,10 @@ def forget_shards(vault: Path) -> None:
         If they are still there: a second release by the same shards would tell whether the table
         has changed in between.
     """
-    _remove_folder(vault / SHARDS_FOLDER)
-    if os.path.lexists(vault / SHARDS_FOLDER / ABOUT):
+    _remove_folder(vault / _SHARDS_FOLDER)
+    if os.path.lexists(vault / _SHARDS_FOLDER / _ABOUT):
         raise DataError(
-            f"The shards in {vault / SHARDS_FOLDER} cannot be removed, and nothing may be released"
+            f"The shards in {vault / _SHARDS_FOLDER} cannot be removed, and nothing may be released"
             " while they are there; remove that folder, and repeat. Nothing was spent."
         )
 

@@ -53,21 +53,21 @@ def check_classes(classes: object) -> list[Any]:
             Parameter("classes"), f" is {shown(classes)}; it must be a list of the class values."
         )
     values = [value.item() if isinstance(value, np.generic) else value for value in classes]
-    is_text = [isinstance(value, str) and fits_a_file(value) for value in values]
-    is_number = [isinstance(value, (int, float)) and fits_a_file(value) for value in values]
-    usable = len(values) >= 2 and (all(is_text) or all(is_number))
-    # 1 and True are equal; "1" and "1.0" are read alike
-    if not usable or min(len(set(values)), len(set(map(text_of, values)))) < len(values):
+    is_text = [isinstance(value, str) and _fits_a_file(value) for value in values]
+    is_number = [isinstance(value, (int, float)) and _fits_a_file(value) for value in values]
+    usable, texts = len(values) >= 2 and (all(is_text) or all(is_number)), {*map(text_of, values)}
+    # 1 and True are equal; "1" and "1.0" are read alike, and an empty cell names no class
+    if not usable or "" in texts or min(len(set(values)), len(texts)) < len(values):
         raise ParameterError(
             Parameter("classes"),
             f" is {shown_classes(values)}; it must hold two or more distinct values, not one"
-            " class or a class twice, all numbers or all text, which certificates and tables can"
-            " hold.",
+            " class or a class twice, all numbers or all text that is not empty, which certificates"
+            " and tables can hold.",
         )
     return values
 
 
-def fits_a_file(value: object) -> bool:
+def _fits_a_file(value: object) -> bool:
     """Return whether a class can be written to a certificate and to a table, and read again: nan,
     infinite numbers and half characters cannot."""
     if isinstance(value, float):

@@ -6,13 +6,13 @@ Nothing here knows private data.
 from secretballot._validation import HYPOTHESES, check_choice
 from secretballot.hypotheses.base import (
     Dichotomies,
+    FiniteClass,
     Hypothesis,
     HypothesisClass,
     VersionSpace,
     check_hypotheses,
     disagreement_coefficient,
 )
-from secretballot.hypotheses.finite import FiniteClass
 from secretballot.hypotheses.ranges import DecisionStumps, Intervals, Thresholds
 
 __all__ = [

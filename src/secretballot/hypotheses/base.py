@@ -1,19 +1,99 @@
 """What every hypothesis class promises: its dichotomies, and by them an exact learner, version
-spaces and disagreement coefficients."""
+spaces and disagreement coefficients; what it takes in: finite points, labels 0 and 1, weights of
+mistakes; and any finite list of fitted estimators as a class."""
 
+import contextlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot._validation import check_finite, shown_kind
+from secretballot._validation import check_finite, name_part, shown_kind
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.foreign_code import is_exact
-from secretballot.hypotheses.points import check_labelled, check_points
+from secretballot.foreign_code import is_exact, rows_alone
+
+
+def _as_floats(name: str, values: Any) -> FloatArray:
+    # numpy's own sentence may quote a cell, hence no raise inside an except
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        array = np.asarray(values)
+        if array.dtype.kind in "buifO":
+            return array.astype(np.float64)
+    raise DataError(
+        name_part(name), " is no dense array of real numbers alone; encode it as one first."
+    )
+
+
+def check_points(X: ArrayLike, n_features: int | None) -> FloatArray:
+    """Return the points as a new array of shape (n, d), in which -0 is 0.
+
+    Parameters
+    ----------
+    X : array of shape (n, n_features), or (n,) where there is one feature
+        At least one row.
+    n_features : int or None
+        Columns that the class needs; None for any number.
+
+    Raises
+    ------
+    DataError
+        If there is no row, the number of columns differs, or a value is not a finite number.
+    """
+    points = _as_floats("X", X)
+    if points.ndim == 1 and n_features == 1:
+        points = points[:, None]
+    if points.ndim != 2 or not points.size or n_features not in (None, points.shape[1]):
+        wanted = "" if n_features is None else f", in {n_features} columns"
+        raise DataError(
+            Parameter("X"), f" has shape {points.shape}; give a row for each point{wanted}."
+        )
+    points += 0.0  # minus zero becomes zero, so that equal parameters look equal
+    bad = ~np.isfinite(points)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise DataError(
+            f"X holds nan or infinity (first in row {row}, column {column}); give finite numbers"
+            " only."
+        )
+    return points
+
+
+def check_labelled(
+    y: ArrayLike, sample_weight: ArrayLike | None, n: int
+) -> tuple[IntArray, NDArray[Any]]:
+    """Return the labels of n points as int64, and what a mistake on each counts: ones, as int64,
+    where nothing is given.
+
+    Raises
+    ------
+    DataError
+        If there is not one label and one weight for each point, a label is neither 0 nor 1, a
+        weight is negative or nan, or their sum is infinite.
+    """
+    labels = _as_floats("y", y)
+    if labels.shape != (n,) or not np.all((labels == 0) | (labels == 1)):
+        raise DataError(
+            Parameter("y"),
+            f" has shape {labels.shape}; it must hold one label, 0 or 1, for each of the {n}"
+            " points.",
+        )
+    if sample_weight is None:
+        return labels.astype(np.int64), np.ones(n, dtype=np.int64)
+    weights = _as_floats("sample_weight", sample_weight)
+    with np.errstate(over="ignore"):
+        good = weights.shape == (n,) and np.all(weights >= 0) and np.isfinite(weights.sum())
+    if not good:
+        raise DataError(
+            Parameter("sample_weight"),
+            f" must hold a number of at least 0 for each of the {n} points, and have a finite sum.",
+        )
+    return labels.astype(np.int64), weights
+
 
 # Of the weight of all answers, so much more is allowed than the slack: prefix sums of a million
 # weights lose less.
@@ -175,17 +255,6 @@ class HypothesisClass(ABC):
         """Return the whole class as a version space."""
         return VersionSpace(self)
 
-    def representatives(self, asked: FloatArray, points: FloatArray) -> tuple[IntArray, IntArray]:
-        """Return rows of some points, and the place among them of the one that each point is
-        disputed like, whatever is known of the points that were asked.
-
-        Parameters
-        ----------
-        asked, points : ndarray of float64, shape (k, n_features) and (n, n_features)
-        """
-        every = np.arange(len(points))
-        return every, every
-
 
 class _Restriction(NamedTuple):
     """Answers, and how many weighted mistakes a hypothesis may make on them."""
@@ -271,10 +340,8 @@ class VersionSpace:
         X : array of shape (n, n_features)
         """
         points = check_points(X, self._class.n_features)
-        asked = [one.points for one in self._restrictions]
-        rows, like = self._class.representatives(np.concatenate([*asked, points[:0]]), points)
-        found, left = self._labellings(points[rows])
-        return np.asarray(found.disputed(left)[-len(rows) :][like])
+        found, left = self._labellings(points)
+        return np.asarray(found.disputed(left)[-len(points) :])
 
     def describe(self) -> dict[str, Any]:
         """Return how many labellings of what was asked are left, and the first and the last of
@@ -388,3 +455,188 @@ def disagreement_coefficient(
     within = disputed[~beyond].max(initial=0.0) / len(points)
     at_level = within / alpha if alpha > 0 else 0.0
     return max(1.0, float(at_level), float(ratios.max(initial=0.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One estimator of the list.
+
+    Attributes
+    ----------
+    place : int
+        Its place in the list, from 0.
+    estimator : object
+        Fitted, with `predict`, which says 0 or 1.
+    """
+
+    place: int
+    estimator: Any
+
+    def predict(self, X: ArrayLike) -> IntArray:
+        """Return 0 or 1 for every row of `X`, shape (n,), int64.
+
+        Raises
+        ------
+        DataError
+            If the points are not finite numbers.
+        ResourceError
+            If the machine failed.
+        """
+        return self.labels(check_points(X, None)).astype(np.int64)
+
+    def labels(self, points: FloatArray) -> BoolArray:
+        """Return whether the estimator says 1, for points that were checked.
+
+        It is asked for one point at a time, since it may compute a point's class differently, in
+        the last digit, when other points are around it. No answer counts as 0.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n, n_features)
+
+        Raises
+        ------
+        ResourceError
+            If the machine failed.
+        """
+        return np.array([answer is True for answer in self.answers(points)])
+
+    def answers(self, points: FloatArray) -> list[bool | None]:
+        """Return what the estimator says of points, of shape (n, n_features); None where it has no
+        answer.
+
+        Raises
+        ------
+        ResourceError
+            If the machine failed.
+        """
+        return rows_alone(self._says_one, points)
+
+    def _says_one(self, point: FloatArray) -> bool:
+        (said,) = self.estimator.predict(point)
+        if not (said == 0 or said == 1):
+            raise ValueError("a prediction must be 0 or 1")
+        return bool(said == 1)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the place in the list and the estimator's type as JSON values."""
+        return {"place": self.place, "estimator": type(self.estimator).__name__}
+
+
+class FiniteClass(HypothesisClass):
+    """The functions of a list of fitted estimators.
+
+    Parameters
+    ----------
+    estimators : sequence of objects with `predict`
+        At least one; their predictions are 0 and 1. What is stated of the class holds for a list
+        that was fixed without the labels which now choose from it.
+
+    Notes
+    -----
+    With N estimators and n points, everything costs N n predictions of one point: an estimator
+    meets one point at a time. Where it fails at a point, or says neither class, its answer is 0.
+    Memory: O(n), but N n / 8 bytes for `dichotomies`.
+
+    Raises
+    ------
+    ParameterError
+        If the list is empty, or a member has no `predict`, or classes other than 0 and 1.
+
+    Examples
+    --------
+    >>> X, y = [[1.0], [2.0], [3.0]], [1, 1, 0]
+    >>> fitted = [sb.hypotheses.Thresholds(way).erm(X, y) for way in ("up", "down")]
+    >>> sb.hypotheses.FiniteClass(fitted).erm(X, y).place
+    1
+    """
+
+    name: ClassVar[str] = "finite class"
+
+    def __init__(self, estimators: Sequence[Any]) -> None:
+        self.members = tuple(Member(place, one) for place, one in enumerate(estimators))
+        odd = [
+            place
+            for place, one in enumerate(estimators)
+            if not hasattr(one, "predict")
+            or not np.isin(np.ravel(getattr(one, "classes_", (0, 1))), (0, 1)).all()
+        ]
+        if odd or not self.members:
+            raise ParameterError(
+                Parameter("estimators"),
+                f" has {len(self.members)} members, of which {odd} do not predict 0 and 1; give one"
+                " or more fitted estimators, with the two classes mapped to 0 and 1.",
+            )
+        # an upper bound: 2^v labellings need as many functions
+        self.vc_dimension = len(self.members).bit_length() - 1
+
+    def dichotomies(self, X: ArrayLike) -> "FiniteDichotomies":
+        """Return the labellings, in the order of the first estimators that have them.
+
+        Parameters
+        ----------
+        X : array of shape (m, n_features)
+        """
+        return FiniteDichotomies(self.members, check_points(X, None))
+
+
+def check_answers(hypotheses: HypothesisClass, points: FloatArray) -> None:
+    """Refuse a list with an estimator that has no answer to some points; other classes answer to
+    all.
+
+    Parameters
+    ----------
+    hypotheses : HypothesisClass
+    points : ndarray of shape (m, n_features)
+        Public or synthetic.
+
+    Raises
+    ------
+    DataError
+        If there is one.
+    """
+    for member in hypotheses.members if isinstance(hypotheses, FiniteClass) else ():
+        if None in member.answers(points):
+            raise DataError(
+                f"Estimator {member.place} does not answer with 0 or 1 to every point"
+                f" of {points.shape[1]} numbers; leave it out."
+            )
+
+
+class FiniteDichotomies(Dichotomies):
+    """The distinct labellings of points by the members of a list, each by its first member."""
+
+    def __init__(self, members: Sequence[Member], points: FloatArray) -> None:
+        super().__init__(points)
+        found: dict[bytes, tuple[Member, BoolArray]] = {}
+        for member in members:
+            labels = member.labels(points)
+            found.setdefault(labels.tobytes(), (member, labels))
+        self._members = [member for member, _ in found.values()]
+        self.labels = np.array([labels for _, labels in found.values()])
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def hypothesis(self, index: int) -> Member:
+        """Return the first member with that labelling."""
+        return self._members[index]
+
+    def errors_on(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Return the mistakes of every representative, which meets one point at a time."""
+        points = check_points(X, None)
+        labels, weights = check_labelled(y, sample_weight, len(points))
+        every = (member.labels(points) for member in self._members)
+        return np.array([weights[found != (labels == 1)].sum() for found in every])
+
+    def errors(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the mistakes of every labelling against `y`, by the labellings that are known."""
+        labels, weights = check_labelled(y, sample_weight, len(self.points))
+        return np.array([weights[wrong].sum() for wrong in self.labels != (labels == 1)])
+
+    def disputed(self, left: BoolArray) -> BoolArray:
+        """Return which points two of the labellings that are left tell apart."""
+        labels = self.labels[left]
+        return np.asarray(labels.any(axis=0) & ~labels.all(axis=0))

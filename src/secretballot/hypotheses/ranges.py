@@ -13,8 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_choice, check_count
-from secretballot.hypotheses.base import Dichotomies, Hypothesis, HypothesisClass
-from secretballot.hypotheses.points import check_labelled, check_points
+from secretballot.hypotheses.base import (
+    Dichotomies,
+    Hypothesis,
+    HypothesisClass,
+    check_labelled,
+    check_points,
+)
 
 
 @dataclass(frozen=True)
@@ -451,8 +456,8 @@ class Intervals(HypothesisClass):
     Notes
     -----
     On m distinct points there are m (m + 1) / 2 + 1 labellings. Cost with n points: O(n log n) for
-    `erm` and `dichotomies`; O(m^2) for errors of all labellings, and for a version space in which m
-    points were asked: 400 MB at 10,000.
+    `erm` and `dichotomies`; O(m^2) for errors of all labellings, and for a version space of which m
+    points were asked, or are looked at together: 400 MB at 10,000.
 
     Examples
     --------
@@ -498,12 +503,3 @@ class Intervals(HypothesisClass):
         X : array of shape (m, 1)
         """
         return IntervalDichotomies(check_points(X, 1))
-
-    def representatives(self, asked: FloatArray, points: FloatArray) -> tuple[IntArray, IntArray]:
-        """Return one row for all points between the same two that were asked: what holds one of
-        them may be moved to hold another."""
-        known, x = np.unique(asked), points[:, 0]
-        # even between two known points, odd at one
-        code = np.searchsorted(known, x, "left") + np.searchsorted(known, x, "right")
-        _, rows, like = np.unique(code, return_index=True, return_inverse=True)
-        return rows, like

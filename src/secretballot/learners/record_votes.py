@@ -7,29 +7,31 @@ from typing import Any
 
 import sklearn
 from sklearn.base import clone
-from sklearn.utils import Tags
 
-from secretballot._nearest_points import NearestPoints
+from secretballot._points import NearestPoints
 from secretballot._typing import BoolArray, IntArray
 from secretballot.accounting import PrivacyBudget, noisy_votes
 from secretballot.accounting.recipes import Terms
-from secretballot.bases import Basis
-from secretballot.bases.named import check_basis
+from secretballot.bases import Basis, check_basis
 from secretballot.core.private import Votes
 from secretballot.foreign_code import isolated, mapped_rows
-from secretballot.learners.training.inputs import random_rows
+from secretballot.learners.training.inputs import points_digest, random_rows
 from secretballot.learners.training.learner import ClassLearner, Task
-from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.table import Table
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import release_labels
-from secretballot.report.certificate.coverage import MOST_EXPECTED, coverage_by_votes
-from secretballot.report.certificate.models import EXPECTED_UNCOVERED, RECORD_VOTES, stated
+from secretballot.report.certificate.models import (
+    EXPECTED_UNCOVERED,
+    MOST_EXPECTED,
+    RECORD_VOTES,
+    coverage_by_votes,
+    stated,
+)
 from secretballot.students import RecordVotesStudent, fit_student, learns_from_counts
 from secretballot.students.record_votes import fitted_basis
 from secretballot.students.trial import Teaching, try_student
-from secretballot.teachers.records import record_votes_shape, votes_of_records
 from secretballot.teachers.rows import n_rows, take_rows
+from secretballot.teachers.votes import record_votes_shape, votes_of_records
 
 # one in so many public points gets a vote of a record, and five points where that many are near
 _ONE_IN, _FEW_VOTES, _FEW_IN = 100, 5, 10
@@ -203,12 +205,6 @@ class RecordVotesClassifier(ClassLearner):
         else:
             teaching = Teaching(names, n_rows(X_public))
         try_student(student, X_public, teaching, basis=self.basis)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 def _voting_records(

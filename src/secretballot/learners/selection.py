@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
-from sklearn.utils import Tags
 
 from secretballot._seeded import own_global_states
 from secretballot._typing import BoolArray, IntArray
@@ -30,6 +29,7 @@ from secretballot.hypotheses.ranges import IntervalDichotomies
 from secretballot.learners.training.inputs import (
     Target,
     class_indices,
+    doubles_digest,
     example_rows,
     n_columns,
     object_array,
@@ -37,7 +37,6 @@ from secretballot.learners.training.inputs import (
     refuse_more_classes,
 )
 from secretballot.learners.training.learner import ClassLearner, Given, Task
-from secretballot.learners.training.point_digests import doubles_digest
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import (
     check_ledger,
@@ -46,11 +45,10 @@ from secretballot.releasing import (
 )
 from secretballot.report.certificate.build import certificate_of, describe_released
 from secretballot.students import HypothesisStudent
-from secretballot.teachers.records import right_units
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import guarantee_of
 
-SAMPLE_ROWS = 40
+_SAMPLE_ROWS = 40
 INDEPENDENT = (
     "The candidates depend on the held-out records by nothing that was not paid for, and each"
     " predicts a row from that row alone."
@@ -167,22 +165,20 @@ def _releases_behind(models: Sequence[Any], task: Task) -> list[dict[str, Any]]:
     return list(entries.values())
 
 
-def names_and_models(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
+def _names_and_models(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
     """Return names, which `choose_by_scores` wants distinct, and classifiers."""
     given = list(candidates)
     pairs = [one if isinstance(one, tuple) and len(one) == 2 else ("", one) for one in given]
     names = [name or f"{type(model).__name__} {place}" for place, (name, model) in enumerate(pairs)]
-    if len(pairs) < 2:
+    models = [model for _, model in pairs]
+    odd = [name for name, model in zip(names, models, strict=True) if not hasattr(model, "predict")]
+    if len(pairs) < 2 or odd:
         raise ParameterError(
             Parameter("candidates"),
-            f" has {len(pairs)} classifiers; give two or more to choose from.",
+            f" has {len(pairs)} members, of which {odd} do not predict; give two or more fitted"
+            " classifiers.",
         )
-    for name, (_, model) in zip(names, pairs, strict=True):
-        if not hasattr(model, "predict"):
-            raise ParameterError(
-                f"The candidate {name!r} is a {type(model).__name__}; give a fitted classifier."
-            )
-    return names, [model for _, model in pairs]
+    return names, models
 
 
 def _refuse_unfit_candidate(name: str, model: Any, points: Any, values: Sequence[Any]) -> None:
@@ -209,45 +205,36 @@ def _refuse_unfit_candidate(name: str, model: Any, points: Any, values: Sequence
             f"The candidate {name!r} cannot predict the public points ({type(error).__name__}:"
             f" {error}); fix it, or give X_public like its training data."
         ) from None
-    if len(together) != len(every) or not all(one in values for one in together):
+    fits = len(together) == len(every) and all(one in values for one in together)
+    if not fits or together != [one for alone in each for one in alone]:
         raise ParameterError(
-            f"The candidate {name!r} does not predict one of the classes for every public point."
-        )
-    if together != [one for alone in each for one in alone]:
-        raise ParameterError(
-            f"The candidate {name!r} predicts a public point otherwise alone than among others; one"
-            " private record could change its answers to all, so give a classifier that predicts"
-            " row by row."
+            f"The candidate {name!r} does not predict one of the classes for every public point, or"
+            " predicts one otherwise alone than among others, so that one private record could"
+            " change its answers to all; give a classifier that predicts row by row."
         )
 
 
-def _right_units(models: Sequence[Any], X: Any, truth: NDArray[Any], units: Any) -> IntArray:
-    """Return on how many units, whose rows are one after the other, each candidate is right."""
-    groups = list(np.arange(len(truth))[:, None])
+def _right_units(model: Any, X: Any, truth: NDArray[Any], units: Any) -> int:
+    """Return on how many units, whose rows are one after the other, a candidate is right: private.
+
+    Privacy
+    -------
+    Sensitivity : 1, whatever the number of a unit's records: a unit counts once, if the candidate
+        is right on more than half of them.
+    """
+    groups, settings = list(np.arange(len(truth))[:, None]), sklearn.get_config()
     if units is not None:
         groups = np.split(np.arange(len(truth)), np.flatnonzero(np.diff(units)) + 1)
-    right = np.column_stack([_right_records(model, X, truth, groups) for model in models])
-    return right_units(right, units)
 
-
-def _right_records(
-    model: Any, X: Any, truth: NDArray[Any], groups: Sequence[IntArray]
-) -> BoolArray:
-    """Return on which records a candidate is right, shape (n_records,); private. Every unit is
-    asked by itself."""
-    right = np.zeros(len(truth), dtype=np.bool_)
-    settings = sklearn.get_config()
-
-    def agreement(rows: IntArray) -> BoolArray:
+    def is_right(rows: IntArray) -> bool:
         with isolated(0, settings):
-            return _where_equal(model.predict(take_rows(X, rows)), truth[rows])
+            right = _where_equal(model.predict(take_rows(X, rows)), truth[rows])
+        return bool(2 * right.sum() > len(rows))
 
     # Each unit in a call of its own: what a candidate remembers of one, or fails on, must not
     # change its answers to another.
     with one_thread():
-        for rows, found in zip(groups, each_alone(agreement, groups), strict=True):
-            right[rows] = False if found is None else found
-    return right
+        return sum(found is True for found in each_alone(is_right, groups))
 
 
 def _where_equal(predicted: Any, truth: NDArray[Any]) -> BoolArray:
@@ -364,7 +351,7 @@ class SemiPrivateClassifier(ClassLearner):
 
     def _public_points(self, given: Given) -> Any:
         if self._listed and given.X_public is None:
-            return example_rows(given.X, None, SAMPLE_ROWS)
+            return example_rows(given.X, None, _SAMPLE_ROWS)
         return given.X_public
 
     def _release(self, task: Task) -> ReleasedLabels:
@@ -422,9 +409,9 @@ class SemiPrivateClassifier(ClassLearner):
     def _chosen_candidate(self, task: Task) -> ReleasedLabels:
         """Draw one fitted classifier."""
         assert isinstance(self.hypotheses, list | tuple)
-        names, models = names_and_models(self.hypotheses)
+        names, models = _names_and_models(self.hypotheses)
         classes, beside = task.target.learnt, _releases_behind(models, task)
-        example = take_rows(task.points, np.arange(min(SAMPLE_ROWS, n_rows(task.points))))
+        example = take_rows(task.points, np.arange(min(_SAMPLE_ROWS, n_rows(task.points))))
         for name, model in zip(names, models, strict=True):
             _refuse_unfit_candidate(name, model, example, classes)
 
@@ -433,7 +420,9 @@ class SemiPrivateClassifier(ClassLearner):
             with task.table.parts() as parts:
                 for block in (load() for load in parts()):  # all records of a unit are in one
                     truth = object_array(classes)[block.targets]
-                    right += _right_units(models, block.rows, truth, block.units)
+                    right += [
+                        _right_units(model, block.rows, truth, block.units) for model in models
+                    ]
             return Scores.of_candidates(right, task.guarantee)
 
         choice = choose_by_scores(
@@ -466,11 +455,6 @@ class SemiPrivateClassifier(ClassLearner):
             assumptions=[INDEPENDENT],
             choices=beside,
         )
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self._listed
-        return tags
 
 
 def choose_candidate(
@@ -548,7 +532,7 @@ def choose_candidate(
     (True, 0.5)
     """
     listed = list(candidates)
-    names, models = names_and_models(listed)
+    names, models = _names_and_models(listed)
     check_ledger(ledger)
     chooser = SemiPrivateClassifier(listed, epsilon=epsilon, relation=relation, ledger=ledger)
     chooser.fit_labels(X, y, **given)

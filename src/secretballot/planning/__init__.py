@@ -4,7 +4,7 @@ Nothing here sees private data. What is measured is measured on data that may be
 labelled stand-in.
 """
 
-from secretballot.planning.plan.model import (
+from secretballot.planning.plan_model import (
     Candidate,
     Estimate,
     MomentsForecast,
@@ -12,7 +12,7 @@ from secretballot.planning.plan.model import (
     Setting,
     Task,
 )
-from secretballot.planning.plan.text import plan_text
+from secretballot.planning.plan_text import plan_text
 
 __all__ = [
     "Candidate",

@@ -77,7 +77,6 @@ class PublishingProcess:
 
     def __init__(self) -> None:
         self.owner = os.getpid()
-        problem = ""
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "secretballot.publishing"],
@@ -92,8 +91,9 @@ class PublishingProcess:
         # TypeError and ValueError: Python does not know its own program
         except (OSError, TypeError, ValueError) as error:
             problem = getattr(error, "strerror", None) or type(error).__name__
-        if problem:
-            raise DataError(f"The process that makes releases cannot be started ({problem}).")
+            raise DataError(
+                f"The process that makes releases cannot be started ({problem})."
+            ) from None
         self._input, self._output = cast(Any, self._process.stdin), cast(Any, self._process.stdout)
 
     @property
@@ -262,9 +262,9 @@ def _get_ready() -> None:
     """Do once, while no job waits, what every job would do anew: import all that it needs, load
     fonts, compile the page."""
     import secretballot.publishing.release  # noqa: F401
+    from secretballot.publishing.page import template
     from secretballot.report.extras import MissingExtraError, require_extra
     from secretballot.report.pictures import Picture
-    from secretballot.report.release.page import template
 
     importlib.import_module("skl2onnx")
     for name in ("page.html.j2", "words.txt.j2"):

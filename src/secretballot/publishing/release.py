@@ -1,13 +1,21 @@
-"""Publish: have a release made where no private data ever was, and move it into its place."""
+"""The files of a release: all that may be published of it, in one folder, the certificate last.
+
+The bytes follow from released values and public inputs alone, in one way: no time of day, no path,
+no address. Moving a finished folder to its place is the business of `secretballot.publishing`.
+"""
 
 import hashlib
+import json
 import math
 import numbers
 import os
 import pickle
-import warnings
+import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -16,7 +24,8 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._rows import take_rows
+from secretballot._points import take_rows
+from secretballot._typing import AnyArray
 from secretballot._validation import check_choice, shown
 from secretballot.bases import Basis, GraphBasis, ImageBasis, KernelBasis, TableBasis
 from secretballot.bases.integer_model import (
@@ -26,20 +35,33 @@ from secretballot.bases.integer_model import (
     model_of_stages,
 )
 from secretballot.drafts import draft_folder, make_folder, sweep_drafts, sync, sync_tree
-from secretballot.exceptions import DataError, Parameter, ParameterError, ResourceError
+from secretballot.exceptions import (
+    CertificateError,
+    DataError,
+    Parameter,
+    ParameterError,
+    ResourceError,
+)
 from secretballot.hypotheses import hypotheses_by_name
+from secretballot.publishing.page import Facts, render_page, template, text_of
 from secretballot.publishing.process import not_portable, publishing_process
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
-from secretballot.report.certificate.models import SUMS
-from secretballot.report.extras import PARTS, check_extra
-from secretballot.report.metrics import (
-    Metrics,
-    TableMetrics,
-    metrics_of_student,
-    metrics_of_table_student,
+from secretballot.report.certificate.build import labels_blocks, with_about, with_files
+from secretballot.report.certificate.models import CERTIFICATE_FILE, SUMS
+from secretballot.report.certificate.verify import (
+    ANSWERS_FILE,
+    LABELS_FILE,
+    README_FILE,
+    answers_bytes,
 )
-from secretballot.report.release.folder import ReleaseFolder, ReleaseJob, write_files
+from secretballot.report.extras import PARTS, MissingExtraError, check_extra, require_extra
+from secretballot.report.metrics import (
+    AnyMetrics,
+    metrics_of_student,
+)
+from secretballot.report.student.export import student_bytes
 from secretballot.report.student.load import OnnxStudent
+from secretballot.report.student.raw_columns import RawRows, can_encode
 from secretballot.students import (
     HypothesisStudent,
     MomentsStudent,
@@ -49,6 +71,336 @@ from secretballot.students import (
 )
 from secretballot.students.names import student_by_name
 from secretballot.students.table_students import table_student_of
+
+# of an object, in somebody's error message: it depends on the memory
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+#: What the list of files says of a student that encodes raw columns itself, and of one that does
+#: not.
+ONNX_OF_RAW_COLUMNS = "the student model, for any language: raw columns in, answers out"
+_ONNX_OF_MATRIX = "the student model, for any language: the points of the release in"
+
+_PACKAGE = (
+    "import pandas as pd",
+    "import secretballot as sb",
+    "student = sb.load_student('student.onnx')",
+    "student.predict(pd.read_csv('../new.csv'))",
+)
+_ONNX_FILE = "student.onnx"
+_CARD_FILE = "model-card.md"
+_REPORT_FILE = "report.html"
+_SCHEMA_FORMAT = "secretballot/schema"  # of `data.Schema`
+
+
+@dataclass
+class ReleaseFolder:
+    """A release on disk.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    files : dict
+        Name of each file, with what it is.
+    left_out : dict
+        Name of each file that was not made, with the reason.
+    certificate : dict
+        As it is in the folder, with the digest of every other file.
+    """
+
+    path: Path
+    files: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    certificate: dict[str, Any] = field(default_factory=dict)
+    _digests: dict[str, dict[str, object]] = field(default_factory=dict, repr=False)
+
+    def write(self, name: str, words: str, content: bytes) -> None:
+        """Write a file, and keep what it is."""
+        (self.path / name).write_bytes(content)
+        self.files[name] = words
+        self._digests[name] = {
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "bytes": len(content),
+        }
+
+    def seal(self, certificate: Mapping[str, Any]) -> None:
+        """Write the certificate, bound to every file that was written before."""
+        self.certificate = with_files(certificate, self._digests)
+        (self.path / CERTIFICATE_FILE).write_bytes(_json_bytes(self.certificate))
+
+    def attempt(self, name: str, words: str, make: Callable[[], bytes]) -> None:
+        """Write a file that may be left out for a stated reason."""
+        # trouble with the disk is no such reason: it must end the whole release
+        try:
+            content = make()
+        except (MissingExtraError, DataError) as error:
+            self.left_out[name] = _ADDRESS.sub("0x...", str(error))
+        else:
+            self.write(name, words, content)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseJob:
+    """Everything that the files of a release follow from.
+
+    Attributes
+    ----------
+    released : ReleasedLabels or ReleasedSums
+        What was released, with its certificate; also a ReleasedTable.
+    student : str, ChosenHypothesis, estimator or None
+        By name, unfitted, or fitted, when it is written as it is. "auto" is the one that measured
+        best: of sums over records the model itself, whose weights are on the certificate.
+    X_public : array, sparse matrix or frame of shape (n, n_features), or None
+        Public points.
+    schema : mapping or None
+        Public description of the columns, as JSON values.
+    seed : int
+        Of the student; public.
+    without : tuple of {"report", "student"}
+        Parts that are not wanted.
+    raw_rows : RawRows or None
+        Public rows before and after the encoding of the schema, to check a file that encodes them
+        itself.
+    test : tuple of array and ndarray, or None
+        Public labelled points and the class of each, as an index; without classes the number of
+        each, or its labels as 0 and 1: the student's metrics on them are published.
+    about : mapping
+        The curator's words on the release, as the field of the certificate has them.
+    parquet : bool
+        Whether the released values are written as Parquet, too.
+    """
+
+    released: ReleasedLabels | ReleasedSums
+    student: Any = None
+    X_public: Any = None
+    schema: Mapping[str, Any] | None = None
+    seed: int = 0
+    without: tuple[str, ...] = ()
+    raw_rows: RawRows | None = None
+    test: tuple[Any, AnyArray] | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
+    parquet: bool = False
+
+    @property
+    def labels(self) -> ReleasedLabels:
+        """The released labels.
+
+        Raises
+        ------
+        DataError
+            If a table, or sums alone, were released in their place.
+        """
+        if not isinstance(self.released, ReleasedLabels):
+            raise DataError(
+                "No labels of one class each were released, and this needs them; of record moments"
+                " publish the model itself, as the student auto."
+            )
+        return self.released
+
+    def canonical(self) -> "ReleaseJob":
+        """Return the same job in the one form that its values have: plain lists, rows in order.
+
+        The order in which an array lies in memory can change the last digit of a sum.
+        """
+        released = type(self.released).from_json(json.loads(json.dumps(self.released.to_json())))
+        return replace(self, released=released, X_public=_canonical_points(self.X_public))
+
+
+def _canonical_points(X: Any) -> Any:
+    """Return public points with rows one after the other, sparse ones sorted, without doubles."""
+    if hasattr(X, "tocsr"):
+        matrix = X.tocsr().copy()
+        matrix.sum_duplicates()
+        matrix.sort_indices()
+        return matrix
+    return np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
+
+
+def usage_of(files: Mapping[str, str], schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what can be done with files, for the texts beside them: a command line, lines of
+    Python with this package, lines with onnxruntime alone, and whether the student reads the points
+    of the release, and no table.
+
+    Parameters
+    ----------
+    files : mapping
+        Name of each file, with what it is.
+    schema : mapping or None
+        Complete.
+    """
+    found: dict[str, Any] = dict.fromkeys(("package", "runtime_alone"), ())
+    found |= {"command_line": None, "of_matrix": False}
+    if _ONNX_FILE not in files:
+        return found
+    if schema is not None:  # the command encodes the table, whatever the file reads
+        found["command_line"] = "secretballot predict . ../new.csv --out ../predictions.csv"
+    if schema is None or files[_ONNX_FILE] != ONNX_OF_RAW_COLUMNS:
+        return found | {"package": _PACKAGE[1:3], "of_matrix": True}
+    columns = schema["columns"]
+    # lines for vectors and decimal commas only where there are any
+    code = template("reader.py.j2").render(
+        commas=[name for name, one in columns.items() if one.get("decimal") == ","],
+        vectors=any(one["kind"] == "vector" for one in columns.values()),
+    )
+    return found | {"package": _PACKAGE, "runtime_alone": code.splitlines()}
+
+
+def write_files(
+    folder: Path,
+    job: ReleaseJob,
+    *,
+    student: Any = None,
+    metrics: AnyMetrics | None = None,
+) -> ReleaseFolder:
+    """Write all that may be published of a release into an empty folder.
+
+    What needs an optional package that is missing, or a conversion that fails, is left out;
+    `README.txt` and the result say why.
+
+    Parameters
+    ----------
+    folder : Path
+        Empty.
+    job : ReleaseJob
+        What was released, with its certificate, is the only way in for anything that was private.
+        Sums, and the model that follows from them, are on the certificate alone.
+    student : fitted classifier, or student of tables, optional
+        Trained on released values and public points.
+    metrics : AnyMetrics, optional
+        Of the student on public labelled points; shown on the page and in the model card.
+
+    Raises
+    ------
+    CertificateError
+        If the certificate is not the one of these labels.
+    DataError
+        If the schema is no JSON.
+    OSError
+        If the disk fails.
+    """
+    # what is written about the release is part of its certificate, hence of every page
+    certificate = with_about(job.released.certificate, job.about)
+    released = replace(job.released, certificate=certificate)
+    schema, X_public = job.schema, job.X_public
+    written = ReleaseFolder(folder)
+    # An order that matters twice: the README names what was written before it, and the certificate,
+    # which binds all the others, comes last, so that a folder which was cut short has none and
+    # nobody can take it for a release.
+    values, table = LABELS_FILE, b""
+    if isinstance(released, ReleasedTable):
+        values, table = ANSWERS_FILE, answers_bytes(certificate)
+        written.write(values, "the released answers, one line for each query", table)
+    elif isinstance(released, ReleasedLabels):
+        table = _labels_bytes(released)
+        written.write(values, "the released labels, one line for each query", table)
+    if job.parquet:
+        name = values.replace(".csv", ".parquet")
+        written.attempt(name, f"the table of {values}, as Parquet", lambda: _parquet_bytes(table))
+    written.files[CERTIFICATE_FILE] = (
+        "guarantee, price and digests; secretballot verify . checks it"
+    )
+    if schema is not None:
+        words = "the public columns and categories that the student reads"
+        written.write("schema.json", words, _json_bytes(schema))
+    # of any other description of the columns nobody knows how they are encoded
+    columns = None if schema is None or schema.get("format") != _SCHEMA_FORMAT else schema
+    wish = "left out at the wish of whoever made the release."
+    if student is not None and "student" in job.without:
+        written.left_out[_ONNX_FILE] = wish
+    elif student is not None:
+        raw = can_encode(columns) and getattr(student, "reads_a_table", True)
+        written.attempt(
+            _ONNX_FILE,
+            ONNX_OF_RAW_COLUMNS if raw else _ONNX_OF_MATRIX,
+            lambda: student_bytes(student, schema=columns, rows=job.raw_rows, X_public=X_public),
+        )
+    later = {README_FILE: "what may be done with these files, and how"}
+    if _ONNX_FILE in written.files:
+        later = {
+            _CARD_FILE: "what the student is, reads and is good for, and how to use it",
+            **later,
+        }
+    if "report" in job.without:
+        written.left_out[_REPORT_FILE] = wish
+    else:
+        page = partial(
+            render_page,
+            released,
+            student=student,
+            X_public=X_public,
+            files_written=written.files | later,
+            columns=() if job.raw_rows is None else job.raw_rows.columns,
+            metrics=metrics,
+        )
+        written.attempt(_REPORT_FILE, "the report, for people", lambda: page().encode())
+    listed = written.files | later
+    described = (columns or {}).get("columns")
+    given = {
+        "f": Facts(released),
+        "c": certificate,
+        "usage": usage_of(written.files, columns),
+        "columns": described,
+        "kinds": {column["kind"] for column in (described or {}).values()},
+        "metrics": metrics,
+        "files": listed,
+        "width": max(map(len, listed)),
+        "left_out": written.left_out,
+    }
+    for name, words in later.items():
+        text = text_of("readme.txt.j2" if name == README_FILE else "model-card.md.j2", **given)
+        written.write(name, words, text.encode())
+    written.seal(certificate)
+    _date_files(folder, certificate["issued"])
+    return written
+
+
+def _date_files(folder: Path, issued: str) -> None:
+    """Give files and folder the time of the certificate; when they were written stays unknown."""
+    moment = datetime.fromisoformat(issued).timestamp()
+    for path in (*folder.iterdir(), folder):
+        os.utime(path, (moment, moment))
+
+
+def _labels_bytes(released: ReleasedLabels) -> bytes:
+    """Return labels.csv; refuse a certificate that speaks of other labels."""
+    content = b"".join(
+        labels_blocks(released.queries, released.labels, released.classes, released.noisy_counts)
+    )
+    bound = released.certificate.get("released")
+    found = hashlib.sha256(content).hexdigest()
+    if not isinstance(bound, Mapping) or bound.get("labels_sha256") != found:
+        raise CertificateError(
+            "The certificate is not the one of these released labels; take both from one release."
+        )
+    return content
+
+
+def _parquet_bytes(text: bytes) -> bytes:
+    """Return a CSV file of released values as Parquet; labels stay the texts that they are."""
+    if not text:
+        raise DataError("sums were released, and no table of values.")
+    arrow, csv = require_extra("pyarrow", "parquet"), require_extra("pyarrow.csv", "parquet")
+    try:
+        table = csv.read_csv(
+            arrow.BufferReader(text),
+            read_options=csv.ReadOptions(use_threads=False),
+            parse_options=csv.ParseOptions(newlines_in_values=True),
+            convert_options=csv.ConvertOptions(
+                column_types={"label": arrow.string()}, null_values=[""], strings_can_be_null=True
+            ),
+        )
+    except arrow.ArrowInvalid:
+        raise DataError("a class is no text that Parquet can hold.") from None
+    sink = arrow.BufferOutputStream()
+    require_extra("pyarrow.parquet", "parquet").write_table(table, sink)
+    made: bytes = sink.getvalue().to_pybytes()
+    return made
+
+
+def _json_bytes(value: Mapping[str, Any]) -> bytes:
+    # the words of these errors quote the value, so nothing is raised inside
+    with suppress(TypeError, ValueError):
+        return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
+    raise DataError("schema holds a value that JSON cannot carry; use strings, numbers and lists.")
 
 
 def check_parts(without: Collection[str], *, parquet: bool = False) -> None:
@@ -101,7 +453,7 @@ def publish(
     CertificateError
         If the certificate is not the one of these labels.
     """
-    content, target, problem = job_bytes(job), Path(os.path.abspath(folder)), ""
+    content, target = job_bytes(job), Path(os.path.abspath(folder))
     try:
         if os.path.lexists(target):
             raise DataError(f"{str(target)!r} exists; name another folder.")
@@ -117,10 +469,9 @@ def publish(
             move_into_place(new, target)
     except OSError as error:
         problem = error.strerror or str(error)
-    if problem:
         raise ResourceError(
             f"The release cannot be written to {str(target)!r}: {problem}; nothing was left there."
-        )
+        ) from None
     written.path = target
     return written
 
@@ -145,7 +496,6 @@ def write_release(
     student: Any = None,
     X_public: Any = None,
     schema: Mapping[str, Any] | None = None,
-    abstentions: str = "drop",
     random_state: int = 0,
     without: Collection[str] = (),
     about: Mapping[str, str] | None = None,
@@ -179,8 +529,6 @@ def write_release(
         student.
     schema : mapping, optional
         Public description of the columns, as JSON values; written as ``schema.json``.
-    abstentions : {"drop", "random", "majority"}
-        What a student that is fitted here makes of unanswered points.
     random_state : int
         Of a student that is fitted here.
     without : collection of {"report", "student"}
@@ -228,7 +576,6 @@ def write_release(
         None if student is None else _checked_student(student, X_public, released),
         X_public,
         schema,
-        abstentions=abstentions,
         seed=random_state,
         without=tuple(without),
         about=dict(about or {}),
@@ -247,7 +594,7 @@ def _checked_student(student: Any, X_public: Any, released: ReleasedLabels | Rel
             Parameter("student"),
             f" is {shown(student)}; give a name, or a classifier, fitted or not.",
         )
-    if X_public is None and (named or not is_fitted(student)):
+    if X_public is None and (named or not _is_fitted(student)):
         raise ParameterError(
             "The student is not fitted, and X_public is missing; give the public points it"
             " learns on."
@@ -256,8 +603,6 @@ def _checked_student(student: Any, X_public: Any, released: ReleasedLabels | Rel
 
 
 # --- what the process does: from a job, released values and public inputs alone, to files ---
-
-POINTS = 10  # of the learning curve; each is one fit of the student
 
 
 @dataclass(frozen=True)
@@ -285,11 +630,10 @@ def job_bytes(job: ReleaseJob) -> bytes:
     except MemoryError:  # the machine's failure, which the same command outlives
         raise
     except Exception as error:  # a student may be anybody's, and refuse in any way
-        refused = not_portable(error)
-    raise refused
+        raise not_portable(error) from None
 
 
-def is_fitted(student: Any) -> bool:
+def _is_fitted(student: Any) -> bool:
     """Return whether a student has learned already."""
     if isinstance(student, OnnxStudent):
         return True
@@ -320,20 +664,11 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> R
     OSError
         If the disk fails.
     """
-    student = None if job.student is None else _student_of(job, say)
+    student, metrics = None if job.student is None else _student_of(job, say), None
     say("Writing the release")
-    curve = learning_curve(job, student) if "report" not in job.without else []
-    metrics = _metrics_of_job(job, student)
-    return write_files(folder, job, student=student, curve=curve, metrics=metrics)
-
-
-def _metrics_of_job(job: ReleaseJob, student: Any) -> Metrics | TableMetrics | None:
-    """Return how good the student is on public labelled points, where that is to be published."""
-    if job.test is None or student is None:
-        return None
-    if not isinstance(job.released, ReleasedLabels):
-        return metrics_of_table_student(student, *job.test)
-    return metrics_of_student(student, *job.test, job.released.classes)
+    if job.test is not None and student is not None:
+        metrics = metrics_of_student(student, *job.test, getattr(job.released, "classes", ()))
+    return write_files(folder, job, student=student, metrics=metrics)
 
 
 def _student_of(job: ReleaseJob, say: Callable[[str], None]) -> Any:
@@ -344,36 +679,16 @@ def _student_of(job: ReleaseJob, say: Callable[[str], None]) -> Any:
     if given == "auto" and released.certificate.get("public", {}).get("method") in SUMS:
         say("Fitting the basis")
         return model_of_certificate(released, job.X_public)
-    if not isinstance(given, str) and is_fitted(given):
+    if not isinstance(given, str) and _is_fitted(given):
         return table_student_of(given, released) if isinstance(released, ReleasedSums) else given
     say("Fitting the student")
+    if isinstance(given, str):  # None of the one that measured best
+        of_numbers = "bounds" in released.certificate.get("public", {})
+        given = student_by_name(given, of_numbers=of_numbers)
     if isinstance(released, ReleasedTable):
-        return fit_table_student(_template_of(job), job.X_public, released, random_state=job.seed)
-    return _fitted_to(job, job.labels)
-
-
-def _template_of(job: ReleaseJob) -> Any:
-    """Return the unfitted student; None for the one that measured best."""
-    if not isinstance(job.student, str):
-        return job.student
-    return student_by_name(job.student, of_numbers=learns_a_number(job.released))
-
-
-def _fitted_to(job: ReleaseJob, released: ReleasedLabels) -> Any:
-    """Return the student, fitted to labels."""
-    template = _template_of(job)
-    return fit_student(
-        default_student(job.labels) if template is None else template,
-        job.X_public,
-        released,
-        abstentions=job.abstentions,
-        random_state=job.seed,
-    )
-
-
-def learns_a_number(released: ReleasedLabels | ReleasedSums) -> bool:
-    """Return whether what was released is of a number."""
-    return "bounds" in released.certificate.get("public", {})
+        return fit_table_student(given, job.X_public, released, random_state=job.seed)
+    given = default_student(job.labels) if given is None else given
+    return fit_student(given, job.X_public, job.labels, random_state=job.seed)
 
 
 def _hypothesis_of_certificate(job: ReleaseJob, name: str) -> HypothesisStudent:
@@ -384,49 +699,6 @@ def _hypothesis_of_certificate(job: ReleaseJob, name: str) -> HypothesisStudent:
         job.labels.certificate["released"]["values"][0][0]
     )
     return HypothesisStudent.of(hypothesis, hypotheses, list(job.labels.classes), points.shape[1])
-
-
-def learning_curve(job: ReleaseJob, student: Any) -> list[float | None]:
-    """Return, for each round of a release in rounds, the share of the public pool on which the
-    student of this round agrees with the final one; nothing where no student was fitted to them.
-
-    At most `POINTS` rounds get a student of their own; the others, and rounds from which nothing
-    can be learnt yet, get None.
-
-    Raises
-    ------
-    MemoryError
-        If there is not enough memory to fit a student.
-    """
-    given, rounds = job.student, job.released.certificate.get("plan", {}).get("rounds", [])
-    by_fit = isinstance(given, str) or (student is not None and not is_fitted(given))
-    if not rounds or not by_fit:
-        return []
-    released = job.labels
-    edges = np.cumsum(rounds)
-    final = np.asarray(student.predict(job.X_public))
-    curve: list[float | None] = [None] * len(edges)
-    for number in np.unique(np.linspace(0, len(edges) - 1, POINTS).round().astype(int)):
-        first = slice(int(edges[number]))
-        counts = None if released.noisy_counts is None else released.noisy_counts[first]
-        part = replace(
-            released,
-            queries=released.queries[first],
-            labels=released.labels[first],
-            noisy_counts=counts,
-            certificate={},
-        )
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                answers = np.asarray(_fitted_to(job, part).predict(job.X_public))
-            curve[number] = float(np.mean(answers == final))
-        except MemoryError:  # what memory there is, is no property of the student
-            raise
-        # any learner may raise anything where there are few answers, or all of one class
-        except Exception:
-            continue
-    return curve
 
 
 def model_of_certificate(released: ReleasedLabels | ReleasedSums, X_public: Any) -> MomentsStudent:

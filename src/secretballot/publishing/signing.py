@@ -6,17 +6,19 @@ from typing import Any
 
 from secretballot.drafts import draft_file, put_in_place, write_new
 from secretballot.exceptions import CertificateError, DataError
-from secretballot.report.certificate.fields import certificate_bytes, certificate_in, named
 from secretballot.report.certificate.models import CERTIFICATE_FILE
-from secretballot.report.certificate.signature import (
+from secretballot.report.certificate.verify import (
     SIGNATURE_FILE,
+    certificate_bytes,
+    certificate_in,
     ed25519,
     fingerprint,
     key_file,
     key_or_none,
+    named,
     serialization,
+    verify_certificate,
 )
-from secretballot.report.certificate.verify import verify_certificate
 
 PASSPHRASE = "SECRETBALLOT_KEY_PASSPHRASE"
 
@@ -52,14 +54,11 @@ def new_signing_key(path: str | os.PathLike[str]) -> str:
     for file in (place, public_place):
         if os.path.lexists(file):
             raise DataError(f"{named(file)} is there already; name a new file.")
-    problem = ""
     try:
         write_new(place, pem, 0o600)
         write_new(public_place, public_pem(private.public_key()), 0o644)
     except OSError as error:
-        problem = error.strerror or type(error).__name__
-    if problem:
-        raise DataError(f"{named(place)} cannot be written: {problem}.")
+        raise _unwritten(place, error) from None
     return fingerprint(private.public_key())
 
 
@@ -117,17 +116,18 @@ def sign_release(folder: str | os.PathLike[str], key: str | os.PathLike[str]) ->
         )
     private = read_private_key(Path(key))
     signature = private.sign(content)
-    problem = ""
     try:
         with draft_file(place.parent / SIGNATURE_FILE) as (file, draft):
             file.write(signature)
             draft.chmod(0o644)
             put_in_place(file, draft, place / SIGNATURE_FILE)
     except OSError as error:
-        problem = error.strerror or type(error).__name__
-    if problem:
-        raise DataError(f"{named(place / SIGNATURE_FILE)} cannot be written: {problem}.")
+        raise _unwritten(place / SIGNATURE_FILE, error) from None
     return fingerprint(private.public_key())
+
+
+def _unwritten(place: Path, error: OSError) -> DataError:
+    return DataError(f"{named(place)} cannot be written: {error.strerror or type(error).__name__}.")
 
 
 def read_private_key(path: Path) -> Any:

@@ -1,7 +1,7 @@
 """Which public point to ask next. Sees public points and released labels only."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from secretballot._naming import named
@@ -13,9 +13,14 @@ from secretballot.queries.base import (
     QueryStrategy,
     default_round_size,
 )
-from secretballot.queries.coverage import ClusterSampling, PassiveSampling
 from secretballot.queries.disagreement import DisagreementSampling
-from secretballot.queries.uncertainty import CommitteeSampling, EntropySampling, MarginSampling
+from secretballot.queries.uncertainty import (
+    ClusterSampling,
+    CommitteeSampling,
+    EntropySampling,
+    MarginSampling,
+    PassiveSampling,
+)
 
 __all__ = [
     "STRATEGIES",
@@ -72,25 +77,15 @@ class InRounds:
     round_size : int, optional
         Queries per round; a twentieth of all by default. The strategy learns from the answers
         between rounds.
-    confidence : float, optional
-        Of interactive voting: probability from which on a prediction of the student that was not
-        corrected counts as confirmed; 0.9 by default. Given with `ConfidentLabels` of your own, it
-        makes them interactive.
 
     Examples
     --------
-    >>> sb.queries.InRounds(round_size=20).chosen.describe()["name"]
+    >>> sb.queries.InRounds(round_size=20).strategy.describe()["name"]
     'margin'
     """
 
-    strategy: QueryStrategy | None = None
+    strategy: QueryStrategy = field(default_factory=MarginSampling)
     round_size: int | None = None
-    confidence: float | None = None
-
-    @property
-    def chosen(self) -> QueryStrategy:
-        """The strategy."""
-        return MarginSampling() if self.strategy is None else self.strategy
 
 
 _SETTINGS: dict[str, tuple[str, ...]] = {

@@ -114,10 +114,6 @@ class QuerySelector(ABC):
     def receive(self, released: ReleasedLabels) -> None:
         """Take in everything released so far; `released.queries` are rows of the pool."""
 
-    def explain(self) -> dict[str, Any]:
-        """Return what the report may tell of the run, as JSON values, such as a version space."""
-        return {}
-
 
 def default_round_size(n_queries: int) -> int:
     """Return how many queries a round has, where nothing else is set."""
@@ -179,11 +175,6 @@ class CheckedSelector(QuerySelector):
         """Hand everything released so far to the strategy."""
         with self._own_states():
             self._selector.receive(released)
-
-    def explain(self) -> dict[str, Any]:
-        """Return what the strategy reports of its choices."""
-        with self._own_states():
-            return self._selector.explain()
 
     def _own_states(self) -> AbstractContextManager[None]:
         """Return a context seeded by the pool and by how far the run has come."""

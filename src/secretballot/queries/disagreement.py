@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from secretballot._rows import take_rows
+from secretballot._points import take_rows
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_finite, name_part
 from secretballot.exceptions import DataError, ParameterError
@@ -52,7 +52,7 @@ _KEPT = 40
 _ROUNDING = 1e-9
 
 
-class ExactRegion:
+class _ExactRegion:
     """Region of the version space of a class that can be searched exactly.
 
     Parameters
@@ -74,10 +74,6 @@ class ExactRegion:
         self._space = self._space.restrict(
             take_rows(self._X, known.rows), known.labels, slack, known.weights
         )
-
-    def describe(self) -> dict[str, Any]:
-        """Return the version space."""
-        return {"version_space": self._space.describe()}
 
 
 class OracleRegion:
@@ -130,10 +126,6 @@ class OracleRegion:
         for place, model in enumerate(models):
             if place != best and mistakes[place] <= self._most and len(self._models) <= _KEPT:
                 self._models.append(model)
-
-    def describe(self) -> dict[str, Any]:
-        """Return nothing: which hypotheses a learner reaches is not known."""
-        return {}
 
     def _unforced_models(self, known: LabelledRows) -> list[Any]:
         """Return a fit to the answers, and refits without its mistakes."""
@@ -188,7 +180,7 @@ class OracleRegion:
         return model if int(self._fits.predict(model, np.array([row]))[0]) == label else None
 
 
-class StreamSelector(QuerySelector):
+class _StreamSelector(QuerySelector):
     """One run of Algorithm 7 along the pool.
 
     Points are numbered j = 1, ..., m. After point j = 2^i the version space is updated on all
@@ -199,7 +191,7 @@ class StreamSelector(QuerySelector):
     Parameters
     ----------
     pool : PublicPool
-    region : ExactRegion or OracleRegion
+    region : _ExactRegion or OracleRegion
     slack : callable
         Of j: in mistakes.
     order : ndarray of int64, shape (m,)
@@ -209,7 +201,7 @@ class StreamSelector(QuerySelector):
     def __init__(
         self,
         pool: PublicPool,
-        region: ExactRegion | OracleRegion,
+        region: _ExactRegion | OracleRegion,
         slack: Callable[[int], float],
         order: IntArray,
     ) -> None:
@@ -239,10 +231,6 @@ class StreamSelector(QuerySelector):
         known = labelled_rows(released)
         places = np.argsort(self._order)  # of the rows in the stream
         self._known = replace(known, rows=places[known.rows], asked=places[known.asked])
-
-    def explain(self) -> dict[str, Any]:
-        """Return the version space, where it is kept."""
-        return self._region.describe()
 
     def _walk(self) -> Iterator[IntArray]:
         """Yield places in the stream that are to be asked, some at a time; and before an update
@@ -373,14 +361,14 @@ class DisagreementSampling(QueryStrategy):
             )
         order = np.random.default_rng(pool.random_state).permutation(pool.n_points)
         pool = replace(pool, X=take_rows(pool.X, order))
-        region: ExactRegion | OracleRegion
+        region: _ExactRegion | OracleRegion
         if self.hypotheses is not None:
-            region = ExactRegion(self.hypotheses, pool)
+            region = _ExactRegion(self.hypotheses, pool)
             dimension = self.hypotheses.vc_dimension
         else:
             dimension = int(pool.X.shape[1]) + 1  # of halfspaces
             region = OracleRegion(self._fits(pool))
-        return StreamSelector(pool, region, partial(self.slack_at, dimension=dimension), order)
+        return _StreamSelector(pool, region, partial(self.slack_at, dimension=dimension), order)
 
     def slack_at(self, j: int, dimension: int) -> float:
         """Return how many more mistakes than the fewest a hypothesis may make after `j` points of

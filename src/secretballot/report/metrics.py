@@ -15,13 +15,13 @@ import numpy as np
 from scipy.stats import binomtest
 from sklearn.metrics import brier_score_loss, confusion_matrix, roc_auc_score
 
-from secretballot._rows import class_shares
+from secretballot._points import class_shares
 from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
 from secretballot.exceptions import DataError
 
 #: Of all intervals here.
 CONFIDENCE = 0.95
-NORMAL_QUANTILE = 1.959963984540054  # of the normal distribution, for that confidence
+_NORMAL_QUANTILE = 1.959963984540054  # of the normal distribution, for that confidence
 _BINS = 10
 
 
@@ -36,7 +36,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class ClassMetrics:
+class _ClassMetrics:
     """What a model does with one class.
 
     Attributes
@@ -108,7 +108,7 @@ class Metrics(_Figures):
         Whether that is above 0: the model is better, beyond chance.
     balanced_accuracy : float
         Mean of the recalls of classes that have rows.
-    classes : tuple of ClassMetrics
+    classes : tuple of _ClassMetrics
     confusion : tuple of tuples of int
         Row: the true class. Column: the answer.
     auc : float or None
@@ -125,7 +125,7 @@ class Metrics(_Figures):
     above_majority: Interval
     beats_majority: bool
     balanced_accuracy: float
-    classes: tuple[ClassMetrics, ...]
+    classes: tuple[_ClassMetrics, ...]
     confusion: tuple[tuple[int, ...], ...]
     auc: float | None
     calibration: Calibration | None
@@ -158,27 +158,38 @@ class PairedDifference:
     interval: Interval
 
 
-def metrics_of_student(student: Any, X: Any, index: IntArray, classes: Sequence[Any]) -> Metrics:
-    """Return the metrics of a fitted classifier on labelled points.
+def metrics_of_student(
+    student: Any, X: Any, truth: AnyArray, classes: Sequence[Any] = ()
+) -> "AnyMetrics":
+    """Return the metrics of a fitted student on labelled points.
 
     Parameters
     ----------
-    student : fitted classifier
-        Of some of the classes.
+    student : fitted classifier, NumberStudent or LabelsStudent
     X : array or frame of shape (n_rows, n_features)
-    index : ndarray of int64, shape (n_rows,)
-        True class of each row, as an index into `classes`.
+    truth : ndarray
+        Of classes the true one of each row, as an index, shape (n_rows,); of a number floats, shape
+        (n_rows,); of several labels 0 and 1, shape (n_rows, n_labels).
     classes : sequence
+        Empty where there are none.
 
     Raises
     ------
     DataError
-        If the student answers something that is no class.
+        If a student of classes answers something that is none.
     """
-    answers = answers_of_student(student, X, classes)
-    has_shares = hasattr(student, "predict_proba")
-    shares = class_shares(student, X, classes) if has_shares else None
-    return metrics_of(index, answers, classes, shares)
+    shares: Any = None
+    if len(classes):
+        answers = answers_of_student(student, X, classes)
+        if hasattr(student, "predict_proba"):
+            shares = class_shares(student, X, classes)
+        return metrics_of(truth, answers, classes, shares)
+    said: Any = np.asarray(student.predict(X))
+    if truth.ndim == 1:
+        return _number_metrics(truth, said)
+    if hasattr(student, "predict_proba"):
+        shares = np.asarray(student.predict_proba(X))
+    return _labels_metrics(truth, said, student.labels, shares)
 
 
 def answers_of_student(student: Any, X: Any, classes: Sequence[Any]) -> IntArray:
@@ -222,7 +233,7 @@ def metrics_of(
     most = int(np.argmax(rows))
     above = paired_difference(answers == truth, truth == most).interval
     each = tuple(
-        ClassMetrics(name, n, said, _share_or_none(hits, n), _share_or_none(hits, said))
+        _ClassMetrics(name, n, said, _share_or_none(hits, n), _share_or_none(hits, said))
         for name, n, said, hits in zip(classes, rows, answered, right, strict=True)
     )
     area, calibration = None, None
@@ -318,7 +329,7 @@ def paired_difference(
         )
         variance = only_one + only_other - (only_one - only_other) ** 2 / rows
         centres.append((only_one - only_other) / rows)
-        halves.append(NORMAL_QUANTILE * math.sqrt(variance) / rows)
+        halves.append(_NORMAL_QUANTILE * math.sqrt(variance) / rows)
         differences.append(float(np.mean(one) - np.mean(other)))
     centre, half = float(np.mean(centres)), math.hypot(*halves) / len(halves)
     return PairedDifference(
@@ -327,7 +338,7 @@ def paired_difference(
 
 
 @dataclass(frozen=True)
-class NumberMetrics(_Figures):
+class _NumberMetrics(_Figures):
     """How far a model's numbers are off on labelled points.
 
     Attributes
@@ -357,7 +368,7 @@ class NumberMetrics(_Figures):
 
 
 @dataclass(frozen=True)
-class LabelsMetrics(_Figures):
+class _LabelsMetrics(_Figures):
     """How often a model names the right labels on labelled points.
 
     Attributes
@@ -387,28 +398,11 @@ class LabelsMetrics(_Figures):
     beats_constant: bool
 
 
-TableMetrics = NumberMetrics | LabelsMetrics
+#: Of a student, by what it learns.
+AnyMetrics = Metrics | _NumberMetrics | _LabelsMetrics
 
 
-def metrics_of_table_student(student: Any, X: Any, truth: AnyArray) -> TableMetrics:
-    """Return the metrics of a fitted student of tables on labelled points.
-
-    Parameters
-    ----------
-    student : NumberStudent or LabelsStudent
-    X : array or frame of shape (n_rows, n_features)
-    truth : ndarray of float, shape (n_rows,), or of 0 and 1, shape (n_rows, n_labels)
-    """
-    answers = np.asarray(student.predict(X))
-    if truth.ndim == 1:
-        return number_metrics(truth, answers)
-    probabilities = None
-    if hasattr(student, "predict_proba"):
-        probabilities = np.asarray(student.predict_proba(X))
-    return labels_metrics(truth, answers, student.labels, probabilities)
-
-
-def number_metrics(truth: FloatArray, answers: FloatArray) -> NumberMetrics:
+def _number_metrics(truth: FloatArray, answers: FloatArray) -> _NumberMetrics:
     """Return the metrics of a model's numbers.
 
     Parameters
@@ -420,8 +414,8 @@ def number_metrics(truth: FloatArray, answers: FloatArray) -> NumberMetrics:
     squared, constant = (answers - truth) ** 2, (mean - truth) ** 2
     won = constant - squared
     centre = float(np.mean(won))
-    half = NORMAL_QUANTILE * float(np.std(won)) / math.sqrt(max(1, len(won) - 1))
-    return NumberMetrics(
+    half = _NORMAL_QUANTILE * float(np.std(won)) / math.sqrt(max(1, len(won) - 1))
+    return _NumberMetrics(
         rows=len(truth),
         mean_absolute_error=float(np.mean(np.abs(answers - truth))),
         root_mean_squared_error=math.sqrt(float(np.mean(squared))),
@@ -434,12 +428,12 @@ def number_metrics(truth: FloatArray, answers: FloatArray) -> NumberMetrics:
     )
 
 
-def labels_metrics(
+def _labels_metrics(
     truth: IntArray,
     answers: IntArray,
     names: Sequence[str],
     probabilities: FloatArray | None = None,
-) -> LabelsMetrics:
+) -> _LabelsMetrics:
     """Return the metrics of a model of several labels.
 
     Parameters
@@ -453,9 +447,11 @@ def labels_metrics(
     majority, frequency = max(sorted(Counter(sets).items()), key=lambda one: one[1])
     right = (truth == answers).all(axis=1)
     above = paired_difference(right, (truth == np.array(majority)).all(axis=1)).interval
-    shares = [None] * len(names) if probabilities is None else map(_both_classes, probabilities.T)
+    shares: list[Any] = [None] * len(names)
+    if probabilities is not None:
+        shares = [np.column_stack([1 - there, there]) for there in probabilities.T]
     columns = zip(names, truth.T, answers.T, shares, strict=True)
-    return LabelsMetrics(
+    return _LabelsMetrics(
         rows=len(truth),
         labels={name: metrics_of(true, said, (0, 1), share) for name, true, said, share in columns},
         exact=float(right.mean()),
@@ -465,7 +461,3 @@ def labels_metrics(
         above_majority=above,
         beats_constant=above.low > 0,
     )
-
-
-def _both_classes(shares: FloatArray) -> FloatArray:
-    return np.column_stack([1 - shares, shares])

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO, StringIO
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,11 @@ from scipy.special import ndtri
 
 from secretballot._typing import FloatArray
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.labels_file import class_text
+from secretballot.report.certificate.models import class_text
 from secretballot.report.extras import require_extra
 from secretballot.report.wording import number_text, shown
 
-BLUE, ORANGE, GREY, SLATE, PALE, INK = (
+BLUE, ORANGE, GREY, _SLATE, _PALE, INK = (
     "#0072B2",
     "#D55E00",
     "#8A8F98",
@@ -120,43 +121,64 @@ def _svg_element(svg: str, name: str) -> str:
     return f'<svg {box[0] if box else ""} aria-hidden="true" stroke-linejoin="round">{body.strip()}'
 
 
-def bars_picture(
-    name: str, rows: Sequence[tuple[str, float]], words: str, *, percent: bool = False
+def draw_bars(
+    name: str,
+    names: Sequence[Any],
+    amounts: Any,
+    words: str,
+    *,
+    percent: bool = False,
+    rest: str = "",
+    last: Mapping[str, float] = MappingProxyType({}),
 ) -> str:
-    """Draw a horizontal bar for each name and amount, from above downwards.
+    """Draw a horizontal bar for each name and amount, from above downwards; of more than fit in a
+    picture the largest ones first.
 
     Parameters
     ----------
     name : str
         Of the picture.
-    rows : sequence
+    names : sequence of n_bars
+    amounts : array of shape (n_bars,)
     words : str
         What the amounts are.
     percent : bool
         Whether they are shares in percent; else they are whole numbers.
+    rest : str
+        What those are called that do not fit, which are then added up.
+    last : mapping of str to float
+        Bars below all others.
     """
-    amounts = [amount for _, amount in rows]
+    order = np.arange(len(amounts))
+    if len(order) > _MOST_BARS:
+        order = np.argsort(-amounts, kind="stable")
+    kept, others = order[:_MOST_BARS], order[_MOST_BARS:]
+    lengths, labels = amounts[kept].tolist(), [_short_name(names[k]) for k in kept]
+    if rest and len(others):
+        lengths.append(amounts[others].sum())
+        labels.append(f"{len(others)} {rest}")
+    lengths, labels = [*lengths, *last.values()], [*labels, *last]
     # columns that work against each other may have negative shares, and others more than 100
-    least, most = min(0.0, *amounts), max(1.0, *amounts)
+    least, most = min(0.0, *lengths), max(1.0, *lengths)
 
     def paint(axes: Any) -> None:
-        places = range(len(rows) - 1, -1, -1)
-        axes.barh(places, amounts, 0.62, color=BLUE)
-        for place, amount in zip(places, amounts, strict=True):
-            text = f"{amount:.1f} %" if percent else f"{amount:,.0f}"
-            beside, offset = (max(amount, 0), place), "offset points"
+        places = range(len(lengths) - 1, -1, -1)
+        axes.barh(places, lengths, 0.62, color=BLUE)
+        for place, length in zip(places, lengths, strict=True):
+            text = f"{length:.1f} %" if percent else f"{length:,.0f}"
+            beside, offset = (max(length, 0), place), "offset points"
             axes.annotate(text, beside, xytext=(4, 0), textcoords=offset, va="center")
-        axes.set_yticks(places, [name for name, _ in rows])
+        axes.set_yticks(places, labels)
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         axes.axvline(0, color=GREY, linewidth=0.8)
         grid(axes, "x")
         axes.set_xlim(1.1 * least, 1.22 * most)
-        integer_ticks(axes.xaxis)
+        _integer_ticks(axes.xaxis)
         axes.set_xticks([tick for tick in axes.get_xticks() if least <= tick <= most])
         axes.set_xlabel(words)
 
-    return Picture(name, 0.8 + 0.3 * len(rows), paint).inline()
+    return Picture(name, 0.8 + 0.3 * len(lengths), paint).inline()
 
 
 def _histogram(
@@ -175,7 +197,7 @@ def _histogram(
 
     def paint(axes: Any) -> None:
         if band:
-            axes.axvspan(*band, color=PALE, linewidth=0)
+            axes.axvspan(*band, color=_PALE, linewidth=0)
         axes.hist(values, edges, weights=weights, color=BLUE, edgecolor="white", linewidth=0.5)
         for mark in marks:
             axes.axvline(mark, color=INK, linewidth=1.2, linestyle="--")
@@ -183,24 +205,24 @@ def _histogram(
         axes.set_xlabel(words)
         axes.set_ylabel(label)
         grid(axes, "y")
-        integer_ticks(axes.yaxis)
+        _integer_ticks(axes.yaxis)
 
     return Picture(name, 2.9, paint).inline()
 
 
 def grid(axes: Any, axis: str) -> None:
     """Draw pale lines across one or both axes."""
-    axes.grid(axis=axis, color=PALE, linewidth=0.8)
+    axes.grid(axis=axis, color=_PALE, linewidth=0.8)
     axes.tick_params(length=3)
 
 
-def short_name(value: object) -> str:
+def _short_name(value: object) -> str:
     """Return a class value as a string that fits beside a bar."""
     text = shown(class_text(value))
     return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
 
 
-def integer_ticks(axis: Any) -> None:
+def _integer_ticks(axis: Any) -> None:
     """Put ticks of an axis on integers only."""
     axis.set_major_locator(
         require_extra("matplotlib.ticker", "report").MaxNLocator(5, integer=True)
@@ -226,7 +248,7 @@ def draw_budget(certificate: Mapping[str, Any]) -> str:
             own = min(certificate[key], spent[key]) if plain_sum else spent[key]
             left, start = max(0.0, budget[key] - spent[key]), 0.0
             # earlier, this one, left: the caption says how much each is
-            for amount, colour in ((spent[key] - own, SLATE), (own, BLUE), (left, "white")):
+            for amount, colour in ((spent[key] - own, _SLATE), (own, BLUE), (left, "white")):
                 share = 100 * amount / budget[key]
                 axes.barh(row, share, 0.62, start, color=colour, edgecolor=INK, linewidth=0.8)
                 start += share
@@ -253,7 +275,7 @@ def draw_votes(released: ReleasedLabels) -> str:
     if released.n_classes == 2 and not released.by_record:
         values: Any = counts if counts.ndim == 1 else counts[:, 1]
         middle = released.n_teachers / 2
-        second = short_name(released.classes[1])
+        second = _short_name(released.classes[1])
         words = f"noisy votes for {second}, of {released.n_teachers:,} teachers"
     else:
         ordered = np.sort(counts, axis=1)
@@ -272,25 +294,10 @@ def draw_votes(released: ReleasedLabels) -> str:
 
 def _draw_labels(released: ReleasedLabels) -> str:
     counts = np.bincount(released.labels[released.answered], minlength=released.n_classes)
-    rows = _largest(released.classes, counts, "other classes")
     by_model = released.n_teachers == 0  # which leaves no point without an answer
-    if not by_model:
-        rows.append(("no answer", float(len(released.queries) - counts.sum())))
     words = f"{'public points' if by_model else 'queries'} with this released label"
-    return bars_picture("votes", rows, words)
-
-
-def _largest(names: Sequence[Any], amounts: Any, rest: str = "") -> list[tuple[str, float]]:
-    """Return names and amounts; of more than fit in a picture the largest ones first, and the
-    others added up where they have a name."""
-    order = np.arange(len(amounts))
-    if len(order) > _MOST_BARS:
-        order = np.argsort(-amounts, kind="stable")
-    found = [(short_name(names[k]), float(amounts[k])) for k in order[:_MOST_BARS]]
-    others = order[_MOST_BARS:]
-    if rest and len(others):
-        found.append((f"{len(others)} {rest}", float(amounts[others].sum())))
-    return found
+    last = {} if by_model else {"no answer": float(len(released.queries) - counts.sum())}
+    return draw_bars("votes", released.classes, counts, words, rest="other classes", last=last)
 
 
 def draw_confidence(confidence: FloatArray, n_classes: int, *, of_votes: bool = False) -> str:
@@ -343,7 +350,7 @@ def draw_moments(terms: Mapping[str, Any]) -> str:
     alone = -ndtri((places - 0.5) / n / 2)
 
     def paint(axes: Any) -> None:
-        axes.axhspan(_SMALLEST, 1.0, color=PALE, linewidth=0)
+        axes.axhspan(_SMALLEST, 1.0, color=_PALE, linewidth=0)
         # a number that came out as 0 has no place on an axis of logarithms
         axes.plot(places, np.maximum(alone, _SMALLEST), color=GREY, linestyle="--", linewidth=1.4)
         for number, size in enumerate(sizes):
@@ -366,76 +373,3 @@ def draw_moments(terms: Mapping[str, Any]) -> str:
         grid(axes, "y")
 
     return Picture("moments", 2.9, paint).inline()
-
-
-def draw_columns(names: Sequence[str], shares: FloatArray) -> str:
-    """Draw which share of what the model says comes from each column, the largest first.
-
-    Parameters
-    ----------
-    names : sequence of str
-    shares : array of shape (n_columns,)
-        Together 1.
-    """
-    order = np.argsort(-shares, kind="stable")
-    rows = _largest([names[place] for place in order], 100 * shares[order], "others")
-    return bars_picture("columns", rows, "share of what the model says (%)", percent=True)
-
-
-def draw_numbers(name: str, values: FloatArray, bounds: Sequence[float], words: str) -> str:
-    """Draw how numbers are spread between public bounds, and beyond.
-
-    Parameters
-    ----------
-    name : str
-        Of the picture.
-    values : array of shape (n,)
-    bounds : two floats
-    words : str
-        What the numbers are.
-    """
-
-    ends = min(bounds[0], values.min()), max(bounds[1], values.max())
-    return _histogram(name, values, np.linspace(*ends, _BINS + 1), bounds, words, "public points")
-
-
-def draw_shares(name: str, labels: Sequence[str], shares: FloatArray) -> str:
-    """Draw at which share of public points each label is given.
-
-    Parameters
-    ----------
-    name : str
-        Of the picture.
-    labels : sequence of str
-    shares : array of shape (n_labels,)
-        Of many labels the most frequent are drawn.
-    """
-    rows = _largest(labels, 100 * shares)
-    return bars_picture(name, rows, "public points with this label (%)", percent=True)
-
-
-def draw_curve(rounds: Sequence[int], curve: Sequence[float | None]) -> str:
-    """Draw agreement with the final student against queries, for the rounds that have one; it is
-    computed from public points and released labels, and is no accuracy.
-
-    Parameters
-    ----------
-    rounds : sequence of int
-        Queries of each.
-    curve : sequence of float or None
-        Share of the public pool, of one round at least.
-    """
-    known = [share is not None for share in curve]
-    totals, shares = np.cumsum(rounds), [100 * share for share in curve if share is not None]
-
-    def paint(axes: Any) -> None:
-        axes.plot(totals[known], shares, color=BLUE, linewidth=1.4, marker="o", clip_on=False)
-        axes.set_xlim(0, 1.04 * float(totals[-1]))
-        # from at most 90 %, so that small changes do not look like large ones
-        axes.set_ylim(min(90.0, 10 * np.floor(min(shares) / 10)), 100)
-        axes.set_xlabel("queries released")
-        axes.set_ylabel("agreement with the\nfinal student (% of the pool)")
-        integer_ticks(axes.xaxis)
-        grid(axes, "both")
-
-    return Picture("curve", 2.9, paint).inline()

@@ -46,11 +46,6 @@ def one_in(probability: float) -> str:
     return f"one in {round(1 / probability):,}" if probability > 0 else "never"
 
 
-def posterior_percent(epsilon: float) -> float:
-    """Return how sure somebody may become at most, in percent, of what was as likely as not."""
-    return 100 / (1 + math.exp(-epsilon))
-
-
 def at_most_text(value: float, digits: int = 3) -> str:
     """Return a positive number with so many digits, rounded up: it follows "at most"."""
     exponent = math.floor(math.log10(value)) if value > 0 else 0

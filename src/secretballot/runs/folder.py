@@ -6,7 +6,6 @@ taken up only when it is asked to do exactly the same; then nothing is paid twic
 opened or made, asked early, and never paid twice for one run.
 """
 
-import hashlib
 import os
 import shutil
 import stat
@@ -18,8 +17,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from secretballot._json_files import LARGEST_JSON
-from secretballot._places import is_url, shown_place
+from secretballot._files import LARGEST_JSON, is_url, shown_place
 from secretballot._validation import shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.errors import UnknownEndError
@@ -30,7 +28,7 @@ from secretballot.core.types import Model
 from secretballot.drafts import make_folder, try_lock, write_file
 from secretballot.exceptions import DataError, LedgerError, Parameter, ParameterError
 from secretballot.learners.pate.mechanisms import EstimatedSize
-from secretballot.learners.training.account import refuse_beyond
+from secretballot.learners.training.learner import refuse_beyond
 from secretballot.runs.questions import Caution, Watch
 from secretballot.runs.spec import OWN, RunSpec
 from secretballot.vault import is_other_ledger, keep_in_step, make_vault, read_secret, write_secret
@@ -57,12 +55,6 @@ class _StoredRun(Model):
     description: dict[str, Any]
 
 
-def file_digest(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a file's bytes, in hexadecimal."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
     """Refuse a folder that is or lies in a vault, where all is secret, or in a release.
 
@@ -78,6 +70,18 @@ def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
                 f"{os.fspath(folder)!r} lies in the vault of a run, which stays secret, or in a"
                 " release, which is complete; give another one with --out."
             )
+
+
+def check_new_folder(folder: Path) -> None:
+    """Refuse a folder that is neither new nor empty.
+
+    Raises
+    ------
+    DataError
+        If it is not.
+    """
+    if os.path.lexists(folder) and not (folder.is_dir() and not any(folder.iterdir())):
+        raise DataError(f"{str(folder)!r} exists; give a new folder with --out, or remove it.")
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
@@ -191,7 +195,10 @@ class RunFolder:
         # of another run it would have been refused
         self.finished = stored is not None and os.path.lexists(self.release)
         self.resumed = stored is not None and not self.finished
-        self.request = stored.request if stored else new_request(self._description)
+        if stored:
+            self.request = stored.request
+        else:  # a new key is random, so that it reveals nothing about the files
+            self.request = f"{self._description.get('method', 'run')}-{entropy_bytes(12).hex()}"
         account = stored.account if stored else None
         self.account = file_or_database(account) if account else None
 
@@ -237,23 +244,22 @@ class RunFolder:
 
     def _lock_vault(self) -> None:
         """Lock the vault against a second run at the same time."""
-        place, problem, handle = self.vault / "run.lock", "", -1
+        place, problem = self.vault / "run.lock", ""
         try:
             # never through a link, and never emptied: until it is ours, nobody knows what is in
             # its place
             handle = os.open(place, os.O_RDWR | os.O_CREAT | _WITHOUT_LINKS, 0o600)
             # else it was taken away with its vault meanwhile
-            if not (try_lock(handle) and _is_file_at(handle, place)):
-                os.close(handle)
-                problem = "another run is at work there"
+            if try_lock(handle) and _is_file_at(handle, place):
+                self._lock = handle
+                return
+            os.close(handle)
+            problem = "another run is at work there"
         except OSError as error:
             problem = error.strerror or type(error).__name__
-        if problem:
-            raise DataError(
-                f"{str(place)!r} cannot be locked ({problem}); wait, or give another folder with"
-                " --out."
-            )
-        self._lock = handle
+        raise DataError(
+            f"{str(place)!r} cannot be locked ({problem}); wait, or give another folder with --out."
+        )
 
     def _write_run(self) -> None:
         account = None if self.account is None else str(self.account)
@@ -302,11 +308,6 @@ def _names_in(folder: Path) -> list[str]:
     if not folder.is_dir():
         return []
     return [path.name for path in folder.iterdir() if not path.name.startswith(".run.json-")]
-
-
-def new_request(description: Mapping[str, Any]) -> str:
-    """Return a new key for the ledger; random, so that it reveals nothing about the files."""
-    return f"{description.get('method', 'run')}-{entropy_bytes(12).hex()}"
 
 
 _VARIABLE = "SECRETBALLOT_LEDGER"

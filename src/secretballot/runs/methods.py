@@ -14,38 +14,42 @@ import numpy as np
 from secretballot._naming import named
 from secretballot._validation import HYPOTHESES, name_part, shown
 from secretballot.accounting import WeakSignalWarning, noisy_votes, teacher_shape
-from secretballot.accounting.gaussian import gaussian_mu
 from secretballot.accounting.recipes import Terms
+from secretballot.accounting.rounding import gaussian_mu
 from secretballot.bases.images import are_images
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import NoisyMeans, VoteQuantiles
 from secretballot.core.private import Votes
 from secretballot.data.columns import IgnoredColumn, VectorColumn
+from secretballot.data.reading import read_votes, source_of
 from secretballot.data.schema import Schema
-from secretballot.data.sources import source_of
-from secretballot.data.vote_files import read_votes
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.learners.moments.stages import N_STAGES
-from secretballot.learners.pate.estimators import PATEClassifier, PATERegressor, estimate_in
+from secretballot.learners.pate.estimators import (
+    AskableRows,
+    PATEClassifier,
+    PATERegressor,
+    estimate_in,
+)
 from secretballot.learners.pate.mechanisms import OF_CLASSES, choose_teachers, choose_terms
-from secretballot.learners.pate.rounds import AskableRows
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
 from secretballot.learners.selection import SemiPrivateClassifier
 from secretballot.learners.training.inputs import Target, random_rows
 from secretballot.learners.training.learner import Given, Learner
-from secretballot.learners.training.shards import check_positions
+from secretballot.learners.training.table import check_positions
 from secretballot.named_learners import teacher_by_name
-from secretballot.planning.search.settings import stated_noise
+from secretballot.planning.plan_model import hidden_class
+from secretballot.planning.settings import stated_noise
 from secretballot.publishing.release import ChosenHypothesis
 from secretballot.queries import rounds_of
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.releasing import release
-from secretballot.report.certificate.coverage import COUNTS_SHARE
+from secretballot.report.certificate.models import COUNTS_SHARE
 from secretballot.report.student.export import CONVERTS, check_answers, converted_student
 from secretballot.report.student.load import load_student
 from secretballot.report.student.raw_columns import refuse_long_vocabularies
-from secretballot.runs.folder import Account, RunFolder, check_outside_of_runs, file_digest
+from secretballot.runs.folder import Account, RunFolder, check_outside_of_runs
 from secretballot.runs.questions import (
     Caution,
     Watch,
@@ -78,12 +82,11 @@ from secretballot.students.names import student_by_name
 from secretballot.students.table_students import NumberStudent, fitted_to_public
 from secretballot.students.trial import fitted_to_dummies
 from secretballot.teachers.executors import check_engine
-from secretballot.teachers.records import record_votes_shape
-from secretballot.teachers.votes import guarantee_of
+from secretballot.teachers.votes import guarantee_of, record_votes_shape
 
 Fitted = tuple[ReleasedLabels | ReleasedSums, Any]
 KINDS = {"class": "one of classes", "number": "a number", "labels": "several labels"}
-DEFAULT_TEACHERS = 250
+_DEFAULT_TEACHERS = 250
 #: What may be part of an address.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 #: Points fewer than which teach hardly anything.
@@ -100,11 +103,14 @@ class Sizes:
     ----------
     n_public, n_classes, n_columns : int
         Public points; classes; columns of the tables once encoded.
+    rarest : float or None
+        Share of the rarest class, or label, of the evaluation table, where there is one.
     """
 
     n_public: int
     n_classes: int = 2
     n_columns: int = 1
+    rarest: float | None = None
 
 
 @dataclass(frozen=True)
@@ -129,6 +135,8 @@ class Quote:
     queries : int or None
         Of them asked; None where no single points are.
     teachers : int or None
+    rare_class : str or None
+        Whether noise will hide a rare class, in a sentence; None where no public labels tell.
     cautions : tuple of Caution
         What the run would ask.
     account : Account or None
@@ -145,6 +153,7 @@ class Quote:
     n_public: int
     queries: int | None = None
     teachers: int | None = None
+    rare_class: str | None = ""
     cautions: tuple[Caution, ...] = ()
     account: Account | None = None
 
@@ -256,7 +265,7 @@ class Method:
     def sizes(self, inputs: Any) -> Sizes:
         """Return the public sizes of tables."""
         n_public, n_columns = inputs.X_public.shape
-        return Sizes(n_public, len(inputs.classes) or 2, n_columns)
+        return Sizes(n_public, len(inputs.classes) or 2, n_columns, inputs.rarest_share)
 
     def quoted_inputs(
         self, account: Account, request: str, watch: Watch, vault: Path | None
@@ -275,6 +284,8 @@ class Method:
     def settle(self, quoted: Quote, watch: Watch) -> RunSpec:
         """Go on once all questions are answered; the settings then have the total of a new
         account."""
+        if quoted.rare_class:
+            watch.note(quoted.rare_class, private=False)
         total = settle_questions(quoted.cautions, self.spec.execution.confirm, watch)
         if total is not None:
             self.spec = self.spec.with_total(total)
@@ -373,7 +384,12 @@ class Moments(Method):
         terms: dict[str, Any] = {"n_stages": n_stages, "counts_first": counts_first}
         if self.kind == "labels":
             terms["labels"] = self.spec.data.target
-        return self.quoted(sigma, sizes, terms)
+        rare_class: str | None = ""
+        if self.kind != "number":
+            rarest = sizes.rarest
+            n_records = self.spec.data.n_records
+            rare_class = hidden_class(rarest, n_records, price.epsilon) if rarest else None
+        return self.quoted(sigma, sizes, terms, rare_class=rare_class)
 
     def learner(self, inputs: RunInputs, ledger: Ledger | None) -> Learner:
         """Return the learner of these settings."""
@@ -410,7 +426,7 @@ class RecordVotes(Method):
         return self.quoted(sigma, sizes, {"votes_per_record": votes}, queries=n_points)
 
 
-class VoteMethod(Method):
+class _VoteMethod(Method):
     """A method by votes of teachers."""
 
     def quoted_votes(self, terms: Terms, sizes: Sizes, usual: int = 0) -> Quote:
@@ -437,7 +453,7 @@ def _noise(terms: Terms) -> float:
     return 0.0 if isinstance(terms.mechanism, VoteQuantiles) else stated_noise(terms)
 
 
-class Pate(VoteMethod):
+class _Pate(_VoteMethod):
     """Teachers on disjoint shards vote on classes, a number or several labels."""
 
     step = "Training teachers"
@@ -464,7 +480,7 @@ class Pate(VoteMethod):
             return int(self.settings.n_teachers)
         stated = self.spec.data.n_records
         if stated is None:
-            return DEFAULT_TEACHERS
+            return _DEFAULT_TEACHERS
         return choose_teachers(self.price, stated, n_columns)
 
     def sizes(self, inputs: Any) -> Sizes:
@@ -529,14 +545,14 @@ class Pate(VoteMethod):
         return work
 
 
-class CastVotes(VoteMethod):
+class _CastVotes(_VoteMethod):
     """Votes that were cast elsewhere; there are no tables, and no student."""
 
     step = "Drawing noise"
 
     def description(self) -> dict[str, Any]:
         """Return what shapes the result beside the settings: the digest of the file."""
-        return {"vote file": file_digest(self.spec.private)}
+        return {"vote file": source_of(self.spec.private).digest()}
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
@@ -611,14 +627,14 @@ class Choice(Method):
         self.hypotheses = names[0] if len(names) == 1 and names[0] in HYPOTHESES else None
         self.candidates = () if self.hypotheses else tuple(map(Path, names))
         if self.candidates and spec.data.schema_file is None:
-            beside = schema_beside(self.candidates)
+            beside = _schema_beside(self.candidates)
             data = spec.data.model_copy(update={"schema_file": beside})
             spec = spec.model_copy(update={"data": data})
         super().__init__(spec)
 
     def description(self) -> dict[str, Any]:
         """Return what shapes the result beside the settings: the digests of the files."""
-        chosen_from = self.hypotheses or [file_digest(path) for path in self.candidates]
+        chosen_from = self.hypotheses or [source_of(path).digest() for path in self.candidates]
         return {**super().description(), "hypotheses": chosen_from}
 
     def check(self) -> None:
@@ -631,7 +647,7 @@ class Choice(Method):
                     f" {', '.join(HYPOTHESES)}, or student.onnx files to choose from.",
                 )
         super().check()
-        self._students = saved_students(self.candidates)
+        self._students = _saved_students(self.candidates)
 
     def questions(self, inputs: RunInputs, quoted: Quote, watch: Watch) -> Iterator[Caution]:
         """Refuse settings that do not go with the tables, and yield what is to be asked."""
@@ -667,7 +683,7 @@ class Choice(Method):
         return self._students[model.choice_.values.item()][1]
 
 
-class Stream(VoteMethod):
+class Stream(_VoteMethod):
     """Teachers that answer over HTTP, paid for beforehand."""
 
     step = "Training teachers"
@@ -732,11 +748,11 @@ class Stream(VoteMethod):
         return choose_terms(given.mechanism, self.price, pool, n_queries=given.n_queries)
 
 
-def saved_students(paths: Sequence[Path]) -> list[tuple[str, Any]]:
+def _saved_students(paths: Sequence[Path]) -> list[tuple[str, Any]]:
     """Return the saved students, each named by its file or folder and the beginning of its
     digest."""
     # The digest ties the name on the certificate to this very file.
-    digests = [file_digest(path) for path in paths]
+    digests = [source_of(path).digest() for path in paths]
     return [
         (f"{_name_of(path)} {digest[:_DIGITS]}", load_student(path))
         for path, digest in zip(paths, digests, strict=True)
@@ -749,7 +765,7 @@ def _name_of(path: Path) -> str:
     return run.name if path.parent.name == "release" else path.stem
 
 
-def schema_beside(candidates: Sequence[Path]) -> Path | None:
+def _schema_beside(candidates: Sequence[Path]) -> Path | None:
     """Return the schema that the saved students were released with, by which they read columns.
 
     Raises
@@ -758,7 +774,7 @@ def schema_beside(candidates: Sequence[Path]) -> Path | None:
         If they were released with different ones.
     """
     beside = [path.parent / "schema.json" for path in candidates]
-    digests = {file_digest(path) if path.is_file() else None for path in beside}
+    digests = {source_of(path).digest() if path.is_file() else None for path in beside}
     if len(digests) > 1:
         raise DataError(
             "The candidates were released with different columns, or some without a schema.json"
@@ -786,10 +802,10 @@ def method_of(spec: RunSpec) -> Method:
     """Return the method of a run."""
     kinds: dict[str, type[Method]] = {
         MOMENTS: Moments,
-        PATE: Pate,
+        PATE: _Pate,
         RECORD_VOTES: RecordVotes,
         CHOICE: Choice,
-        VOTES: CastVotes,
+        VOTES: _CastVotes,
         STREAM: Stream,
     }
     return kinds[spec.method.name](spec)

@@ -5,7 +5,6 @@ Nothing here is secret: a plan is made of public numbers and stand-in data.
 """
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,36 +21,36 @@ from secretballot.data.cells import is_missing, texts_of
 from secretballot.data.frames import check_named, class_indices
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
+from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.moments.class_weights import checked_weights
 from secretballot.learners.pate.mechanisms import OF_CLASSES
-from secretballot.planning.plan.model import PLANNED, Plan, Task
-from secretballot.planning.plan.pictures import draw_plan_pictures
-from secretballot.planning.search.best_setting import ImpossibleTaskError, plan_votes
-from secretballot.planning.search.moments_forecast import forecast_moments
-from secretballot.planning.simulation.stand_in import MOST_CLASSES, checked_stand_in
+from secretballot.planning.best_setting import ImpossibleTaskError, plan_votes
+from secretballot.planning.moments_forecast import forecast_moments
+from secretballot.planning.plan_model import PLANNED, Plan, Task
+from secretballot.planning.plan_pictures import draw_plan_pictures
+from secretballot.planning.stand_in import MOST_CLASSES, checked_stand_in
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.wording import count_text
-from secretballot.runs.folder import check_outside_of_runs, write_files
+from secretballot.runs.folder import check_new_folder, check_outside_of_runs, write_files
 from secretballot.runs.methods import KINDS, Quote, Sizes, basis_of_columns, by_class, method_of
 from secretballot.runs.questions import Watch, cautions_of_price
 from secretballot.runs.spec import MOMENTS, PATE, DataSpec, RunSpec, Sources, groups, toml_text
 from secretballot.runs.tables import (
     LabelledTable,
-    check_classes,
     public_table,
     refuse_nowhere,
     schema_of,
 )
 from secretballot.students.names import student_by_name
 
-PLAN_FILE, JSON_FILE, SCHEMA_FILE = "plan.toml", "plan.json", "plan.schema.json"
-STAND_IN = "stand-in file"
-LEAST_OF_A_CLASS = 2  # rows, on average; with fewer, labels are a column of numbers
+_PLAN_FILE, _JSON_FILE, _SCHEMA_FILE = "plan.toml", "plan.json", "plan.schema.json"
+_STAND_IN = "stand-in file"
+_LEAST_OF_A_CLASS = 2  # rows, on average; with fewer, labels are a column of numbers
 
 
 @dataclass(frozen=True)
-class Planned:
+class _Planned:
     """What is known of a run to come, before any private file is touched.
 
     Attributes
@@ -75,7 +74,7 @@ def run_plan(
     like: Path | str | None = None,
     out: Path | None = None,
     reporter: Watch | None = None,
-) -> Planned:
+) -> _Planned:
     """Say what a run would cost, what to choose and what to expect, and write the folder of the
     plan where one is named.
 
@@ -104,13 +103,13 @@ def run_plan(
     """
     watch, spec = reporter or Watch(), RunSpec.of_tree(sources.tree())
     if out is not None:
-        check_plan_folder(out)
+        _check_plan_folder(out)
     if spec.data.n_records is None or like is None:
         return _priced(spec, out, watch)
-    check_forecast(sources, spec)
+    _check_forecast(sources, spec)
     n_public, schema = _public_points(spec, watch)
     watch.step("Reading the table")
-    table, classes, columns = read_stand_in(like, spec.data, watch)
+    table, classes, columns = _read_stand_in(like, spec.data, watch)
     watch.step("Evaluating settings")
     method: Any = spec.method
     weight, mechanism = getattr(method, "weights", None), sources.given.get("mechanism")
@@ -142,10 +141,10 @@ def run_plan(
             if name in sources.given and name != "classes" and groups()[name] != "method"
         }
         write_plan(made, out, schema, watch, given=given)
-    return Planned(schema, None, made)
+    return _Planned(schema, None, made)
 
 
-def _priced(spec: RunSpec, out: Path | None, watch: Watch) -> Planned:
+def _priced(spec: RunSpec, out: Path | None, watch: Watch) -> _Planned:
     """Return columns and price of a run of which nothing says what to expect."""
     n_public, schema = _public_points(spec, watch)
     if out is not None:
@@ -155,7 +154,7 @@ def _priced(spec: RunSpec, out: Path | None, watch: Watch) -> Planned:
                 " is given, and without a public table or a forecast nothing is written; leave it"
                 " out.",
             )
-        write_files(out, {SCHEMA_FILE: _json(schema.to_edit())})
+        write_files(out, {_SCHEMA_FILE: _json(schema.to_edit())})
     classes = spec.data.classes or (2,)
     if len(classes) == 1 and isinstance(classes[0], int):
         n_classes = check_count("classes", classes[0], minimum=2)
@@ -164,10 +163,10 @@ def _priced(spec: RunSpec, out: Path | None, watch: Watch) -> Planned:
     n_columns = 1 if schema is None else len(schema.feature_names)
     quoted = method_of(spec).quote(Sizes(n_public, n_classes, n_columns))
     asked = (*cautions_of_price(spec.price), *quoted.cautions)
-    return Planned(schema, replace(quoted, cautions=asked), None)
+    return _Planned(schema, replace(quoted, cautions=asked), None)
 
 
-def check_forecast(sources: Sources, spec: RunSpec) -> None:
+def _check_forecast(sources: Sources, spec: RunSpec) -> None:
     """Refuse a run of which there is no forecast, and settings that a forecast finds itself, before
     anything is read."""
     if not spec.data.target:
@@ -332,7 +331,7 @@ def plan(
     return replace(made, moments=moments)
 
 
-def read_stand_in(
+def _read_stand_in(
     place: Path | str, data: DataSpec, watch: Watch
 ) -> tuple[LabelledTable, tuple[Any, ...], Schema]:
     """Read and encode a labelled public table; return it with its classes, those of the schema or
@@ -345,32 +344,32 @@ def read_stand_in(
     ParameterError
         If the classes are not two or more different ones.
     """
-    frame, target = read_table(place, role=STAND_IN, encoding=data.encoding), data.target[0]
+    frame, target = read_table(place, role=_STAND_IN, encoding=data.encoding), data.target[0]
     refuse_nowhere(
-        [name for name in data.drop if name not in frame.columns], f"no column of the {STAND_IN}"
+        [name for name in data.drop if name not in frame.columns], f"no column of the {_STAND_IN}"
     )
-    check_named(frame, target, "its label column with --target", role=STAND_IN)
-    schema, features = schema_of(data, frame, STAND_IN, watch)
+    check_named(frame, target, "its label column with --target", role=_STAND_IN)
+    schema, features = schema_of(data, frame, _STAND_IN, watch)
     declared = data.classes or schema.classes
-    classes = check_classes(declared) if declared else _classes_of(frame, target)
-    index = class_indices(frame, target, classes, role=STAND_IN)
-    return LabelledTable(schema.encode(features, role=STAND_IN), index), classes, schema
+    classes = tuple(check_classes(declared)) if declared else _classes_of(frame, target)
+    index = class_indices(frame, target, classes, role=_STAND_IN)
+    return LabelledTable(schema.encode(features, role=_STAND_IN), index), classes, schema
 
 
 def _classes_of(frame: pd.DataFrame, target: str) -> tuple[Any, ...]:
     """Return the classes, which may be read off a public file, sorted."""
     # too many distinct labels, or too few rows of each, are a column of numbers taken for classes
     found = sorted({text for text in texts_of(frame[target]) if not is_missing(text)})
-    if not 2 <= len(found) <= min(MOST_CLASSES, len(frame) // LEAST_OF_A_CLASS):
+    if not 2 <= len(found) <= min(MOST_CLASSES, len(frame) // _LEAST_OF_A_CLASS):
         raise DataError(
-            f"The {STAND_IN} has {count_text(len(found), 'different label')} in column {target!r}"
+            f"The {_STAND_IN} has {count_text(len(found), 'different label')} in column {target!r}"
             f" of {count_text(len(frame), 'row')}; name the column of classes with --target, of"
-            f" which there are 2 to {MOST_CLASSES:,}, with {LEAST_OF_A_CLASS} rows of each or more."
+            f" which there are 2 to {MOST_CLASSES:,}, each with {_LEAST_OF_A_CLASS} rows or more."
         )
     return tuple(found)
 
 
-def check_plan_folder(folder: Path) -> None:
+def _check_plan_folder(folder: Path) -> None:
     """Refuse a folder that is not new or empty, or lies in the vault or the release of a run:
     before planning and again with the plan.
 
@@ -380,8 +379,7 @@ def check_plan_folder(folder: Path) -> None:
         If it is such a one.
     """
     check_outside_of_runs(folder)
-    if os.path.lexists(folder) and not (folder.is_dir() and not any(folder.iterdir())):
-        raise DataError(f"{str(folder)!r} exists; give a new folder with --out.")
+    check_new_folder(folder)
 
 
 def write_plan(
@@ -415,14 +413,14 @@ def write_plan(
     Raises
     ------
     DataError
-        If the folder is refused (`check_plan_folder`).
+        If the folder is refused (`_check_plan_folder`).
     OSError
         If it cannot be written.
     """
-    check_plan_folder(folder)
-    contents = {PLAN_FILE: plan_toml(plan, given).encode(), JSON_FILE: _json(plan.to_json())}
+    _check_plan_folder(folder)
+    contents = {_PLAN_FILE: plan_toml(plan, given).encode(), _JSON_FILE: _json(plan.to_json())}
     if schema is not None:
-        contents[SCHEMA_FILE] = _json(schema.to_edit())
+        contents[_SCHEMA_FILE] = _json(schema.to_edit())
     try:
         for name, picture in draw_plan_pictures(plan).items():
             contents |= {f"{name}.svg": picture.svg(), f"{name}.png": picture.png()}

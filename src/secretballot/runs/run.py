@@ -6,6 +6,7 @@ ledger, and what was paid for is not paid again.
 """
 
 import json
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,23 @@ from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.data.schema import Schema
 from secretballot.data.stored import forget_table
 from secretballot.exceptions import CertificateError, DataError
+from secretballot.learners.training.session import LabelingSession
+from secretballot.learners.training.trained import train_teachers
 from secretballot.publishing.process import start_publishing
-from secretballot.publishing.release import check_parts, publish
+from secretballot.publishing.release import ReleaseJob, check_parts, publish
 from secretballot.released import ReleasedLabels
-from secretballot.report.metrics import Metrics, TableMetrics
-from secretballot.report.release.folder import ReleaseJob
-from secretballot.runs.folder import SPEC_FILE, Account, RunFolder, place_of_account, settle_request
-from secretballot.runs.methods import Fitted, Method, Quote, chosen_words, method_of
+from secretballot.report.metrics import AnyMetrics
+from secretballot.runs.folder import (
+    SPEC_FILE,
+    Account,
+    RunFolder,
+    place_of_account,
+    settle_request,
+    write_files,
+)
+from secretballot.runs.methods import Fitted, Method, Quote, Stream, chosen_words, method_of
 from secretballot.runs.questions import Watch
-from secretballot.runs.spec import VOTES, RunSpec
+from secretballot.runs.spec import VOTES, RunSpec, toml_text
 from secretballot.runs.use import STUDENT, evaluate, verified_certificate
 from secretballot.vault import write_secret
 
@@ -40,7 +49,7 @@ class Outcome:
     ----------
     method : str
     certificate : dict
-    metrics : Metrics, TableMetrics or None
+    metrics : AnyMetrics or None
         How good the student is on the rows of the evaluation table.
     release, vault : Path
     account : Path or DatabasePlace
@@ -65,7 +74,7 @@ class Outcome:
 
     method: str
     certificate: dict[str, Any]
-    metrics: Metrics | TableMetrics | None
+    metrics: AnyMetrics | None
     release: Path
     vault: Path
     account: Path | DatabasePlace
@@ -211,7 +220,7 @@ def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:
 
 def _measured(
     spec: RunSpec, folder: RunFolder, watch: Watch, *, just_made: bool
-) -> Metrics | TableMetrics | None:
+) -> AnyMetrics | None:
     """Return the metrics of the published student, and say so where it cannot be measured."""
     table = spec.output.evaluate
     if table is None:
@@ -222,8 +231,7 @@ def _measured(
     found, _ = evaluate(
         [folder.root], table, spec.data.target, encoding=spec.data.encoding, just_made=just_made
     )
-    metrics: Metrics | TableMetrics = found[0].metrics
-    return metrics
+    return found[0].metrics
 
 
 def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
@@ -248,3 +256,96 @@ def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
     metrics = _measured(spec, folder, watch, just_made=False)
     places = folder.release, folder.vault, place_of_account(spec, folder)
     return Outcome(spec.method.name, certificate, metrics, *places)
+
+
+_SETTINGS = "service.toml"
+
+
+def run_prepare(spec: RunSpec, watch: Watch | None = None) -> dict[str, Any]:
+    """Train teachers on a private table, and begin a session that a service can answer from.
+
+    Returns what was prepared, as JSON values: where vault, schema, settings and ledger lie; the
+    lines of the settings about the dataset, which a person adds to settings that exist, as
+    ``settings_written`` says; the price, and the queries of the stream, in all and left.
+
+    Repeated with the same tables and settings it goes on where it broke off: teachers that are
+    there are kept, and a session that is paid for is not paid again.
+
+    Parameters
+    ----------
+    spec : RunSpec
+    watch : Watch, optional
+        Called with what happens.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If something does not fit; nothing was spent.
+    BudgetError
+        If the ledger does not admit the price; nothing was spent.
+    LedgerError
+        If the ledger cannot be used.
+
+    Privacy
+    -------
+    Unit : one record, or all records of one id of the unit column.
+    Relation : as the run declares.
+    Price : the run's (epsilon, delta), for all queries together, however they are chosen.
+    Messages : for the curator alone; the schema and the settings hold public words.
+    """
+    watch = watch or Watch()
+    method = Stream(spec)
+    method.check()
+    # before the long training: a ledger that does not admit the price says so now
+    account = Account(spec)
+    inputs, quoted = method.quoted_inputs(account, method.settings.stream, watch, None)
+    spec = method.settle(quoted, watch)
+    given, out, terms = method.settings, spec.output.out, method.terms(len(inputs.classes))
+    ledger = account.opened(spec.total)
+    watch.step("Training teachers")
+    execution = spec.execution
+    teachers = train_teachers(
+        given.teacher,
+        **inputs.for_fit,
+        n_teachers=given.n_teachers,
+        relation=spec.budget.relation,
+        vault=method.vault,
+        n_jobs=execution.n_jobs,
+        executor=execution.executor,
+        random_state=given.random_state,
+        progress=watch.progress,
+    )
+    session = LabelingSession(
+        teachers,
+        terms.mechanism,
+        ledger,
+        terms.budget,
+        n_queries=terms.shape.n_queries,
+        request=given.stream,
+        purpose=spec.about.purpose or "queries online",
+    )
+    schema_file, settings = out / f"{method.name}-schema.json", out / _SETTINGS
+    dataset = {
+        "title": spec.about.title or method.name,
+        "vault": method.vault.name,
+        "schema": schema_file.name,
+        "sessions": [given.stream],
+    }
+    table = toml_text({f"datasets.{json.dumps(method.name)}": dataset})
+    contents = {schema_file.name: json.dumps(inputs.schema.to_json(), indent=1) + "\n"}
+    is_new = not os.path.lexists(settings)  # a person's file is not edited by a program
+    if is_new:
+        contents[_SETTINGS] = f'state = "state"\n\n{table}'
+    write_files(out, {name: text.encode() for name, text in contents.items()})
+    return {
+        "vault": str(method.vault),
+        "schema": str(schema_file),
+        "settings": str(settings),
+        "ledger": str(ledger.place),
+        "table": table,
+        "settings_written": is_new,
+        "epsilon": spec.price.epsilon,
+        "delta": spec.price.delta,
+        "queries": session.planned,
+        "left": session.left,
+    }

@@ -19,11 +19,19 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 
+from secretballot._files import is_url, place_of, shown_place, table_name
 from secretballot._naming import integers_or_words, named
-from secretballot._places import is_url, place_of, shown_place, table_name
 from secretballot._validation import BasisName, HeaderLine, Relation, VotesKind, name_part, shown
 from secretballot.exceptions import (
     BudgetError,
@@ -37,7 +45,7 @@ from secretballot.named_learners import imports_a_class
 if TYPE_CHECKING:
     from secretballot.core.price import PrivacyBudget
 
-Mark = Literal["identity", "execution", "place"]
+_Mark = Literal["identity", "execution", "place"]
 MOMENTS, PATE, RECORD_VOTES, CHOICE = "record-moments", "pate", "record-votes", "semi-private"
 VOTES, STREAM = "votes", "stream"
 #: Methods of `learn`, the default first.
@@ -84,6 +92,19 @@ def _two_numbers(value: Any) -> Any:
     if not isinstance(pair, Sequence) or len(pair) != 2:
         raise ValueError(f" is {shown(value)}; give two numbers by a comma, as in 4,1e-5.")
     return [_not_a_truth(number) for number in pair]
+
+
+def _total(pair: tuple[float, float]) -> tuple[float, float]:
+    from secretballot.core.price import PrivacyBudget
+
+    with suppress(ParameterError):
+        PrivacyBudget(*pair)
+        return pair
+    epsilon, delta = pair
+    raise ValueError(
+        f" is {epsilon:g},{delta:g}; its epsilon must be positive and finite, and its delta at"
+        " least 0 and below 1."
+    )
 
 
 def _by_name(value: Any) -> Any:
@@ -165,8 +186,9 @@ def _line(value: Any) -> Any:
 Words = Annotated[tuple[str, ...], BeforeValidator(words_of)]
 Classes = Annotated[tuple[str | int, ...], BeforeValidator(_classes)]
 Pair = Annotated[tuple[float, float], BeforeValidator(_two_numbers)]
+_Total = Annotated[Pair, AfterValidator(_total)]
 Place = Annotated[Path | str, BeforeValidator(_place)]
-LocalPath = Annotated[Path, BeforeValidator(_local_path)]
+_LocalPath = Annotated[Path, BeforeValidator(_local_path)]
 # of a Path, a DatabasePlace or "own"; loaded when a ledger is named, since help needs none
 Account = Annotated[Any, BeforeValidator(_account)]
 Count = Annotated[int, BeforeValidator(_not_a_truth), Field(ge=1)]
@@ -185,7 +207,7 @@ def setting(
     metavar: str = "NAME",
     panel: str | None = None,
     *,
-    mark: Mark = "identity",
+    mark: _Mark = "identity",
     text: str | None = None,
     **more: Any,
 ) -> Any:
@@ -204,7 +226,7 @@ def described(docstring: str | None) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, _, text in entries}
 
 
-ARGUMENTS, DATA, PRIVACY, METHOD, RUN = "Arguments", "Data", "Privacy", "Method", "Run"
+ARGUMENTS, DATA, _PRIVACY, METHOD, RUN = "Arguments", "Data", "Privacy", "Method", "Run"
 
 
 class Part(BaseModel):
@@ -280,7 +302,7 @@ class DataSpec(Part):
     bounds: Pair | None = setting(None, "LOW,HIGH", DATA)
     unit: str | None = setting(None, "COL", DATA)
     drop: Words = setting((), "A,B", DATA)
-    schema_file: LocalPath | None = setting(None, "FILE", DATA, mark="place", alias="schema")
+    schema_file: _LocalPath | None = setting(None, "FILE", DATA, mark="place", alias="schema")
     columns: Annotated[dict[str, Any], BeforeValidator(_by_name)] | None = setting(None, "COL:KIND")
     accept_unseen: Words = setting((), "A,B", mark="execution")
     n_records: Count | None = setting(None, "N")
@@ -357,12 +379,12 @@ class BudgetSpec(Part):
         Public name of the private data; by default that of its file.
     """
 
-    epsilon: Number | None = setting(None, "E", PRIVACY)
-    delta: Number | None = setting(None, "D", PRIVACY)
+    epsilon: Number | None = setting(None, "E", _PRIVACY)
+    delta: Number | None = setting(None, "D", _PRIVACY)
     relation: Relation = setting("add-remove")
-    total: Pair | None = setting(None, "E,D", PRIVACY, mark="execution")
-    ledger: Account | None = setting(None, "PLACE", PRIVACY, mark="place")
-    dataset: str | None = setting(None, panel=PRIVACY)
+    total: _Total | None = setting(None, "E,D", _PRIVACY, mark="execution")
+    ledger: Account | None = setting(None, "PLACE", _PRIVACY, mark="place")
+    dataset: str | None = setting(None, panel=_PRIVACY)
 
 
 class MethodSpec(Part):
@@ -515,12 +537,12 @@ class StreamSpec(MethodSpec):
     mechanism: Literal["labels", "counts"] = setting("labels", panel=METHOD)
 
 
-AnyMethod = Annotated[
+_AnyMethod = Annotated[
     MomentsSpec | PateSpec | RecordVotesSpec | ChoiceSpec | VotesSpec | StreamSpec,
     Field(discriminator="name"),
 ]
 METHOD_SPECS: dict[str, type[MethodSpec]] = {
-    spec.model_fields["name"].default: spec for spec in get_args(get_args(AnyMethod)[0])
+    spec.model_fields["name"].default: spec for spec in get_args(get_args(_AnyMethod)[0])
 }
 
 
@@ -541,7 +563,7 @@ class OutputSpec(Part):
         File of the released labels: csv; or parquet, which is written beside it.
     """
 
-    out: LocalPath = setting(DEFAULT_OUT, "DIR", RUN, mark="place")
+    out: _LocalPath = setting(DEFAULT_OUT, "DIR", RUN, mark="place")
     evaluate: Place | None = setting(None, "FILE", DATA, mark="place")
     publish_metrics: bool = setting(False, "true", mark="execution")
     exclude: Words = setting((), "PARTS", mark="execution")
@@ -615,7 +637,7 @@ class RunSpec(Part):
 
     data: DataSpec = DataSpec()
     budget: BudgetSpec = BudgetSpec()
-    method: AnyMethod = MomentsSpec()
+    method: _AnyMethod = MomentsSpec()
     output: OutputSpec = OutputSpec()
     execution: ExecutionSpec = ExecutionSpec()
     about: AboutSpec = AboutSpec()
@@ -733,9 +755,9 @@ class RunSpec(Part):
                 yield group, name, getattr(part, key), field
 
 
-def _mark_of(field: FieldInfo) -> Mark:
+def _mark_of(field: FieldInfo) -> _Mark:
     extra: Any = field.json_schema_extra or {"mark": "identity"}
-    found: Mark = extra["mark"]
+    found: _Mark = extra["mark"]
     return found
 
 
@@ -999,15 +1021,15 @@ def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
     """Return tables of JSON values as a file of TOML."""
     lines = []
     for name, values in tables.items():
-        lines += [f"[{name}]", *(f"{key} = {toml_value(one)}" for key, one in values.items()), ""]
+        lines += [f"[{name}]", *(f"{key} = {_toml_value(one)}" for key, one in values.items()), ""]
     return "\n".join(lines)
 
 
-def toml_value(value: Any) -> str:
+def _toml_value(value: Any) -> str:
     """Return a JSON value as one of TOML."""
     if isinstance(value, dict):
-        pairs = (f"{json.dumps(key)} = {toml_value(one)}" for key, one in value.items())
+        pairs = (f"{json.dumps(key)} = {_toml_value(one)}" for key, one in value.items())
         return f"{{{', '.join(pairs)}}}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(toml_value, value))}]"
+        return f"[{', '.join(map(_toml_value, value))}]"
     return json.dumps(value, ensure_ascii=False)

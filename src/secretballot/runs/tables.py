@@ -18,28 +18,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from secretballot._files import shown_place
 from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
-from secretballot._places import shown_place
 from secretballot._typing import AnyArray, FloatArray, ObjectArray, UnsignedArray
 from secretballot._validation import shown
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import KeyedHashPartition
 from secretballot.data.cells import (
-    LARGEST_NUMBER,
     OddCells,
     coded_texts,
     known_texts,
     texts_of,
-    vectors_of,
-    whole,
 )
 from secretballot.data.columns import (
-    Column,
-    HashedTextColumn,
-    MeasuredColumn,
-    OneHotColumn,
-    TextColumn,
-    VectorColumn,
+    NumericColumn,
 )
 from secretballot.data.frames import (
     check_columns,
@@ -50,24 +42,26 @@ from secretballot.data.frames import (
 )
 from secretballot.data.reading import (
     GROWTH,
+    Place,
+    TableSource,
     checked_source,
     estimated_rows,
     is_local_file,
     read_table,
+    source_of,
     table_blocks,
 )
 from secretballot.data.schema import Encoding, Schema
-from secretballot.data.sources import Place, TableSource, source_of
 from secretballot.data.stored import About, StoredTable, TableWriter, forget_table
-from secretballot.data.tally import check_classes as distinct_classes
+from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import declared_classes, number_of, object_array
 from secretballot.learners.training.private_rows import PrivateRows
-from secretballot.learners.training.shards import partition_key
+from secretballot.learners.training.table import partition_key
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.runs.questions import Caution, Watch, cautions_of_ids
 from secretballot.runs.spec import DataSpec, RunSpec
-from secretballot.teachers.records import unit_numbers
+from secretballot.teachers.rows import unit_numbers
 
 PRIVATE, PUBLIC, TEST = "private file", "public file", "test file"
 
@@ -75,14 +69,14 @@ PRIVATE, PUBLIC, TEST = "private file", "public file", "test file"
 #: column then informs the model of fewer records than it leaves out.
 STOPS = 0.5
 #: From this share on the curator is informed.
-NOTED = 0.1
+_NOTED = 0.1
 #: So often may the public table's own share be exceeded: where many values are rare, some of them
 #: are nowhere in the encoding of the public table either.
 OF_PUBLIC = 2
 
 
 @dataclass(frozen=True)
-class Misfit:
+class _Misfit:
     """A column whose cells are written otherwise than those that its encoding was made of.
 
     Attributes
@@ -151,7 +145,7 @@ class TableCells:
         return self.missing[name] / self.n_rows
 
 
-def misfits(schema: Schema, found: TableCells, expected: TableCells | None = None) -> list[Misfit]:
+def misfits(schema: Schema, found: TableCells, expected: TableCells | None = None) -> list[_Misfit]:
     """Return the columns of a table that do not fit their encoding, worst first.
 
     Parameters
@@ -166,14 +160,14 @@ def misfits(schema: Schema, found: TableCells, expected: TableCells | None = Non
     for column in schema.features:
         share = found.strange_share(column.name)
         usual = 0.0 if expected is None else OF_PUBLIC * expected.strange_share(column.name)
-        if share > max(NOTED, usual):
+        if share > max(_NOTED, usual):
             of_categories = column.has_other
-            words = f"{percent(share)} of its cells {_misfit_words(column, schema.source)}"
-            found_ones.append(Misfit(column.name, share, share > STOPS, of_categories, words))
+            words = f"{percent(share)} of its cells {schema.strange(column)}"
+            found_ones.append(_Misfit(column.name, share, share > STOPS, of_categories, words))
     return sorted(found_ones, key=lambda one: (-one.share, one.name))
 
 
-def settle_cells(
+def _settle_cells(
     schema: Schema,
     found: TableCells,
     watch: Watch,
@@ -203,7 +197,7 @@ def settle_cells(
     DataError
         Naming the columns, and what to do.
     """
-    stopping, private = list[Misfit](), role == PRIVATE
+    stopping, private = list[_Misfit](), role == PRIVATE
     for one in misfits(schema, found, expected):
         if one.stops and one.name not in accepted:
             stopping.append(one)
@@ -232,13 +226,13 @@ def note_odd_cells(
             counts_as = '"other"' if column.has_other else "missing"
             watch.note(
                 f"Column {column.name!r} of the {role}: cells that"
-                f" {_misfit_words(column, schema.source)} and count as {counts_as}:"
+                f" {schema.strange(column)} and count as {counts_as}:"
                 f" {strange:,} ({rows}).",
                 private=private,
             )
 
 
-def check_labelled_columns(
+def _check_labelled_columns(
     data: DataSpec, frame: pd.DataFrame, schema: Schema, *, role: str
 ) -> None:
     """Refuse a labelled table without the columns that it needs; only in the private one are extra
@@ -266,17 +260,6 @@ def check_labelled_columns(
 def percent(share: float) -> str:
     """Return a share in words."""
     return f"{100 * share:.3g} %"
-
-
-def _misfit_words(column: Column, source: str) -> str:
-    """Return what cells are, or have, for which a column has no place."""
-    if isinstance(column, OneHotColumn):
-        return f"are none of the {column.holds} of {source}"
-    if isinstance(column, HashedTextColumn):
-        return "have no word"
-    if isinstance(column, TextColumn):
-        return f"have none of the words of {source}"
-    return f"are no {column.holds}"
 
 
 #: Share of this machine's memory that a private table may take, as it is read or encoded.
@@ -377,7 +360,10 @@ class RunInputs:
         known |= {} if self.test is None else {TEST: self.test.X}
         rows = PrivateRows([*known.values()])
         columns = self._read_private(spec.private, vault, rows)
-        _refuse_private_rows(rows, known, evaluate)
+        for place, role in enumerate(known):
+            if rows.hold(place):
+                why = "holds rows of the private file, more of them than chance explains"
+                raise _refusal_of(role, evaluate, why)
         refuse_nowhere([name for name in not_public if name not in columns], "no file")
         self.public = self.public.head(_RAW_ROWS).copy()  # the others are needed no more
 
@@ -387,7 +373,7 @@ class RunInputs:
         if role == PUBLIC and self._data.schema_file is None:
             return  # the encoding was made of it
         expected = None if role == PUBLIC else self.cells[PUBLIC]
-        settle_cells(
+        _settle_cells(
             self.schema,
             self.cells[role],
             self._watch,
@@ -419,17 +405,26 @@ class RunInputs:
         return None if self.test is None else (self.test.X, self.test.targets)
 
     @property
+    def rarest_share(self) -> float | None:
+        """Share of the rarest class, or label, in the test table, where it has one."""
+        if self.test is None or self._data.kind == "number":
+            return None
+        targets = self.test.targets
+        if self._data.kind == "class":
+            targets = targets[:, None] == np.arange(len(self.classes))
+        return float(targets.mean(axis=0).min()) or None
+
+    @property
     def raw_rows(self) -> RawRows:
         """Public rows before and after their encoding, as a stranger would give them, and one of
         which nothing is known, and one that is like no other."""
-        raw = (
-            (one.name, [*texts_of(self.public[one.name]), "", _odd_text(one)])
-            for one in self.schema.features
-        )
-        frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in raw})
-        cells = {one.name: _graph_cells(one, frame[one.name]) for one in self.schema.features}
+        raw = {}
+        for one in self.schema.features:
+            odd = "2e30" if isinstance(one, NumericColumn) else "none of the categories"
+            raw[one.name] = [*texts_of(self.public[one.name]), "", odd]
+        frame = pd.DataFrame(raw, dtype=object)
         columns = [one.name for one in self.schema.features for _ in one.feature_names]
-        return RawRows(cells, self.schema.encode(frame, role=PUBLIC), columns)
+        return RawRows(frame, self.schema.encode(frame, role=PUBLIC), columns)
 
     def _read_private(
         self, place: Path | str, vault: Path | None, rows: PrivateRows
@@ -437,13 +432,13 @@ class RunInputs:
         """Read the private table, add its rows, and return its columns."""
         self.private: LabelledTable | StoredTable | None = None
         self.repeating_ids = self._ids_of(self.public)
-        if goes_to_disk(place, self.X_public.shape[1]):
+        if _goes_to_disk(place, self.X_public.shape[1]):
             return self._read_to_disk(place, vault, rows)
         table, frame = self._labelled(place, PRIVATE)
         self.private, units = table, table.units
         self.n_units = len(frame) if units is None else len(set(units))
         rows.add(table.X, None if units is None else unit_numbers(units, len(frame)))
-        note_copies(frame, self._watch)
+        _note_copies(frame, self._watch)
         self.repeating_ids = tuple(dict.fromkeys(self.repeating_ids + self._ids_of(frame)))
         return tuple(frame.columns)
 
@@ -475,7 +470,7 @@ class RunInputs:
         """Return the private or the test table, encoded and as it was read."""
         data, schema, units = self._data, self.schema, None
         frame = read_table(place, role=role, encoding=data.encoding)
-        check_labelled_columns(data, frame, schema, role=role)
+        _check_labelled_columns(data, frame, schema, role=role)
         targets = targets_of(data, frame, self._names, role=role)
         encoding = schema.encoding(frame, role=role)
         self._keep_cells(role, TableCells.of(frame, encoding))
@@ -498,25 +493,6 @@ class RunInputs:
             for name in ids
             if name in frame.columns and len(set(cells := known_texts(frame[name]))) < len(cells)
         )
-
-
-def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
-    """Return declared classes, which cells of a file tell apart.
-
-    Raises
-    ------
-    ParameterError
-        If they are not two or more distinct values, or two of them are written alike.
-    """
-    values = distinct_classes(classes)
-    texts = [whole(str(value)) for value in values]
-    if len(set(texts)) < len(texts) or "" in texts:
-        raise ParameterError(
-            Parameter("classes"),
-            f" are {', '.join(map(repr, classes))}; declare two or more distinct values, of which"
-            " no two are written alike and none is empty.",
-        )
-    return tuple(values)
 
 
 def check_files(spec: RunSpec) -> None:
@@ -574,16 +550,6 @@ def table_digests(spec: RunSpec) -> dict[str, str | None]:
     }
 
 
-def _refuse_private_rows(
-    rows: PrivateRows, roles: Collection[str], evaluate: Path | str | None
-) -> None:
-    """Refuse a public and a test table, of these roles in their order, that hold private rows."""
-    for place, role in enumerate(roles):
-        if rows.hold(place):
-            why = "holds rows of the private file, more of them than chance explains"
-            raise _refusal_of(role, evaluate, why)
-
-
 def refuse_nowhere(dropped: Sequence[str], where: str) -> None:
     """Refuse columns to be dropped that are nowhere."""
     if dropped:
@@ -615,7 +581,7 @@ def declared_names(data: DataSpec, schema: Schema) -> tuple[Any, ...]:
     return tuple(declared)
 
 
-def note_copies(frame: pd.DataFrame, watch: Watch) -> None:
+def _note_copies(frame: pd.DataFrame, watch: Watch) -> None:
     """Tell the curator how many private rows repeat another one in all of their cells."""
     codes = pd.DataFrame({name: coded_texts(frame[name])[0] for name in frame.columns})
     copies = int(codes.duplicated().sum())
@@ -627,33 +593,13 @@ def note_copies(frame: pd.DataFrame, watch: Watch) -> None:
         )
 
 
-def goes_to_disk(place: Path | str, width: int) -> bool:
+def _goes_to_disk(place: Path | str, width: int) -> bool:
     """Return whether a private table of so many encoded columns is read block by block and kept on
     disk: where memory could become short, and wherever it is not one local file."""
     if not is_local_file(place):
         return True
     matrix = 8 * width * estimated_rows(place, role=PRIVATE)
     return max(matrix, GROWTH * source_of(place).size()) > MOST_IN_MEMORY * memory_bytes()
-
-
-def _odd_text(column: Column) -> str:
-    """Return a cell that a column has no place for."""
-    return "2e30" if isinstance(column, MeasuredColumn) else "none of the categories"
-
-
-def _graph_cells(column: Column, cells: "pd.Series[Any]") -> list[Any]:
-    """Return cells as the inputs of a student's ONNX graph: numbers, vectors or texts."""
-    if isinstance(column, MeasuredColumn):
-        numbers = column.numbers(cells).tolist()
-        # a number too large for the encoding is one for the graph to refuse by itself
-        return [*numbers[:-1], 2 * LARGEST_NUMBER]
-    if isinstance(column, VectorColumn):
-        return list(vectors_of(cells, column.width))
-    if isinstance(column, HashedTextColumn):
-        encoded = np.empty((len(cells), len(column.feature_names)))
-        column.widen(column.compact(cells)[0], encoded)
-        return list(encoded)
-    return list(texts_of(cells))
 
 
 def public_table(data: DataSpec, watch: Watch) -> tuple[Schema, pd.DataFrame, list[str]]:
@@ -793,7 +739,7 @@ _PLACES = 2**26
 
 #: Of a private table that is too large for memory: the table, None where it was only looked at;
 #: about how many units it has, private; and its columns.
-StoredRecords = tuple[StoredTable | None, int, tuple[str, ...]]
+_StoredRecords = tuple[StoredTable | None, int, tuple[str, ...]]
 
 
 def read_to_disk(
@@ -804,7 +750,7 @@ def read_to_disk(
     settle: Callable[[TableCells], None],
     progress: Callable[[int], None],
     beside: PrivateRows | None = None,
-) -> StoredRecords:
+) -> _StoredRecords:
     """Read a private table block by block, and keep it in a vault unless that is None.
 
     A table that lies there whole, of the same files by the same settings, was found to be fit
@@ -850,7 +796,7 @@ def read_to_disk(
             first = cells.n_rows
             if not columns:
                 columns = tuple(map(str, frame.columns))
-                check_labelled_columns(data, frame, schema, role=PRIVATE)
+                _check_labelled_columns(data, frame, schema, role=PRIVATE)
             index = class_indices(frame, data.target[0], classes, role=PRIVATE, first_row=first)
             rows, odd = schema.compact(frame)
             cells.add(frame, odd)
@@ -984,7 +930,7 @@ def store_table(
 
     def settle(cells: TableCells) -> None:
         # a watch that nobody listens to: what is noted of private cells goes nowhere
-        settle_cells(schema, cells, Watch(), role=PRIVATE, accepted=data.accept_unseen)
+        _settle_cells(schema, cells, Watch(), role=PRIVATE, accepted=data.accept_unseen)
 
     notice = progress or (lambda rows: None)
     named_classes = tuple(declared_classes(classes))

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from secretballot._files import shown_place
 from secretballot._naming import name_columns
-from secretballot._places import shown_place
 from secretballot._typing import AnyArray, BoolArray, FloatArray
 from secretballot._validation import shown
 from secretballot.data.frames import class_indices, unit_ids
@@ -23,14 +23,13 @@ from secretballot.data.schema import Encoding, Schema
 from secretballot.drafts import draft_file, make_folder, put_in_place
 from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
 from secretballot.learners.training.private_rows import PrivateRows
-from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.models import CERTIFICATE_FILE, total_price
-from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.certificate.verify import read_certificate, verify_certificate
 from secretballot.report.metrics import (
+    AnyMetrics,
     PairedDifference,
     answers_of_student,
     metrics_of_student,
-    metrics_of_table_student,
     paired_difference,
 )
 from secretballot.report.student.load import OnnxStudent, load_student
@@ -57,7 +56,7 @@ def release_of(path: Path) -> Path:
     return path / "release" if (path / "release").is_dir() else path
 
 
-def read_student(path: Path) -> tuple[OnnxStudent, Schema]:
+def _read_student(path: Path) -> tuple[OnnxStudent, Schema]:
     """Return the student of a release, and the columns that it reads, by the schema.json beside it.
 
     Parameters
@@ -84,7 +83,7 @@ ROLE = "labelled file"
 
 
 @dataclass(frozen=True)
-class EvaluatedRelease:
+class _EvaluatedRelease:
     """What one release promises, and how good its student is.
 
     Attributes
@@ -93,7 +92,7 @@ class EvaluatedRelease:
         As it was given.
     certificate : dict
         It verifies.
-    metrics : Metrics or TableMetrics
+    metrics : AnyMetrics
     less_first : dict of str to PairedDifference
         How much better its student is than that of the first release, on the same rows: in accuracy
         and in balanced accuracy. Empty of the first one.
@@ -101,7 +100,7 @@ class EvaluatedRelease:
 
     path: Path
     certificate: dict[str, Any]
-    metrics: Any
+    metrics: AnyMetrics
     less_first: dict[str, PairedDifference]
 
     def to_json(self) -> dict[str, Any]:
@@ -124,9 +123,9 @@ def evaluate(
     table: Path | str,
     target: Sequence[str] = (),
     *,
-    encoding: str | None = None,
+    encoding: str = "utf-8",
     just_made: bool = False,
-) -> tuple[list[EvaluatedRelease], list[str]]:
+) -> tuple[list[_EvaluatedRelease], list[str]]:
     """Measure the students of releases on a public labelled table, and compare them.
 
     Also returns cautions: that a student does not know what most of a column of the table says, or
@@ -141,8 +140,8 @@ def evaluate(
     target : sequence of str
         Column of the table with the class or the number; the columns of several labels. By default
         what the first release's schema.json names.
-    encoding : str, optional
-        Of the table, as the settings of a run name it; by default UTF-8.
+    encoding : str
+        Of the table, as the settings of a run name it.
     just_made : bool
         Whether the run that made the release is at work: it has looked at certificate and rows.
 
@@ -158,8 +157,9 @@ def evaluate(
     """
     certificate_in = certificate_of if just_made else verified_certificate
     certificates = [certificate_in(path) for path in releases]
-    frame = read_table(table, role=ROLE, encoding=encoding)
-    students = [read_student(path) for path in releases]
+    named = DataSpec.of_tree({"encoding": encoding}).encoding
+    frame = read_table(table, role=ROLE, encoding=named)
+    students = [_read_student(path) for path in releases]
     target = tuple(target) or students[0][1].target
     if not target:
         raise ParameterError(
@@ -181,17 +181,15 @@ def evaluate(
     for path, certificate, (student, _), X in zip(
         releases, certificates, students, matrices, strict=True
     ):
-        metrics: Any = metrics_of_table_student(student, X, truth) if not classes else None
-        less_first = {}
+        metrics, less_first = metrics_of_student(student, X, truth, classes), {}
         if classes:
-            metrics = metrics_of_student(student, X, truth, classes)
             right.append(answers_of_student(student, X, classes) == truth)
             if len(right) > 1:  # all are compared with the first, on the same rows
                 less_first = {
                     "accuracy": paired_difference(right[-1], right[0]),
                     "balanced_accuracy": paired_difference(right[-1], right[0], truth),
                 }
-        found.append(EvaluatedRelease(path, certificate, metrics, less_first))
+        found.append(_EvaluatedRelease(path, certificate, metrics, less_first))
     return found, list(dict.fromkeys(cautions))
 
 
@@ -276,7 +274,7 @@ def certificate_of(path: Path) -> dict[str, Any]:
     return read_certificate(release_of(path) / CERTIFICATE_FILE)
 
 
-PREDICTED = "table"
+_PREDICTED = "table"
 
 
 def run_predict(
@@ -285,6 +283,7 @@ def run_predict(
     out: Path | None = None,
     *,
     overwrite: bool = False,
+    encoding: str = "utf-8",
     reporter: Watch | None = None,
 ) -> int:
     """Write what a published student says of every row of a table, and return how many there are.
@@ -305,6 +304,8 @@ def run_predict(
         A CSV file; by default standard output.
     overwrite : bool
         Whether a file in that place may be replaced.
+    encoding : str
+        Of a CSV file, as the settings of a run name it.
     reporter : Watch, optional
         Called with what was counted as missing or as "other".
 
@@ -315,31 +316,28 @@ def run_predict(
         student holds none in the first block of rows.
     """
     watch, cells = reporter or Watch(), TableCells()
-    model, schema = read_student(student)
-    if out is not None:
-        _check_place(out, overwrite)
+    model, schema = _read_student(student)
+    if out is not None:  # a device or a link would be replaced by the file
+        check_outside_of_runs(out.parent)
+        if out.is_symlink() or (out.exists() and not (overwrite and out.is_file())):
+            raise DataError(
+                f"{str(out)!r} exists; give another name, or add --overwrite to a file."
+            )
+    named = DataSpec.of_tree({"encoding": encoding}).encoding
     watch.step("Predicting")
     with _block_writer(out) as write:
-        for frame in table_blocks(table, role=PREDICTED):
-            encoding, first = schema.encoding(frame, role=PREDICTED), cells.n_rows
-            cells.add(frame, encoding.odd)
+        for frame in table_blocks(table, role=_PREDICTED, encoding=named):
+            encoded, first = schema.encoding(frame, role=_PREDICTED), cells.n_rows
+            cells.add(frame, encoded.odd)
             if not first:
                 # the first rows speak for the rest, and a person sees it before the table ends
                 known = {*schema.names, *schema.ignored}
                 if surplus := [name for name in frame.columns if name not in known]:
                     watch.note(f"Not read by the student: {name_columns(surplus)}.", private=False)
                 _settle_first_rows(schema, cells, watch)
-            write(_predicted(model, encoding.matrix, first))
-    note_odd_cells(schema, cells, watch, role=PREDICTED, private=False)
+            write(_predicted(model, encoded.matrix, first))
+    note_odd_cells(schema, cells, watch, role=_PREDICTED, private=False)
     return cells.n_rows
-
-
-def _check_place(out: Path, overwrite: bool) -> None:
-    """Refuse a place that is taken, or in a run; a device or a link would be replaced by the
-    file."""
-    check_outside_of_runs(out.parent)
-    if out.is_symlink() or (out.exists() and not (overwrite and out.is_file())):
-        raise DataError(f"{str(out)!r} exists; give another name, or add --overwrite to a file.")
 
 
 def _settle_first_rows(schema: Schema, cells: TableCells, watch: Watch) -> None:
@@ -354,7 +352,7 @@ def _settle_first_rows(schema: Schema, cells: TableCells, watch: Watch) -> None:
     for one in misfits(schema, cells):
         if one.share == 1 and not one.of_categories:
             raise DataError(
-                f"Column {one.name!r} of the {PREDICTED} does not fit: {one.words} in its first"
+                f"Column {one.name!r} of the {_PREDICTED} does not fit: {one.words} in its first"
                 f" {cells.n_rows:,} rows; write them as the public file of the release does, or"
                 " leave the cells empty."
             )

@@ -18,10 +18,10 @@ from starlette.exceptions import HTTPException
 
 import secretballot
 from secretballot.core.releasing import noise_source
-from secretballot.learners.training.point_digests import question_digests
+from secretballot.learners.training.inputs import question_digests
 from secretballot.learners.training.session import SessionAnswers
 from secretballot.publishing.signing import public_pem, read_private_key
-from secretballot.report.certificate.signature import fingerprint
+from secretballot.report.certificate.verify import fingerprint
 from secretballot.service.access import Access, ApiKey, AuditEntry, Role
 from secretballot.service.console import console_routes
 from secretballot.service.guard import Guard, Meters

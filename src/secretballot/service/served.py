@@ -16,11 +16,10 @@ from secretballot._validation import shown
 from secretballot.data.columns import NumericColumn, OneHotColumn
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, SecretBallotError
-from secretballot.learners.training.point_digests import question_digests
+from secretballot.learners.training.inputs import question_digests
 from secretballot.learners.training.session import LabelingSession, SessionAnswers
 from secretballot.report.certificate.models import CERTIFICATE_FILE
-from secretballot.report.certificate.signature import SIGNATURE_FILE
-from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.certificate.verify import SIGNATURE_FILE, verify_certificate
 from secretballot.service.access import Access, AuditEntry
 from secretballot.service.collector import Collector
 from secretballot.service.points import points_in

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from secretballot._rows import class_shares, take_rows
+from secretballot._points import class_shares, take_rows
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import shown
 from secretballot.exceptions import DataError, Parameter

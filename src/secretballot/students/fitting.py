@@ -9,7 +9,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
-from secretballot._rows import take_rows
+from secretballot._points import take_rows
 from secretballot._seeded import own_global_states, public_seed, with_own_seeds
 from secretballot._typing import IntArray
 from secretballot._validation import ABSTENTIONS, check_choice, shown_error

@@ -13,11 +13,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._nearest_points import NearestPoints
+from secretballot._points import NearestPoints
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_positive
-from secretballot.bases import TableBasis
-from secretballot.bases.named import unfitted_basis
+from secretballot.bases import TableBasis, unfitted_basis
 from secretballot.exceptions import DataError
 from secretballot.students.noisy_counts import checked_counts, class_array
 

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 
-from secretballot._rows import class_shares, take_rows
+from secretballot._points import class_shares, take_rows
 from secretballot._seeded import own_global_states, public_seed, with_own_seeds
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import shown, shown_error

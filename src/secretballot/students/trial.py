@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._rows import take_rows
+from secretballot._points import take_rows
 from secretballot._seeded import own_global_states
 from secretballot._validation import shown_error
 from secretballot.exceptions import DataError, Parameter, ParameterError

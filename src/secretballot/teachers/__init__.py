@@ -5,7 +5,8 @@ It knows no noise, no price, no student.
 
 from secretballot.core.partition import KeyedHashPartition, PositionPartition
 from secretballot.named_learners import teacher_by_name
-from secretballot.teachers.ensemble import Progress, TeacherEnsemble
+from secretballot.teachers.ensemble import TeacherEnsemble
+from secretballot.teachers.training import Progress
 from secretballot.teachers.votes import label_votes, number_votes
 
 __all__ = [

@@ -35,7 +35,6 @@ from secretballot import __version__
 from secretballot._seeded import ALONE
 from secretballot._validation import shown
 from secretballot.exceptions import (
-    Argument,
     DataError,
     Parameter,
     ParameterError,
@@ -158,7 +157,7 @@ def run_task(versions: Versions, own: Packed, shared: Packed) -> Packed | Troubl
 
 
 @contextmanager
-def interrupts_ignored() -> Iterator[None]:
+def _interrupts_ignored() -> Iterator[None]:
     """Ignore Ctrl-C until the block is left, here and in every process that starts within it.
 
     Ctrl-C in a terminal goes to the program and to its workers alike. The program decides what it
@@ -237,7 +236,7 @@ class Workers:
             while True:
                 for task in islice(waiting, most - len(running)):
                     given = versions, Packed.of((work, task)), common
-                    with interrupts_ignored():
+                    with _interrupts_ignored():
                         running.add(_done_by(partial(executor.submit, run_task, *given)))
                 if not running:
                     return
@@ -309,17 +308,12 @@ def check_engine(engine: Any, n_jobs: int | None = None) -> None:
         )
     if n_jobs is None:
         return
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+    is_number = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
+    if not is_number or n_jobs == 0 or not isinstance(engine, str) or engine != LOCAL:
         raise ParameterError(
-            Parameter("n_jobs"), f" is {shown(n_jobs)}; it must be None or an integer other than 0."
-        )
-    if not isinstance(engine, str) or engine != LOCAL:
-        raise ParameterError(
-            Argument("n_jobs", n_jobs),
-            " is given beside an engine, whose workers set how many work at once; leave it out, or"
-            " use ",
-            Argument("executor", LOCAL),
-            ".",
+            Parameter("n_jobs"),
+            f" is {shown(n_jobs)}; give an integer other than 0, and none beside an engine, whose"
+            " workers set how many work at once.",
         )
 
 

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_count, check_probability
+from secretballot._validation import check_probability
 from secretballot.exceptions import DataError, Parameter
 
 # Points of the tail below which no exponent is given: its relative error is about one over the root
 # of them.
-LEAST_TAIL = 20
+_LEAST_TAIL = 20
 # |r - 1/2| that sums of a few rounded chances leave where r is 1/2.
 _ROUNDING = 2.5e-16
 
@@ -59,8 +59,6 @@ class TsybakovFit:
     ----------
     tau : float
         From 0, no condition, to 1, bounded (Massart) noise.
-    low, high : float
-        Bootstrap interval of tau.
     eta : float
         Constant of Lemma 4 at `tau`: no labelling h that flips as many points as the tail has, or
         more, disagrees with the best on more than eta (error of h - error of the best)^tau. For
@@ -76,8 +74,6 @@ class TsybakovFit:
     """
 
     tau: float
-    low: float
-    high: float
     eta: float
     massart: float
     level: float
@@ -85,22 +81,16 @@ class TsybakovFit:
     n_tail: int
 
 
-def tsybakov_fit(
-    regression: npt.ArrayLike,
-    *,
-    tail: float = 0.1,
-    confidence: float = 0.95,
-    replicates: int = 400,
-    random_state: int = 0,
-) -> TsybakovFit:
+def tsybakov_fit(regression: npt.ArrayLike, *, tail: float = 0.1) -> TsybakovFit:
     """Estimate (tau, eta) of the Tsybakov condition P(|r(x) - 1/2| <= t) <= C t^(tau / (1 - tau)).
 
     Source: Liu et al. 2021, Definition 3 and Lemma 4, r(x) = E[y | x]. The exponent a = tau / (1 -
     tau) is the slope of log P(|r - 1/2| <= t) against log t for small t, fitted by maximum
     likelihood on the tail (Hill 1975): 1 / a is the mean of log(level / |r(x) - 1/2|) over the
     tail. Points with r = 1/2 in it give tau = 0, even if only by rounding, taken to be below
-    2.5e-16. Where many points share the level at which the tail would end, it ends below that
-    level, and may be of few points, as the interval then shows; a tail at one level gives tau = 1.
+    2.5e-16. The relative error of the exponent is about one over the root of `n_tail`. Where many
+    points share the level at which the tail would end, it ends below that level, and may be of few
+    points; a tail at one level gives tau = 1.
     Bounded noise whose levels differ gives less than 1, and closer to 1 the smaller the tail: a
     finite sample cannot tell a steep tail from a gap, so look at `massart` as well.
 
@@ -110,11 +100,6 @@ def tsybakov_fit(
         r at independent points, from 0 to 1.
     tail : float
         Share of the points with the least |r - 1/2| to fit, in (0, 1).
-    confidence : float
-        Of the bootstrap interval, by percentiles.
-    replicates : int
-        Of the bootstrap.
-    random_state : int
 
     Raises
     ------
@@ -122,25 +107,19 @@ def tsybakov_fit(
         If a value is no probability, or the tail has fewer than 20 points.
     """
     margins = _checked_margins(regression)
-    share, level = check_probability("tail", tail), check_probability("confidence", confidence)
+    share = check_probability("tail", tail)
     size = math.floor(share * len(margins))
     # an exponent fitted to a handful of points would only show their noise
-    if not LEAST_TAIL <= size < len(margins):
-        least = math.ceil(LEAST_TAIL / share)
+    if not _LEAST_TAIL <= size < len(margins):
+        least = math.ceil(_LEAST_TAIL / share)
         raise DataError(
             f"There are {len(margins)} points, whose tail is too short to fit: give at least"
             f" {least}, or a larger tail."
         )
-    rng = np.random.default_rng(check_count("random_state", random_state, minimum=0))
-    again = [
-        _tail_exponent(rng.choice(margins, len(margins)), size)[0]
-        for _ in range(check_count("replicates", replicates))
-    ]
     exponent, edge, n_tail = _tail_exponent(margins, size)
-    low, high = np.quantile([_tau_of(a) for a in again], [(1 - level) / 2, (1 + level) / 2])
-    tau, least_margin = _tau_of(exponent), float(margins.min())
+    tau = 1.0 if math.isinf(exponent) else exponent / (1 + exponent)
     eta = _least_constant(margins, tau, n_tail)
-    return TsybakovFit(tau, float(low), float(high), eta, least_margin, edge, len(margins), n_tail)
+    return TsybakovFit(tau, eta, float(margins.min()), edge, len(margins), n_tail)
 
 
 def _checked_margins(regression: npt.ArrayLike) -> FloatArray:
@@ -175,10 +154,6 @@ def _tail_exponent(margins: FloatArray, size: int) -> tuple[float, float, int]:
     if not below.size:
         return math.inf, edge, within
     return float(below.size / np.log(edge / below).sum()), edge, int(below.size)
-
-
-def _tau_of(exponent: float) -> float:
-    return 1.0 if math.isinf(exponent) else exponent / (1 + exponent)
 
 
 def _least_constant(margins: FloatArray, tau: float, fewest: int) -> float:

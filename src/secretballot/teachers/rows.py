@@ -1,5 +1,5 @@
 """Take rows of a table, whatever it is: an array, a sparse matrix or a frame, always as a copy of
-their own.
+their own; and units of protection, by the ids of their rows.
 
 A copy, because a learner may write into what it is given, and a teacher that saw another teacher's
 writing would carry one unit into two votes.
@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from secretballot._typing import Matrix
+from secretballot._typing import IntArray, Matrix
 from secretballot._validation import name_part
-from secretballot.exceptions import DataError
+from secretballot.core.partition import KeyedHashPartition, canonical_id
+from secretballot.exceptions import DataError, Parameter
 
 _INT32_MAX = np.iinfo(np.int32).max
 
@@ -99,3 +100,48 @@ def _own_form(part: Any) -> Any:
         part.indices = part.indices.astype(np.int32, copy=False)
         part.indptr = part.indptr.astype(np.int32, copy=False)
     return part
+
+
+def unit_numbers(units: Any, n_records: int) -> IntArray:
+    """Return a number for the unit of every record: 0, 1, ... in the order of their first records.
+
+    Private.
+
+    Parameters
+    ----------
+    units : array-like of shape (n_records,)
+        Ids as `KeyedHashPartition.assign` takes them: 7, 7.0 and "7" are one unit.
+    n_records : int
+
+    Returns
+    -------
+    ndarray of int64, shape (n_records,)
+
+    Raises
+    ------
+    DataError
+        If an id is missing or is none, or there is not one for each record; the message names row
+        numbers only.
+    """
+    found = len(KeyedHashPartition(1, bytes(16)).assign(units))  # refuses what is no id
+    check_ids(found, n_records)
+    column = units.to_numpy() if hasattr(units, "to_numpy") else units
+    known: dict[bytes, int] = {}
+    ids = (
+        canonical_id(value) for value in (column.tolist() if hasattr(column, "tolist") else column)
+    )
+    return np.array([known.setdefault(one, len(known)) for one in ids], dtype=np.int64)
+
+
+def check_ids(found: int, n_records: int) -> None:
+    """Refuse another number of ids than there are records.
+
+    Raises
+    ------
+    DataError
+    """
+    if found != n_records:
+        raise DataError(
+            Parameter("units"),
+            f" has {found} ids for {n_records} records; give one id for each record.",
+        )

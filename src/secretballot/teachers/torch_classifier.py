@@ -17,7 +17,7 @@ from secretballot._validation import check_count, shown
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import result_of
 
-Tensors = dict[str, Any]
+_Tensors = dict[str, Any]
 
 # Draw as many numbers as their result has, whatever the values: nobody's data decide where the
 # draws of the next slot begin.
@@ -31,7 +31,7 @@ _TRIAL_STEPS = 2  # a poisoned slot has poisoned parameters from the second on
 _POISONS = (float("nan"), 1e38, float("-inf"))
 
 
-def import_torch() -> Any:
+def _import_torch() -> Any:
     """Return torch.
 
     Raises
@@ -91,8 +91,8 @@ class Stack:
     A stack of one slot is computed as it is, without vectorisation.
     """
 
-    def __init__(self, recipe: Recipe, trained: Tensors, carried: Tensors, module: Any) -> None:
-        self._recipe, self._module = recipe, module
+    def __init__(self, recipe: Recipe, trained: _Tensors, carried: _Tensors, module: Any) -> None:
+        self._recipe, self.module = recipe, module
         self.trained, self.carried = trained, carried
 
     @classmethod
@@ -104,7 +104,7 @@ class Stack:
         ValueError
             If what is made is no module, or differs in shape from one time to the next.
         """
-        torch = import_torch()
+        torch = _import_torch()
         modules = []
         for seed in seeds:
             # one seed for each: parameters of one do not depend on how many come before
@@ -113,7 +113,7 @@ class Stack:
             if not isinstance(module, torch.nn.Module):
                 raise ValueError(f"module made a {type(module).__name__} and no torch.nn.Module")
             modules.append(module)
-        trained, carried = list[Tensors](), list[Tensors]()
+        trained, carried = list[_Tensors](), list[_Tensors]()
         for module in modules:
             named = {name: value.detach() for name, value in module.named_parameters()}
             still = {name for name, p in module.named_parameters() if not p.requires_grad}
@@ -131,24 +131,10 @@ class Stack:
             modules[0].to(recipe.device),
         )
 
-    @classmethod
-    def of_states(cls, recipe: Recipe, states: Sequence[dict[str, Any] | None]) -> "Stack":
-        """Return a stack of finished slots; those that are None are zeros."""
-        torch = import_torch()
-        like = next(state for state in states if state is not None)
-        zeros = {name: np.zeros_like(value) for name, value in like.items()}
-        tensors = [
-            {name: torch.from_numpy(np.array(value)) for name, value in (state or zeros).items()}
-            for state in states
-        ]
-        torch.manual_seed(0)
-        module = recipe.make().to(recipe.device)
-        return cls(recipe, {}, _stacked_tensors(tensors, recipe.device), module)
-
     @cached_property
     def _optimizer(self) -> Any:
         """What changes every number by its own slope."""
-        optim = import_torch().optim
+        optim = _import_torch().optim
         kind = {"adam": optim.Adam, "sgd": optim.SGD}[self._recipe.optimizer]
         return kind([*self.trained.values()], foreach=False, **dict(self._recipe.settings))
 
@@ -172,8 +158,8 @@ class Stack:
 
         `X` has shape (n_slots, batch_size, n_features) and `y` shape (n_slots, batch_size).
         """
-        torch = import_torch()
-        self._module.train()
+        torch = _import_torch()
+        self.module.train()
         slopes = torch.func.grad(self._batch_loss, has_aux=True)
         if len(self) > 1:
             found, carried = torch.func.vmap(slopes, randomness="different")(
@@ -188,42 +174,25 @@ class Stack:
             value.grad = found[name].detach()
         self._optimizer.step()
 
-    def outputs(self, X: Any) -> Any:
-        """Return what every slot says of the same rows, of shape (n_slots, n_rows, n_outputs).
-
-        `X` has shape (n_rows, n_features).
-        """
-        torch = import_torch()
-        self._module.eval()
-        state = {**self.trained, **self.carried}
-
-        def one(own: Tensors, rows: Any) -> Any:
-            return torch.func.functional_call(self._module, own, (rows,))
-
-        with torch.no_grad():
-            if len(self) > 1:
-                return torch.func.vmap(one, (0, None), randomness="different")(state, X)
-            return one(_first_slot(state), X)[None]
-
     def _batch_loss(
-        self, trained: Tensors, carried: Tensors, X: Any, y: Any
-    ) -> tuple[Any, Tensors]:
-        torch = import_torch()
+        self, trained: _Tensors, carried: _Tensors, X: Any, y: Any
+    ) -> tuple[Any, _Tensors]:
+        torch = _import_torch()
         # a module may write into what it carries, as batch normalisation does
         after = {name: value.clone() for name, value in carried.items()}
-        logits = torch.func.functional_call(self._module, {**trained, **after}, (X,))
+        logits = torch.func.functional_call(self.module, {**trained, **after}, (X,))
         if logits.ndim != 2:
             raise ValueError(f"the module's output has {logits.ndim} axes where it must have 2")
         return torch.nn.functional.cross_entropy(logits, y), after
 
 
 @contextmanager
-def one_way_to_compute() -> Iterator[None]:
+def _one_way_to_compute() -> Iterator[None]:
     """Compute in one thread, in single precision, by algorithms that repeat themselves.
 
     Enter it inside `own_global_states`, which puts all of it back.
     """
-    torch = import_torch()
+    torch = _import_torch()
     # without it cuBLAS may sum in another order from one call to the next
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.set_num_threads(1)
@@ -244,24 +213,24 @@ def slot_bytes(recipe: Recipe, n_features: int) -> int | None:
     They cannot where the module cannot be vectorised, or draws random numbers in a way that may
     depend on its rows. Found out on made-up rows.
     """
-    torch = import_torch()
+    torch = _import_torch()
 
     def measured() -> int | None:
         stack = Stack.fresh(recipe, [0, 1])
         watch = _operation_watch(torch)
         with watch:
-            stack.step(*_made_up(recipe, stack, n_features, recipe.batch_size))
+            stack.step(*_made_up(recipe, 2, n_features))
         if not watch.draws <= _STEADY_DRAWS:
             return None
         kept = sum(value.nbytes for value in (*stack.trained.values(), *stack.carried.values()))
         return int(watch.bytes + 4 * kept) // 2
 
-    with own_global_states(0), one_way_to_compute():
+    with own_global_states(0), _one_way_to_compute():
         return result_of(measured)
 
 
 @lru_cache(maxsize=64)
-def keeps_apart(recipe: Recipe, n_features: int, n_slots: int, n_rows: int, steps: bool) -> bool:
+def keeps_apart(recipe: Recipe, n_features: int, n_slots: int) -> bool:
     """Return whether poison in some slots leaves all others as they were, bit for bit.
 
     Tried on made-up rows with the module, the device and the shapes that the shards will have: once
@@ -270,32 +239,20 @@ def keeps_apart(recipe: Recipe, n_features: int, n_slots: int, n_rows: int, step
     Parameters
     ----------
     recipe : Recipe
-    n_features, n_slots, n_rows : int
+    n_features, n_slots : int
         The shape of what will be computed.
-    steps : bool
-        Whether steps are tried, or else outputs.
     """
-    torch = import_torch()
+    torch = _import_torch()
     if slot_bytes(recipe, n_features) is None:
         return False
 
     def computed(poisoned: int | None) -> list[Any]:
-        seed_everything = seed_of(n_slots, n_rows)
         stack = Stack.fresh(recipe, range(n_slots))
-        X, y = _made_up(recipe, stack, n_features, n_rows)
+        X, y = _made_up(recipe, n_slots, n_features)
         if poisoned is not None:
             for slot in range(poisoned, n_slots, 2):
-                poison = _POISONS[slot // 2 % len(_POISONS)]
-                if steps:
-                    X[slot], y[slot] = poison, 0
-                    continue
-                # public rows are the same for all; what differs are the parameters
-                for value in (*stack.trained.values(), *stack.carried.values()):
-                    if value.is_floating_point():
-                        value[slot] = poison
-        torch.manual_seed(seed_everything)
-        if not steps:
-            return [stack.outputs(X[0])]
+                X[slot], y[slot] = _POISONS[slot // 2 % len(_POISONS)], 0
+        torch.manual_seed(seed_of(n_slots, recipe.batch_size))
         for _ in range(_TRIAL_STEPS):
             stack.step(X, y)
         return [*stack.trained.values(), *stack.carried.values()]
@@ -308,7 +265,7 @@ def keeps_apart(recipe: Recipe, n_features: int, n_slots: int, n_rows: int, step
             for before, after in zip(clean, computed(first), strict=True)
         )
 
-    with own_global_states(0), one_way_to_compute():
+    with own_global_states(0), _one_way_to_compute():
         return bool(result_of(all_same))
 
 
@@ -317,12 +274,12 @@ def _same_bits(one: Any, other: Any) -> bool:
     return bool(mine == its)
 
 
-def _made_up(recipe: Recipe, stack: Stack, n_features: int, n_rows: int) -> tuple[Any, Any]:
-    """Return rows of shape (n_slots, n_rows, n_features) and labels that every module has."""
-    torch = import_torch()
-    X = torch.rand((len(stack), n_rows, n_features))
-    y = torch.arange(len(stack) * n_rows).reshape(len(stack), n_rows) % 2
-    return X.to(recipe.device), y.to(recipe.device)
+def _made_up(recipe: Recipe, n_slots: int, n_features: int) -> tuple[Any, Any]:
+    """Return a batch of rows and labels for every slot; every module has these labels."""
+    torch = _import_torch()
+    shape = n_slots, recipe.batch_size
+    y = torch.arange(n_slots * recipe.batch_size).reshape(shape) % 2
+    return torch.rand((*shape, n_features)).to(recipe.device), y.to(recipe.device)
 
 
 def _operation_watch(torch: Any) -> Any:
@@ -348,22 +305,21 @@ def _operation_watch(torch: Any) -> Any:
     return Watch()
 
 
-def _stacked_tensors(parts: Sequence[Tensors], device: str | None) -> Tensors:
-    torch = import_torch()
+def _stacked_tensors(parts: Sequence[_Tensors], device: str | None) -> _Tensors:
+    torch = _import_torch()
     if any(part.keys() != parts[0].keys() for part in parts):
         raise ValueError("module made modules of different shapes")
     stacked = {name: torch.stack([part[name] for part in parts]) for name in parts[0]}
     return stacked if device is None else {name: one.to(device) for name, one in stacked.items()}
 
 
-def _first_slot(tensors: Tensors) -> Tensors:
+def _first_slot(tensors: _Tensors) -> _Tensors:
     return {name: value[0] for name, value in tensors.items()}
 
 
 _MEMORY = 2**30  # bytes that the slots of one stack may take together
 _MOST_SLOTS = {"cpu": 50, "cuda": 1000}  # a processor gains nothing by more: its caches are full
-_MOST_ROWS = 256  # of public points in one go
-_MOST_ROWS_TOGETHER = {"cpu": 64, "cuda": 256}
+_ROWS_AT_ONCE = 256  # that are predicted in one go
 _STEP = "torch"
 #: Rows of one shard, the numbers of their classes, and the classes.
 _Part = tuple[Any, Any, npt.NDArray[Any]]
@@ -455,21 +411,39 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the share of every class in `classes_`, of shape (n_rows, n_classes)."""
-        rows = _finite_rows(X)
-        recipe = self._checked_recipe()
-        with own_global_states(0), one_way_to_compute():
-            (found,) = _slot_scores(recipe, [self.state_], rows)
-        scores = found[:, : len(self.classes_)].astype(np.float64)
+        scores = self._scores(X).astype(np.float64)
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         shares: npt.NDArray[np.float64] = scores / scores.sum(axis=1, keepdims=True)
         return shares
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the label of every row, of shape (n_rows,)."""
-        return np.asarray(type(self).predict_shards([self], X)[0])
+        return np.asarray(self.classes_[self._scores(X).argmax(axis=1)])
+
+    def _scores(self, X: Any) -> npt.NDArray[np.float32]:
+        """Return the module's score of every class in `classes_`, shape (n_rows, n_classes); in
+        blocks of one shape, the last one filled with zeros."""
+        torch, rows, recipe = _import_torch(), _finite_rows(X), self._checked_recipe()
+        found = []
+        with own_global_states(0), _one_way_to_compute(), torch.no_grad():
+            torch.manual_seed(0)
+            module = recipe.make().to(recipe.device).eval()
+            state = {
+                name: torch.from_numpy(np.array(value)).to(recipe.device)
+                for name, value in self.state_.items()
+            }
+            for at in range(0, len(rows), _ROWS_AT_ONCE):
+                part = rows[at : at + _ROWS_AT_ONCE]
+                filled = np.zeros((_ROWS_AT_ONCE, rows.shape[1]), np.float32)
+                filled[: len(part)] = part
+                # a copy in memory of torch's own: how numpy's is aligned may decide how torch adds
+                block = torch.from_numpy(filled).clone().to(recipe.device)
+                scores = torch.func.functional_call(module, state, (block,))
+                found.append(scores[: len(part), : len(self.classes_)].float().cpu().numpy())
+        return np.concatenate(found)
 
     def slots(self, n_features: int, n_teachers: int) -> int:
-        """Return how many shards of so many features are trained, and vote, in one stack.
+        """Return how many shards of so many features are trained in one stack.
 
         It follows from the settings, the module, the device and public numbers alone; 1 where the
         module cannot share a stack, or where poison in one slot was seen to reach another.
@@ -478,12 +452,10 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         needed = slot_bytes(recipe, n_features)
         if needed is None:
             return 1
-        most = max(1, min(_MOST_SLOTS[_kind_of(recipe)], _MEMORY // max(1, needed)))
+        most = max(1, min(_MOST_SLOTS[recipe.device.partition(":")[0]], _MEMORY // max(1, needed)))
         # stacks of one size, of which few slots are empty
         n_slots = -(-n_teachers // -(-n_teachers // most))
-        of_votes = _rows_at_once(recipe, n_features, n_slots)
-        apart = keeps_apart(recipe, n_features, n_slots, recipe.batch_size, True)
-        return n_slots if apart and keeps_apart(recipe, n_features, n_slots, of_votes, False) else 1
+        return n_slots if keeps_apart(recipe, n_features, n_slots) else 1
 
     @classmethod
     def fit_shards(
@@ -518,46 +490,18 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if width is None:
             return [None] * len(parts)
         # `slots` was asked where the work was handed out, which may be another machine
-        if len(parts) > 1 and not keeps_apart(recipe, width, len(parts), recipe.batch_size, True):
-            return _one_by_one(cls.fit_shards, learners, parts)
+        if len(parts) > 1 and not keeps_apart(recipe, width, len(parts)):
+            alone = (
+                result_of(partial(cls.fit_shards, [learner], [part]))
+                for learner, part in zip(learners, parts, strict=True)
+            )
+            return [None if found is None else found[0] for found in alone]
         seeds = [public_seed(learner.random_state, _STEP) for learner in learners]
         return [
             None if part is None or state is None else learner._with_fitted_state(state, part)
             for learner, part, state in zip(
                 learners, own, _trained_states(recipe, own, seeds), strict=True
             )
-        ]
-
-    @classmethod
-    def predict_shards(
-        cls, models: Sequence["TorchClassifier | None"], X: Any
-    ) -> list[npt.NDArray[Any] | None]:
-        """Return the labels that each model gives to all rows, None for a slot without a model.
-
-        Parameters
-        ----------
-        models : sequence of TorchClassifier or None
-            Fitted, of one recipe.
-        X : array, sparse matrix or frame of shape (n_rows, n_features)
-
-        Returns
-        -------
-        list of ndarray, shape (n_rows,), or None
-        """
-        rows = _finite_rows(X)
-        first = next((model for model in models if model is not None), None)
-        if first is None:
-            return [None] * len(models)
-        recipe, n_slots, width = first._checked_recipe(), len(models), rows.shape[1]
-        block = _rows_at_once(recipe, width, n_slots)
-        if n_slots > 1 and not keeps_apart(recipe, width, n_slots, block, False):
-            return _one_by_one(partial(cls.predict_shards, X=X), models)
-        states = [None if model is None else model.state_ for model in models]
-        with own_global_states(0), one_way_to_compute():
-            scores = _slot_scores(recipe, states, rows)
-        return [
-            None if model is None else model.classes_[own[:, : len(model.classes_)].argmax(axis=1)]
-            for model, own in zip(models, scores, strict=True)
         ]
 
     def _with_fitted_state(self, state: dict[str, Any], part: _Part) -> Self:
@@ -573,7 +517,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ParameterError
             If one is out of range, or torch is not installed.
         """
-        torch = import_torch()
+        torch = _import_torch()
         # a module can be called too, but all teachers would share its parameters
         if not callable(self.module) or isinstance(self.module, torch.nn.Module):
             raise ParameterError(
@@ -598,14 +542,6 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             tuple(settings.items()),
             device,
         )
-
-
-def _one_by_one(of_slots: Callable[..., list[Any]], *slots: Sequence[Any]) -> list[Any]:
-    """Return what comes out of every slot in a stack of its own, None where that fails."""
-    alone = [
-        result_of(partial(of_slots, *([one] for one in own))) for own in zip(*slots, strict=True)
-    ]
-    return [None if found is None else found[0] for found in alone]
 
 
 def _finite_rows(X: Any) -> npt.NDArray[np.float32]:
@@ -645,10 +581,10 @@ def _checked_part(recipe: Recipe, X: Any, y: Any) -> _Part:
 @lru_cache(maxsize=64)
 def _n_outputs(recipe: Recipe, n_features: int) -> int:
     """Return how many scores the module gives, from rows of zeros."""
-    torch = import_torch()
-    with own_global_states(0), one_way_to_compute():
+    torch = _import_torch()
+    with own_global_states(0), _one_way_to_compute(), torch.no_grad():
         zeros = torch.zeros((2, n_features), device=recipe.device)
-        return int(Stack.fresh(recipe, [0]).outputs(zeros).shape[2])
+        return int(Stack.fresh(recipe, [0]).module.eval()(zeros).shape[1])
 
 
 def _trained_states(
@@ -659,7 +595,7 @@ def _trained_states(
     Rows are copied from one table of all parts into batches of a shape that is public: what a part
     holds, and how much, changes its own rows of a batch alone.
     """
-    torch = import_torch()
+    torch = _import_torch()
     # a row of zeros stands for a part that is missing: shapes of batches stay public
     width = next(part[0].shape[1] for part in parts if part is not None)
     empty = np.zeros((1, width), np.float32), np.zeros(1, np.int64)
@@ -674,7 +610,7 @@ def _trained_states(
     ).reshape(len(parts), recipe.n_steps, recipe.batch_size)
     rows = torch.from_numpy(drawn).to(recipe.device)
     # modules draw from torch's global generator
-    with own_global_states(seed_of(*seeds[:1], len(seeds))), one_way_to_compute():
+    with own_global_states(seed_of(*seeds[:1], len(seeds))), _one_way_to_compute():
         stack = Stack.fresh(recipe, seeds)
         for step in range(recipe.n_steps):
             stack.step(X[rows[:, step]], y[rows[:, step]])
@@ -687,37 +623,3 @@ def _drawn_rows(n_rows: int, n_drawn: int, seed: int) -> npt.NDArray[np.int64]:
     rounds = -(-n_drawn // n_rows)
     orders = generator.permuted(np.tile(np.arange(n_rows), (rounds, 1)), axis=1)
     return np.asarray(orders.ravel()[:n_drawn], dtype=np.int64)
-
-
-def _slot_scores(
-    recipe: Recipe, states: Sequence[dict[str, Any] | None], rows: npt.NDArray[np.float32]
-) -> npt.NDArray[np.float32]:
-    """Return every slot's scores of all rows, of shape (n_slots, n_rows, n_outputs).
-
-    In blocks of one shape, the last one filled with zeros.
-    """
-    torch = import_torch()
-    width = rows.shape[1]
-    block = _rows_at_once(recipe, width, len(states))
-    stack, found = Stack.of_states(recipe, states), []
-    for at in range(0, len(rows), block):
-        part = rows[at : at + block]
-        filled = np.zeros((block, width), np.float32)
-        filled[: len(part)] = part
-        # a copy in memory of torch's own: how numpy's is aligned may decide how torch adds up
-        shared = torch.from_numpy(filled).clone().to(recipe.device)
-        found.append(stack.outputs(shared)[:, : len(part)].float().cpu().numpy())
-    return np.concatenate(found, axis=1)
-
-
-def _rows_at_once(recipe: Recipe, n_features: int, n_slots: int) -> int:
-    """Return how many public points are asked of so many slots in one go."""
-    needed = slot_bytes(recipe, n_features) if n_slots > 1 else None
-    if needed is None:
-        return _MOST_ROWS
-    fitting = _MEMORY // (n_slots * max(1, needed // recipe.batch_size))
-    return max(1, min(_MOST_ROWS_TOGETHER[_kind_of(recipe)], fitting))
-
-
-def _kind_of(recipe: Recipe) -> str:
-    return recipe.device.partition(":")[0]

@@ -1,12 +1,10 @@
 """Train one learner per shard, each from its own part, public settings and randomness of its own.
 
-Some learners are trained, and vote, many at a time. Such a learner has, besides what a classifier
-has:
+Some learners are trained many at a time. Such a learner has, besides what a classifier has:
 
 - ``slots(n_features, n_teachers)``: how many shards of so many it takes at once, a public number;
-- ``fit_shards(learners, parts)`` and ``predict_shards(models, X)``, class methods that take one
-  learner or model for each slot, with None for a slot that is empty, and return one result for
-  each.
+- ``fit_shards(learners, parts)``, a class method that takes one learner and one part for each slot,
+  with None for a slot that is empty, and returns one result for each.
 
 It promises that what comes out of a slot follows from what went into it, from the number of slots
 and from the slot's place, bit for bit. What is done here keeps all else fixed: which teachers share
@@ -20,7 +18,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import sklearn
@@ -28,6 +26,7 @@ import sklearn
 from secretballot._seeded import seed_of
 from secretballot._typing import BoolArray, FloatArray, IntArray, Matrix
 from secretballot._validation import shown
+from secretballot.data.stored import StoredShards
 from secretballot.exceptions import ParameterError
 from secretballot.foreign_code import isolated, one_thread, result_once_seeded
 from secretballot.named_learners import check_learner
@@ -123,22 +122,13 @@ class Shards:
         return partial(tuple, self.part(number))
 
 
-class ShardSource(Protocol):
-    """Where the teachers' shards come from, one at a time: `part`, or a `loader` that can be
-    pickled, and holds the rows where they are sent or there is nothing to read them from.
-
-    A shard that cannot be read is no fault of its content and becomes no vote.
-    """
-
-    @property
-    def n_teachers(self) -> int: ...
-
-    def part(self, number: int) -> Part: ...
-
-    def loader(self, number: int, *, send: bool) -> Callable[[], Part]: ...
+#: Where the teachers' shards come from, one at a time: `part`, or a `loader` that can be pickled,
+#: and holds the rows where they are sent or there is nothing to read them from. A shard that cannot
+#: be read is no fault of its content and becomes no vote.
+ShardSource = Shards | StoredShards
 
 
-def can_be_learned(y: IntArray) -> bool:
+def _can_be_learned(y: IntArray) -> bool:
     """Return whether a shard's labels, of shape (n_records,), are of two classes or more."""
     return len(y) > 0 and not bool((y == y[0]).all())
 
@@ -154,7 +144,7 @@ def train_shard(recipe: Recipe, X: Matrix, y: IntArray, number: int) -> Any:
     ResourceError
         If the machine failed, and not the shard.
     """
-    if not can_be_learned(y):
+    if not _can_be_learned(y):
         return None
 
     def fit() -> Any:
@@ -218,18 +208,18 @@ def trained(
     DataError
         If a shard cannot be read, or teachers cannot be pickled.
     """
-    started, units = time.monotonic(), units_of(recipe.teacher, source, numbers)
+    started, units = time.monotonic(), _units_of(recipe.teacher, source, numbers)
     for done, unit in enumerate(units):
         if workers is not None and (not workers.here or pay_processes(started, done, len(units))):
             tasks = (
                 (one, [source.loader(number, send=send) if go else None for number, go in one])
                 for one in units[done:]
             )
-            with closing(workers.results(train_unit, tasks, recipe)) as finished:
+            with closing(workers.results(_train_unit, tasks, recipe)) as finished:
                 for some in finished:
                     yield from some
             return
-        yield from train_unit(
+        yield from _train_unit(
             unit, [partial(source.part, number) if go else None for number, go in unit], recipe
         )
 
@@ -249,7 +239,7 @@ def pay_processes(started: float, done: int, total: int) -> bool:
     return done > 0 and spent > _PILOT_SECONDS and left > _WORTH_WORKERS
 
 
-def train_unit(
+def _train_unit(
     unit: Unit, loaders: Sequence[Callable[[], Part] | None], recipe: Recipe
 ) -> list[tuple[int, Any]]:
     """Return (number, teacher or None) for every wanted teacher of a unit.
@@ -271,14 +261,14 @@ def train_unit(
     # one that cannot be learned gets the fixed vote, and must not stop the others of its unit
     models = each_slot(
         lambda kept: list(fit_shards(learners, kept)),
-        [part if part is not None and can_be_learned(part[1]) else None for part in parts],
+        [part if part is not None and _can_be_learned(part[1]) else None for part in parts],
         seed_of(recipe.random_state, unit[0][0], 2),
         recipe.settings,
     )
     return [(number, model) for (number, go), model in zip(unit, models, strict=True) if go]
 
 
-def units_of(teacher: Any, source: ShardSource, numbers: Sequence[int]) -> list[Unit]:
+def _units_of(teacher: Any, source: ShardSource, numbers: Sequence[int]) -> list[Unit]:
     """Return the teachers with these numbers in units that are trained at once.
 
     Parameters
@@ -291,8 +281,11 @@ def units_of(teacher: Any, source: ShardSource, numbers: Sequence[int]) -> list[
         Of the teachers that are not finished.
     """
     n_slots = 1
-    if numbers and works_together(teacher):
-        n_slots = slots_of(teacher, source.part(0)[0], source.n_teachers)
+    if numbers and all(callable(getattr(teacher, name, None)) for name in ("slots", "fit_shards")):
+        shape = source.part(0)[0].shape
+        if len(shape) == 2:
+            slots = partial(teacher.slots, int(shape[1]), source.n_teachers)
+            n_slots = result_once_seeded(lambda: int(slots())) or 1
     if n_slots == 1:
         return [((number, True),) for number in numbers]
     waiting = set(numbers)
@@ -301,20 +294,6 @@ def units_of(teacher: Any, source: ShardSource, numbers: Sequence[int]) -> list[
         for at in range(0, source.n_teachers, n_slots)
     ]
     return [unit for unit in units if any(go for _, go in unit)]
-
-
-def works_together(learner: Any) -> bool:
-    """Return whether a learner, or a model, takes many shards at a time."""
-    return all(
-        callable(getattr(learner, name, None)) for name in ("slots", "fit_shards", "predict_shards")
-    )
-
-
-def slots_of(learner: Any, table: Any, n_teachers: int) -> int:
-    """Return how many slots a learner takes for such a table, whose width alone is looked at."""
-    if len(table.shape) != 2:
-        return 1
-    return result_once_seeded(lambda: int(learner.slots(int(table.shape[1]), n_teachers))) or 1
 
 
 def each_slot(
@@ -341,23 +320,28 @@ def each_slot(
     return results
 
 
-def label_ballots(
-    teacher: Any, source: ShardSource, X_public: Any, **more: Any
-) -> Iterator[tuple[BoolArray, FloatArray]]:
-    """Yield what each teacher names at the public points, and how sure it is, shapes (n_public,
-    n_labels).
-
-    One copy of `teacher` learns each label on each shard. A label that a shard has throughout, or
-    nowhere, is named throughout, or nowhere; one that cannot be learnt there is not named.
+def ballots(
+    ask: Callable[[Recipe, int, Any, Any, Any], T],
+    teacher: Any,
+    source: ShardSource,
+    X_public: Any,
+    *,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> Iterator[T]:
+    """Yield what a teacher of every shard says of the public points.
 
     Parameters
     ----------
-    teacher : classifier of 0 and 1
+    ask : `labels_of_shard` or `numbers_of_shard`
+    teacher : classifier of 0 and 1, or regressor
     source : ShardSource
-        Of parts with targets of 0 and 1, shape (n_records, n_labels).
+        Of parts with targets of 0 and 1, shape (n_records, n_labels), or numbers, shape
+        (n_records,).
     X_public : table of shape (n_public, n_features)
-    **more
-        random_state (0 by default), and progress, called with (teachers done, teachers in all).
+    random_state : int
+    progress : callable, optional
+        Called with (teachers done, teachers in all).
 
     Raises
     ------
@@ -368,42 +352,6 @@ def label_ballots(
     -------
     Sensitivity : a ballot follows from the teacher's own shard, its number and public values.
     """
-    return _ballots(_labels_of_shard, teacher, source, X_public, **more)
-
-
-def number_ballots(
-    teacher: Any, source: ShardSource, X_public: Any, **more: Any
-) -> Iterator[FloatArray]:
-    """Yield the numbers that each teacher predicts at the public points, shape (n_public,).
-
-    A teacher that cannot be trained, or asked, predicts no number anywhere. A target that is nan
-    leaves its record out.
-
-    Parameters
-    ----------
-    teacher : regressor
-    source : ShardSource
-        Of parts with targets that are numbers, shape (n_records,).
-    X_public, **more
-        As for `label_ballots`, whose errors these are.
-
-    Privacy
-    -------
-    Sensitivity : as for `label_ballots`.
-    """
-    return _ballots(_numbers_of_shard, teacher, source, X_public, **more)
-
-
-def _ballots(
-    ask: Callable[[Recipe, int, Any, Any, Any], T],
-    teacher: Any,
-    source: ShardSource,
-    X_public: Any,
-    *,
-    random_state: int = 0,
-    progress: Progress | None = None,
-) -> Iterator[T]:
-    """Yield what a teacher of every shard answers: by its number, its part and the points."""
     recipe = Recipe.of(teacher, random_state)
     with one_thread():
         for number in range(source.n_teachers):
@@ -413,9 +361,15 @@ def _ballots(
             yield ballot
 
 
-def _labels_of_shard(
+def labels_of_shard(
     recipe: Recipe, number: int, X: Any, Y: IntArray, points: Any
 ) -> tuple[BoolArray, FloatArray]:
+    """Return what a teacher names at the public points, and how sure it is, shapes (n_public,
+    n_labels).
+
+    One copy of it learns each label. A label that the shard has throughout, or nowhere, is named
+    throughout, or nowhere; one that cannot be learnt there is not named.
+    """
     named = np.zeros((n_rows(points), Y.shape[1]), dtype=bool)
     sure = np.zeros(named.shape)
     for label, has in enumerate(Y.T if len(Y) else ()):
@@ -431,9 +385,12 @@ def _labels_of_shard(
     return named, sure
 
 
-def _numbers_of_shard(
-    recipe: Recipe, number: int, X: Any, y: FloatArray, points: Any
-) -> FloatArray:
+def numbers_of_shard(recipe: Recipe, number: int, X: Any, y: FloatArray, points: Any) -> FloatArray:
+    """Return the numbers that a teacher predicts at the public points, shape (n_public,).
+
+    One that cannot be trained, or asked, predicts no number anywhere. A target that is nan leaves
+    its record out.
+    """
     known, found = np.flatnonzero(~np.isnan(y)), None
     if len(known):
         work = partial(_predicted_numbers, recipe, number, take_rows(X, known), y[known], points)

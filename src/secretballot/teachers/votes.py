@@ -1,12 +1,14 @@
-"""Votes of teachers that were trained elsewhere: given teacher by teacher, counted, or in files."""
+"""Votes of teachers that were trained elsewhere, given teacher by teacher or counted; and votes of
+records: each gives its class to the public points nearest to it."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from secretballot._points import NearestPoints
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import BALLOTS, check_choice, check_count, check_finite, shown
 from secretballot.core.private import Votes
@@ -15,8 +17,8 @@ from secretballot.data.tally import guarantee_of as guarantee_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
 
 #: How a set of labels is counted: label by label, or as one of all sets.
-MOST_LABELS, MOST_IN_SETS = 10_000, 8
-MOST_POSITIONS = 2**12
+_MOST_LABELS, _MOST_IN_SETS = 10_000, 8
+_MOST_POSITIONS = 2**12
 
 
 def checked_labels(labels: Any) -> tuple[str, ...]:
@@ -27,18 +29,13 @@ def checked_labels(labels: Any) -> tuple[str, ...]:
     ParameterError
         If they are no list of distinct names.
     """
-    if labels is None:
-        raise ParameterError(
-            Parameter("labels"),
-            " is missing; name the columns of y, such as labels=['ill', 'old']: they are public.",
-        )
     names = [] if isinstance(labels, str) or not isinstance(labels, Iterable) else [*labels]
     texts = all(isinstance(name, str) and name.strip() and name.isprintable() for name in names)
-    if not names or not texts or len(set(names)) < len(names) or len(names) > MOST_LABELS:
+    if not names or not texts or len(set(names)) < len(names) or len(names) > _MOST_LABELS:
         raise ParameterError(
             Parameter("labels"),
-            f" is {shown(labels)}; give a list of at most {MOST_LABELS} distinct names, such as"
-            " ['ill', 'old'].",
+            f" is {shown(labels)}; give at most {_MOST_LABELS} distinct names of the columns of y,"
+            " such as ['ill', 'old']: they are public.",
         )
     return tuple(str(name) for name in names)
 
@@ -52,19 +49,14 @@ def check_ballot(ballot: object, most_named: object, n_labels: int) -> int | Non
         If the ballot is unknown, has too many labels for sets, or the cap is out of range.
     """
     check_choice("ballot", ballot, BALLOTS)
-    if ballot == "sets" and not 2 <= n_labels <= MOST_IN_SETS:
+    if ballot == "sets" and not (2 <= n_labels <= _MOST_IN_SETS and most_named is None):
         raise ParameterError(
             Parameter("ballot"),
-            f" is 'sets', and {n_labels} labels have 2^{n_labels} sets; 2 to {MOST_IN_SETS} labels"
-            " are counted so. Use 'labels'.",
+            f" is 'sets', for 2 to {_MOST_IN_SETS} labels without most_named, and there are"
+            f" {n_labels}; use 'labels'.",
         )
     if most_named is None:
         return None
-    if ballot == "sets":
-        raise ParameterError(
-            Parameter("most_named"),
-            " is given with sets of labels, of which a teacher names one as it is; leave it out.",
-        )
     cap = check_count("most_named", most_named)
     if not cap <= n_labels:
         raise ParameterError(
@@ -105,7 +97,7 @@ def label_shape(
         n_queries=n_points * (1 if sets else n_labels),
         n_classes=2**n_labels if sets else 2,
         n_teachers=n_teachers,
-        moved=n_points * (1 if sets else moved_by_point(n_labels, cap)),
+        moved=n_points * (1 if sets else _moved_by_point(n_labels, cap)),
     )
 
 
@@ -144,13 +136,12 @@ def label_votes(
     """
     cast = np.asarray(votes)
     names = checked_labels(labels)
-    if cast.ndim != 3 or cast.shape[2] != len(names) or 0 in cast.shape:
+    fits = cast.ndim == 3 and cast.shape[2] == len(names) and 0 not in cast.shape
+    if not fits or cast.dtype.kind not in "biuf" or not ((cast == 0) | (cast == 1)).all():
         raise DataError(
             Parameter("votes"),
-            f" have shape {cast.shape}; give (n_queries, n_teachers, {len(names)}).",
+            f" have shape {cast.shape}; give 0 and 1, (n_queries, n_teachers, {len(names)}).",
         )
-    if cast.dtype.kind not in "biuf" or not ((cast == 0) | (cast == 1)).all():
-        raise DataError(Parameter("votes"), " hold something else than 0 and 1.")
     ballots = ((one.astype(bool), None) for one in np.moveaxis(cast, 1, 0))
     promise = guarantee_of(unit, relation)
     return counted_labels(ballots, names, promise, ballot=ballot, most_named=most_named)
@@ -204,12 +195,12 @@ def counted_labels(
         raise DataError("There are no ballots; at least one teacher must vote.")
     if ballot == "sets":
         return Votes.of_teachers(total, guarantee)
-    moved = len(total) * moved_by_point(len(names), cap)
+    moved = len(total) * _moved_by_point(len(names), cap)
     ones = total.ravel()
     return Votes.of_teachers(np.column_stack([teachers - ones, ones]), guarantee, moved=moved)
 
 
-def moved_by_point(n_labels: int, most_named: int | None) -> int:
+def _moved_by_point(n_labels: int, most_named: int | None) -> int:
     """Return for how many labels of one point one teacher can vote otherwise."""
     return n_labels if most_named is None else min(n_labels, 2 * most_named)
 
@@ -237,22 +228,13 @@ def checked_range(bounds: Any) -> tuple[float, float]:
     ParameterError
         If they are no two finite numbers, the smaller one first.
     """
-    if bounds is None:
-        raise ParameterError(
-            Parameter("bounds"),
-            " is missing; give public bounds of the target, such as bounds=(0, 100): they"
-            " are never inferred from private targets.",
-        )
-    if not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
-        raise ParameterError(
-            Parameter("bounds"),
-            f" is {shown(bounds)}; give two numbers, such as (0, 100).",
-        )
-    low, high = (check_finite("bounds", bound) for bound in bounds)
+    pair = [*bounds] if isinstance(bounds, list | tuple | np.ndarray) else []
+    low, high = (check_finite("bounds", one) for one in (pair if len(pair) == 2 else (0, 0)))
     if not low < high or not math.isfinite(high - low):
         raise ParameterError(
             Parameter("bounds"),
-            f" is {low:g} to {high:g}; its first number must be below its second.",
+            f" is {shown(bounds)}; give two public numbers, the smaller one first, such as (0,"
+            " 100): they are never inferred from private targets.",
         )
     return float(low), float(high)
 
@@ -299,7 +281,7 @@ def number_votes(
             " (n_queries, n_teachers).",
         )
     bounds, n = checked_range(bounds), checked_positions(n_positions)
-    places = on_grid(cast.astype(np.float64), bounds, n) + n * np.arange(len(cast))[:, None]
+    places = _on_grid(cast.astype(np.float64), bounds, n) + n * np.arange(len(cast))[:, None]
     counts = np.bincount(places.ravel(), minlength=n * len(cast)).reshape(-1, n)
     return Votes.of_teachers(counts, guarantee_of(unit, relation))
 
@@ -313,15 +295,15 @@ def checked_positions(n_positions: object) -> int:
         If they are fewer than 2 or more than 4,096.
     """
     number = check_count("n_positions", n_positions, minimum=2)
-    if not number <= MOST_POSITIONS:
+    if not number <= _MOST_POSITIONS:
         raise ParameterError(
             Parameter("n_positions"),
-            f" is {number}; a grid has at most {MOST_POSITIONS} positions.",
+            f" is {number}; a grid has at most {_MOST_POSITIONS} positions.",
         )
     return number
 
 
-def on_grid(numbers: FloatArray, bounds: tuple[float, float], n_positions: int) -> IntArray:
+def _on_grid(numbers: FloatArray, bounds: tuple[float, float], n_positions: int) -> IntArray:
     """Return the nearest positions of numbers, each from itself alone; nan is in the middle.
 
     The positions have the shape of the numbers.
@@ -330,3 +312,95 @@ def on_grid(numbers: FloatArray, bounds: tuple[float, float], n_positions: int) 
     cut = np.clip(np.where(np.isnan(numbers), low + (high - low) / 2, numbers), low, high)
     positions: IntArray = np.rint((cut - low) / (high - low) * (n_positions - 1)).astype(np.int64)
     return np.clip(positions, 0, n_positions - 1)
+
+
+def record_votes_shape(
+    n_queries: int,
+    n_classes: int,
+    votes_per_record: int,
+    guarantee: Guarantee,
+    *,
+    counts_uncovered: bool = False,
+) -> VoteShape:
+    """Return the shape of votes that records cast for themselves, as `votes_of_records` does.
+
+    Raises
+    ------
+    ParameterError
+        If a record would vote for more points than there are.
+    """
+    if not votes_per_record <= n_queries:
+        raise ParameterError(
+            Parameter("votes_per_record"),
+            f" is {votes_per_record}, and {n_queries} public points take votes; let a record vote"
+            " for no more points than there are.",
+        )
+    replaced = guarantee.relation == "replace-one"
+    return VoteShape(
+        guarantee=guarantee,
+        n_queries=n_queries,
+        n_classes=n_classes,
+        n_teachers=None,
+        # one that is replaced takes votes away and brings others
+        moved=2 * votes_per_record if replaced else votes_per_record,
+        spare_rows=-(-votes_per_record // n_classes) if counts_uncovered else 0,
+    )
+
+
+def votes_of_records(
+    records: Iterable[tuple[IntArray, IntArray] | tuple[IntArray, IntArray, BoolArray]],
+    nearest: NearestPoints,
+    classes: Sequence[Any],
+    guarantee: Guarantee,
+    *,
+    counts_uncovered: bool = False,
+) -> Votes:
+    """Let every record vote, once at each of the `nearest.k` public points nearest to it.
+
+    Parameters
+    ----------
+    records : iterable of (coordinates, class index) or (coordinates, class index, covered)
+        Integers of shape (n, n_coordinates) and (n,), block by block. Of every unit one record.
+        Where uncovered records are distinguished, also whether the public points cover each, bools
+        of shape (n,).
+    nearest : NearestPoints
+        The public points.
+    classes : sequence of length C
+        Every class value, declared and not taken from the records.
+    guarantee : Guarantee
+    counts_uncovered : bool
+        Whether uncovered records are separate: such a record votes at no public point, and once
+        in each of the first `nearest.k` cells of the spare rows.
+
+    Examples
+    --------
+    >>> from secretballot._points import NearestPoints
+    >>> from secretballot.core.types import Guarantee
+    >>> from secretballot.teachers.votes import votes_of_records
+    >>> nearest = NearestPoints(np.array([[0], [10], [20]]), k=2)
+    >>> records, classes = np.array([[4], [17]]), np.array([0, 1])
+    >>> promise = Guarantee(unit="record", relation="add-remove")
+    >>> votes_of_records([(records, classes)], nearest, ["no", "yes"], promise).shape.moved
+    2
+    """
+    n_classes = len(classes)
+
+    def cells() -> Iterator[IntArray]:
+        for coordinates, index, *more in records:
+            voted, beyond = np.asarray(index), np.zeros(len(index), dtype=np.bool_)
+            if counts_uncovered:
+                (covered,) = more
+                beyond = ~np.asarray(covered, dtype=bool)
+            named = nearest.of(coordinates) * n_classes + voted[:, None]
+            named[beyond] = nearest.n_points * n_classes + np.arange(nearest.k)
+            yield named
+
+    return Votes.of_records(
+        cells(),
+        guarantee,
+        n_queries=nearest.n_points,
+        n_classes=n_classes,
+        votes_per_record=nearest.k,
+        spare_rows=-(-nearest.k // n_classes) if counts_uncovered else 0,
+        classes=classes,
+    )

@@ -17,6 +17,7 @@ Statements are plain SQL that both databases know, with a question mark for each
 import functools
 import hashlib
 import os
+import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -261,10 +262,12 @@ def account_in(transaction: Transaction) -> Account:
     try:
         return Account.model_validate_json(row[-1])
     except _UNREADABLE as error:
+        stated = re.search(r'"format":(\d+)', str(row[-1]))
+        what = f"is of format {stated[1]}" if stated else "has lost its terms"
         raise LedgerError(
-            f"{transaction.where} has lost its terms, or they are of another format, and this"
-            f" program reads format {VERSION} ({type(error).__name__}); restore it from a copy, or"
-            " use the version of secretballot that made it."
+            f"{transaction.where} {what}, and this program reads format {VERSION}"
+            f" ({type(error).__name__}); restore it from a copy, or use the version of secretballot"
+            " that made it."
         ) from None
 
 

@@ -24,11 +24,11 @@ from secretballot.accounting import (
     delta_upper,
     needed_distance,
 )
-from secretballot.accounting.sample_calibration import largest_sample, sample_grid, stream_budget
+from secretballot.accounting.calibration import largest_sample, sample_grid, stream_budget
 from secretballot.accounting.stream_recipes import bassily_noise
 from secretballot.core.types import Count, Model, fault_of
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.training.account import rest_of
+from secretballot.learners.training.learner import rest_of
 
 _FIRST_TEACHERS = 1000
 # the threshold depends on the logarithm of the number of teachers, so two or three suffice

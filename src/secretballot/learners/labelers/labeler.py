@@ -1,47 +1,321 @@
-"""The labeler: fitted once to private records, then asked for labels, one public point at a
-time."""
+"""The labeler: fitted once to private records, then asked for labels, one public point at a time.
 
-from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+A universal labeler asks its first part until its end, then one hypothesis, drawn once by all
+private records. Until the draw these are held in memory; then they are forgotten.
+"""
+
+import contextlib
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from secretballot._files import LARGEST_JSON
+from secretballot._typing import FloatArray
 from secretballot._validation import check_name, check_probability
 from secretballot.accounting import Sampled
 from secretballot.accounting.stream_recipes import check_answerable, stream_mechanism
 from secretballot.core.mechanisms import RelabelledSample
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.exceptions import DataError, LedgerError, Parameter, ParameterError
 from secretballot.hypotheses import HypothesisClass, hypotheses_by_name
-from secretballot.hypotheses.finite import check_answers
-from secretballot.hypotheses.points import check_points
+from secretballot.hypotheses.base import Hypothesis, check_answers, check_points
 from secretballot.learners.labelers.algorithms import (
     Agnostic,
+    BudgetSplit,
     PublicNumbers,
     Stability,
     Universal,
     algorithm_of,
 )
 from secretballot.learners.labelers.relabel import SecretSample
-from secretballot.learners.labelers.universal import UniversalRelease, UniversalSession
-from secretballot.learners.training.account import refuse_beyond
+from secretballot.learners.selection import chosen_release, private_scores
 from secretballot.learners.training.inputs import (
     Target,
     as_matrix,
+    doubles_digest,
     dummy_rows,
+    object_array,
+    random_rows,
     refuse_more_classes,
     single_point,
 )
-from secretballot.learners.training.learner import Given, PayingLearner, Task
+from secretballot.learners.training.learner import Given, PayingLearner, Task, refuse_beyond
 from secretballot.learners.training.session import LabelingSession, SessionAnswer, SessionAnswers
+from secretballot.learners.training.table import Table
 from secretballot.learners.training.trained import reservation_folder, teachers_of_table
 from secretballot.released import ReleasedLabels
+from secretballot.releasing import reserve_choice
 from secretballot.students import HypothesisStudent
-from secretballot.teachers.executors import LOCAL, check_engine
-from secretballot.vault import make_vault
+from secretballot.teachers.executors import check_engine
+from secretballot.vault import make_vault, read_secret, write_secret
+
+_QUERIED = "queried.doubles"  # the points as rows of numbers
+
+
+@dataclass(frozen=True)
+class UniversalRelease:
+    """All that a universal labeler has released so far, each part with its certificate; public.
+
+    Attributes
+    ----------
+    first : ReleasedLabels
+        Answers of the first part.
+    endless : ReleasedLabels or None
+        The labels of all points by the hypothesis; None before the switch, though it is paid for.
+    """
+
+    first: ReleasedLabels
+    endless: ReleasedLabels | None
+
+    @property
+    def certificates(self) -> tuple[dict[str, Any], ...]:
+        """Those of the parts that there are; their prices add up to at most the budget."""
+        return tuple(part.certificate for part in (self.first, self.endless) if part is not None)
+
+
+class Endless(NamedTuple):
+    """A hypothesis that was released, with the public points that made its class finite; all of it
+    public.
+
+    Attributes
+    ----------
+    hypothesis : Hypothesis
+    n_candidates : int
+    points : ndarray of float64, shape (n, n_features)
+        The public points that were known when it was drawn.
+    cover : ndarray of float64, shape (n_cover, n_features)
+        Those of them that made the class finite.
+    """
+
+    hypothesis: Hypothesis
+    n_candidates: int
+    points: FloatArray
+    cover: FloatArray
+
+
+class UniversalSession:
+    """Answer queries by a session as long as it lasts, then by one hypothesis, drawn once.
+
+    Parameters
+    ----------
+    split : BudgetSplit
+        What each part costs; printed.
+    hypotheses : HypothesisClass
+    first : LabelingSession
+        The first part, paid for.
+    task : Task
+        The fit. Its account reserves the second part, unless it did before; its records are held
+        until the switch.
+    n_cover : int or None
+        How many of the asked points make the class finite; None for all.
+    random_state : int or None
+        Draws them.
+    folder : Path or None
+        Of the vault; None where nothing outlives the process.
+
+    Attributes
+    ----------
+    endless : Endless or None
+        None before the switch.
+
+    Raises
+    ------
+    BudgetError
+        If it was not reserved before, and the ledger does not admit it.
+    LedgerError
+        If the ledger cannot be used.
+
+    Privacy
+    -------
+    Unit, relation, price : those of the two parts, each reserved before the first query.
+    Sensitivity : one record makes at most one mistake under each candidate. The candidates follow
+        from public points, which may themselves follow from earlier answers: these are paid for.
+    Order : a point is kept before it is answered. The switch draws and commits to the ledger, then
+        forgets the records; whatever a crash interrupts, the next fit finds either no draw, and
+        draws, or the committed one.
+    """
+
+    left = math.inf
+
+    def __init__(
+        self,
+        split: BudgetSplit,
+        hypotheses: HypothesisClass,
+        first: LabelingSession,
+        task: Task,
+        *,
+        n_cover: int | None,
+        random_state: int | None,
+        folder: Path | None,
+    ) -> None:
+        self.split, self.first, self.classes = split, first, task.target.classes
+        self.hypotheses, self._relation = hypotheses, task.guarantee.relation
+        self._n_cover, self._random_state = n_cover, random_state
+        self.width = task.given.X.shape[1]
+        self._table: Table | None = task.table
+        self._place = None if folder is None else folder / _QUERIED
+        self._points: FloatArray = np.empty((0, self.width))
+        self._queried()  # damage is refused before more is reserved
+        self._reserved = reserve_choice(
+            task.account,
+            epsilon=split.endless_epsilon,
+            request=f"{task.given.request}/endless",
+            guarantee=task.guarantee,
+            purpose=task.given.purpose or f"which of the {hypotheses.name} answers for ever",
+            classes=self.classes,
+        )
+        self.endless: Endless | None = None
+        # what was drawn under this request before is paid for, and is not drawn anew
+        if not self._reserved.left:
+            self._take_up()
+
+    def ask_many(self, X: Any) -> SessionAnswers:
+        """Return the answers to public points, of shape (n, n_features), every one of them.
+
+        A label that the first part gave stays. What it abstained on is answered when asked after
+        the switch.
+
+        Raises
+        ------
+        DataError
+            If the points do not fit; nothing was answered then.
+        """
+        points = check_points(X, self.width)
+        if self.endless is None:
+            # A point is kept before it is asked: after a crash the cover may hold a point without
+            # an answer, but never lack one that was answered.
+            self._keep(points)
+            labels = self.first.ask_admitted(points).labels
+            if not self.first.left:
+                self.switch(self._queried())
+        else:
+            labels = self.first.stored(points).labels
+        given = np.ones(len(labels), dtype=np.bool_)
+        endless = np.array([label is None for label in labels], dtype=np.bool_)
+        if self.endless is None:
+            return SessionAnswers(labels, ~endless, given, None, self.left, ~given)
+        if endless.any():
+            drawn = self.endless.hypothesis.predict(points[endless])
+            labels[endless] = object_array(self.classes)[drawn]
+        return SessionAnswers(labels, given, given, None, self.left, endless)
+
+    def released(self, X: Any) -> UniversalRelease:
+        """Return what was released so far: all answers of the first part, and the labels of `X` by
+        the hypothesis.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Public points, with all that the first part was asked among them.
+
+        Raises
+        ------
+        DataError
+            If a point that was asked is not in `X`.
+        """
+        points = check_points(X, self.width)
+        first, found = self.first.released(points), self.endless
+        if found is None:
+            return UniversalRelease(first, None)
+        # The cover's digest: with it, and the points, anybody finds the function of that number.
+        endless = chosen_release(
+            self._reserved.released(),
+            found.hypothesis.predict(points),
+            np.arange(len(points)),
+            self.classes,
+            about={
+                "hypotheses": self.hypotheses.name,
+                "hypothesis": found.hypothesis.describe(),
+                "points_sha256": doubles_digest(found.cover),
+                "n_candidates": found.n_candidates,
+                "n_public": len(found.cover),
+                "universal": {**asdict(self.split), "part": "endless"},
+            },
+            unit_column=None,
+        )
+        return UniversalRelease(first, endless)
+
+    def switch(self, points: FloatArray) -> None:
+        """Draw the hypothesis by public points, of shape (n, n_features), unless it was drawn.
+
+        The private records are forgotten.
+        """
+        # the records are opened only where there is something to draw
+        if self._reserved.left:
+            assert self._table is not None
+            rows = random_rows(len(points), self._n_cover, self._random_state)
+            dichotomies = self.hypotheses.dichotomies(points[rows])
+            [block] = self._table.one_of_each_unit(sys.maxsize)
+            scores = private_scores(
+                dichotomies, block.rows, block.targets, "record", self._relation
+            )
+            about = {"points": points.tolist(), "rows": rows.tolist()}
+            self._reserved.answer(scores, [json.dumps(about).encode()])
+        self._take_up()
+
+    def _take_up(self) -> None:
+        """Go on with the hypothesis that was drawn, here or elsewhere."""
+        choice = self._reserved.released()
+        about = json.loads(choice.questions[0])
+        if not self._reserved.closed:
+            # the answer is stored: the end notes what drew it, and another process may have done so
+            with contextlib.suppress(LedgerError):
+                self._reserved.close()
+        points = np.array(about["points"], dtype=np.float64)
+        cover = points[np.array(about["rows"], dtype=np.int64)]
+        # Representatives follow from the public points alone, so the number of one is enough to
+        # find it again. Under this request the teachers of the first part are there for the same
+        # hypotheses and classes only.
+        dichotomies = self.hypotheses.dichotomies(cover)
+        chosen = dichotomies.hypothesis(choice.values.item())
+        self.endless = Endless(chosen, len(dichotomies), points, cover)
+        self._table = None
+
+    def _queried(self) -> FloatArray:
+        """Return the distinct points that were asked, in their order, shape (n, n_features), as far
+        as the first part answers; of other processes too.
+
+        Raises
+        ------
+        DataError
+            If kept points cannot be read.
+        """
+        content = None
+        if self._place is not None:
+            content = read_secret(self._place, largest=LARGEST_JSON)
+        if content is not None:
+            if len(content) % (8 * self.width) or not np.isfinite(np.frombuffer(content)).all():
+                raise DataError(f"{self._place} is damaged; put the vault back as it was.")
+            self._points = np.frombuffer(content).reshape(-1, self.width)
+        return self._points
+
+    def _keep(self, points: FloatArray) -> None:
+        """Keep those of `points`, of shape (n, n_features), that are new, as far as there is space.
+
+        Two processes that ask at the same moment may lose a point of each other: then fewer points
+        are known, which costs accuracy and never privacy.
+
+        Raises
+        ------
+        DataError
+            If they cannot be written; no answer may then be asked for.
+        """
+        known, most = self._queried(), self.split.first_questions
+        if len(known) >= most:
+            return
+        both = np.concatenate([known, points])
+        first = np.sort(np.unique(both, axis=0, return_index=True)[1])[:most]
+        if len(first) > len(known):
+            self._points = both[first]
+            if self._place is not None:
+                write_secret(self._place, self._points.tobytes())
+
 
 _DUMMY_ROWS = 60
 _LONGEST_REQUEST = 180  # characters; both parts of a universal labeler have longer keys made of it
@@ -52,11 +326,13 @@ _DEFAULT_QUERIES = 1000
 class Labeler(PayingLearner):
     """Answer queries about public points as they come: private classification-query release.
 
-    Three algorithms, from the fewest assumptions to the most. "stability": teachers of all records
-    vote, and their exact vote is the answer where it is stable; the stream stops at the T-th query
-    without an answer. "agnostic": the same, with teachers of a secret sample of the records that a
-    hypothesis relabelled, so that they agree where labels are noisy. "universal": "agnostic" for
-    the first queries, then one hypothesis of the class, chosen by all records, for all others.
+    `fit` trains the teachers and reserves all queries. Three algorithms, from the fewest
+    assumptions to the most. "stability": teachers of all records vote, and their exact vote is the
+    answer where it is stable; the stream stops at the T-th query without an answer. "agnostic": the
+    same, with teachers of a secret sample of the records that a hypothesis relabelled, so that they
+    agree where labels are noisy. "universal": "agnostic" for the first queries, then one hypothesis
+    of the class, chosen by all records, for all others. The last two take columns of numbers and
+    two classes, and protect single records.
 
     Parameters
     ----------
@@ -135,79 +411,21 @@ class Labeler(PayingLearner):
     n_teachers: int | None = None
     n_jobs: int | None = None
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        classes: Sequence[Any],
-        X_public: Any = None,
-        units: Any = None,
-        unit_name: str | None = None,
-        request: str | None = None,
-        purpose: str = "",
-        vault: str | Path | None = None,
-        executor: Any = LOCAL,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Self:
-        """Train the teachers and reserve all queries.
-
-        Parameters
-        ----------
-        X : array or frame of shape (n_records, n_features)
-            Private; of "stability" also a sparse matrix. The others take numbers alone.
-        y : array of shape (n_records,)
-            Private labels, each one of `classes`.
-        classes : sequence of two values, of "stability" also of more
-            Public; never inferred from the private labels.
-        X_public : like X, of shape (n_points, n_features), optional
-            Public points, a few of them will do: they fix the types of the columns of frames.
-        units : array of shape (n_records,), optional
-            Ids, such as patient numbers: all records of one id are protected together. Of
-            "stability" alone.
-        unit_name : str, optional
-            What the ids are, for the certificate.
-        request : str, optional
-            Key of the reservation in ledger and vault, by default the algorithm's name; another key
-            is another sample and another charge.
-        purpose : str
-            Why, in a few words; public.
-        vault : path, optional
-            Secret folder. With one, and a ledger that is a file, the reservation outlives the
-            process: the same `fit` goes on with it.
-        executor, progress
-            As for `PATEClassifier`.
-
-        Raises
-        ------
-        ParameterError, DataError
-            If something does not fit; nothing was spent.
-        BudgetError
-            If the ledger does not admit the price; nothing was spent.
-        """
-        # All that can be refused is refused before a sample is drawn: an error after it could tell
-        # of the sample. The session pays, and comes last.
+    def _prepared(self, given: Given) -> Task:
         algorithm = algorithm_of(self.algorithm)
         if isinstance(algorithm, Agnostic):
-            X = check_points(X, None)
-            X_public = None if X_public is None else check_points(X_public, None)
-        request = algorithm.name if request is None else request
+            X_public = None if given.X_public is None else check_points(given.X_public, None)
+            given = replace(given, X=check_points(given.X, None), X_public=X_public)
+        request = algorithm.name if given.request is None else given.request
         check_name("request", request, longest=_LONGEST_REQUEST)
-        given = Given(
-            X,
-            y,
-            X_public,
-            classes,
-            units=units,
-            unit_name=unit_name,
-            request=request,
-            purpose=purpose,
-            vault=vault,
-            executor=executor,
-            progress=progress,
-        )
-        task = self._prepared(given)
-        if X_public is not None:
+        return super()._prepared(replace(given, request=request))
+
+    def _fitted(self, task: Task) -> Self:
+        """Train the teachers and reserve all queries."""
+        # All that can be refused is refused before a sample is drawn: an error after it could tell
+        # of the sample. The session pays, and comes last.
+        algorithm, request = algorithm_of(self.algorithm), str(task.given.request)
+        if task.given.X_public is not None:
             task.refuse_points()
         numbers = PublicNumbers(
             task.budget,
@@ -261,9 +479,11 @@ class Labeler(PayingLearner):
         AttributeError
             If there is none yet.
         """
-        if isinstance(self._started, LabelingSession):
-            raise AttributeError("Answers by votes have no student; fit one to what was released.")
-        return self._started.student
+        session = self._started
+        if isinstance(session, LabelingSession) or session.endless is None:
+            raise AttributeError("Votes answer, so there is no student; fit one to the answers.")
+        chosen, hypotheses = session.endless.hypothesis, session.hypotheses
+        return HypothesisStudent.of(chosen, hypotheses, session.classes, session.width)
 
     def ask(self, x: Any) -> SessionAnswer:
         """Return the answer to one public point, of shape (n_features,); a repeated point gets its
@@ -336,7 +556,8 @@ class Labeler(PayingLearner):
         if isinstance(event, Sampled):
             mechanism = RelabelledSample(stream=mechanism)
             X = task.given.X
-            hypotheses, dummies = self._hypotheses(X), dummy_rows(X, _DUMMY_ROWS)
+            hypotheses = hypotheses_by_name(self.hypotheses, X.shape[1])
+            dummies = dummy_rows(X, _DUMMY_ROWS)
             check_answers(hypotheses, dummies)
             hypotheses.erm(dummies, np.arange(_DUMMY_ROWS) % 2)  # what it refuses is refused here
             table = SecretSample(X, table.targets, event, hypotheses, numbers.n_queries, request)
@@ -371,9 +592,6 @@ class Labeler(PayingLearner):
             purpose=task.given.purpose,
         )
 
-    def _hypotheses(self, X: Any) -> HypothesisClass:
-        return hypotheses_by_name(self.hypotheses, X.shape[1])
-
     # --- a hypothesis for ever ---
 
     def _universal_session(
@@ -382,7 +600,7 @@ class Labeler(PayingLearner):
         """Reserve both parts, and begin the first."""
         # Checks by public numbers come first, then the account; only then the first part trains and
         # reserves.
-        hypotheses = self._hypotheses(task.given.X)
+        hypotheses = hypotheses_by_name(self.hypotheses, task.given.X.shape[1])
         split = algorithm.split(numbers, hypotheses.vc_dimension)
         if task.account.composition != "basic":
             raise ParameterError(

@@ -27,8 +27,7 @@ from secretballot.core.releasing import noise_source
 from secretballot.hypotheses import Hypothesis, HypothesisClass
 from secretballot.hypotheses.base import check_hypotheses
 from secretballot.hypotheses.ranges import EMPTY, IntervalDichotomies
-from secretballot.learners.training.shards import assign_shards
-from secretballot.learners.training.table import Table
+from secretballot.learners.training.table import Table, assign_shards
 from secretballot.teachers.ensemble import TeacherEnsemble, learner_identity
 
 

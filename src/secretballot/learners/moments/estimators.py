@@ -11,8 +11,7 @@ import sklearn
 
 from secretballot._validation import check_count, shown
 from secretballot.accounting import PrivacyBudget
-from secretballot.bases import Basis
-from secretballot.bases.named import check_basis, unfitted_basis
+from secretballot.bases import Basis, check_basis, unfitted_basis
 from secretballot.core.private import RecordSums, run_here
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, mapped_rows, one_thread
@@ -27,6 +26,7 @@ from secretballot.learners.moments.vectors import (
     label_sums,
     vector_sums,
 )
+from secretballot.learners.training.inputs import points_digest
 from secretballot.learners.training.learner import (
     ClassLearner,
     Given,
@@ -35,10 +35,9 @@ from secretballot.learners.training.learner import (
     Task,
     refuse_beside,
 )
-from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.table import Block, Loader, Parts
 from secretballot.released import ReleasedLabels, ReleasedSums
-from secretballot.report.certificate.coverage import Coverage
+from secretballot.report.certificate.models import Coverage
 from secretballot.students.fitting import fit_student
 from secretballot.students.moments_student import MomentsStudent
 from secretballot.students.trial import Teaching, try_student

@@ -22,8 +22,7 @@ from secretballot.learners.moments.vectors import LARGEST_SCALE, Residuals
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.releasing import check_readable
 from secretballot.report.certificate.build import certificate_of, describe_released
-from secretballot.report.certificate.labels_file import class_value
-from secretballot.report.certificate.models import CLASS_WEIGHTS
+from secretballot.report.certificate.models import CLASS_WEIGHTS, class_value
 
 
 def release_moments(

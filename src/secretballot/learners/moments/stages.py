@@ -28,18 +28,16 @@ from secretballot.learners.moments.class_weights import ClassWeights, weights_of
 from secretballot.learners.moments.start import ReleasedStart
 from secretballot.learners.moments.vectors import LARGEST_SCALE, SCALE_UNIT, Residuals
 from secretballot.learners.training.inputs import Target
-from secretballot.report.certificate.coverage import (
-    RECORDS,
-    UNCOVERED,
-    Coverage,
-    counted_by_marks,
-    counts_scale,
-)
 from secretballot.report.certificate.models import (
     CLASS_WEIGHTS,
     LABELS_MOMENTS,
     MOMENTS,
+    RECORDS,
     TARGET_MOMENTS,
+    UNCOVERED,
+    Coverage,
+    counted_by_marks,
+    counts_scale,
 )
 from secretballot.students.moment_fit import MomentFit, ReleasedMoments
 from secretballot.students.moment_links import Link, classes_link, labels_link, number_link

@@ -9,9 +9,9 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import shown_classes
 from secretballot.bases.integer_model import WEIGHT_UNIT, IntegerModel
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.training.point_digests import points_digest
+from secretballot.learners.training.inputs import points_digest
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.labels_file import labels_digest
+from secretballot.report.certificate.build import labels_digest
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.students.moment_fit import MomentFit
 from secretballot.students.moment_links import Link, MomentEquations

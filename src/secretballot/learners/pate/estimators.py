@@ -1,42 +1,46 @@
-"""PATE: teachers of disjoint shards vote on public points; a student learns what is released."""
+"""PATE: teachers of disjoint shards vote on public points; a student learns what is released.
+Points are asked at once, or in rounds by a strategy: a stream of this process, or a session, here
+or behind a service, answers."""
 
+import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 
 from secretballot._naming import named
-from secretballot._typing import IntArray
-from secretballot._validation import (
-    check_finite,
-    check_positive,
-    shown,
-)
+from secretballot._typing import IntArray, ObjectArray
+from secretballot._validation import check_count, check_finite, check_positive
 from secretballot.accounting import check_useful, teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
-from secretballot.core.mechanisms import Mechanism
+from secretballot.core.ledger import Ledger
+from secretballot.core.mechanisms import Mechanism, teachers_of
 from secretballot.core.private import Votes
+from secretballot.core.releasing import Released
 from secretballot.core.types import Guarantee
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.exceptions import BudgetError, DataError, Parameter, ParameterError, ServiceError
 from secretballot.learners.pate.mechanisms import (
     EstimatedSize,
     choose_terms,
     label_terms,
     number_terms,
 )
-from secretballot.learners.pate.rounds import (
-    AskableRows,
-    QueryRounds,
-    ask_in_rounds,
+from secretballot.learners.training.inputs import (
+    Target,
+    as_matrix,
+    points_digest,
+    question_digests,
+    random_rows,
 )
-from secretballot.learners.training.inputs import Target, random_rows
 from secretballot.learners.training.learner import (
     ClassLearner,
     Given,
@@ -45,11 +49,28 @@ from secretballot.learners.training.learner import (
     Task,
     refuse_beside,
 )
-from secretballot.learners.training.point_digests import points_digest
-from secretballot.learners.training.shards import forget_records
-from secretballot.learners.training.trained import teachers_of_table
-from secretballot.learners.training.trial_fit import named_teacher, problem_of_fit
-from secretballot.queries import InRounds, QueryStrategy, rounds_of
+from secretballot.learners.training.session import (
+    LabelStream,
+    SessionAnswers,
+    certified_labels,
+    plan_of,
+)
+from secretballot.learners.training.table import forget_records
+from secretballot.learners.training.trained import (
+    check_teacher,
+    named_teacher,
+    problem_of_fit,
+    teachers_of_table,
+)
+from secretballot.queries import (
+    CheckedSelector,
+    InRounds,
+    PassiveSampling,
+    PublicPool,
+    QueryStrategy,
+    default_round_size,
+    rounds_of,
+)
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.releasing import ASKED, release_labels, release_table
 from secretballot.report.certificate.build import choice_fields
@@ -59,13 +80,357 @@ from secretballot.students import (
     fit_table_student,
     learns_from_counts,
 )
+from secretballot.students.confirmed import StudentInRounds
 from secretballot.students.table_students import default_regressor
 from secretballot.students.trial import Teaching, try_student
 from secretballot.teachers.executors import check_engine
-from secretballot.teachers.rows import take_rows
-from secretballot.teachers.training import label_ballots, number_ballots
+from secretballot.teachers.rows import n_rows, take_rows
+from secretballot.teachers.training import ballots, labels_of_shard, numbers_of_shard
 from secretballot.teachers.votes import counted_labels, number_votes
 from secretballot.vault import make_vault
+
+
+@dataclass(frozen=True, eq=False)
+class AskableRows:
+    """The distinct points of a public pool: what a strategy may choose from.
+
+    Attributes
+    ----------
+    X : array, sparse matrix or frame of shape (n, n_features)
+        The public pool.
+    rows : ndarray of int64, shape (m,)
+        Rows of it; of points that are there twice, the first.
+    questions : list of bytes
+        By which the ledger knows each of them.
+    """
+
+    X: Any
+    rows: IntArray
+    questions: list[bytes]
+
+    @classmethod
+    def of(cls, X_public: Any, askable: IntArray | None = None) -> "AskableRows":
+        """Return the distinct points among the rows `askable`, all rows by default.
+
+        Parameters
+        ----------
+        X_public : array, sparse matrix or frame of shape (n, n_features)
+        askable : ndarray of int64, optional
+            Rows that may be asked.
+        """
+        rows = np.arange(n_rows(X_public)) if askable is None else askable
+        digests = question_digests(take_rows(X_public, rows))
+        # Reversed, so that of equal points the first place stays.
+        first = {digest: place for place, digest in reversed(list(enumerate(digests)))}
+        places = np.sort(np.fromiter(first.values(), dtype=np.int64, count=len(first)))
+        return cls(X_public, rows[places], [digests[place] for place in places])
+
+    @property
+    def row_of(self) -> dict[bytes, int]:
+        """The row of each question."""
+        return dict(zip(self.questions, self.rows.tolist(), strict=True))
+
+    def points(self, places: IntArray) -> Any:
+        """Return the points at some places, of shape (k, n_features)."""
+        return take_rows(self.X, self.rows[places])
+
+
+class QueryRounds:
+    """Rounds of queries with their first proposal, and nothing paid yet: a strategy that cannot
+    work on the pool says so here.
+
+    Parameters
+    ----------
+    rounds : InRounds
+    askable : AskableRows
+    classes : sequence
+    n_queries : int
+        Answers wanted.
+    seed : int or None
+        Public, of the strategy; None is 0.
+    progress : callable, optional
+        Called with (rows answered, rows wanted).
+
+    Attributes
+    ----------
+    askable : AskableRows
+    n_queries : int
+    selector : CheckedSelector
+
+    Raises
+    ------
+    ParameterError, DataError
+        If it cannot; also if more queries are asked than the pool has points.
+    """
+
+    def __init__(
+        self,
+        rounds: InRounds,
+        askable: AskableRows,
+        classes: Sequence[Any],
+        n_queries: int,
+        seed: int | None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        strategy, n_points = rounds.strategy, len(askable.rows)
+        points = askable.points(np.arange(n_points))
+        pool = PublicPool(points, tuple(classes), n_queries, seed or 0)
+        self.askable, self.n_queries, self._classes = askable, n_queries, pool.classes
+        self._places: dict[Any, int] = {name: place for place, name in enumerate(pool.classes)}
+        self._places[None] = -1
+        self.selector, self._strategy = CheckedSelector(strategy, pool), strategy
+        size = default_round_size(n_queries) if rounds.round_size is None else rounds.round_size
+        self._round_size = check_count("round_size", size)
+        # asked for now: later, an empty one would end a run that was paid for
+        self._first = self.selector.propose(min(self._round_size, n_queries))
+        if not len(self._first):
+            raise ParameterError(
+                f"The strategy {type(strategy).__name__} has nothing to ask of these {n_points}"
+                " points; give other points or another strategy. Nothing was spent."
+            )
+        self._progress = progress
+
+    def plan(self, rounds: Sequence[int] | None = None, left: str = "none") -> dict[str, Any]:
+        """Return what the certificate says of these rounds, by default of a run that asks all that
+        it may; `left` is what becomes of unused queries."""
+        if rounds is None:
+            full, rest = divmod(self.n_queries, self._round_size)
+            rounds = [self._round_size] * full + [rest] * (rest > 0)
+        return plan_of(self.n_queries, rounds, self._strategy.describe(), left)
+
+    def stored(self, done: Released) -> ReleasedLabels:
+        """Return a release that has come to its end.
+
+        Raises
+        ------
+        ParameterError
+            If another strategy asked for it.
+        DataError
+            If it is about other points.
+        """
+        plan = done.about.get("plan", {})
+        if plan.get("strategy") != json.loads(json.dumps(self._strategy.describe())):
+            raise ParameterError(
+                f"The request {done.request!r} was answered before, by another strategy; ask the"
+                " same again, or use a new request. Nothing was spent."
+            )
+        return certified_labels(done, self.askable.row_of, plan)
+
+    def run(
+        self, ask: Callable[[IntArray], SessionAnswers], *, n_teachers: int, sigma: float | None
+    ) -> tuple[ReleasedLabels, list[int]]:
+        """Ask what the strategy proposes until it, the points or the answers come to an end.
+
+        Parameters
+        ----------
+        ask : callable
+            Proposed places among the askable rows, shape (k,), to their answers.
+        n_teachers, sigma
+            As for `ReleasedLabels`.
+
+        Returns
+        -------
+        tuple of ReleasedLabels and list of int
+            All answers by their places, without a certificate, and how many each round got.
+        """
+        parts, proposed = list[tuple[IntArray, SessionAnswers]](), self._first
+        while len(proposed):
+            try:
+                answers = ask(proposed)
+            except BudgetError:
+                # what has answers already has come to its end, which is no error
+                if not parts:
+                    raise
+                break
+            parts.append((proposed, answers))
+            so_far = self._released(parts, n_teachers, sigma)
+            left = self.n_queries - len(so_far.queries)
+            if self._progress is not None:
+                self._progress(len(so_far.queries), self.n_queries)
+            # fewer answers than questions: nothing is left
+            if not answers.given.all() or left <= 0:
+                break
+            self.selector.receive(so_far)
+            proposed = self.selector.propose(min(self._round_size, left))
+        return so_far, [int(answers.given.sum()) for _, answers in parts]
+
+    def places(self, labels: ObjectArray) -> IntArray:
+        """Return class values, of shape (n,), as places among the classes, -1 for None."""
+        return np.array([self._places[label] for label in labels], dtype=np.int64)
+
+    def _released(
+        self, parts: Sequence[tuple[IntArray, SessionAnswers]], n_teachers: int, sigma: float | None
+    ) -> ReleasedLabels:
+        queries = np.concatenate([places[found.given] for places, found in parts])
+        labels = self.places(np.concatenate([found.labels[found.given] for _, found in parts]))
+        counts = None
+        if sigma is not None:
+            given = [found.noisy_counts[found.given] for _, found in parts]  # type: ignore[index]
+            counts = np.concatenate(given)
+        return ReleasedLabels(queries, labels, self._classes, n_teachers, sigma, counts)
+
+
+def ask_in_rounds(
+    begun: QueryRounds,
+    terms: Terms,
+    votes: Callable[[IntArray], Votes],
+    ledger: Ledger,
+    *,
+    student: Any = None,
+    random_state: int | None = None,
+    **about: Any,
+) -> ReleasedLabels:
+    """Reserve all queries, and ask what the strategy proposes until it, the points or the
+    reservation come to an end.
+
+    An interrupted run is taken again from its start: what was answered is found in the ledger and
+    costs nothing.
+
+    Parameters
+    ----------
+    begun : QueryRounds
+    terms : Terms
+    votes : callable
+        Rows of the public pool, shape (k,), to the votes on them; secret, asked for what is new
+        alone.
+    ledger : Ledger
+    student : classifier, optional
+        What interactive voting contradicts; a LogisticRegression by default. It learns from the
+        answers of each round and predicts the points of the next.
+    random_state : int, optional
+        Of the student.
+    **about
+        As for `LabelStream`.
+
+    Privacy
+    -------
+    The strategy and the student see public points and released labels, so what they choose and
+    predict is post-processing of what was paid for.
+    Source : Liu et al. 2021, Algorithm 4, with one labelling service (differences 5).
+    """
+    stream, askable = LabelStream(terms, votes, ledger, plan=begun.plan(), **about), begun.askable
+    if stream.closed:
+        return begun.stored(stream._stream.released())
+    contradicted = None
+    if terms.confidence is not None:
+        learner = LogisticRegression(max_iter=1000) if student is None else student
+        contradicted = StudentInRounds(
+            lambda so_far: fit_student(learner, askable.X, so_far, random_state=random_state),
+            askable.X,
+            stream.classes,
+            teachers_of(terms.shape),
+            terms.confidence,
+        )
+    before, drawn = stream.used, list[int]()
+
+    def ask(proposed: IntArray) -> SessionAnswers:
+        used, rows = stream.used, askable.rows[proposed]
+        predictions = None if contradicted is None else contradicted.predictions(rows)
+        questions = [askable.questions[place] for place in proposed]
+        found = stream.answer(rows, questions, predictions)
+        if contradicted is not None and predictions is not None:
+            given = found.given
+            contradicted.tell(rows[given], begun.places(found.labels[given]), predictions[given])
+        drawn.append(stream.used - used)
+        return found
+
+    run, rounds = begun.run(ask, n_teachers=terms.shape.n_teachers or 0, sigma=stream.sigma)
+    done = stream._stream.released()
+    if done.questions != tuple(askable.questions[place] for place in run.queries):
+        # what an earlier run of another strategy asked counts as one round before
+        rounds = [before, *drawn]
+    plan = begun.plan([size for size in rounds if size], stream.left_over(ends=True))
+    # what has another point among it is refused before it is too late
+    released = certified_labels(done, askable.row_of, plan)
+    if plan["left"] != "kept" and not stream.closed:
+        # who asks again finds all of it in the ledger
+        stream._stream.close(len(done.values), {"plan": plan})
+    return released
+
+
+def ask_actively(
+    session: Any,
+    X_public: Any,
+    strategy: str | QueryStrategy | InRounds = "margin",
+    *,
+    n_queries: int | None = None,
+    random_state: int | None = None,
+) -> ReleasedLabels:
+    """Ask a session in rounds for the labels that teach most, as a `PATEClassifier` with a strategy
+    does.
+
+    The session has its teachers and its price already: one of this process, or one behind a
+    service, which `secretballot.connect` gives. A student is fitted to what comes of it with
+    `fit_student`.
+
+    Parameters
+    ----------
+    session : LabelingSession or RemoteSession
+    X_public : array, sparse matrix or frame of shape (n_public, n_features)
+        Public points.
+    strategy : str, QueryStrategy or InRounds
+        How to choose, as for `PATEClassifier`, such as "entropy:round_size=20"; by margin by
+        default.
+    n_queries : int, optional
+        Points to ask, those that were asked before among them; by default as many as the session
+        has left, or all.
+    random_state : int, optional
+        Public seed of the strategy; None is 0.
+
+    Returns
+    -------
+    ReleasedLabels
+        The answers as rows of `X_public`: all answers of the session, with its certificate,
+        where it was asked about these points alone; else those of this run, without one.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If something does not fit; nothing was asked, unless it is a strategy of your own that
+        breaks its promise on the way.
+    BudgetError
+        If the session has nothing left, and the first points were never asked.
+
+    Privacy
+    -------
+    The strategy sees public points and released labels; the price is that of the session.
+    Source : Liu et al. 2021, Algorithm 4.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, X_public = rng.normal(size=(2000, 2)), rng.normal(size=(200, 2))
+    >>> teachers = sb.train_teachers(
+    ...     "tree", X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=50)
+    >>> budget = sb.PrivacyBudget(epsilon=2.0, delta=1e-5)
+    >>> ledger = sb.Ledger.in_memory(dataset="example", budget=budget)
+    >>> labels = sb.accounting.noisy_votes(budget, teachers.shape(20))
+    >>> session = sb.LabelingSession(teachers, labels, ledger, budget, n_queries=20)
+    >>> released = sb.ask_actively(session, X_public, "margin:round_size=10")
+    >>> len(released.queries), session.left
+    (20, 0)
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> student = sb.fit_student(LogisticRegression(), X_public, released)
+    """
+    askable = AskableRows.of(as_matrix("X_public", X_public))
+    if n_queries is None:
+        # at least one: a session with nothing left refuses it, and says why
+        n_queries = max(1, min(session.left, len(askable.rows)))
+    wanted = check_count("n_queries", n_queries)
+    rounds = rounds_of(strategy) or InRounds(PassiveSampling())
+    begun = QueryRounds(rounds, askable, session.classes, wanted, random_state)
+
+    def ask(proposed: IntArray) -> SessionAnswers:
+        found: SessionAnswers = session.ask_many(askable.points(proposed))
+        return found
+
+    run, _ = begun.run(ask, n_teachers=session.n_teachers, sigma=session.sigma)
+    # others have asked other points, or the pool is larger than a service takes at once
+    with suppress(DataError, ServiceError):
+        whole: ReleasedLabels = session.released(askable.X)
+        return whole
+    return replace(run, queries=askable.rows[run.queries])
+
 
 _BY_RECORD = Guarantee(unit="record", relation="add-remove")
 
@@ -202,7 +567,8 @@ class PATELearner(Learner):
         Both learners are tried on public points before.
         """
         task.refuse_points()
-        teacher = task.table.checked_teacher(self.teacher, task.points, task.target)
+        n_classes = len(task.target.learnt)
+        teacher, _ = check_teacher(self.teacher, task.table.like, task.points, n_classes)
         points = take_rows(task.points, rows)
         self._try_student(task, task.points if task.target.classes else points, terms, len(rows))
         return self._cast_votes(task, teacher, points, terms)
@@ -226,11 +592,11 @@ class PATELearner(Learner):
     def _cast_votes(self, task: Task, teacher: Any, points: Any, terms: Terms) -> Votes:
         """Return what the teachers of all shards vote for at the asked points; secret."""
         made, of_numbers = task.guarantee, task.target.bounds is not None
-        ask = number_ballots if of_numbers else label_ballots
+        ask: Any = numbers_of_shard if of_numbers else labels_of_shard
         how: dict[str, Any] = {"random_state": self.random_state or 0}
         how["progress"] = task.given.progress
         with task.table.shards(self.n_teachers, made.relation, None) as (source, _):
-            cast: Iterator[Any] = ask(teacher, source, points, **how)
+            cast = ballots(ask, teacher, source, points, **how)
             if not of_numbers:
                 own = {name: terms.public[name] for name in ("ballot", "most_named")}
                 return counted_labels(cast, task.target.labels, made, **own)
@@ -304,7 +670,9 @@ class PATEClassifier(ClassLearner, PATELearner):
         query needs, or votes against the student (by default four fifths and half of the teachers),
         and ``max_answers``, after which they stop (by default about as many as leave a vote of
         margin 0.6 K right 19 times in 20; three times as many queries may be asked):
-        "confident:threshold=200,max_answers=50". Of several labels "auto", "labels" or "counts",
+        "confident:threshold=200,max_answers=50"; of "interactive" ``confidence``, the probability
+        from which on a prediction of the student that was not corrected counts as confirmed (0.9 by
+        default). Of several labels "auto", "labels" or "counts",
         with ``most_named``, a public cap on the labels that one teacher names at a point, its
         surest ones: less noise below half the number of labels, and wrong where points have more;
         or "sets", which counts each set of labels as a class of its own: better for at most 8
@@ -345,8 +713,6 @@ class PATEClassifier(ClassLearner, PATELearner):
         What may be shown to a stranger.
     rounds_ : list of int
         Queries of each round.
-    explanation_ : dict
-        What the strategy reports of its choices, such as a version space.
     unlabelled_ : ndarray of int64, ascending
         With ``public_features``: rows of `X` that may be asked; the labels of those that were
         dropped had no influence on anything.
@@ -428,22 +794,17 @@ class PATEClassifier(ClassLearner, PATELearner):
 
     def _split_rows(self, n_records: int, given: Given) -> tuple[IntArray, IntArray, str]:
         share, seed = check_finite("dropped", given.dropped), self.random_state or 0
-        if not 0 <= share < 1:
+        if not (share == 0 or 1 <= share * n_records < n_records):
             raise ParameterError(
                 Parameter("dropped"),
-                f" is {shown(given.dropped)}; it must be at least 0 and less than 1.",
+                f" is {share:g} of {n_records} sample(s); drop at least one label, and not all, or"
+                " none.",
             )
         # positions and the public seed alone: no label, and no feature either, has a say in where a
         # label goes
         order = np.random.default_rng(seed).permutation(n_records)
         n_dropped = int(share * n_records)
         taught, asked = order[n_dropped:], np.sort(order[:n_dropped] if share > 0 else order)
-        if not len(asked):
-            raise ParameterError(
-                Parameter("dropped"),
-                f" is {share:g} of {n_records} sample(s), which leaves no point to ask; drop"
-                " more, or none.",
-            )
         fate = "each label goes to one teacher"
         if share > 0:
             fate = (
@@ -553,8 +914,6 @@ class PATEClassifier(ClassLearner, PATELearner):
             vault=vault,
             **task.named | {"request": given.request or uuid.uuid4().hex},
         )
-        # a stored release comes without one
-        self.explanation_: dict[str, Any] = begun.selector.explain() if done is None else {}
         self.rounds_ = list(released.certificate["plan"]["rounds"])
         return released
 

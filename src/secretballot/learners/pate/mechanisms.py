@@ -28,7 +28,7 @@ from secretballot.accounting import (
     teacher_shape,
     vote_quantiles,
 )
-from secretballot.accounting.error_level import quantile_slack
+from secretballot.accounting.calibration import quantile_slack
 from secretballot.accounting.recipes import (
     Terms,
     check_useful,
@@ -42,7 +42,6 @@ from secretballot.accounting.stream_recipes import (
     largest_distance,
     stream_mechanism,
 )
-from secretballot.core import releasing
 from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import (
@@ -56,7 +55,7 @@ from secretballot.core.private import Votes
 from secretballot.core.releasing import Released
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import Argument, Parameter, ParameterError
-from secretballot.learners.training.account import refuse_beyond, rest_of
+from secretballot.learners.training.learner import refuse_beyond, rest_of
 from secretballot.queries import InRounds
 from secretballot.releasing import estimate_stability
 from secretballot.report.certificate.models import LABEL_VOTES, NUMBER_VOTES
@@ -66,8 +65,8 @@ from secretballot.teachers.votes import checked_positions, label_shape
 # mean of .5 to .6 on Adult); its label should come out right this often.
 STABLE_MARGIN = 0.6
 RIGHT = 0.95
-TRIAL_QUERIES = 100
-MAX_UNSTABLE = 1000
+_TRIAL_QUERIES = 100
+_MAX_UNSTABLE = 1000
 #: Share of the teachers that a threshold is by default: a stable query of two classes has four
 #: fifths of the votes, and one that contradicts a student hardly has half of them more than the
 #: student expects.
@@ -90,7 +89,8 @@ OF_CLASSES: dict[str, tuple[str, ...]] = {
     TABLE: (),
     PURE: ("release",),
     **dict.fromkeys(STREAMS, ("max_abstentions",)),
-    **dict.fromkeys(THRESHOLDS, ("threshold", "max_answers")),
+    "confident": ("threshold", "max_answers"),
+    "interactive": ("threshold", "max_answers", "confidence"),
 }
 
 
@@ -129,9 +129,9 @@ def choose_terms(
             " as many as there are, or give more public points.",
         )
     name, own = ("", {}) if isinstance(asked, Mechanism) else named("mechanism", asked, OF_CLASSES)
-    confidence = None if rounds is None else rounds.confidence
-    interactive = name == "interactive" or confidence is not None
-    if interactive and rounds is None:
+    if isinstance(asked, Mechanism):
+        return Terms(asked, pool.first(n_queries or pool.n_queries), budget)
+    if name == "interactive" and rounds is None:
         raise ParameterError(
             Parameter("mechanism"),
             " is interactive, and contradicts a student that learns between rounds; ask in"
@@ -139,37 +139,31 @@ def choose_terms(
             Argument("strategy", "margin"),
             ".",
         )
-    public: dict[str, Any] = {"method": "votes"}
-    if interactive:
-        share = CONFIDENCE if confidence is None else confidence
-        public["confidence"] = check_probability("confidence", share)
-        if name != "interactive" and not isinstance(asked, ConfidentLabels):
-            raise ParameterError(
-                Parameter("confidence"), " belongs to confident labels; leave it out."
-            )
-    if isinstance(asked, Mechanism):
-        return Terms(asked, pool.first(n_queries or pool.n_queries), budget, public)
     noise = noise_of(name)
     if n_queries is None and rounds is not None and name not in THRESHOLDS:
         n_queries = choose_label_queries(budget, pool, noise=noise)
     if name in THRESHOLDS:
+        public: dict[str, Any] = {"method": "votes"}
+        if name == "interactive":
+            own = {"confidence": CONFIDENCE, **own}
+            public["confidence"] = check_probability("confidence", own.pop("confidence"))
         mechanism, n_queries = _confident(name, budget, pool, n_queries, **own)
         return Terms(mechanism, pool.first(n_queries), budget, public)
     if name in STREAMS:
         stop = own.get("max_abstentions")
         if stop is None:
-            stop = choose_max_abstentions(budget, teachers_of(pool), name)
+            stop = _choose_max_abstentions(budget, teachers_of(pool), name)
         event = STREAMS[name](budget, check_count("max_abstentions", stop))
         stream = stream_mechanism(event, teachers_of(pool))
         return Terms(stream, pool.first(n_queries or pool.n_queries), budget)
-    release = "counts" if gives_counts(asked, counts=counts) else "labels"
+    release = "counts" if _gives_counts(asked, counts=counts) else "labels"
     if n_queries is None:  # a student averages the noise of counts, so all may be asked
         averaged = release == "counts" and name != PURE
         n_queries = pool.n_queries if averaged else choose_label_queries(budget, pool, noise=noise)
-    return noisy_terms(noise, budget, pool.first(n_queries), release)
+    return _noisy_terms(noise, budget, pool.first(n_queries), release)
 
 
-def gives_counts(asked: str | Mechanism, *, counts: bool) -> bool:
+def _gives_counts(asked: str | Mechanism, *, counts: bool) -> bool:
     """Return whether noisy counts are released, and not labels alone: where a mechanism leaves it
     open, if `counts` are of use.
 
@@ -190,7 +184,7 @@ def noise_of(name: str) -> str:
     return name if name in (PURE, TABLE) else "gaussian"
 
 
-def noisy_terms(noise: str, budget: PrivacyBudget, shape: VoteShape, release: str) -> Terms:
+def _noisy_terms(noise: str, budget: PrivacyBudget, shape: VoteShape, release: str) -> Terms:
     """Return noisy votes, or a table of chances in the place of noise, calibrated to the budget.
 
     Raises
@@ -261,7 +255,7 @@ def choose_label_queries(
     """
     assumed = STABLE_MARGIN * teachers_of(pool) if margin is None else margin
     if noise == "gaussian":
-        trial = min(TRIAL_QUERIES, pool.n_queries)
+        trial = min(_TRIAL_QUERIES, pool.n_queries)
         sigma = noisy_votes(budget, pool.first(trial)).scale
         wanted = _scale_that_is_right(assumed, pool.n_classes, "gaussian")
         # sigma grows with the square root of the number, so the trial says all others
@@ -276,7 +270,7 @@ def choose_label_queries(
             return delta_upper([drawn.event(shape)], budget.epsilon) <= budget.delta
         return right_chance(table_labels(budget, shape, exact=False), assumed, shape) >= RIGHT
 
-    return max(1, last_that_holds(right, pool.n_queries))
+    return max(1, _last_that_holds(right, pool.n_queries))
 
 
 def _scale_that_is_right(
@@ -291,7 +285,7 @@ def _scale_that_is_right(
     return float(brentq(excess, margin / 40, 20 * margin))
 
 
-def choose_max_abstentions(
+def _choose_max_abstentions(
     budget: PrivacyBudget, n_teachers: int, mechanism: str = "sparse-vector"
 ) -> int:
     """Return the largest T at which a margin of `STABLE_MARGIN` K is answered surely; 1 at least.
@@ -306,13 +300,13 @@ def choose_max_abstentions(
     """
     calibrate = STREAMS[mechanism]
     distance = math.ceil(STABLE_MARGIN * n_teachers / 2) - 1
-    holds = last_that_holds(
-        lambda t: needed_distance(calibrate(budget, t)) <= distance, MAX_UNSTABLE
+    holds = _last_that_holds(
+        lambda t: needed_distance(calibrate(budget, t)) <= distance, _MAX_UNSTABLE
     )
     return max(1, holds)
 
 
-def last_that_holds(holds: Callable[[int], bool], most: int, *, loosely: bool = False) -> int:
+def _last_that_holds(holds: Callable[[int], bool], most: int, *, loosely: bool = False) -> int:
     """Return the largest integer from 1 to `most` that `holds`, 0 if none does; `loosely`,
     one that may be too small by one in 50.
 
@@ -332,19 +326,19 @@ def last_that_holds(holds: Callable[[int], bool], most: int, *, loosely: bool = 
 # --- votes for several labels, and for a number ---
 
 #: Mechanisms of votes for several labels, and of votes for a number, as `OF_CLASSES`.
-OF_LABELS: dict[str, tuple[str, ...]] = {
+_OF_LABELS: dict[str, tuple[str, ...]] = {
     "auto": ("most_named",),
     "labels": ("most_named",),
     "counts": ("most_named",),
     "sets": ("release",),
 }
-OF_NUMBERS: dict[str, tuple[str, ...]] = {
+_OF_NUMBERS: dict[str, tuple[str, ...]] = {
     "auto": ("n_positions",),
     "mean": ("n_positions",),
     "quantile": ("rank", "n_positions"),
 }
-MOST_MEANS = 1000  # points that are asked by default: more do not help a student of a few columns
-POSITIONS = 200  # of the grid of numbers, by default
+_MOST_MEANS = 1000  # points that are asked by default: more do not help a student of a few columns
+_POSITIONS = 200  # of the grid of numbers, by default
 #: Of the noise on counts, what labels alone need where they are many; good enough for a default.
 _LABEL_SHARE = 0.81
 
@@ -365,7 +359,7 @@ def label_terms(
     Parameters
     ----------
     asked : str
-        One of `OF_LABELS`.
+        One of `_OF_LABELS`.
     counts : bool
         Whether noisy counts are of use, where the mechanism leaves it open.
 
@@ -374,7 +368,7 @@ def label_terms(
     ParameterError
         If a setting is out of its range, or no noise keeps the budget.
     """
-    name, own = named("mechanism", asked, OF_LABELS)
+    name, own = named("mechanism", asked, _OF_LABELS)
     ballot = "sets" if name == "sets" else "labels"
     most_named: Any = own.get("most_named")
     kind = "counts" if counts else "labels"
@@ -391,7 +385,9 @@ def label_terms(
 
     wanted = n_queries
     if wanted is None:
-        wanted = _most_sure(sure, n_public) if kind == "labels" else n_public
+        wanted = (
+            max(1, _last_that_holds(sure, n_public, loosely=True)) if kind == "labels" else n_public
+        )
     own_shape = shape(min(check_count("n_queries", wanted), n_public))
     public = {
         "method": LABEL_VOTES,
@@ -417,15 +413,15 @@ def number_terms(
     Parameters
     ----------
     asked : str
-        One of `OF_NUMBERS`.
+        One of `_OF_NUMBERS`.
 
     Raises
     ------
     ParameterError
         If a setting is out of its range, or no noise keeps the budget.
     """
-    name, own = named("mechanism", asked, OF_NUMBERS)
-    positions, mean = checked_positions(own.get("n_positions", POSITIONS)), name != "quantile"
+    name, own = named("mechanism", asked, _OF_NUMBERS)
+    positions, mean = checked_positions(own.get("n_positions", _POSITIONS)), name != "quantile"
     public = {"method": NUMBER_VOTES, "bounds": list(bounds)}
     rank: Any = own.get("rank")
 
@@ -441,14 +437,8 @@ def number_terms(
 
     wanted = n_queries
     if wanted is None:
-        wanted = MOST_MEANS if mean else _most_sure(sure, n_public)
+        wanted = _MOST_MEANS if mean else max(1, _last_that_holds(sure, n_public, loosely=True))
     return terms(min(check_count("n_queries", wanted), n_public))
-
-
-def _most_sure(sure: Callable[[int], bool], most: int) -> int:
-    """Return about the most public points, at most `most`, that may be asked while answers are
-    `sure`; at least 1."""
-    return max(1, last_that_holds(sure, most, loosely=True))  # a few queries do not matter
 
 
 # Share of the pool that may be less stable than the released number says. Gaussian voting is
@@ -511,7 +501,7 @@ class EstimatedSize:
         asked, price, budget = model.mechanism, model.estimate_epsilon, model._budget
         by_name = isinstance(asked, str)
         name, own = named("mechanism", asked, OF_CLASSES) if by_name else ("", {})
-        counts = by_name and gives_counts(asked, counts=model._counts)
+        counts = by_name and _gives_counts(asked, counts=model._counts)
         if name not in FRACTIONS or own or counts or model.strategy != "passive":
             raise ParameterError(
                 Parameter("n_queries"),
@@ -541,18 +531,13 @@ class EstimatedSize:
         ParameterError
             If its own noise is larger than any stability.
         """
-        most = self._unanimous_stability
+        most = largest_distance(teachers_of(self.pool))  # of a unanimous vote
         if self._size_shown_by(most) < 1:
             raise ParameterError(
                 f"An estimate at epsilon {self.epsilon:g} may be off by {self._noise_slack} votes,"
                 f" and {teachers_of(self.pool)} teachers are stable by {most} at most, so it could"
                 " show nothing; give it more of epsilon, or use more teachers."
             )
-
-    @property
-    def _unanimous_stability(self) -> int:
-        """Stability of a unanimous vote."""
-        return largest_distance(teachers_of(self.pool))
 
     @property
     def rest(self) -> PrivacyBudget:
@@ -584,20 +569,15 @@ class EstimatedSize:
         key = None if request is None else self.request_of(request)
         begun = key is not None and ledger.entry(key) is not None
         refuse_beyond(ledger, self.rest if begun else self.budget, request)
-        paid = releasing.stored(ledger, str(key)) if begun else None
-        fraction = FRACTIONS[self.mechanism]
-        if paid is None:
-            why = "how stable the votes on the public pool are, to set how much is asked"
-            terms: dict[str, Any] = {"fraction": fraction, "epsilon": self.epsilon}
-            return estimate_stability(votes(), ledger, **terms, request=key, purpose=why)
-        made = getattr(paid.mechanism, "fraction", None), paid.budget.epsilon, paid.shape
-        if made != (fraction, self.epsilon, self.pool):
-            raise ParameterError(
-                "The request was begun with other terms (",
-                Parameter("n_queries"),
-                "); go on with the same, or ask under another key. Nothing was spent.",
-            )
-        return paid
+        return estimate_stability(
+            votes,
+            ledger,
+            shape=self.pool,
+            fraction=FRACTIONS[self.mechanism],
+            epsilon=self.epsilon,
+            request=key,
+            purpose="how stable the votes on the public pool are, to set how much is asked",
+        )
 
     def without_number(self) -> Terms:
         """Return the terms that a number leads to that shows nothing."""
@@ -613,9 +593,8 @@ class EstimatedSize:
         and was paid for, leads to what is done without one, with a warning: a margin of 0.6 K is
         assumed, or T is 1.
         """
-        size = self._size_shown_by(
-            min(released, self._unanimous_stability)
-        )  # beyond a unanimous vote there is only noise
+        # beyond a unanimous vote there is only noise
+        size = self._size_shown_by(min(released, largest_distance(teachers_of(self.pool))))
         if size >= 1:
             return size
         stops = self.mechanism == SPARSE
@@ -659,7 +638,7 @@ class EstimatedSize:
             slack = quantile_slack(self.epsilon, event, self.pool.n_queries, BETA)
             return seen > event.threshold + sum(slack)
 
-        return last_that_holds(holds, min(MAX_UNSTABLE, enough))
+        return _last_that_holds(holds, min(_MAX_UNSTABLE, enough))
 
     def terms(self, size: int) -> Terms:
         """Return the terms of so many queries or, of a sparse vector, of so many abstentions, for
@@ -667,4 +646,4 @@ class EstimatedSize:
         if self.mechanism == SPARSE:
             stream = sparse_vector(self.rest, self.pool.n_queries, max_abstentions=size)
             return Terms(stream, self.pool, self.rest)
-        return noisy_terms("gaussian", self.rest, self.pool.first(size), "labels")
+        return _noisy_terms("gaussian", self.rest, self.pool.first(size), "labels")

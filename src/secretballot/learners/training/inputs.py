@@ -1,14 +1,16 @@
 """What goes in, checked before anything is spent, and what is learnt of it: classes, labels or a
-number. Messages name places, never private values."""
+number; and digests of public points. Messages name places, never private values."""
 
 import contextlib
+import hashlib
 import math
 import numbers
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
+from numbers import Number
 from typing import Any, Self
 
 import numpy as np
@@ -25,15 +27,214 @@ from secretballot.data.stored import StoredTable
 from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import result_of
-from secretballot.learners.training.typed_cells import (
-    are_numbers,
-    array_as,
-    column_as,
-    table_of_rows,
-)
 from secretballot.teachers.votes import checked_labels, checked_range
 
-ROWS_NAMED = 5
+# --- private cells in the types that public data have, one cell at a time ---
+
+# The type of a column follows from all of its cells, in lists, numpy and pandas alike: one missing
+# or odd cell turns integers into floats and everything into objects. So what a cell becomes here
+# depends on the cell and on the public type alone. Cells are numbers, texts and missing values;
+# points in time where both columns have such a type. What cannot be read so is refused: every
+# function returns None, and the caller says which column.
+
+_EXACT_BELOW = 2.0**53
+_NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
+_PLAIN = (str, Number, np.bool_, type(pd.NA), type(pd.NaT), type(None))
+_REFUSALS = (ValueError, TypeError, ArithmeticError, NotImplementedError)
+
+
+def _value_or_none(read: Callable[[], Any]) -> Any:
+    """Return what a conversion yields, None where it fails; errors and warnings may quote cells."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return read()
+    except _REFUSALS:
+        return None
+
+
+def _table_of_rows(rows: Sequence[Any]) -> ObjectArray | None:
+    """Return rows of plain cells as objects, shape (n_rows, n_features); None if they are none.
+
+    numpy is never asked to make one array of all rows: it would choose one type for them.
+    """
+    if not all(isinstance(row, list | tuple) or getattr(row, "ndim", 0) == 1 for row in rows):
+        return None
+    width = len(rows[0]) if rows else 0
+    if not width or any(len(row) != width for row in rows):
+        return None
+    table = np.empty((len(rows), width), dtype=object)
+    for number, row in enumerate(rows):
+        for place, cell in enumerate(row):
+            table[number, place] = cell
+    return table if _are_all(table, _PLAIN) else None
+
+
+def _are_numbers(cells: ObjectArray) -> bool:
+    """Return whether all cells, of any shape, are numbers of Python's or numpy's."""
+    return _are_all(cells, _NUMBERS)
+
+
+def _are_all(cells: ObjectArray, kinds: tuple[type, ...]) -> bool:
+    return all(issubclass(kind, kinds) for kind in set(map(type, cells.ravel().tolist())))
+
+
+def _plain_cells(cells: Any) -> list[Any]:
+    """Return cells, of any shape, as Python objects.
+
+    Raises
+    ------
+    TypeError
+        If one is no number, no text and not missing. What can be changed in place would join the
+        shards that share it.
+    """
+    objects = np.asarray(cells.astype(object), dtype=object)
+    if not _are_all(objects, _PLAIN):
+        raise TypeError("a cell is no single value")
+    return list(objects.ravel().tolist())
+
+
+def _array_as(X: Any, kind: np.dtype[Any]) -> Any:
+    """Return a table in the type of public ones: floating point for numbers, else objects.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, n_features)
+    kind : dtype
+        Of the public data.
+
+    Returns
+    -------
+    array or sparse matrix, or None
+    """
+    real = X.dtype.kind in "biuf"
+    if not real and not (isinstance(X, np.ndarray) and X.dtype.kind in "OUT"):
+        return None
+    if kind.kind in "biuf":
+        # single precision holds integers of two bytes; everything else gets double. Through double,
+        # whatever X has: one cell may have given X another type, and rounding twice differs from
+        # rounding once.
+        single = kind.itemsize <= 2 or kind == np.float32
+
+        def numbers() -> Any:
+            found = X.astype(np.float64) if real else _cells_as_floats(X)
+            return found.astype(np.float32) if single else found
+
+        return _value_or_none(numbers)
+    if real or kind.kind not in "OUT":
+        return None
+
+    def objects() -> Any:
+        cells = _plain_cells(X)
+        if kind.kind == "U":
+            # numpy makes texts of all cells beside one text, and pads with zero characters
+            cells = [str(cell).rstrip("\0") for cell in cells]
+        return np.array(cells, dtype=object).reshape(X.shape)
+
+    return _value_or_none(objects)
+
+
+def _cells_as_floats(cells: Any) -> FloatArray:
+    numbers = [_cell_as_float(cell) for cell in _plain_cells(cells)]
+    return np.array(numbers, dtype=np.float64).reshape(cells.shape)
+
+
+def _cell_as_float(cell: Any) -> float:
+    if isinstance(cell, complex | np.complexfloating) and cell.imag == 0:
+        cell = cell.real  # one complex cell makes all others complex
+    return math.nan if _is_missing(cell) else float(cell)
+
+
+def _float_or_nan(cell: Any) -> float:
+    try:
+        return _cell_as_float(cell)
+    except _REFUSALS:
+        return math.nan
+
+
+def _is_missing(cell: Any) -> bool:
+    no_value = cell is None or cell is pd.NA or cell is pd.NaT
+    return no_value or (isinstance(cell, float) and cell != cell)
+
+
+def _column_as(column: "pd.Series[Any]", kind: Any) -> Any:
+    """Return a column, of shape (n,), in the type of the public one; None where that cannot be."""
+    return _value_or_none(lambda: _column_in_type(column, kind))
+
+
+def _column_in_type(column: "pd.Series[Any]", kind: Any) -> Any:
+    own = column.dtype
+    if isinstance(kind, pd.CategoricalDtype):
+        return _public_categories(column, kind)
+    if _is_real(kind):
+        if _is_real(own):
+            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        return _cells_as_floats(column)
+    if pd.api.types.is_datetime64_any_dtype(kind):  # in the public unit
+        return column.astype(kind).array if pd.api.types.is_datetime64_any_dtype(own) else None
+    if _holds_numbers(own):
+        return None
+    words = _words(column)
+    if pd.api.types.is_object_dtype(kind):
+        # a bare array of objects would get a type by its cells
+        return pd.Series(np.array(words, dtype=object), dtype=object)
+    if pd.api.types.is_string_dtype(kind):
+        texts = [None if _is_missing(cell) else str(cell) for cell in words]
+        return pd.array(texts, dtype=kind)
+    return None
+
+
+def _holds_numbers(kind: Any) -> bool:
+    """Return whether cells are numbers as all of them together made them.
+
+    Of one type, that is, or equal ones as one category.
+
+    pandas makes 1.0 of 1 beside a fraction, and 1 of True beside a 1.
+    """
+    if isinstance(kind, pd.CategoricalDtype):
+        known = kind.categories
+        return _holds_numbers(known.dtype) or any(
+            isinstance(category, Number) for category in known
+        )
+    return pd.api.types.is_numeric_dtype(kind) or isinstance(kind, pd.SparseDtype)
+
+
+def _is_real(kind: Any) -> bool:
+    if isinstance(kind, pd.SparseDtype):
+        kind = kind.subtype  # pandas takes sparse points in time for numbers, of any unit
+    return pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_complex_dtype(kind)
+
+
+def _words(column: "pd.Series[Any]") -> list[Any]:
+    """Return the cells as Python objects, each in one form whatever the type of its column."""
+    cells = (one.item() if isinstance(one, np.generic) else one for one in _plain_cells(column))
+    # a signalling nan of a decimal refuses every comparison, also inside pandas
+    cells = (float(one) if isinstance(one, Decimal) else one for one in cells)
+    return [math.nan if _is_missing(cell) else cell for cell in cells]
+
+
+def _public_categories(
+    column: "pd.Series[Any]", kind: pd.CategoricalDtype
+) -> pd.Categorical | None:
+    """Return the public category of every cell, a missing one where there is none."""
+    categories = kind.categories
+    if _is_real(categories.dtype):
+        known = categories.to_numpy(dtype=np.float64).tolist()
+        if not all(abs(number) < _EXACT_BELOW for number in known):
+            return None  # a gap elsewhere in the column would blur such numbers
+        cells = list(map(_float_or_nan, np.asarray(column.astype(object), dtype=object)))
+    elif _is_real(column.dtype):
+        return None
+    else:
+        known, cells = _words(pd.Series(categories)), _words(column)
+    places = {category: place for place, category in enumerate(known)}
+    codes = np.array([places.get(cell, -1) for cell in cells], dtype=np.int64)
+    return pd.Categorical.from_codes(codes, dtype=kind)
+
+
+# --- tables and targets ---
+
+_ROWS_NAMED = 5
 
 
 def as_matrix(name: str, X: Any) -> Any:
@@ -111,8 +312,8 @@ def _pandas_frame(name: str, table: Any) -> pd.DataFrame:
 
 
 def _array_of_lists(rows: Sequence[Any]) -> NDArray[Any] | None:
-    table = table_of_rows(rows)
-    if table is not None and are_numbers(table):
+    table = _table_of_rows(rows)
+    if table is not None and _are_numbers(table):
         # an integer beyond the floats stays an object, and is refused where the cells get their
         # type
         with contextlib.suppress(OverflowError):
@@ -160,14 +361,14 @@ def with_public_types(X: Any, X_public: Any, *, known: str = "X_public") -> Any:
             " arrays."
         )
     if not frames[0]:
-        typed = array_as(X, X_public.dtype)
+        typed = _array_as(X, X_public.dtype)
         if typed is None:
             raise DataError(
                 f"X cannot be read as {X_public.dtype.name[:40]}, the type of {known}; give"
                 " both the same type, or encode them by one schema."
             )
         return typed
-    columns = [column_as(X.iloc[:, place], kind) for place, kind in enumerate(X_public.dtypes)]
+    columns = [_column_as(X.iloc[:, place], kind) for place, kind in enumerate(X_public.dtypes)]
     refused = [place for place, column in enumerate(columns) if column is None]
     if refused:
         name, kind = X_public.columns[refused[0]], X_public.dtypes.iloc[refused[0]]
@@ -288,19 +489,15 @@ def check_same_columns(X: Any, X_public: Any, *, known: str = "X_public") -> Non
     """
     if hasattr(X, "columns") and hasattr(X_public, "columns"):
         private, public = list(X.columns), list(X_public.columns)
-        missing = [str(name) for name in public if name not in set(private)]
-        # of a table without a header the "names" are the cells of its first record: names that X
-        # alone has are not shown
-        extra = f"has {len(set(private) - set(public))} columns that {known} does not have"
-        if missing:
-            raise DataError(
-                f"X misses {name_columns(missing)} and {extra}; give both the same columns in the"
-                " same order."
-            )
         if private != public:
+            missing = [str(name) for name in public if name not in set(private)]
+            misses = f"misses {name_columns(missing)} and " if missing else ""
+            # of a table without a header the "names" are the cells of its first record: names that
+            # X alone has are not shown
             raise DataError(
-                f"X {extra}, or those of {known} in another order; give both the same columns in"
-                " the same order."
+                f"X {misses}has {len(set(private) - set(public))} columns that {known} does not"
+                f" have, or those of {known} in another order; give both the same columns in the"
+                " same order."
             )
     if n_columns(X) != n_columns(X_public):
         raise DataError(
@@ -348,7 +545,7 @@ def refuse_unfit(name: str, X: Any, taken: Sequence[int]) -> None:
 
 
 def _first_rows(rows: IntArray) -> str:
-    return ", ".join(str(int(row)) for row in rows[:ROWS_NAMED])
+    return ", ".join(str(int(row)) for row in rows[:_ROWS_NAMED])
 
 
 def declared_classes(classes: Sequence[Any] | None) -> list[Any]:
@@ -411,7 +608,7 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> Int
         classes: the message says how many and where.
     """
     # Labels are private: every message says how many and in which rows, never which value.
-    labels, places_of_cells = private_cells(y, rows)
+    labels, places_of_cells = _private_cells(y, rows)
     if len(getattr(y, "shape", ())) == 2:
         text = "A column-vector y was passed when a 1d array was expected."
         warnings.warn(text, DataConversionWarning, stacklevel=2)
@@ -432,7 +629,7 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> Int
     return index
 
 
-def private_cells(y: Any, n_records: int) -> tuple[list[Any], IntArray]:
+def _private_cells(y: Any, n_records: int) -> tuple[list[Any], IntArray]:
     """Return private targets, each as it was given, and the place of that of each record among
     them: numpy would find one type for all of a list. Numbers of one type are there once each.
 
@@ -577,7 +774,7 @@ class Target:
             cells = table.iloc if hasattr(table, "iloc") else table
             columns = [cells[:, place] for place in range(len(self.labels))]
             return np.column_stack([class_indices(one, [0, 1], n_records) for one in columns])
-        targets, places = private_cells(y, n_records)
+        targets, places = _private_cells(y, n_records)
         assert self.bounds is not None
         numbers = np.array(list(map(number_of, targets)), dtype=np.float64)
         return np.clip(numbers[places], *self.bounds)
@@ -632,3 +829,83 @@ def labels_at(y: Any, rows: IntArray, n_records: int) -> Any:
     if isinstance(y, np.ndarray):
         return y[rows]
     return [y[row] for row in rows.tolist()]
+
+
+_BYTES = 16
+_BLOCK_ROWS = 4096  # sparse rows made dense at once
+
+
+def question_digests(X: Any) -> list[bytes]:
+    """Return 16 bytes for each row of points of shape (n, n_features), equal for equal rows alone.
+
+    Rows are equal if all values are: 0.0 and -0.0 are, all kinds of nan are, and so are a dense and
+    a sparse row.
+    """
+    if hasattr(X, "iloc"):
+        return [_row_digest(b"frame", row) for row in _frame_rows(X)]
+    if sparse.issparse(X):
+        table: Any = X
+        table = table.tocsr()
+        # as dense rows, so that a point has the same digest in both forms
+        blocks = range(0, table.shape[0], _BLOCK_ROWS)
+        return [
+            digest
+            for at in blocks
+            for digest in question_digests(table[at : at + _BLOCK_ROWS].toarray())
+        ]
+    if X.dtype.kind in "iufb":
+        return [_row_digest(b"numbers", row.tobytes()) for row in _canonical_doubles(X)]
+    return [_row_digest(b"values", "\0".join(map(_cell_text, row)).encode()) for row in X]
+
+
+def points_digest(X: Any) -> str:
+    """Return one SHA-256, in hexadecimal, for all rows of points of shape (n, n_features)."""
+    return hashlib.sha256(b"".join(question_digests(X))).hexdigest()
+
+
+def doubles_digest(points: FloatArray) -> str:
+    """Return one SHA-256, in hexadecimal, of points of shape (n, n_features) as rows of doubles.
+
+    With the points at hand, anybody can tell by it which function a certificate speaks of.
+    """
+    return hashlib.sha256(np.ascontiguousarray(points, dtype="<f8").tobytes()).hexdigest()
+
+
+def _canonical_doubles(numbers: Any) -> FloatArray:
+    """Return numbers as little-endian doubles with one zero and one nan."""
+    plain = np.ascontiguousarray(numbers, dtype="<f8") + 0.0
+    plain[np.isnan(plain)] = np.nan
+    return plain
+
+
+def _frame_rows(frame: pd.DataFrame) -> list[bytes]:
+    """Return the bytes of every row: numeric columns as doubles, the others by type and text."""
+    numeric = [pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]
+    numbers = _canonical_doubles(frame.loc[:, numeric].to_numpy(dtype=np.float64, na_value=np.nan))
+    others = [
+        column.tolist() for _, column in frame.loc[:, [not known for known in numeric]].items()
+    ]
+    texts = (
+        ["\0".join(map(_cell_text, cells)) for cells in zip(*others, strict=True)]
+        if others
+        else [""] * len(frame)
+    )
+    return [row.tobytes() + text.encode() for row, text in zip(numbers, texts, strict=True)]
+
+
+def _cell_text(value: Any) -> str:
+    kind, text = type(value).__name__, str(value)
+    if value is None or value is pd.NA or value != value:
+        kind, text = "missing", ""
+    elif isinstance(value, bool | np.bool_ | int | np.integer):
+        kind, text = "number", str(int(value))
+    elif isinstance(value, float | np.floating):
+        # integers pass for what they are: 2.0 equals 2, and -0.0 equals 0
+        is_integer = value == np.trunc(value) and np.isfinite(value)
+        kind, text = "number", str(int(value)) if is_integer else repr(float(value))
+    # the length keeps a value that holds the separator from passing for two
+    return f"{kind}:{len(text)}:{text}"
+
+
+def _row_digest(kind: bytes, content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_BYTES, person=kind).digest()

@@ -1,10 +1,15 @@
 """What learners are: parameters, and a fit that prepares, opens the account, releases, and lets a
-student learn from what was released."""
+student learn from what was released; and what a pickled one keeps."""
 
+import copy
+import io
+import math
+import pickle
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from pathlib import Path
 from traceback import walk_stack
 from typing import Any, ClassVar, Self
@@ -15,23 +20,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from secretballot._rows import class_shares
+from secretballot._points import class_shares
+from secretballot._seeded import own_global_states
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import (
-    RELATIONS,
-    check_choice,
-    check_count,
-    check_name,
-    check_path,
-)
+from secretballot._validation import RELATIONS, check_choice, check_count, check_name, check_path
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.core.types import Guarantee
 from secretballot.data.stored import StoredTable
-from secretballot.exceptions import Argument, Parameter, ParameterError, UnpricedFitWarning
+from secretballot.exceptions import (
+    BudgetError,
+    Parameter,
+    ParameterError,
+    UnpricedFitWarning,
+)
 from secretballot.learners.training.inputs import Target, as_matrix, labels_at, with_public_types
-from secretballot.learners.training.learner_state import LearnerState
-from secretballot.learners.training.table import Table, private_table
+from secretballot.learners.training.table import Table, private_table, refuse_units
 from secretballot.named_learners import check_learner
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import check_ledger
@@ -124,9 +128,95 @@ class Task:
             self.table.refuse_points(self.points)
 
 
+# --- what a pickled learner keeps ---
+
+_SEARCH_TREES = ("KDTree", "KDTree32", "KDTree64", "BallTree", "BallTree32", "BallTree64")
+# In the state of a search tree: how much it has been asked so far, which depends on the points that
+# were predicted.
+_COUNTERS = slice(7, 11)
+
+
+class _LearnerState:
+    """State of an estimator that learns by releases, in a canonical form: its settings and what was
+    released, and nothing of the place where it was fitted; the same bytes for the same values.
+
+    A pickle writes two equal strings once or twice, depending on whether they are one object; it
+    copies the padding of structured arrays, which is what the memory held before; it writes down
+    how often a search tree was asked, and the global generator's state. All of it may depend on
+    private records that the same process has worked on.
+
+    A pickle keeps parameters, released values, certificate and student. A `ledger` stays a handle:
+    the path of the account and its name. What is restored has the same values; objects that were
+    one in two places become two. Copies within the process are made as ever.
+    """
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
+        with own_global_states(0):  # a learner without a seed may keep the global generator
+            return _restored_value, (_canonical_pickle((type(self), self.__getstate__())),)
+
+    def __copy__(self) -> Self:
+        return self._with_attributes(vars(self))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self._with_attributes(copy.deepcopy(vars(self), memo))
+
+    def _with_attributes(self, attributes: dict[str, Any]) -> Self:
+        other = type(self).__new__(type(self))
+        other.__dict__.update(attributes)
+        return other
+
+
+def _restored_value(content: bytes) -> Any:
+    kind, state = pickle.loads(content)
+    one = kind.__new__(kind)
+    if hasattr(one, "__setstate__"):
+        one.__setstate__(state)
+    else:
+        one.__dict__.update(state)
+    return one
+
+
+class _CanonicalPickler(pickle.Pickler):
+    """Writes every value where it is, without looking at which of them are one object."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, np.ndarray) and obj.dtype.names is not None:
+            return _without_padding(obj).__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+        if type(obj).__name__ in _SEARCH_TREES:
+            make, arguments, state = obj.__reduce__()
+            items = list(state)
+            items[_COUNTERS] = [0] * len(items[_COUNTERS])
+            return make, arguments, tuple(items)
+        return NotImplemented
+
+
+def _canonical_pickle(value: Any) -> bytes:
+    buffer = io.BytesIO()
+    pickler = _CanonicalPickler(buffer, protocol=pickle.HIGHEST_PROTOCOL)
+    pickler.fast = True  # no memory of what was written before
+    pickler.dump(value)
+    return buffer.getvalue()
+
+
+def _without_padding(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a structured array whose padding is zero, any other as it is.
+
+    The result has the shape of `array`.
+    """
+    if array.dtype.names is None:
+        return array
+    clean = np.zeros(array.shape, array.dtype)
+    for name in array.dtype.names:
+        clean[name] = _without_padding(array[name])
+    return clean
+
+
+# --- learners ---
+
+
 # scikit-learn ships no types
 @dataclass(eq=False, repr=False, kw_only=True)
-class PayingLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
+class PayingLearner(_LearnerState, BaseEstimator):  # type: ignore[misc]
     """A learner that pays for what it releases; the fields of a class are the parameters of its
     constructor.
 
@@ -156,18 +246,119 @@ class PayingLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
     ledger: Ledger | None = None
     random_state: int | None = None
 
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        X_public: Any = None,
+        classes: Sequence[Any] | None = None,
+        labels: Sequence[str] | None = None,
+        bounds: tuple[float, float] | None = None,
+        public_features: bool = False,
+        dropped: float = 0.5,
+        units: Any = None,
+        unit_name: str | None = None,
+        start: ReleasedLabels | None = None,
+        request: str | None = None,
+        purpose: str = "",
+        vault: str | Path | None = None,
+        executor: Any = LOCAL,
+        send_shards: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Self:
+        """Learn from private records and public points.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, list of rows or frame of shape (n_records, n_features)
+            Private; with `public_features` public. Or a `StoredTable`.
+        y : sequence of shape (n_records,)
+            Private. Of a classifier, each one of `classes`; of several labels an array, sparse
+            matrix, list of rows or frame of shape (n_records, n_labels): 1 where a record has the
+            label, else 0. A frame has the labels as its columns. Of a regressor, numbers: what is
+            beyond `bounds`, or infinite, is cut; a text counts as the number that it says; what is
+            nan, or no number, leaves its record out, and no other.
+        X_public : like X, of shape (n_public, n_features)
+            Public points, unlabelled; left out with `public_features`. Optional, with numeric
+            arrays, for a choice among fitted classifiers and a `Labeler`, whose columns a few of
+            them give their types.
+        classes : sequence of two or more values
+            Public; never inferred from private ones.
+        labels : sequence of distinct str
+            In their place, public names of several labels. `RecordMomentsClassifier` and
+            `PATEClassifier` learn these.
+        bounds : tuple of two floats
+            Of a regressor: public bounds of the target, in its own unit; never inferred from
+            private targets. Predictions lie within, and noise grows with the width.
+        public_features : bool, default False
+            Whether the classes of `y` alone are private, and everything else may be known to
+            everybody. `RecordMomentsClassifier` and `PATEClassifier` take it. A ledger is made for
+            it with ``unit="label"`` and ``relation="replace-one"``.
+        dropped : float, default 0.5
+            Of `PATEClassifier` with `public_features`: share of the records whose labels are
+            dropped, at least 0 and below 1; only these points may be asked. With 0 no label is
+            dropped, every record teaches one teacher, and every point may be asked.
+        units : array of shape (n_records,), optional
+            Ids, such as patient numbers: all records of one id are protected together. With
+            "add-remove" only, and with a `ledger` about users.
+        unit_name : str, optional
+            What the ids are, for the certificate.
+        start : ReleasedLabels, optional
+            Of `RecordMomentsClassifier`: an earlier release about the same public points and
+            classes, by any learner. The stages start from a model of its labels instead of from
+            nothing. It may come from another ledger; the certificate names it. What it cost comes
+            on top.
+        request : str, optional
+            Key of this fit in the ledger: the same key gets the stored answer, or goes on after an
+            interruption, for nothing. Drawn where none is given; of a `Labeler` the algorithm's
+            name: another key is another sample and another charge.
+        purpose : str
+            Why, in a few words; on the certificate, so public.
+        vault : path, optional
+            Of `PATEClassifier` and `Labeler`: secret folder where finished teachers are kept, so
+            that an interrupted fit resumes; with one, and a ledger that is a file, the reservation
+            of a `Labeler` outlives the process.
+        executor : str, distributed.Client or concurrent.futures.Executor, default "local"
+            Where teachers of `PATEClassifier` and `Labeler` are trained and vote, or record moments
+            are added up: on this machine, or on a cluster that runs already and belongs to the
+            trusted side. "dask://HOST:PORT", a client of Dask, or "dask" for this process's client;
+            "ray" for the Ray that runs. The release is the same.
+        send_shards : bool, default False
+            Whether the rows of a stored table are sent to the workers of a cluster, over its
+            network. By default workers read them from storage that all share, and a run whose
+            workers do not see it ends before anything is paid. A table in memory is sent in any
+            case.
+        progress : callable, optional
+            Of learners with teachers: called with (done, total) teachers, and in rounds with
+            (answered, reserved) queries.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If something does not fit, or the student cannot learn from public points with dummy
+            labels; nothing was spent. A student that passed this and yet cannot learn from what was
+            released is refused after it: the release is in the ledger, and another student may
+            be fitted to it.
+        BudgetError
+            If the ledger does not admit the price; nothing was spent.
+        """
+        target = classes, labels, bounds, public_features, dropped
+        about = units, unit_name, start, request, purpose
+        work = vault, executor, send_shards, progress
+        return self._fitted(self._prepared(Given(X, y, X_public, *target, *about, *work)))
+
+    @abstractmethod
+    def _fitted(self, task: Task) -> Self:
+        """Release, and return the learner with what came of it."""
+
     def check_given(self, given: Given) -> Target:
         """Refuse settings and public values of a fit that cannot be, and return what is learnt; no
         private value is looked at, and nothing is spent."""
         ids = given.X.unit_name if isinstance(given.X, StoredTable) else given.units
-        by_unit = ids is not None and not given.public_features
-        if check_choice("relation", self.relation, RELATIONS) == "replace-one" and by_unit:
-            raise ParameterError(
-                Parameter("units"),
-                " are given with ",
-                Argument("relation", "replace-one"),
-                ", which is about single records.",
-            )
+        check_choice("relation", self.relation, RELATIONS)
+        if not given.public_features:
+            refuse_units(ids, self.relation)
         self._check_settings(self._budget)
         for own in fields(Given):
             if own.name in _EVERY | self._takes or getattr(given, own.name) is own.default:
@@ -186,7 +377,7 @@ class PayingLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
     def _prepared(self, given: Given) -> Task:
         """Return the task of a fit: settings and public values are looked at first, private records
         last, and the account before anything is done with them."""
-        warn_inside_sklearn(alone=self.ledger is None)
+        _warn_inside_sklearn(alone=self.ledger is None)
         target, budget = self.check_given(given), self._budget
         declared: dict[str, Any] = {}
         if given.public_features:
@@ -214,7 +405,7 @@ class PayingLearner(LearnerState, BaseEstimator):  # type: ignore[misc]
                 f"delta is {budget.delta:g}; with 1/n or more, publishing whole records at"
                 " random would pass. Choose a delta well below 1 over the number of records.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         account = self._account(budget, guarantee)
         return Task(given, target, table, points, askable, budget, guarantee, account, declared)
@@ -295,117 +486,13 @@ class Learner(PayingLearner):
     n_features_in_ : int
     """
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        X_public: Any = None,
-        classes: Sequence[Any] | None = None,
-        labels: Sequence[str] | None = None,
-        bounds: tuple[float, float] | None = None,
-        public_features: bool = False,
-        dropped: float = 0.5,
-        units: Any = None,
-        unit_name: str | None = None,
-        start: ReleasedLabels | None = None,
-        request: str | None = None,
-        purpose: str = "",
-        vault: str | Path | None = None,
-        executor: Any = LOCAL,
-        send_shards: bool = False,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Self:
-        """Learn from private records and public points.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, list of rows or frame of shape (n_records, n_features)
-            Private; with `public_features` public. Or a `StoredTable`.
-        y : sequence of shape (n_records,)
-            Private. Of a classifier, each one of `classes`; of several labels an array, sparse
-            matrix, list of rows or frame of shape (n_records, n_labels): 1 where a record has the
-            label, else 0. A frame has the labels as its columns. Of a regressor, numbers: what is
-            beyond `bounds`, or infinite, is cut; a text counts as the number that it says; what is
-            nan, or no number, leaves its record out, and no other.
-        X_public : like X, of shape (n_public, n_features)
-            Public points, unlabelled; left out with `public_features`. Optional for a choice among
-            fitted classifiers, with numeric arrays.
-        classes : sequence of two or more values
-            Public; never inferred from private ones.
-        labels : sequence of distinct str
-            In their place, public names of several labels. `RecordMomentsClassifier` and
-            `PATEClassifier` learn these.
-        bounds : tuple of two floats
-            Of a regressor: public bounds of the target, in its own unit; never inferred from
-            private targets. Predictions lie within, and noise grows with the width.
-        public_features : bool, default False
-            Whether the classes of `y` alone are private, and everything else may be known to
-            everybody. `RecordMomentsClassifier` and `PATEClassifier` take it. A ledger is made for
-            it with ``unit="label"`` and ``relation="replace-one"``.
-        dropped : float, default 0.5
-            Of `PATEClassifier` with `public_features`: share of the records whose labels are
-            dropped, at least 0 and below 1; only these points may be asked. With 0 no label is
-            dropped, every record teaches one teacher, and every point may be asked.
-        units : array of shape (n_records,), optional
-            Ids, such as patient numbers: all records of one id are protected together. With
-            "add-remove" only, and with a `ledger` about users.
-        unit_name : str, optional
-            What the ids are, for the certificate.
-        start : ReleasedLabels, optional
-            Of `RecordMomentsClassifier`: an earlier release about the same public points and
-            classes, by any learner. The stages start from a model of its labels instead of from
-            nothing. It may come from another ledger; the certificate names it. What it cost comes
-            on top.
-        request : str, optional
-            Key of this fit in the ledger: the same key gets the stored answer, or goes on after an
-            interruption, for nothing. Drawn where none is given.
-        purpose : str
-            Why, in a few words; on the certificate, so public.
-        vault : path, optional
-            Of `PATEClassifier`: secret folder where finished teachers are kept, so that an
-            interrupted fit resumes.
-        executor : str, distributed.Client or concurrent.futures.Executor, default "local"
-            Where teachers of `PATEClassifier` are trained and vote, or record moments are added
-            up: on this machine, or on a cluster that runs already and belongs to the trusted side.
-            "dask://HOST:PORT", a client of Dask, or "dask" for this process's client; "ray" for the
-            Ray that runs. The release is the same.
-        send_shards : bool, default False
-            Whether the rows of a stored table are sent to the workers of a cluster, over its
-            network. By default workers read them from storage that all share, and a run whose
-            workers do not see it ends before anything is paid. A table in memory is sent in any
-            case.
-        progress : callable, optional
-            Of learners with teachers: called with (done, total) teachers, and in rounds with
-            (answered, reserved) queries.
-
-        Raises
-        ------
-        ParameterError, DataError
-            If something does not fit, or the student cannot learn from public points with dummy
-            labels; nothing was spent. A student that passed this and yet cannot learn from what was
-            released is refused after it: the release is in the ledger, and another student may
-            be fitted to it.
-        BudgetError
-            If the ledger does not admit the price; nothing was spent.
-        """
-        target = classes, labels, bounds, public_features, dropped
-        about = units, unit_name, start, request, purpose
-        work = vault, executor, send_shards, progress
-        points = self._released_points(Given(X, y, X_public, *target, *about, *work))
-        # the release is kept by now: it stays paid for if the student cannot learn from it
-        self.student_ = self._taught(points)
-        return self
-
     def fit_labels(self, X: Any, y: Any, **given: Any) -> Self:
         """Do all that `fit` does but let a student learn, which may happen where no private data
         ever was; parameters, with their shapes, and errors are those of `fit`."""
-        self._released_points(Given(X, y, **given))
-        return self
+        return self._fitted(self._prepared(Given(X, y, **given)), teach=False)
 
-    def _released_points(self, given: Given) -> Any:
-        """Release, note what came of it, and return the public points as a student takes them."""
-        task = self._prepared(given)
+    def _fitted(self, task: Task, *, teach: bool = True) -> Self:
+        """Release, note what came of it, and let the student learn unless `teach` is false."""
         self.released_ = self._release(task)
         self.certificate_ = self.released_.certificate
         if task.target.classes:
@@ -414,7 +501,10 @@ class Learner(PayingLearner):
             self.labels_ = np.array(task.target.labels)
             self.classes_ = [np.array([0, 1]) for _ in self.labels_]
         task.table.note_columns(self)
-        return task.points
+        if teach:
+            # the release is kept by now: it stays paid for if the student cannot learn from it
+            self.student_ = self._taught(task.points)
+        return self
 
     @abstractmethod
     def _release(self, task: Task) -> Any:
@@ -436,12 +526,9 @@ class Learner(PayingLearner):
         """
         student: Any = getattr(self, "student", "auto")
         if isinstance(student, str):
-            return self._student_named(student)
+            return student_by_name(student, of_numbers=isinstance(self, RegressorMixin))
         check_learner("student", student)
         return student
-
-    def _student_named(self, name: str) -> Any:
-        return student_by_name(name)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return what the student predicts for every row of `X`, shape (n_rows,) or (n_rows,
@@ -494,9 +581,6 @@ class NumberLearner(RegressorMixin, Learner):  # type: ignore[misc]
 
     _takes = frozenset({"bounds"})
 
-    def _student_named(self, name: str) -> Any:
-        return student_by_name(name, of_numbers=True)
-
 
 def refuse_beside(name: str, settings: Any, *others: str) -> None:
     """Refuse fields of `settings` that were set and do not go with another one, `name`."""
@@ -509,7 +593,7 @@ def refuse_beside(name: str, settings: Any, *others: str) -> None:
             )
 
 
-def warn_inside_sklearn(*, alone: bool) -> None:
+def _warn_inside_sklearn(*, alone: bool) -> None:
     """Warn of a fit inside of a pipeline or, without a ledger, of a search, before it spends.
 
     Parameters
@@ -527,3 +611,43 @@ def warn_inside_sklearn(*, alone: bool) -> None:
     if odd or (alone and any(not name.startswith(_NO_FITS) for name in sklearn)):
         own = (place for place, name in enumerate(modules, 1) if not name.startswith(_PACKAGE))
         warnings.warn(_INSIDE, UnpricedFitWarning, stacklevel=next(own))
+
+
+# --- what is left of an account, before hours go into teachers ---
+
+#: Remaining budgets are rounded down; a refusal this early must not rest on the last digit.
+_SLACK = 1 - 1e-9
+
+
+def rest_of(epsilon: float, part: float) -> float:
+    """Return what is left of epsilon beside a part of it, rounded down, so that a ledger, which
+    reads decimals, finds no more than epsilon in both."""
+    left = Fraction(repr(epsilon)) - Fraction(repr(part))
+    nearest = float(left)
+    while Fraction(repr(nearest)) > left:
+        nearest = math.nextafter(nearest, 0.0)
+    return nearest
+
+
+def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str | None) -> None:
+    """Refuse a price that the ledger will not admit before hours go into teachers; the ledger
+    itself judges later.
+
+    A run that was paid for before costs nothing: it has its answer, or goes on.
+
+    Raises
+    ------
+    BudgetError
+        If less is left than the run would cost. Nothing is stated of Renyi accounts, whose sums are
+        not additive.
+    """
+    begun = request is not None and ledger.entry(request) is not None
+    if begun or ledger.composition != "basic":
+        return
+    left = ledger.remaining()
+    if not (left.epsilon >= budget.epsilon * _SLACK and left.delta >= budget.delta * _SLACK):
+        raise BudgetError(
+            f"Of the budget of the dataset {ledger.dataset!r}, epsilon {left.epsilon:.4g} and delta"
+            f" {left.delta:.4g} are left, and this run would cost epsilon {budget.epsilon:.4g} and"
+            f" delta {budget.delta:.4g}; ask for less. Nothing was spent."
+        )

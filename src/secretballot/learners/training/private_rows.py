@@ -22,16 +22,16 @@ from secretballot.foreign_code import result_of
 from secretballot.learners.training.inputs import n_columns
 from secretballot.teachers.rows import block_bounds, is_sparse, n_rows, row_block
 
-Hashes = NDArray[np.uint64]
+_Hashes = NDArray[np.uint64]
 
 MOST_SAMPLED = 1 << 17  # values by which chance is estimated: 3 MiB
 #: Public rows that exactly one private unit has are refused, and those that two have, since whole
 #: private tables are doubled by mistake.
-EQUAL_UNITS = (1, 2)
-_COUNTED = max(EQUAL_UNITS) + 2  # units of a value: so many or more are all alike
+_EQUAL_UNITS = (1, 2)
+_COUNTED = max(_EQUAL_UNITS) + 2  # units of a value: so many or more are all alike
 #: So much larger may the share of such rows be than among private rows, since two tables are hardly
 #: ever drawn alike.
-OF_CHANCE = 1.25
+_OF_CHANCE = 1.25
 #: Probability of so many equal rows by chance below which they are refused.
 LEAST_CHANCE = 1e-4
 LEAST_ROWS = 20  # of two tables that hold the same rows
@@ -42,7 +42,7 @@ STOPS = 0.5
 #: So often may the share of public cells be exceeded that no other public row has: where many
 #: values are rare, some private ones are new.
 OF_PUBLIC = 2
-FEWEST = 20  # public cells; fewer are examples of what a column holds
+_FEWEST = 20  # public cells; fewer are examples of what a column holds
 
 _BLOCK_CELLS = 1 << 20  # cells hashed at once
 
@@ -81,7 +81,7 @@ class PrivateRows:
         if units is None:
             units = np.arange(self._n_rows, self._n_rows + len(values))
         self._n_rows += len(values)
-        self._digest = (self._digest + rows_digest(values)) % 2**64
+        self._digest = (self._digest + _rows_digest(values)) % 2**64
         # the same row of one unit again is no coincidence
         values, units = _pairs(values, np.asarray(units).astype(np.uint64), len(values))
         self._n_pairs += len(values)
@@ -102,7 +102,7 @@ class PrivateRows:
         for block in table.blocks():
             self.add(block.X, None if block.units is None else block.units[:, 0])
 
-    def _kept(self, values: Hashes) -> Any:
+    def _kept(self, values: _Hashes) -> Any:
         return (values <= self._largest) | np.isin(values, self._watched)
 
     def hold(self, place: int) -> bool:
@@ -113,7 +113,7 @@ class PrivateRows:
         table = self._tables[place]
         if table is None or not self._n_pairs:
             return False
-        same = (len(table), rows_digest(table)) == (self._n_rows, self._digest)
+        same = (len(table), _rows_digest(table)) == (self._n_rows, self._digest)
         if same and len(table) >= LEAST_ROWS:
             return True
         values, counts = np.unique(self._values, return_counts=True)
@@ -126,7 +126,7 @@ class PrivateRows:
                 int((sampled == equal + 1).sum()),
                 n_sampled / (equal + 1),
             )
-            for equal in EQUAL_UNITS
+            for equal in _EQUAL_UNITS
         )
 
 
@@ -135,15 +135,15 @@ def _beyond_chance(found: int, n_rows: int, usual: int, n_usual: float) -> bool:
     Poisson's law: given their sum, one of them is binomial."""
     if not found:
         return False
-    part = OF_CHANCE * n_rows / (OF_CHANCE * n_rows + n_usual)
+    part = _OF_CHANCE * n_rows / (_OF_CHANCE * n_rows + n_usual)
     return not float(betainc(found, usual + 1, part)) >= LEAST_CHANCE
 
 
-def _none() -> Hashes:
+def _none() -> _Hashes:
     return np.empty(0, dtype=np.uint64)
 
 
-def _pairs(values: Hashes, units: Hashes, most: int) -> tuple[Hashes, Hashes]:
+def _pairs(values: _Hashes, units: _Hashes, most: int) -> tuple[_Hashes, _Hashes]:
     """Return each pair once, by value; of each value no more than `most` of its units, the first
     ones by number."""
     order = np.lexsort((units, values))
@@ -192,7 +192,7 @@ def _is_unlike(place: int, *tables: Any) -> bool:
     # pandas reads texts of digits as numbers where no other text is in the column
     if len(there) and _has_text(public) and not _has_text(there):
         return True
-    if public.count() < FEWEST:
+    if public.count() < _FEWEST:
         return False
     strange, usual = typed.isna(), 0.0
     if pd.api.types.is_object_dtype(typed) or pd.api.types.is_string_dtype(typed):
@@ -209,7 +209,7 @@ def _has_text(cells: "pd.Series[Any]") -> bool:
 # --- hashes of rows, by which equal rows are found without keeping a row ---
 
 
-def row_hashes(X: Any) -> Hashes | None:
+def row_hashes(X: Any) -> _Hashes | None:
     """Return a hash of every row of a table; None where they cannot be hashed.
 
     Parameters
@@ -219,12 +219,12 @@ def row_hashes(X: Any) -> Hashes | None:
     return result_of(partial(_row_hashes, X))
 
 
-def rows_digest(hashes: Hashes) -> int:
+def _rows_digest(hashes: _Hashes) -> int:
     """Return the digest of rows, in any order, by their hashes."""
     return int(np.add.reduce(hashes, dtype=np.uint64))
 
 
-def _row_hashes(X: Any) -> Hashes:
+def _row_hashes(X: Any) -> _Hashes:
     size = max(1, _BLOCK_CELLS // n_columns(X))
     blocks = [_none()]
     for start, stop in block_bounds(n_rows(X), size):

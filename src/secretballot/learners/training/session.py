@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot._files import LARGEST_JSON, json_fields
 from secretballot._typing import BoolArray, IntArray, ObjectArray
 from secretballot._validation import check_count, check_instance, check_name, check_path
 from secretballot.accounting import PrivacyBudget, check_useful
@@ -25,8 +25,7 @@ from secretballot.core.private import Votes
 from secretballot.core.releasing import Released, terms_of
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
-from secretballot.learners.training.inputs import n_columns, single_point
-from secretballot.learners.training.point_digests import question_digests
+from secretballot.learners.training.inputs import n_columns, question_digests, single_point
 from secretballot.learners.training.trained import TrainedTeachers
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.releasing import (
@@ -36,7 +35,7 @@ from secretballot.releasing import (
     check_readable,
     labels_released,
 )
-from secretballot.report.certificate.labels_file import class_value
+from secretballot.report.certificate.models import class_value
 from secretballot.students.confirmed import predicted_votes
 from secretballot.teachers.rows import take_rows
 from secretballot.vault import VaultFiles, is_other_ledger, keep_in_step, read_secret, write_secret
@@ -659,11 +658,6 @@ class LabelingSession(LabelStream):
         LedgerError
             If the session is closed already, or the ledger cannot be written.
         """
-        if self.closed:
-            raise LedgerError(
-                f"The session {self.request!r} is closed already; its answers are stored in the"
-                " ledger."
-            )
         # what has another point among it is refused before it is too late
         self._stream.close(len(self.released(X).queries))
         return self.released(X)

@@ -1,4 +1,5 @@
-"""The private records of a fit: a table in memory, or one on disk."""
+"""The private records of a fit, in memory or on disk: which record goes to which teacher, or
+represents its unit, and what ties finished teachers to their shards."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -12,11 +13,27 @@ from typing import Any, NamedTuple
 import joblib
 import numpy as np
 
-from secretballot._typing import IntArray
-from secretballot._validation import shown_classes
+from secretballot._typing import IntArray, UnsignedArray
+from secretballot._validation import (
+    RELATIONS,
+    check_choice,
+    check_count,
+    check_probability,
+    shown_classes,
+)
+from secretballot.core.noise import entropy_bytes
+from secretballot.core.partition import KeyedHashPartition, PositionPartition, shards_of_digests
 from secretballot.core.private import Private
-from secretballot.data.stored import PERSONS, SHARDS, RowBlock, StoredShards, StoredTable
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.data.stored import (
+    PERSONS,
+    SHARDS,
+    RowBlock,
+    StoredShards,
+    StoredTable,
+    dealt_shards,
+    forget_shards,
+)
+from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import (
     Target,
     as_matrix,
@@ -24,22 +41,305 @@ from secretballot.learners.training.inputs import (
     n_columns,
     with_public_types,
 )
-from secretballot.learners.training.private_rows import (
-    PrivateRows,
-    refuse_unlike_cells,
-)
-from secretballot.learners.training.shards import (
-    assign_shards,
-    assign_stored_shards,
-    fresh_key,
-    one_record_each,
-    persons_together,
-)
-from secretballot.learners.training.trial_fit import check_teacher
+from secretballot.learners.training.private_rows import PrivateRows, refuse_unlike_cells
 from secretballot.teachers.ensemble import TeacherEnsemble
-from secretballot.teachers.records import unit_numbers
-from secretballot.teachers.rows import block_bounds, is_sparse, n_rows, row_block, take_rows
+from secretballot.teachers.rows import (
+    block_bounds,
+    check_ids,
+    is_sparse,
+    n_rows,
+    row_block,
+    take_rows,
+    unit_numbers,
+)
 from secretballot.teachers.training import Shards, ShardSource
+from secretballot.vault import read_secret, write_secret
+
+_KEY_BYTES = 32
+_ID_BYTES = 8
+_RECORD_IDS = "record.ids"
+ROWS_TOGETHER = 2**16  # about
+PARTS = 10**6  # shares are whole millionths
+
+
+def assign_shards(
+    n_records: int, n_teachers: int, relation: str, units: Any, vault: Path | None
+) -> IntArray:
+    """Return the shard number of every record.
+
+    Parameters
+    ----------
+    n_records, n_teachers : int
+    relation : {"add-remove", "replace-one"}
+    units : array of shape (n_records,) or None
+        Ids of the units; None makes every record a unit.
+    vault : Path or None
+        Where the key and the record ids are kept, so that an interrupted fit finds the same shards
+        again. The ids go before anything is released (`forget_records`).
+
+    Privacy
+    -------
+    Unit : the id, or the record.
+    Relation : add/remove: a keyed hash of the id, or of a random id drawn once per record.
+        Replace-one: the position.
+    Sensitivity : one shard.
+
+    Raises
+    ------
+    ParameterError
+        If `units` are given under replace-one, whose rule knows positions only.
+    """
+    if relation == "replace-one":
+        refuse_units(units, relation)
+        return PositionPartition(n_teachers, n_records).assign()
+    return shards_of_digests(_digests_of_units(n_records, n_teachers, units, vault), n_teachers)
+
+
+def _digests_of_units(
+    n_records: int, n_teachers: int, units: Any, vault: Path | None
+) -> UnsignedArray:
+    """Return the keyed hash of every record's unit, uint64 of shape (n_records, 2)."""
+    key = entropy_bytes(_KEY_BYTES) if vault is None else partition_key(vault)
+    ids = units
+    if units is None:
+        # a collision of two random ids only puts two records in one shard
+        raw = _kept_entropy(vault, _RECORD_IDS, _ID_BYTES * n_records)
+        ids = np.frombuffer(raw, dtype=np.uint64) >> np.uint64(1)
+    digests = KeyedHashPartition(n_teachers, key).digests(ids)
+    check_ids(len(digests), n_records)
+    return digests
+
+
+def hold_out(
+    n_records: int,
+    share: float,
+    *,
+    units: Any = None,
+    relation: str = "add-remove",
+) -> tuple[IntArray, IntArray]:
+    """Return the rows for the teachers and the rows held out for a choice.
+
+    Parameters
+    ----------
+    n_records : int
+    share : float
+        Share of the units to hold out, about; strictly between 0 and 1, in millionths.
+    units : array of shape (n_records,), optional
+        Ids: all records of one id go to one side. Without them every record is a unit.
+    relation : {"add-remove", "replace-one"}
+        Relation of the promise. Units go with add-remove alone.
+
+    Returns
+    -------
+    taught, held : ndarrays of int64
+        Row numbers, ascending.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If a setting is out of its range, an id is missing, or a side comes out empty; rows are
+        named, never values.
+
+    Privacy
+    -------
+    Unit, relation, sensitivity : add-remove: the side of a unit follows from a keyed hash of its id
+        (of a random number drawn for a record without one), so that nobody else's side depends on
+        it. Replace-one: the side follows from the position. A shuffled or stratified split, or one
+        of exactly the share, moves others too when a unit comes.
+    Price : none here; the teachers and the choice each have their own, and the ledger adds them up.
+
+    Examples
+    --------
+    >>> taught, held = sb.hold_out(1000, 0.1, relation="replace-one")
+    >>> len(taught), len(held), np.intersect1d(taught, held).size
+    (900, 100, 0)
+    """
+    # Each unit's side must depend on that unit alone: on its position where positions are public,
+    # else on a hash of its own id. Exact shares would let one unit move another.
+    n = check_count("n_records", n_records)
+    parts = round(check_probability("share", share) * PARTS)
+    if check_choice("relation", relation, RELATIONS) == "replace-one":
+        refuse_units(units, relation)
+        place = np.arange(n, dtype=np.int64)
+        held = (place + 1) * parts // PARTS > place * parts // PARTS
+    else:
+        held = assign_shards(n, PARTS, relation, units, vault=None) < parts
+    if held.all() or not held.any():
+        side = "for the teachers" if held.all() else "held out"
+        raise DataError(
+            f"The split leaves no record {side}; give more records, or a share nearer to 0.5."
+        )
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def assign_stored_shards(
+    table: StoredTable, n_teachers: int, relation: str, vault: Path
+) -> StoredShards:
+    """Return a stored table dealt out to shards, in files of a vault, by the rules of
+    `assign_shards`.
+
+    Parameters
+    ----------
+    table : StoredTable
+    n_teachers : int
+    relation : {"add-remove", "replace-one"}
+    vault : Path
+        Where the shards are kept, so that an interrupted fit finds them again. They go before
+        anything is released (`forget_records`).
+
+    Privacy
+    -------
+    As for `assign_shards`; a record without a unit goes to a shard by fresh randomness of its own.
+
+    Raises
+    ------
+    ParameterError
+        If persons are protected under replace-one, or there are more teachers than records there,
+        or the table was not given as one file.
+    DataError
+        If the vault cannot be read or written.
+    """
+    rule = "record" if table.unit == "record" else "user"
+    if relation == "replace-one":
+        refuse_units(table.unit_name, relation)
+        check_positions(single=table.single)
+        PositionPartition(n_teachers, table.count_rows())  # refuses too many teachers
+        rule = "position"
+    return _dealt(table, vault, n_teachers, rule)
+
+
+def _persons_together(table: StoredTable, folder: str | Path) -> StoredShards:
+    """Return a stored table dealt out so that all records of a person are in one part, and few
+    enough in each to be held at once; no more than an order of the records.
+
+    Parameters
+    ----------
+    table : StoredTable
+        About users.
+    folder : path
+        Secret; takes the files.
+    """
+    return _dealt(table, Path(folder), max(1, table.count_rows() // ROWS_TOGETHER), "user")
+
+
+def _dealt(table: StoredTable, folder: Path, n_shards: int, rule: str) -> StoredShards:
+    """Return a stored table dealt out by the hash of a unit, by position, or at random."""
+
+    def shard_of(units: Any, first: int, count: int) -> IntArray:
+        if rule == "user":
+            return shards_of_digests(units, n_shards)
+        if rule == "position":
+            return np.arange(first, first + count, dtype=np.int64) % n_shards
+        # 64 bits reduced modulo K: the bias between shards is below K / 2**64
+        drawn = np.frombuffer(entropy_bytes(_ID_BYTES * count), dtype=np.uint64)
+        return (drawn % np.uint64(n_shards)).astype(np.int64)
+
+    serial = entropy_bytes(16).hex()
+    return dealt_shards(table, folder, n_shards, shard_of, rule=rule, serial=serial)
+
+
+def refuse_units(units: object, relation: str) -> None:
+    """Refuse ids of units under replace-one, which is about single records and their positions.
+
+    Raises
+    ------
+    ParameterError
+    """
+    if units is not None and relation == "replace-one":
+        raise ParameterError(
+            Parameter("units"),
+            " are given with ",
+            Argument("relation", "replace-one"),
+            ", which is about single records; use 'add-remove' for units.",
+        )
+
+
+def check_positions(*, single: bool) -> None:
+    """Refuse shards by position unless the private table was given as one file.
+
+    Raises
+    ------
+    ParameterError
+        If it was not.
+    """
+    if not single:
+        raise ParameterError(
+            Argument("relation", "replace-one"),
+            " splits by position, and in a folder or a dataset of files a record's position may"
+            " follow from what it says; give one file that is not sorted by content, or use"
+            " 'add-remove'.",
+        )
+
+
+def partition_key(vault: Path) -> bytes:
+    """Return the key of a vault by which units are hashed, drawn now if there is none."""
+    return _kept_entropy(vault, "partition.key", _KEY_BYTES)
+
+
+def forget_records(vault: Path) -> None:
+    """Remove the record ids and the shards of a stored table, before anything is released: they
+    serve to resume one fit and never a second one.
+
+    Two releases over one random partition compose only if a record has the same shard in both
+    worlds. Ids that are kept, and drawn anew once the number of records has changed, would tell of
+    that change.
+    """
+    (vault / _RECORD_IDS).unlink(missing_ok=True)
+    forget_shards(vault)
+
+
+def _kept_entropy(vault: Path | None, name: str, size: int) -> bytes:
+    """Return entropy from the vault if it is there in the wanted size, else draw it and keep it."""
+    if vault is None:
+        return entropy_bytes(size)
+    stored = read_secret(vault / name)
+    if stored is None or len(stored) != size:
+        stored = entropy_bytes(size)
+        write_secret(vault / name, stored)
+    return stored
+
+
+def one_record_each(units: Any, n_records: int, key: bytes | None = None) -> IntArray:
+    """Return one row of every unit, ascending: by a fresh keyed hash of its id, so that no other
+    unit has a say in it.
+
+    Parameters
+    ----------
+    units : array of shape (n_records,)
+        Ids.
+    n_records : int
+    key : bytes, optional
+        Drawn at random for a whole table of which these records are a part; a fresh one by default.
+
+    Raises
+    ------
+    DataError
+        If an id is missing, or there is not one for each record.
+
+    Privacy
+    -------
+    Unit : all records of one id.
+    Sensitivity : 1 record. Under a fixed key the row taken of a unit depends on its id, on how many
+        records it has and on their order among themselves. So when a unit comes, one record comes
+        and the others stay: for every key the choice keeps its epsilon, hence also for a key drawn
+        at random and kept secret.
+
+    Notes
+    -----
+    A unit's majority, as for `candidates`, is no sum over records: the two ends of an interval then
+    no longer add up to its mistakes.
+    """
+    # Records of a unit are brought together in their own order; its hash, modulo how many it has,
+    # picks one.
+    owner = unit_numbers(units, n_records)
+    # of 64 bits, so that a remainder is as good as uniform
+    hashes = KeyedHashPartition(1, key or entropy_bytes(_KEY_BYTES)).digests(units)[:, 0]
+    order = np.argsort(owner, kind="stable")
+    starts = np.flatnonzero(np.diff(owner[order], prepend=-1))
+    sizes = np.diff(np.append(starts, n_records))
+    picked = hashes[order[starts]] % sizes.astype(np.uint64)
+    return np.sort(order[starts + picked.astype(np.int64)])
+
 
 #: Cells of a part of a table in memory; several parts for each worker are on their way at a time.
 _PART_CELLS = 2**21
@@ -101,6 +401,8 @@ class Table(Private):
     unit_name : str or None
     n_records : int
         Private, but under replace-one.
+    like : array, sparse matrix or frame of shape (n, n_features)
+        Has the columns of the records, and their missing values; private.
     most_kept : int
         Numbers of four bytes that may be kept beside it.
     """
@@ -110,7 +412,7 @@ class Table(Private):
 
     def __init__(self, X: Any, targets: Any, units: Any, unit_name: str | None) -> None:
         self._records, self._targets, self._units = X, targets, units
-        self._like = X  # has the columns of the records, and their missing values
+        self.like = X
         self.unit = "record" if units is None else "user"
         self.unit_name = None if units is None else unit_name
         self.n_records = n_rows(X)
@@ -153,7 +455,7 @@ class Table(Private):
     def one_of_each_unit(self, most: int) -> Iterator[Block]:
         """Yield one record of every unit, at most so many at once."""
         # one key for all parts: which units are together then has no say in who is chosen
-        key = fresh_key()
+        key = entropy_bytes(_KEY_BYTES)
         for part in self._parts_with_ids():
             chosen = None
             if part.units is not None:
@@ -176,8 +478,8 @@ class Table(Private):
 
     def note_columns(self, learner: Any) -> None:
         """Note at a learner how many columns there are, and their names if they have any."""
-        learner.n_features_in_ = n_columns(self._like)
-        names = getattr(self._like, "columns", [None])
+        learner.n_features_in_ = n_columns(self.like)
+        names = getattr(self.like, "columns", [None])
         if all(isinstance(name, str) for name in names):
             learner.feature_names_in_ = np.asarray(names, dtype=object)
 
@@ -190,11 +492,6 @@ class Table(Private):
     def identity(self) -> tuple[Any, ...]:
         """All that teachers of these records depend on besides settings; private."""
         return self._records, self._targets, self._units
-
-    def checked_teacher(self, teacher: Any, X_public: Any, target: Target) -> Any:
-        """Return the learner to clone for every shard, after a trial with dummy targets at public
-        points, of shape (n_public, n_features)."""
-        return check_teacher(teacher, self._like, X_public, len(target.learnt))
 
     def shards(
         self, n_teachers: int, relation: str, vault: Path | None
@@ -234,7 +531,7 @@ class Table(Private):
         return f"{type(self).__name__}(unit={self.unit!r}, records=<private>)"
 
 
-class TableOnDisk(Table):
+class _TableOnDisk(Table):
     """Private records with their classes, of which a bounded part is held at a time; teachers get
     one file for each shard.
 
@@ -244,7 +541,7 @@ class TableOnDisk(Table):
     most_kept = 2**26
 
     def __init__(self, table: StoredTable, X_public: Any) -> None:
-        self._records, self._like, self._units = table, X_public, None
+        self._records, self.like, self._units = table, X_public, None
         self.unit, self.unit_name = table.unit, table.unit_name
         self.n_records = table.count_rows()
 
@@ -279,7 +576,7 @@ class TableOnDisk(Table):
         with place as folder:
             dealt = assign_stored_shards(self._records, n_teachers, relation, Path(folder))
             # shards have the form of the points: both are asked of the same teachers
-            yield replace(dealt, sparse=is_sparse(self._like)), dealt.serial
+            yield replace(dealt, sparse=is_sparse(self.like)), dealt.serial
 
 
 def private_table(
@@ -308,7 +605,7 @@ def private_table(
     points = as_matrix("X_public", X_public)
     if isinstance(X, StoredTable):
         _check_stored_table(X, y, units, points, target.classes)
-        table: Table = TableOnDisk(X, points)
+        table: Table = _TableOnDisk(X, points)
     else:
         if X_public is X:  # few equal rows may be chance
             raise DataError(_HOLDS_RECORDS)
@@ -331,7 +628,7 @@ def _units_together(table: StoredTable) -> Iterator[StoredTable | StoredShards]:
         return
     # what counts a person once must have all of the person's records at hand
     with TemporaryDirectory(dir=table.vault, prefix=PERSONS) as folder:
-        yield persons_together(table, folder)
+        yield _persons_together(table, folder)
 
 
 def _part_by_unit(load: Callable[[], RowBlock]) -> Block:

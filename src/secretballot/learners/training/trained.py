@@ -1,7 +1,15 @@
-"""Teachers that are kept: trained once, asked as long as a reservation lasts, found again in the
-vault."""
+"""Trial fits of teachers, and teachers that are kept: trained once, asked as long as a reservation
+lasts, found again in the vault.
+
+A shard that cannot train votes by a fixed rule and says nothing, because an error would tell about
+the data. A teacher that can never train would thus pay for worthless labels in silence. A trial fit
+that knows no private value may speak. What is tried follows from public inputs alone, and it runs
+on global states of its own: nothing that comes after it can tell whether the private table has
+missing values.
+"""
 
 import hashlib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,9 +17,12 @@ from typing import Any
 
 import joblib
 import numpy as np
+import pandas as pd
 from scipy import sparse
+from sklearn.base import clone
 
-from secretballot._validation import RELATIONS, check_choice, check_count
+from secretballot._seeded import own_global_states, with_own_seeds
+from secretballot._validation import RELATIONS, check_choice, check_count, shown_error
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.private import Votes
 from secretballot.core.types import Sample, VoteShape
@@ -25,15 +36,157 @@ from secretballot.learners.training.inputs import (
     refuse_unfit,
     with_public_types,
 )
-from secretballot.learners.training.shards import forget_records
-from secretballot.learners.training.table import Table, private_table
-from secretballot.learners.training.trial_fit import columns_with_missing_taken
+from secretballot.learners.training.table import Table, forget_records, private_table
+from secretballot.named_learners import check_learner, teacher_by_name
+from secretballot.students import NumberedClassesClassifier
 from secretballot.teachers.ensemble import TeacherEnsemble, learner_identity
 from secretballot.teachers.executors import LOCAL, check_engine
+from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import guarantee_of
 from secretballot.vault import keep_secret, make_vault, read_secret
 
-SAMPLE_ROWS = 60
+#: Public rows on which a teacher is tried.
+ROWS = 60
+
+
+def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> tuple[Any, list[int]]:
+    """Return the learner to clone for every shard, after it was tried with dummy labels, and the
+    columns in which it takes missing values.
+
+    It is tried with missing values too, whatever the private table holds.
+
+    Parameters
+    ----------
+    teacher : classifier, regressor or str
+    X : array, sparse matrix or frame of shape (n_records, n_features)
+    X_public : like X, of shape (n_public, n_features)
+    n_classes : int
+        0 for a teacher of numbers.
+
+    Raises
+    ------
+    ParameterError
+        If it cannot be trained on them.
+    DataError
+        If values are missing and it does not take such.
+    """
+    learner = tried_teacher(named_teacher(teacher, n_classes), X_public, n_classes)
+    # before it is known whether any are missing
+    taken = columns_with_missing_taken(learner, X_public, n_classes)
+    refuse_unfit("X", X, taken)
+    refuse_unfit("X_public", X_public, taken)
+    return learner, taken
+
+
+def named_teacher(teacher: Any, n_classes: int) -> Any:
+    """Return the unfitted learner that a name stands for; others as they are. Of 0 classes it is
+    one of numbers."""
+    return teacher_by_name(teacher, n_classes) if isinstance(teacher, str) else teacher
+
+
+def tried_teacher(teacher: Any, X_public: Any, n_classes: int) -> Any:
+    """Fit a clone of the teacher on the first public points under labels 0, 1, ... in turn, and
+    return a teacher that takes shards without some of the classes too.
+
+    That is the teacher itself, or, where it refuses labels without the first class, as XGBoost
+    does, a `NumberedClassesClassifier` around it: every such shard would be lost without a word.
+
+    Parameters
+    ----------
+    teacher : classifier
+    X_public : array, sparse matrix or frame of shape (n_public, n_features)
+    n_classes : int
+        0 for a teacher of numbers, which are dummies then.
+
+    Returns
+    -------
+    classifier or regressor
+        Unfitted.
+
+    Raises
+    ------
+    ParameterError
+        If it cannot be fitted or does not predict one of the labels for every point.
+    """
+    check_learner("teacher", teacher)
+    points = _trial_points(X_public, n_classes)
+    problem = problem_of_fit(teacher, points, n_classes)
+    if problem is not None:
+        raise ParameterError(
+            "The teacher cannot be trained on the public points with dummy"
+            f" {'labels' if n_classes else 'numbers'} ({problem}); it would fail on every shard."
+            " Fix the teacher or its preprocessing. Nothing was spent."
+        )
+    if n_classes <= 2 or problem_of_fit(teacher, points, n_classes, first=1) is None:
+        return teacher
+    numbered = NumberedClassesClassifier(teacher)
+    helps = problem_of_fit(numbered, points, n_classes, first=1) is None
+    return numbered if helps else teacher
+
+
+def columns_with_missing_taken(teacher: Any, X_public: Any, n_classes: int) -> list[int]:
+    """Return the columns in which the teacher takes missing values, by trial fits.
+
+    All columns are tried together; where that fails those of numbers, then the others: a pipeline
+    may impute one kind alone.
+
+    Returns
+    -------
+    list of int
+        Empty for sparse points.
+    """
+    points = _trial_points(X_public, n_classes)
+    if sparse.issparse(points):
+        return []
+    numbers = [True] * n_columns(points)
+    if hasattr(points, "iloc"):
+        numbers = [pd.api.types.is_numeric_dtype(kind) for kind in points.dtypes]
+    kinds = range(len(numbers)), np.flatnonzero(numbers), np.flatnonzero(~np.array(numbers))
+    for columns in map(list, kinds):
+        missing = _with_missing(points, columns)
+        if columns and problem_of_fit(teacher, missing, n_classes) is None:
+            return columns
+    return []
+
+
+def _with_missing(points: Any, columns: list[int]) -> Any:
+    """Return points in which every seventh value of the given columns is missing."""
+    missing = np.zeros(points.shape, dtype=bool)
+    missing[::7, columns] = True
+    if hasattr(points, "iloc"):
+        return points.mask(missing)
+    numbers = points.astype(float) if points.dtype.kind in "biuf" else points.astype(object)
+    return np.where(missing, np.nan, numbers)
+
+
+def _trial_points(X_public: Any, n_classes: int) -> Any:
+    """Return the first public points, repeated where they are too few for every class."""
+    return take_rows(
+        X_public, np.resize(np.arange(min(ROWS, n_rows(X_public))), max(ROWS, 4 * n_classes))
+    )
+
+
+def problem_of_fit(teacher: Any, points: Any, n_classes: int, first: int = 0) -> str | None:
+    """Return what went wrong with the labels from the first class on, None if nothing did."""
+    order = np.arange(n_rows(points))
+    labels = first + order % (n_classes - first) if n_classes else order % 7 / 7.0
+    try:
+        with own_global_states(0):
+            warnings.simplefilter("ignore")
+            learner = with_own_seeds(clone(teacher), 0)
+            predicted = np.asarray(learner.fit(points, labels).predict(points))
+    except Exception as error:  # it may raise anything; the points are public, the labels dummies
+        return shown_error(error)
+    if not n_classes and predicted.size == labels.size and predicted.dtype.kind in "biuf":
+        return None if np.isfinite(predicted).all() else "it predicts what is no number"
+    if predicted.shape != labels.shape or not np.isin(predicted, labels).all():
+        return (
+            f"it predicts shape {predicted.shape} for {len(labels)} points, or values that are no"
+            f" {'labels' if n_classes else 'numbers'}"
+        )
+    return None
+
+
 _TRAINED = "the teachers' data"  # in messages to those who ask later, and have no X_public
 FILE = "teachers.pickle"
 
@@ -238,7 +391,7 @@ def train_teachers(
     check_engine(executor, n_jobs)
     X = as_matrix("X", X)
     # Types come from public rows before anything else looks at private ones.
-    example = example_rows(X, X_public, SAMPLE_ROWS)
+    example = example_rows(X, X_public, ROWS)
     table, example = private_table(X, y, example, target, units, unit_name)
     return teachers_of_table(
         table,
@@ -286,79 +439,40 @@ def teachers_of_table(
         As for `TeacherEnsemble.fit`.
     """
     # the trial fit comes before the vault is made: a teacher that cannot work leaves nothing behind
-    learner, names = table.checked_teacher(teacher, example, target), target.learnt
+    names = target.learnt
+    learner, taken = check_teacher(teacher, table.like, example, len(names))
     place = None if vault is None else make_vault(vault)
-    sizes = n_teachers, relation, place, random_state
+    serial, about = entropy_bytes(16).hex(), {"unit": table.unit, "unit_column": table.unit_name}
+    public: dict[str, Any] = {
+        "classes": target.classes,
+        "declaration": {**about, "relation": relation, **(declaration or {})},
+        "template": example.iloc[:0] if hasattr(example, "iloc") else example[:0].copy(),
+        "missing_taken": taken,
+    }
+
+    def fit() -> TeacherEnsemble:
+        sizes = n_teachers, relation, place, random_state
+        return table.teachers(learner, *sizes, n_classes=len(names), **training)
+
+    if place is None:
+        return TrainedTeachers(fit(), **public, serial=serial)
     # what cannot be distinguished is never found again here, by `TrainedTeachers.load` alone
     known = learner_identity(learner) or entropy_bytes(16).hex()
-    return keep_teachers(
-        place,
-        lambda: table.teachers(learner, *sizes, n_classes=len(names), **training),
-        (known, *table.identity, n_teachers, names, relation, random_state),
-        target.classes,
-        {
-            "unit": table.unit,
-            "unit_column": table.unit_name,
-            "relation": relation,
-            **(declaration or {}),
-        },
-        template_of(example),
-        columns_with_missing_taken(learner, example, len(names)),
-    )
-
-
-def keep_teachers(
-    vault: Path | None,
-    fit: Callable[[], TeacherEnsemble],
-    identity: tuple[Any, ...],
-    classes: tuple[Any, ...],
-    declaration: Mapping[str, object],
-    template: Any,
-    missing_taken: Sequence[int] = (),
-) -> TrainedTeachers:
-    """Return the teachers kept in the vault, or trained now and kept; without a vault, trained.
-
-    Once they are kept the record ids go (`forget_records`): a reservation goes on with these
-    teachers, not with a new fit.
-
-    Parameters
-    ----------
-    vault : Path or None
-    fit : callable
-        Trains the teachers.
-    identity : tuple
-        All that they depend on, private data included; its digest stays in the vault.
-    classes, declaration, template, missing_taken
-        As for `TrainedTeachers`.
-
-    Raises
-    ------
-    DataError
-        If the vault belongs to other data or settings, or was kept by other library versions.
-    """
-    serial = entropy_bytes(16).hex()
-    public = {
-        "classes": classes,
-        "declaration": dict(declaration),
-        "template": template,
-        "missing_taken": missing_taken,
-    }
-    if vault is None:
-        return TrainedTeachers(fit(), **public, serial=serial)
-    digest, mine = str(joblib.hash(identity, hash_name="sha1")), None
-    kept = _kept_in(vault)
+    identity = known, *table.identity, n_teachers, names, relation, random_state
+    digest, mine, kept = str(joblib.hash(identity, hash_name="sha1")), None, _kept_in(place)
     if kept is None:
         mine = fit()
-        keep_secret(vault / FILE, mine.packed((serial, digest, public)))
-        kept = _kept_in(vault)  # perhaps those of another process
+        keep_secret(place / FILE, mine.packed((serial, digest, public)))
+        kept = _kept_in(place)  # perhaps those of another process
     assert kept is not None
     teachers, of_identity = kept
     if of_identity != digest:
         raise DataError(
-            f"The vault {vault} belongs to other data, or to other settings of the teachers; give"
+            f"The vault {place} belongs to other data, or to other settings of the teachers; give"
             " another vault, or the data and settings it was begun with. Nothing was spent."
         )
-    forget_records(vault)
+    # a reservation goes on with these teachers, not with a new fit
+    forget_records(place)
     if mine is not None and teachers.serial == serial:
         return replace(teachers, ensemble=mine)  # which knows its workers
     return teachers
@@ -385,13 +499,3 @@ def _kept_in(vault: Path) -> tuple[TrainedTeachers, str] | None:
         )
     ensemble, (serial, digest, public) = found
     return TrainedTeachers(ensemble, **public, serial=serial, vault=vault), digest
-
-
-def template_of(X_public: Any) -> Any:
-    """Return the columns and types of public points as a table of shape (0, n_features)."""
-    if hasattr(X_public, "iloc"):
-        return X_public.iloc[:0]
-    if sparse.issparse(X_public):
-        table: Any = X_public
-        return table[:0]
-    return np.empty((0, n_columns(X_public)), dtype=X_public.dtype)

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files as resources
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from secretballot._typing import IntArray
 from secretballot._validation import Relation, Unit, check_count, check_relation
 from secretballot.accounting import delta_upper
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.labels_file import class_value, labels_digest
 from secretballot.report.certificate.models import (
     EXPONENTIAL,
     FORMAT,
@@ -33,12 +32,92 @@ from secretballot.report.certificate.models import (
     certificate_of_json,
     check_choices,
     check_plan,
+    class_text,
+    class_value,
     require,
 )
 
 if TYPE_CHECKING:  # it draws, and certificates are public
     from secretballot.core.releasing import Released
 
+
+# --- labels.csv ---
+
+_BLOCK_ROWS = 1 << 12
+
+
+def quoted_if_needed(text: str) -> str:
+    """Quote a CSV field by RFC 4180 where it must be quoted; never change its value."""
+    if any(mark in text for mark in ',"\r\n') or text != text.strip():
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def labels_blocks(
+    queries: IntArray,
+    labels: IntArray,
+    classes: Sequence[object],
+    noisy_counts: IntArray | None = None,
+) -> Iterator[bytes]:
+    """Yield the bytes of ``labels.csv``, block by block (UTF-8, lines end in a line feed).
+
+    Values are quoted where CSV asks for it and never altered: a class that starts with ``=`` is
+    written as it is, since a changed label would be a wrong label.
+
+    Parameters
+    ----------
+    queries : int array of shape (l,)
+        Rows of the public pool.
+    labels : int array of shape (l,)
+        Class indices, -1 where abstained.
+    classes : sequence
+        Class values, by index.
+    noisy_counts : int array of shape (l,) or (l, C), optional
+        Released noisy counts, in votes.
+    """
+    queries, labels = np.asarray(queries), np.asarray(labels)
+    noisy_counts = None if noisy_counts is None else np.asarray(noisy_counts)
+    header = ["query", "label", "abstained"]
+    if noisy_counts is not None:
+        # counts of two classes may have one column, of the second
+        counted = classes[1:] if noisy_counts.ndim == 1 else classes
+        header += [f"noisy_count[{class_text(value)}]" for value in counted]
+    yield f"{','.join(map(quoted_if_needed, header))}\n".encode("utf-8", "surrogatepass")
+    # Index -1 picks the last entry: the abstention.
+    endings = [f",{quoted_if_needed(class_text(value))},false" for value in classes] + [",,true"]
+    ending = np.array(endings, dtype=object)
+    columns = [] if noisy_counts is None else list(np.atleast_2d(noisy_counts.T))
+    line = "%d%s" + ",%d" * len(columns) + "\n"
+    # in blocks: a release may have millions of rows, and their strings take much more memory; a
+    # block is written at once, since a session of 10^5 answers is digested with every new one
+    for start in range(0, len(queries), _BLOCK_ROWS):
+        rows = slice(start, start + _BLOCK_ROWS)
+        numbers = [column[rows].astype(object) for column in (queries, *columns)]
+        cells = np.column_stack([numbers[0], ending[labels[rows]], *numbers[1:]])
+        text = line * len(cells) % tuple(cells.ravel().tolist())
+        yield text.encode("utf-8", "surrogatepass")
+
+
+def labels_digest(
+    queries: IntArray,
+    labels: IntArray,
+    classes: Sequence[object],
+    noisy_counts: IntArray | None = None,
+) -> str:
+    """Return the SHA-256 of the bytes of ``labels.csv``, as ``sha256sum`` prints it.
+
+    Parameters
+    ----------
+    queries, labels, classes, noisy_counts
+        As in `labels_blocks`.
+    """
+    digest = hashlib.sha256()
+    for block in labels_blocks(queries, labels, classes, noisy_counts):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+# --- the certificate ---
 
 # The sentences of every certificate of a method: what was assumed, and what was not protected.
 _TEXT: dict[str, Any] = tomllib.loads(
@@ -106,7 +185,7 @@ def describe_released(
     Parameters
     ----------
     queries, labels, classes, noisy_counts
-        As in `secretballot.report.certificate.labels_file.labels_blocks`.
+        As in `secretballot.report.certificate.verify.labels_blocks`.
     n_teachers : int
         Number of teachers that voted; 0 where one chosen model gave the labels.
     """
@@ -195,8 +274,11 @@ def certificate_of(
         **({} if plan is None else {"plan": plan}),
         **({"choices": list(choices)} if choices else {}),
     }
-    if choices:
-        certificate["assumptions"] = with_choices_named(certificate["assumptions"])
+    if choices:  # parameters were partly chosen, at a price
+        certificate["assumptions"] = [
+            line.removesuffix(".") + _OR_PAID if line.endswith(_BLINDLY) else line
+            for line in certificate["assumptions"]
+        ]
     sealed = _sealed(certificate)
     # the whole is verified before it is paid for; here what was not checked before it came
     if plan is not None:
@@ -318,39 +400,22 @@ def check_declaration(
     stated = _Declaration(**(given if declaration is None else declaration))
     unit, column = stated.unit, stated.unit_column
     check_relation(unit, stated.relation)
+    assumed: list[str] = _TEXT[_WITHOUT_TEACHERS.get(mechanism, "teachers")]
+    first, *limits = _TEXT["not_protected"]
+    if unit == "label":
+        limits.append(_TEXT["public_features"])
+        if mechanism in SUMS:
+            assumed = [_TEXT["sums_of_labels"], *assumed[1:]]
+    vault = _TEXT["vault_without_teachers" if mechanism in _WITHOUT_TEACHERS else "vault"]
     return {
         "unit": unit,
         # a promise to users names what distinguishes them; ids without a name are called what the
         # parameter is called
         "unit_column": "units" if unit == "user" and column is None else column,
         "relation": stated.relation,
-        "assumptions": [*standing_assumptions(mechanism, unit), *stated.assumptions],
-        "not_protected": [*standing_limits(mechanism, unit), *stated.not_protected],
+        "assumptions": [*assumed, *stated.assumptions],
+        "not_protected": [first, vault, *limits, *stated.not_protected],
     }
-
-
-def standing_assumptions(method: str, unit: str = "record") -> list[str]:
-    """Return what is assumed of every release of a method, for a unit."""
-    lines: list[str] = _TEXT[_WITHOUT_TEACHERS.get(method, "teachers")]
-    if method in SUMS and unit == "label":
-        return [_TEXT["sums_of_labels"], *lines[1:]]
-    return lines
-
-
-def standing_limits(method: str, unit: str) -> list[str]:
-    """Return what no release of a method protects, for a unit."""
-    vault = "vault_without_teachers" if method in _WITHOUT_TEACHERS else "vault"
-    first, *rest = _TEXT["not_protected"]
-    more = [_TEXT["public_features"]] if unit == "label" else []
-    return [first, _TEXT[vault], *rest, *more]
-
-
-def with_choices_named(assumptions: Sequence[str]) -> list[str]:
-    """Return the assumptions of a release whose parameters were partly chosen, at a price."""
-    return [
-        line.removesuffix(".") + _OR_PAID if line.endswith(_BLINDLY) else line
-        for line in assumptions
-    ]
 
 
 def contradict_choices(assumptions: Sequence[str], *, chosen: bool) -> bool:

@@ -2,12 +2,15 @@
 method, and the whole, which holds mechanism, shape and event as models of the core.
 """
 
+import json
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -20,6 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from secretballot import accounting
+from secretballot._typing import IntArray
 from secretballot._validation import FARTHEST, plain_line, shown
 from secretballot.accounting import Event
 from secretballot.core.errors import Relation, Unit
@@ -34,10 +38,8 @@ from secretballot.core.mechanisms import (
     mechanism_in,
     shape_in,
 )
-from secretballot.core.types import LARGEST, Guarantee, Model, SumShape, VoteShape
+from secretballot.core.types import LARGEST, Guarantee, Model, VoteShape
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.coverage import RECORDS, UNCOVERED, counts_scale
-from secretballot.report.certificate.labels_file import class_text
 from secretballot.report.wording import count_text, number_text
 
 FORMAT = "secretballot/certificate"
@@ -74,6 +76,18 @@ def missing() -> Any:
     return Field(default=None)
 
 
+def class_value(value: object) -> str | int | float | bool:
+    """Return a class value as JSON can hold it: string, number or truth value; else its string."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return plain if isinstance(plain, str | int | float) else str(plain)
+
+
+def class_text(value: object) -> str:
+    """Return the string that stands for a class in ``labels.csv``; strings stay as they are."""
+    plain = class_value(value)
+    return plain if isinstance(plain, str) else json.dumps(plain)
+
+
 def is_sentence(value: object) -> bool:
     """Return whether a value is a string of one line that is not blank."""
     return isinstance(value, str) and value.strip() != "" and value.isprintable()
@@ -100,10 +114,10 @@ def _is_file_name(name: str) -> bool:
 Sentence = Annotated[str, rule(is_sentence, "a string of one line, not blank")]
 Sentences = Annotated[list[Sentence], Field(min_length=1)]
 Names = Annotated[Sentences, rule(lambda names: len(set(names)) == len(names), "different names")]
-Filled = Annotated[str, rule(str.strip, "a string that is not empty")]
+_Filled = Annotated[str, rule(str.strip, "a string that is not empty")]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-Moment = Annotated[str, rule(_is_moment, "a moment as ISO 8601 writes it, with its time zone")]
-Natural = Annotated[int, Field(ge=0)]
+_Moment = Annotated[str, rule(_is_moment, "a moment as ISO 8601 writes it, with its time zone")]
+_Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Epsilon = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Delta = Annotated[float, Field(ge=0, lt=1)]
@@ -145,13 +159,13 @@ class Account(Part):
     """The account that paid, as it was just after."""
 
     kind: Literal["basic", "renyi"]
-    dataset: Filled
+    dataset: _Filled
     unit: Unit
     relation: Relation
     budget: Budget
     spent_after: Spent
     durable: bool
-    reservation: Natural  # 0 before there is one, which no verifier accepts
+    reservation: _Natural  # 0 before there is one, which no verifier accepts
 
 
 class StatedNoise(Part):
@@ -164,14 +178,14 @@ class StatedNoise(Part):
 class StatedRelease(Part):
     """What was released."""
 
-    queries: Natural
-    answered: Natural
+    queries: _Natural
+    answered: _Natural
     classes: Annotated[list[Any], rule(_are_classes, "two or more different classes, or none")]
-    n_teachers: Natural
-    count_columns: Natural
+    n_teachers: _Natural
+    count_columns: _Natural
     labels_sha256: Digest
     points_sha256: Digest = missing()
-    rows: list[Natural] = missing()
+    rows: list[_Natural] = missing()
     values: Integers = missing()
 
 
@@ -186,7 +200,7 @@ class Plan(Part):
     """How a release in rounds used its reservation."""
 
     planned: Positive
-    used: Natural
+    used: _Natural
     rounds: list[Positive]
     strategy: Named
     left: Literal["kept", "returned", "forfeited", "none"]
@@ -196,7 +210,7 @@ class ListedFile(Part):
     """A file beside the certificate."""
 
     sha256: Digest
-    bytes: Natural
+    bytes: _Natural
 
 
 Files = Annotated[
@@ -221,7 +235,7 @@ LABELS_MOMENTS = "record-moments-of-labels"
 LABEL_VOTES = "votes-of-labels"
 NUMBER_VOTES = "votes-of-numbers"
 EXPONENTIAL = "exponential-choice"
-STABILITY = "stability-quantile"
+_STABILITY = "stability-quantile"
 SUMS = (MOMENTS, TARGET_MOMENTS, LABELS_MOMENTS)
 TABLES = (LABEL_VOTES, NUMBER_VOTES)
 #: Methods without classes: what they release is in "released".
@@ -304,7 +318,7 @@ class RecordVotes(Settings):
     expected_uncovered: Share = missing()
 
     def check(self, stated: Any) -> None:
-        shape, votes = stated.shape, votes_of_one(stated.shape)
+        shape, votes = stated.shape, _votes_of_one(stated.shape)
         # one cell for each vote of an uncovered record
         spare = 0 if self.expected_uncovered is None else -(-votes // shape.n_classes)
         whole = votes * _moves(shape) == shape.moved and shape.spare_rows == spare
@@ -314,7 +328,7 @@ class RecordVotes(Settings):
     def drawable(self, stated: Any) -> Drawable | None:
         if self.expected_uncovered is None:
             return None
-        votes, far = votes_of_one(stated.shape), FARTHEST * (noise_of_counts(stated.mechanism) + 1)
+        votes, far = _votes_of_one(stated.shape), FARTHEST * (noise_of_counts(stated.mechanism) + 1)
         return Drawable(1, 1, -votes * far, votes * (LARGEST_COUNT + far))
 
 
@@ -329,7 +343,7 @@ class _Sums(Settings):
     kinds = ("noisy-sums",)
     # beyond, the squares by which a vector's length is found would not fit their integers
     residual_units: list[Annotated[int, Field(ge=1, le=2**20)]]
-    mark_weight: Natural
+    mark_weight: _Natural
     marks: list[str]
     expected_uncovered: Share
     n_records: Positive | None
@@ -344,25 +358,26 @@ class _Sums(Settings):
     def n_columns(self, certificate: Any) -> int:
         """Return the columns of the model."""
 
-    def n_counts(self, certificate: Any) -> int:
-        """Return how many sums of counts come before those of the stages."""
-        return 0
-
-    def more_weights(self) -> Integers:
-        """Return weights beside those of the stages."""
-        return []
-
     def check(self, stated: Any) -> None:
         shape, of_labels = stated.shape, stated.unit == "label"
         n_stages, n_columns = len(self.residual_units), self.n_columns(stated)
-        n_counts, sigmas = self.n_counts(stated), stated.mechanism.sigmas
+        # sums of counts come before those of the stages
+        start: _Start | None = getattr(self, "start", None)
+        fresh = self.method != TARGET_MOMENTS and start is None
+        n_counts, sigmas = int(fresh and not of_labels), stated.mechanism.sigmas
+        begun = start is None or not of_labels
+        require(begun, "Sums of labels alone start from nothing; the certificate differs.")
+        alone = self.method == MOMENTS or not (stated.released.queries or of_labels)
+        require(alone, "Sums were paid for, and no labels; the certificate lists some.")
         even = 0 < n_stages <= _MOST_STAGES and len(set(sigmas[-n_stages:])) == 1
         require(even, f"There are more than {_MOST_STAGES} stages, or noise of several sizes.")
         each = len(sigmas) == n_counts + n_stages
         require(each, "The sums are not one for each stage, after counts of classes or labels.")
         shared = not n_counts or math.isclose(sigmas[0], counts_scale(n_stages) * sigmas[-1])
         require(shared, "The noise of the counts is not that of their share of the price.")
-        light = self.mark_weight <= bound_of(shape) // 4
+        # the longest vector of one unit, whose replacement moves a sum by twice as much
+        bound = math.isqrt(shape.squared_sensitivity // _moves(shape) ** 2)
+        light = self.mark_weight <= bound // 4
         require(light, "A mark adds more than a quarter of the bound.")
         # features that are public are the public points: nothing is counted beside
         counted = [] if of_labels else [UNCOVERED]
@@ -379,7 +394,8 @@ class _Sums(Settings):
         of_each = self.covered_only, self.residual_units, self.weights, self.scales
         staged = {len(one) for one in of_each} == {n_stages}
         require(staged, "The settings are not one of each for each stage.")
-        weighed = all(len(one) == n_weights for one in [*self.weights, *self.more_weights()])
+        more = [] if start is None else [start.weights]
+        weighed = all(len(one) == n_weights for one in [*self.weights, *more])
         require(weighed, f"A list of weights has not {n_weights} of them.")
         scaled = all(len(one) * n_columns == n_weights for one in self.scales)
         require(scaled, "The scales are not one for each coordinate.")
@@ -400,32 +416,15 @@ class Moments(_Sums):
         n_classes = len(certificate.released.classes)
         return 1 if n_classes == 2 else n_classes
 
-    def n_counts(self, certificate: Any) -> int:
-        return int(self.start is None and certificate.unit != "label")
-
-    def more_weights(self) -> Integers:
-        return [] if self.start is None else [self.start.weights]
-
     def check(self, stated: Any) -> None:
         super().check(stated)
         weights, classes = self.class_weights, stated.released.classes
-        begun = self.start is None or stated.unit != "label"
-        require(begun, "Sums of labels alone start from nothing; the certificate differs.")
         whole = weights is None or len(weights) == len(classes)
         require(whole, "The weights of classes are no positive number for each class.")
 
 
-class _SumsAlone(_Sums):
-    """Beside which no labels of points are released."""
-
-    def check(self, stated: Any) -> None:
-        super().check(stated)
-        alone = not stated.released.queries and stated.unit != "label"
-        require(alone, "Sums were paid for, and no labels; the certificate lists some.")
-
-
-class TargetMoments(_SumsAlone):
-    """Of a number."""
+class TargetMoments(_Sums):
+    """Of a number, beside which no labels of points are released."""
 
     method: Literal["record-moments-of-a-number"]
     bounds: Range
@@ -434,17 +433,14 @@ class TargetMoments(_SumsAlone):
         return 1
 
 
-class LabelsMoments(_SumsAlone):
-    """Of several labels."""
+class LabelsMoments(_Sums):
+    """Of several labels, beside which no labels of points are released."""
 
     method: Literal["record-moments-of-labels"]
     labels: Names
 
     def n_columns(self, certificate: Any) -> int:
         return len(self.labels)
-
-    def n_counts(self, certificate: Any) -> int:
-        return 1
 
 
 class _Table(Settings):
@@ -524,7 +520,7 @@ class ExponentialSettings(Settings):
 class Quantile(Settings):
     """A quantile of the distances to instability, of choices alone."""
 
-    kinds = (STABILITY,)
+    kinds = (_STABILITY,)
     method: Literal["stability-quantile"]
 
 
@@ -532,7 +528,7 @@ class MethodAlone(Settings):
     """Of a release that was compared and not chosen, whose certificate is not here."""
 
 
-AnySettings = Annotated[
+_AnySettings = Annotated[
     Votes
     | RecordVotes
     | Moments
@@ -546,12 +542,7 @@ AnySettings = Annotated[
 ]
 
 
-def bound_of(shape: SumShape) -> int:
-    """Return the longest vector of one unit, whose replacement moves a sum by twice as much."""
-    return math.isqrt(shape.squared_sensitivity // _moves(shape) ** 2)
-
-
-def votes_of_one(shape: VoteShape) -> int:
+def _votes_of_one(shape: VoteShape) -> int:
     """Return how many votes a record casts, whose replacement moves twice as many."""
     return shape.moved // _moves(shape)
 
@@ -631,7 +622,7 @@ class Choice(Drawn):
     public: Annotated[
         ExponentialSettings | Quantile | MethodAlone, Field(union_mode="left_to_right")
     ]
-    purpose: Filled
+    purpose: _Filled
     value: int = missing()
     labels_sha256: Digest = missing()
     reservation: Positive
@@ -648,12 +639,12 @@ class Certificate(Drawn):
 
     format: Literal["secretballot/certificate"]
     version: Literal[3]
-    issued: Moment
+    issued: _Moment
     purpose: str
     unit: Unit
-    unit_column: Filled | None
+    unit_column: _Filled | None
     relation: Relation
-    public: AnySettings
+    public: _AnySettings
     price: StatedPrice
     composition: Account
     assumptions: Sentences
@@ -949,3 +940,148 @@ def _check_outcome(number: int, choice: Choice, certificate: Certificate) -> Non
     known = not isinstance(choice.public, MethodAlone)
     require(known, f"Choice {number} was drawn by no known mechanism; update secretballot.")
     check_integers([[choice.value]], 1, choice.public.drawable(choice) or Drawable(1, 1))
+
+
+# --- how far the public points cover the records, as noisy sums have counted it ---
+
+#: What is counted beside the moments: the records, unless their number is public, and those with a
+#: cell that the public points do not show.
+RECORDS, UNCOVERED = "records", "uncovered"
+#: What the counts of classes, which come first, take of the squared signal-to-noise ratio of all
+#: sums of a release.
+COUNTS_SHARE = 0.02
+
+
+def counts_scale(n_stages: int) -> float:
+    """Return the scale of the noise of the counts of classes over that of a stage."""
+    return math.sqrt((1 - COUNTS_SHARE) / (COUNTS_SHARE * n_stages))
+
+
+#: Share expected to be uncovered, above which uncovered records are not left out from the start.
+MOST_EXPECTED = 0.25
+
+#: Share of the records that may be uncovered beyond what is expected.
+_LEAST_EXCESS = 0.03
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How far public points cover the records; released with the sums.
+
+    Attributes
+    ----------
+    uncovered : float
+        Share of the records with a cell that the public points do not show, with noise.
+    standard_error : float
+        Of that share, by the noise.
+    expected : float
+        Share where records are like the public points, about.
+    """
+
+    uncovered: float
+    standard_error: float
+    expected: float
+
+    @property
+    def excess(self) -> float:
+        """What is more than expected and more than noise makes, as a share; 0 if nothing is."""
+        beyond = self.uncovered - self.expected
+        return beyond if beyond > _LEAST_EXCESS + 3 * self.standard_error else 0.0
+
+    @property
+    def is_poor(self) -> bool:
+        """Whether more records are uncovered than chance and noise explain."""
+        return self.excess > 0
+
+    @property
+    def warning(self) -> str:
+        """What to say aloud where it is poor."""
+        return (
+            f"About {100 * self.uncovered:.0f} % of the records have values that the public points"
+            f" do not show, where {100 * self.expected:.0f} % were to be expected: the model knows"
+            " nothing of them. Give public points from all parts of the population. This was paid"
+            " for and is on the certificate."
+        )
+
+
+def coverage_on(terms: Mapping[str, Any]) -> tuple[Coverage, float, float] | None:
+    """Return what the marks say, as `counted_by_marks`; None where the public points are the
+    records' own.
+
+    Parameters
+    ----------
+    terms : mapping
+        What `stated` returns of a certificate of noisy sums.
+    """
+    if not terms["marks"]:
+        return None
+    return counted_by_marks(
+        terms["values"],
+        terms["marks"],
+        terms["mark_weight"],
+        terms["sigma"],
+        terms["n_records"],
+        terms["expected_uncovered"],
+    )
+
+
+def counted_by_marks(
+    sums: Sequence[Any],
+    marks: Sequence[str],
+    mark_weight: int,
+    sigma: float,
+    n_records: float | None,
+    expected: float,
+) -> tuple[Coverage, float, float]:
+    """Return the coverage, the number of records, and the standard error of a count.
+
+    Parameters
+    ----------
+    sums : sequence of sequences of int
+        Released; what each mark counts comes last, in the order of `marks`.
+    marks : sequence of str
+        Of `RECORDS` and `UNCOVERED`.
+    mark_weight : int
+        What a mark of one record adds.
+    sigma : float
+        Scale of the noise.
+    n_records : float or None
+        Where it is public; None where the sums count them.
+    expected : float
+        Share of uncovered records where they are like the public points.
+    """
+    error = sigma / mark_weight / math.sqrt(len(sums))
+    counted = {
+        mark: float(np.mean([one[place - len(marks)] for one in sums])) / mark_weight
+        for place, mark in enumerate(marks)
+    }
+    # fewer than the noise could hide are taken for as many as it could
+    number = float(n_records) if n_records is not None else max(counted[RECORDS], error, 1.0)
+    share = min(max(counted[UNCOVERED] / number, 0.0), 1.0)
+    return Coverage(share, error / number, expected), number, error
+
+
+def coverage_by_votes(
+    terms: Mapping[str, Any], noisy_counts: IntArray
+) -> tuple[Coverage, float, float] | None:
+    """Return what the counts of votes of records say; as `counted_by_marks`, but the error is that
+    of the number of records. None where uncovered records were not distinguished.
+
+    Parameters
+    ----------
+    terms : mapping
+        What `stated` returns of a certificate of votes of records.
+    noisy_counts : ndarray of int64, shape (n_points, n_classes)
+        Released.
+    """
+    if "expected_uncovered" not in terms:
+        return None
+    k, sigma = terms["votes_per_record"], float(terms["sigma"])
+    counts = np.asarray(noisy_counts)
+    # every record casts k votes, here or in the cells of the uncovered ones
+    error = sigma * math.sqrt(counts.size + k) / k
+    uncovered = terms["values"][0][0] / k
+    number = max(float(counts.sum()) / k + uncovered, error, 1.0)
+    share = min(max(uncovered / number, 0.0), 1.0)
+    of_share = math.hypot(sigma / math.sqrt(k), share * error) / number
+    return Coverage(share, of_share, terms["expected_uncovered"]), number, error

@@ -26,11 +26,15 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 
-from secretballot._rows import take_rows
+from secretballot._points import take_rows
 from secretballot._seeded import own_global_states
-from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
 from secretballot._validation import shown_error
-from secretballot.bases.forest import NO_SPLIT, Forest
+from secretballot.bases import GraphBasis, ImageBasis, KernelBasis, TableBasis, images
+from secretballot.bases.columns import BENDS, ONE, LevelColumn, NumberColumn
+from secretballot.bases.forest import NO_SPLIT
+from secretballot.bases.graph import FINER_BITS
+from secretballot.bases.integer_basis import MOST_DEVIATIONS, STEPS_PER_DEVIATION
 from secretballot.bases.integer_model import (
     CONSTANT,
     EXPONENTIALS,
@@ -46,18 +50,22 @@ from secretballot.bases.integer_model import (
     LinearModel,
     Smoothed,
 )
+from secretballot.bases.kernel import EXPONENT_STEPS, kernel_table
 from secretballot.exceptions import DataError
-from secretballot.report.student.bases_graph import (
-    Points,
-    add_basis,
-    add_cells,
-    holds_texts,
-    squared_distances,
+from secretballot.report.student.graph import (
+    DOUBLE,
+    INTEGER,
+    MISSING_TEXTS,
+    OPSETS,
+    TEXT,
+    Graph,
+    Output,
+    Value,
 )
-from secretballot.report.student.graph import DOUBLE, INTEGER, OPSETS, TEXT, Graph, Output, Value
 from secretballot.report.student.load import OnnxStudent
 from secretballot.report.student.raw_columns import RawRows, add_raw_columns, can_encode
 
+Points = Value | Sequence[Value]  # one matrix, or its columns by themselves
 #: What converts, for messages.
 CONVERTS = (
     "logistic regression, trees, forests, boosting by histograms (no other ensembles of trees),"
@@ -111,12 +119,12 @@ def student_bytes(
 def converted_student(student: Any, schema: Mapping[str, Any] | None = None) -> OnnxStudent:
     """Return a fitted student as its file has it; whether it answers alike is not tried.
 
-    Inputs are the raw columns of the schema, each of shape (n, 1), or (n, width) for vectors: by
-    `input_type` doubles or texts. Without a schema there is one input ``X``, doubles of shape
-    (n, n_features), or one for each column where a `TableBasis` has texts. Outputs are ``label`` of
-    shape (n,) and ``probabilities`` of shape (n, n_classes) where there are any; ``prediction`` of
-    shape (n,); or ``labels``, 0 and 1, and ``probabilities``, both of shape (n, n_labels). The
-    metadata name the classes or labels.
+    Inputs are the raw columns of the schema, each of shape (n, 1), or (n, width) for vectors:
+    doubles or texts. Without a schema there is one input ``X``, doubles of shape (n, n_features),
+    or one for each column where a `TableBasis` has texts. Outputs are ``label`` of shape (n,) and
+    ``probabilities`` of shape (n, n_classes) where there are any; ``prediction`` of shape (n,); or
+    ``labels``, 0 and 1, and ``probabilities``, both of shape (n, n_labels). The metadata name the
+    classes or labels.
 
     Raises
     ------
@@ -137,8 +145,8 @@ def converted_student(student: Any, schema: Mapping[str, Any] | None = None) -> 
 
 def _model_bytes(student: Any, schema: Mapping[str, Any] | None) -> bytes:
     names = [] if schema is None else list(schema["columns"])
-    basis: Any = student.basis if is_moments(student) else getattr(student, "basis_", None)
-    by_column = schema is None and any(map(holds_texts, getattr(basis, "_columns", [])))
+    basis: Any = student.basis if _is_moments(student) else getattr(student, "basis_", None)
+    by_column = schema is None and any(map(_holds_texts, getattr(basis, "_columns", [])))
     if by_column:
         names = [str(name) for name in basis.feature_names_in_]
     graph = Graph([*names, "X"])
@@ -147,10 +155,12 @@ def _model_bytes(student: Any, schema: Mapping[str, Any] | None) -> bytes:
     if schema is not None:
         points = add_raw_columns(graph, schema)
         about["encoded"] = points.name
-        about |= _spellings_of(schema)
+        columns = schema["columns"].items()
+        commas = [name for name, column in columns if column.get("decimal") == ","]
+        about |= {"commas": commas} if commas else {}
     elif by_column:
         points = [
-            graph.input(name, TEXT if holds_texts(column) else DOUBLE, 1)
+            graph.input(name, TEXT if _holds_texts(column) else DOUBLE, 1)
             for name, column in zip(names, basis._columns, strict=True)
         ]
     else:
@@ -158,15 +168,6 @@ def _model_bytes(student: Any, schema: Mapping[str, Any] | None) -> bytes:
         about["encoded"] = points.name
     outputs, more = _add_answers(student, points, names)
     return graph.to_bytes(outputs, about | more)
-
-
-def _spellings_of(schema: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return which columns are lengths of time, or numbers with a decimal comma."""
-    columns = schema["columns"].items()
-    lengths = [name for name, column in columns if column["kind"] == "duration"]
-    commas = [name for name, column in columns if column.get("decimal") == ","]
-    found = {"durations": lengths, "commas": commas}
-    return {key: value for key, value in found.items() if value}
 
 
 def _add_answers(
@@ -181,22 +182,28 @@ def _add_answers(
 
     bounds, labels = getattr(student, "bounds", None), getattr(student, "labels", None)
     if bounds is not None:
-        if is_moments(student):
-            number = moments_number(student, points)
+        low, high = map(float, bounds)
+        if _is_moments(student):
+            counts = _predictions(student.model, _rows(student, points))
+            number = counts * (1 / PROBABILITY_UNIT) * (high - low) + low
         else:
             assert isinstance(points, Value)
-            number = add_regressor(student.regressor, points)
-            number = number.clipped(float(bounds[0]), float(bounds[1]))
+            number = _add_regressor(student.regressor, points).clipped(low, high)
         return [(number.flat(), named("prediction"), DOUBLE, None)], {"range": list(bounds)}
     about: dict[str, Any]
     outputs: list[Output]
+    shares: Value | None
     if labels is not None:
-        of_labels = moments_labels if is_moments(student) else _several_labels
-        said, shares = of_labels(student, points)
+        if _is_moments(student):
+            counts = _predictions(student.model, _rows(student, points))
+            said = (counts > PROBABILITY_UNIT // 2).as_integers()
+            shares = counts * (1 / PROBABILITY_UNIT)
+        else:
+            said, shares = _several_labels(student, points)
         width, about = len(labels), {"labels": list(labels)}
         outputs = [(said, named("labels"), INTEGER, width)]
     else:
-        found = add_classifier(student, points)
+        found = _add_classifier(student, points)
         classes = np.asarray(student.classes_)
         plain = classes.dtype.kind in "iub"
         texts = np.array([str(one) for one in classes], object)
@@ -215,7 +222,7 @@ def _several_labels(student: Any, points: Points) -> tuple[Value, Value | None]:
     labels, shares = [], []
     assert isinstance(points, Value)
     for one in student.students:
-        found = add_classifier(one, points)
+        found = _add_classifier(one, points)
         known = [int(value) for value in one.classes_]
         labels.append(found.index.rows_of(known, np.int64).with_axis(1))
         if found.shares is not None:
@@ -269,7 +276,7 @@ def _by_row(truths: NDArray[Any]) -> BoolArray:
 
 
 @dataclass(frozen=True)
-class Said:
+class _Said:
     """What a classifier says, inside of a graph.
 
     Attributes
@@ -284,12 +291,12 @@ class Said:
     shares: Value | None
 
 
-def is_moments(student: Any) -> bool:
+def _is_moments(student: Any) -> bool:
     """Return whether a student has released weights in a basis."""
     return hasattr(student, "basis") and hasattr(student, "weights")
 
 
-def add_classifier(student: Any, points: Points) -> Said:
+def _add_classifier(student: Any, points: Points) -> _Said:
     """Add a fitted classifier of one class each.
 
     Raises
@@ -297,7 +304,7 @@ def add_classifier(student: Any, points: Points) -> Said:
     DataError
         If it has no ONNX form that this program knows.
     """
-    if is_moments(student):
+    if _is_moments(student):
         return _moments(student, points)
     if hasattr(student, "basis_"):
         return _record_votes(student, points)
@@ -306,14 +313,14 @@ def add_classifier(student: Any, points: Points) -> Said:
         if type(student).__name__ == kind and type(student).__module__.startswith("secretballot."):
             return add(student, points)
     if isinstance(student, Pipeline):
-        return add_classifier(student[-1], _transformed(student[:-1], points))
+        return _add_classifier(student[-1], _transformed(student[:-1], points))
     if isinstance(student, LinearClassifierMixin) and not hasattr(student, "predict_proba"):
         return _linear_classifier(student, points)
     shares = _shares_of_learner(student, points)
     return _converted(student, points) if shares is None else _most_probable(shares)
 
 
-def add_regressor(student: Any, points: Value) -> Value:
+def _add_regressor(student: Any, points: Value) -> Value:
     """Add a fitted regressor, and return its numbers, of shape (n, 1).
 
     Raises
@@ -322,7 +329,7 @@ def add_regressor(student: Any, points: Value) -> Value:
         If it has no ONNX form that this program knows.
     """
     if isinstance(student, Pipeline):
-        return add_regressor(student[-1], _transformed(student[:-1], points))
+        return _add_regressor(student[-1], _transformed(student[:-1], points))
     if isinstance(student, KNeighborsRegressor):
         return _mean_of_nearest(student, points, np.asarray(student._y).reshape(-1, 1))
     if isinstance(student, HistGradientBoostingRegressor):
@@ -335,20 +342,6 @@ def add_regressor(student: Any, points: Value) -> Value:
     return points.graph.add_inner(_skl2onnx(student), points)[0].flat().with_axis(1)
 
 
-def moments_number(student: Any, points: Points) -> Value:
-    """Add a model of moments of a number, and return it, of shape (n, 1)."""
-    shares = _predictions(student.model, _rows(student, points))
-    low, high = map(float, student.bounds)
-    return shares * (1 / PROBABILITY_UNIT) * (high - low) + low
-
-
-def moments_labels(student: Any, points: Points) -> tuple[Value, Value]:
-    """Add a model of moments of several labels: whether each is there, as integers, and its
-    probability, both of shape (n, n_labels)."""
-    counts = _predictions(student.model, _rows(student, points))
-    return (counts > PROBABILITY_UNIT // 2).as_integers(), counts * (1 / PROBABILITY_UNIT)
-
-
 class _Rows(NamedTuple):
     """The coordinates of points, and the cells that trees compare, where there are any."""
 
@@ -357,7 +350,7 @@ class _Rows(NamedTuple):
 
 
 def _rows(student: Any, points: Points) -> _Rows:
-    cells = None if student.before is None else add_cells(student.basis, points)
+    cells = None if student.before is None else _add_cells(student.basis, points)
     coordinates = add_basis(student.basis, points)
     return _Rows(coordinates.clipped(-LARGEST_COORDINATE, LARGEST_COORDINATE), cells)
 
@@ -374,8 +367,10 @@ def _logits(model: LinearModel, rows: _Rows) -> Value:
 def _smoothed(smoothed: Smoothed, rows: _Rows) -> Value:
     """Add the logits of the mean of a model and its trees, stretched."""
     assert rows.cells is not None
-    model, trees = smoothed.model, forest_trees(smoothed.forest)
-    sums = add_trees(rows.cells, trees, single=False).sums(keep=False)
+    model, forest = smoothed.model, smoothed.forest
+    # without what no row reaches
+    trees = [_plain_tree(*parts) for parts in zip(*forest.splits, forest.values, strict=True)]
+    sums = _add_trees(rows.cells, trees, single=False).sums(keep=False)
     mean = (_predictions(model, rows) + sums // len(trees)) // 2
     logits = _logarithms(mean)
     if model.weights.shape[1] == 1 or isinstance(model, IntegerLabels):
@@ -397,13 +392,13 @@ def _predictions(model: LinearModel, rows: _Rows) -> Value:
     return _rounded_shares(there, there + absent)
 
 
-def _moments(student: Any, points: Points) -> Said:
+def _moments(student: Any, points: Points) -> _Said:
     """Add a model of moments of classes."""
     logits = _logits(student.model, _rows(student, points))
     if student.weights.shape[1] == 1:  # of two classes the first has logit 0
         logits = logits.graph.joined([logits * 0.0, logits])
     counts = _softmax(logits)
-    return Said(logits.largest_place(), counts / counts.sums())
+    return _Said(logits.largest_place(), counts / counts.sums())
 
 
 def _softmax(logits: Value) -> Value:
@@ -428,30 +423,30 @@ def _rounded_shares(parts: Value, totals: Value) -> Value:
     return ((parts * PROBABILITY_UNIT + totals // 2) / totals).floor()
 
 
-def _record_votes(student: Any, points: Points) -> Said:
+def _record_votes(student: Any, points: Points) -> _Said:
     # the unit goes into the weights: a runtime may fuse a division by it in single precision
     weights = np.asarray(student.coef_).T / student._unit
     logits = add_basis(student.basis_, points) @ weights + student.intercept_
     return _most_probable(logits.softmax())
 
 
-def _most_probable(shares: Value) -> Said:
-    return Said(shares.largest_place(), shares)
+def _most_probable(shares: Value) -> _Said:
+    return _Said(shares.largest_place(), shares)
 
 
-def _noisy_counts(student: Any, points: Value) -> Said:
+def _noisy_counts(student: Any, points: Value) -> _Said:
     """Add a model of vote shares: linear in the columns, or in a kernel of landmarks."""
     model = student.model_
     features = (points - model.mean) / model.scale
     weights = np.asarray(student.coef_)
     if len(model.landmarks):
-        distances = squared_distances(features, np.asarray(model.landmarks)).at_least(0.0)
+        distances = _squared_distances(features, np.asarray(model.landmarks)).at_least(0.0)
         features = (distances * (-1 / (2 * float(model.length) ** 2))).exp()
         weights = model.root @ weights
     return _vote_shares(features @ weights + student.intercept_, student)
 
 
-def _vote_shares(shares: Value, student: Any) -> Said:
+def _vote_shares(shares: Value, student: Any) -> _Said:
     """Add the class of the largest share, and the nearest probabilities: what is left above the
     one level at which they are 1 together."""
     graph, n_classes = shares.graph, len(student.classes_)
@@ -460,10 +455,10 @@ def _vote_shares(shares: Value, student: Any) -> Said:
     negative, _ = (-shares).nearest(n_classes)
     sums = graph.add("CumSum", -negative, graph.integers(1))
     level = ((sums - 1.0) / [range(1, n_classes + 1)]).highest()
-    return Said(shares.largest_place(), (shares - level).at_least(0.0))
+    return _Said(shares.largest_place(), (shares - level).at_least(0.0))
 
 
-def _graph_counts(student: Any, points: Value) -> Said:
+def _graph_counts(student: Any, points: Value) -> _Said:
     """Add vote shares at the nearest points of the pool's graph."""
     pool = student.graph_
     k = min(pool.n_neighbors, len(pool.pool))
@@ -482,7 +477,7 @@ def _graph_counts(student: Any, points: Value) -> Said:
 def _nearest(points: Value, pool: Any, k: int) -> tuple[Value, Value]:
     """Return squared distances to the k nearest points of a pool, and their places."""
     dense = np.asarray(pool.toarray() if hasattr(pool, "toarray") else pool, dtype=np.float64)
-    _, places = squared_distances(points, dense).nearest(k)
+    _, places = _squared_distances(points, dense).nearest(k)
     # once more, by differences: the others are not exactly 0 where points coincide
     apart = places.rows_of(dense) - points.with_axis(1)
     return (apart * apart).sums(2, keep=False), places
@@ -498,11 +493,11 @@ def _mean_of_nearest(student: Any, points: Value, values: FloatArray) -> Value:
     return places.rows_of(values).sums(keep=False) / float(student.n_neighbors)
 
 
-def _hypothesis(student: Any, points: Value) -> Said:
+def _hypothesis(student: Any, points: Value) -> _Said:
     """Add a cut, an interval, or one estimator of a list."""
     found, last = student.hypothesis_, len(student.classes_) - 1
     if hasattr(found, "estimator"):
-        said = add_classifier(found.estimator, points)
+        said = _add_classifier(found.estimator, points)
         truths = [int(value == 1) for value in found.estimator.classes_]
         index = said.index.rows_of(truths, np.int64)
     else:
@@ -513,10 +508,10 @@ def _hypothesis(student: Any, points: Value) -> Said:
             column = points.columns([0])
             truth = (column >= found.lower) & (column <= found.upper)
         index = truth.as_integers().flat()
-    return Said(index.at_most(points.graph.integers(last)), None)
+    return _Said(index.at_most(points.graph.integers(last)), None)
 
 
-def _voting(student: Any, points: Value) -> Said:
+def _voting(student: Any, points: Value) -> _Said:
     """Add a weighted vote of classifiers."""
     classes = list(student.classes_)
     each = points.graph.integers([range(len(classes))])
@@ -524,14 +519,14 @@ def _voting(student: Any, points: Value) -> Said:
     weights = student.weights_ / student.weights_.sum()
     for hypothesis, weight in zip(student.hypotheses_, weights, strict=True):
         own = [classes.index(one) for one in hypothesis.classes_]
-        voted = add_classifier(hypothesis, points).index.rows_of(own, np.int64).with_axis(1)
+        voted = _add_classifier(hypothesis, points).index.rows_of(own, np.int64).with_axis(1)
         total += voted.equals(each).as_numbers() * weight
     return _most_probable(total)
 
 
-def _numbered(student: Any, points: Value) -> Said:
+def _numbered(student: Any, points: Value) -> _Said:
     """Add a learner that answers with numbers of classes; its own are these numbers."""
-    return add_classifier(student.classifier_, points)
+    return _add_classifier(student.classifier_, points)
 
 
 _ADDERS = {
@@ -543,13 +538,13 @@ _ADDERS = {
 }
 
 
-def _linear_classifier(student: Any, points: Value) -> Said:
+def _linear_classifier(student: Any, points: Value) -> _Said:
     """Add a linear classifier without probabilities; of two classes it has one function."""
     intercept = np.reshape(student.intercept_, (1, -1))
     scores = points @ np.atleast_2d(student.coef_).T + intercept
     if len(student.classes_) == 2:
         scores = points.graph.joined([scores * 0.0, scores])
-    return Said(scores.largest_place(), None)
+    return _Said(scores.largest_place(), None)
 
 
 def _shares_of_learner(student: Any, points: Value) -> Value | None:
@@ -572,14 +567,14 @@ def _shares_of_learner(student: Any, points: Value) -> Value | None:
 
 def _trees_of(student: Any) -> "list[Tree] | None":
     if isinstance(student, BaseDecisionTree):
-        return [grown_tree(student)]
+        return [_grown_tree(student)]
     if isinstance(student, BaseForest):
-        return [grown_tree(one) for one in student.estimators_]
+        return [_grown_tree(one) for one in student.estimators_]
     return None
 
 
 def _mean_of_trees(trees: "list[Tree]", points: Value) -> Value:
-    return add_trees(points, trees, single=True).sums(keep=False) / float(len(trees))
+    return _add_trees(points, trees, single=True).sums(keep=False) / float(len(trees))
 
 
 def _raw_boosted(student: Any, points: Value) -> Value:
@@ -588,11 +583,11 @@ def _raw_boosted(student: Any, points: Value) -> Value:
         raise DataError("boosted trees that split by categories have no ONNX form")
     width = student.n_trees_per_iteration_
     trees = [
-        histogram_tree(tree, place, width)
+        _histogram_tree(tree, place, width)
         for iteration in student._predictors
         for place, tree in enumerate(iteration)
     ]
-    sums = add_trees(points, trees, single=False).sums(keep=False)
+    sums = _add_trees(points, trees, single=False).sums(keep=False)
     return sums + np.reshape(student._baseline_prediction, (1, width))
 
 
@@ -603,7 +598,7 @@ def _transformed(steps: Any, points: Value) -> Value:
     return points.graph.add_inner(_skl2onnx(steps), points)[0]
 
 
-def _converted(student: Any, points: Value) -> Said:
+def _converted(student: Any, points: Value) -> _Said:
     """Add any other classifier, as skl2onnx converts it."""
     label, *shares = points.graph.add_inner(_skl2onnx(student), points)
     classes: NDArray[Any] = np.asarray(student.classes_)
@@ -611,7 +606,7 @@ def _converted(student: Any, points: Value) -> Said:
     plain = classes.dtype.kind in "iub"
     keys = classes.astype(np.int64 if plain else str).tolist()
     index = label.places_among({key: place for place, key in enumerate(keys)}, 0)
-    return Said(index.flat(), shares[0] if hasattr(student, "predict_proba") else None)
+    return _Said(index.flat(), shares[0] if hasattr(student, "predict_proba") else None)
 
 
 def _skl2onnx(learner: Any) -> Any:
@@ -682,11 +677,6 @@ class Tree:
     equal: BoolArray | None = None
 
 
-def forest_trees(forest: Forest) -> list[Tree]:
-    """Return the trees that smooth a model of moments, without what no row reaches."""
-    return [_plain_tree(*parts) for parts in zip(*forest.splits, forest.values, strict=True)]
-
-
 def _plain_tree(
     places: IntArray, thresholds: IntArray, levels: BoolArray, values: IntArray
 ) -> Tree:
@@ -714,7 +704,7 @@ def _plain_tree(
     )
 
 
-def grown_tree(estimator: Any) -> Tree:
+def _grown_tree(estimator: Any) -> Tree:
     """Return a fitted DecisionTree or ExtraTree; its points are to be rounded to single
     precision."""
     tree = estimator.tree_
@@ -728,7 +718,7 @@ def grown_tree(estimator: Any) -> Tree:
     )
 
 
-def histogram_tree(predictor: Any, place: int, n_outputs: int) -> Tree:
+def _histogram_tree(predictor: Any, place: int, n_outputs: int) -> Tree:
     """Return a tree of a fitted HistGradientBoosting estimator, that adds to one of its outputs.
 
     Raises
@@ -753,7 +743,7 @@ def histogram_tree(predictor: Any, place: int, n_outputs: int) -> Tree:
     )
 
 
-def add_trees(points: Value, trees: Sequence[Tree], *, single: bool) -> Value:
+def _add_trees(points: Value, trees: Sequence[Tree], *, single: bool) -> Value:
     """Add trees, and return their values, of shape (n, n_trees, n_outputs).
 
     Parameters
@@ -794,3 +784,236 @@ def add_trees(points: Value, trees: Sequence[Tree], *, single: bool) -> Value:
         target_weights_as_tensor=numpy_helper.from_array(np.flatnonzero(leaf).astype(np.float64)),
     )
     return leaves.as_integers().rows_of(np.concatenate([tree.values for tree in trees]))
+
+
+# --- public bases: integers in doubles, so that a row has the coordinates it has in Python ---
+
+_LARGEST = np.finfo(np.float64).max
+
+
+def _holds_texts(column: object) -> bool:
+    """Return whether a column of a basis has a level that is a text."""
+    return isinstance(column, LevelColumn) and any(isinstance(one, str) for one in column.levels)
+
+
+def _joined_points(points: Points) -> Value:
+    """Return points as one matrix."""
+    return points if isinstance(points, Value) else points[0].graph.joined(points)
+
+
+def add_basis(basis: Any, points: Points) -> Value:
+    """Add the map from points to coordinates, and return its output.
+
+    Parameters
+    ----------
+    basis : fitted TableBasis, KernelBasis or GraphBasis
+    points : Value or sequence of Value
+        Doubles of shape (n, n_features); or each column by itself, of shape (n, 1), texts where the
+        basis has texts.
+
+    Raises
+    ------
+    DataError
+        If the basis is of another kind, or wants texts of numbers.
+    """
+    if isinstance(basis, GraphBasis):
+        vectors = _joined_points(points)
+        if isinstance(basis, ImageBasis):
+            vectors = _add_maps(vectors, basis)
+        return _add_modes(vectors, basis)
+    if isinstance(basis, TableBasis):
+        features = _add_columns(points, basis)
+    elif isinstance(basis, KernelBasis):
+        features = _add_likeness(_joined_points(points), basis)
+    else:
+        raise DataError(
+            f"the basis {type(basis).__name__} has no ONNX form; use a TableBasis, a KernelBasis"
+            " or a GraphBasis"
+        )
+    rotation = basis._rotation
+    half: IntArray = (1 << (rotation.shift - 1)) - rotation.offset
+    coordinates: Value = (features @ rotation.weights + half) // (1 << rotation.shift)
+    return coordinates
+
+
+def _add_cells(basis: Any, points: Points) -> Value:
+    """Add what trees compare, and return it, of shape (n, n_cells).
+
+    Parameters and errors are those of `add_basis`.
+    """
+    codes = []
+    for place, column in enumerate(basis._columns):
+        own = _cells_of(points, place, column)
+        if isinstance(column, NumberColumn):
+            absent, values = _plain_values(own)
+            codes.append(absent.where([[-ONE - 1.0]], _add_ranks(values, column.sorted_values)))
+        else:
+            codes.append(_level_places(own, column))
+    return codes[0].graph.joined(codes)
+
+
+def _add_columns(points: Points, basis: TableBasis) -> Value:
+    """Add the features of every column of a table."""
+    features = []
+    for place, column in enumerate(basis._columns):
+        own = _cells_of(points, place, column)
+        if isinstance(column, NumberColumn):
+            features += _add_numbers(own, column)
+        elif _holds_texts(column):
+            each = _level_places(own, column).equals([range(len(column.levels))])
+            features.append(each.as_numbers() * ONE)
+        else:
+            features += _add_levels(own, column)
+    return features[0].graph.joined(features)
+
+
+def _cells_of(points: Points, place: int, column: object) -> Value:
+    """Return one column of the points."""
+    if not isinstance(points, Value):
+        return points[place]
+    if _holds_texts(column):
+        raise DataError("the basis has texts; give the public points as a frame")
+    return points.columns([place])
+
+
+def _add_levels(cells: Value, column: LevelColumn) -> list[Value]:
+    """Add the features of levels, which are numbers or missing."""
+    found = [
+        cells.is_nan() if level is None else cells.equals([[level]]) for level in column.levels
+    ]
+    return [one.as_numbers() * ONE for one in found]
+
+
+def _level_places(cells: Value, column: LevelColumn) -> Value:
+    """Add the place of the level, -1 for one that the basis does not know."""
+    levels = column.levels
+    if not _holds_texts(column):
+        if not levels:
+            return cells.zeros(1) + -1.0
+        numbers = np.arange(1, len(levels) + 1)[:, None] / ONE
+        return cells.graph.joined(_add_levels(cells, column)) @ numbers + -1.0
+    keys = ["" if one is None else one if isinstance(one, str) else f"{one:g}" for one in levels]
+    places = cells.places_among({key: place for place, key in enumerate(keys)}, -1)
+    if None in levels:
+        missing, integers = cells.matches(MISSING_TEXTS), cells.graph.integers
+        unknown = places.equals(integers([[-1]]))
+        places = (missing & unknown).where(integers([[levels.index(None)]]), places)
+    return places.as_numbers()
+
+
+def _add_numbers(cells: Value, column: NumberColumn) -> list[Value]:
+    """Add bins, rank, its bend, spike and missing values of a column of numbers."""
+    absent, values = _plain_values(cells)
+    plain, joined = (~absent).as_numbers(), cells.graph.joined
+    spiked = []
+    if column.spike is not None:
+        spiked = [values.equals([[column.spike]]).as_numbers() * plain]
+        plain -= spiked[0]
+    bins = plain
+    if len(column.edges):
+        reached = _reached(values, column.edges)
+        bins = joined([plain, reached]) - joined([reached, plain * 0.0])
+    ranks = _add_ranks(values, column.sorted_values) * plain
+    bends = (ranks + float(ONE)).as_integers().rows_of(BENDS)
+    found = [bins * plain * ONE, ranks, bends]
+    missing = [absent.as_numbers()] if column.missing else []
+    return [*found, *(one * ONE for one in (*spiked, *missing))]
+
+
+def _plain_values(cells: Value) -> tuple[Value, Value]:
+    """Return which cells are missing, and the values of all, 0 for these."""
+    absent = cells.is_nan()
+    # a missing cell goes on as 0: NaN would stay NaN in every product
+    return absent, absent.where([[0.0]], cells).clipped([[-_LARGEST]], [[_LARGEST]])
+
+
+def _reached(values: Value, thresholds: FloatArray) -> Value:
+    """Return, for every threshold, whether the value is at least as large."""
+    return (values >= thresholds[None, :]).as_numbers()
+
+
+def _add_ranks(values: Value, sorted_values: FloatArray) -> Value:
+    """Add the rank among the pool's values, a step function, by its steps."""
+    thresholds, steps = _rank_steps(sorted_values)
+    return _reached(values, thresholds) @ steps[:, None] + [[-ONE]]
+
+
+def _rank_steps(sorted_values: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return where the rank climbs from -`ONE`, and how far: at a value, and right behind it."""
+    distinct, below = np.unique(sorted_values, return_index=True)
+    upto = np.append(below[1:], len(sorted_values))
+    at = (below + upto) * ONE // len(sorted_values)
+    behind = 2 * upto * ONE // len(sorted_values)
+    thresholds = np.column_stack([distinct, np.nextafter(distinct, np.inf)]).ravel()
+    steps = np.diff(np.column_stack([at, behind]).ravel(), prepend=0)
+    # a value beyond the largest double is cut to it, and nothing is behind it
+    climbs = (steps > 0) & np.isfinite(thresholds)
+    return thresholds[climbs], steps[climbs]
+
+
+def _rounded(cells: Value, basis: KernelBasis | GraphBasis) -> Value:
+    """Add numbers as integers, steps of the public points' deviations."""
+    steps = (cells - basis._centre) / basis._spread * STEPS_PER_DEVIATION
+    end = float(STEPS_PER_DEVIATION * MOST_DEVIATIONS)
+    return steps.is_nan().where([0.0], steps).clipped([-end], [end]).rounded()
+
+
+def _squared_distances(points: Value, others: AnyArray) -> Value:
+    """Add squared distances to other points, of shape (n, n_others): exact of integers."""
+    squares: FloatArray = (others.astype(np.float64) ** 2).sum(axis=1)
+    return (points * points).sums() + points @ (-2.0 * others.T) + squares
+
+
+def _add_likeness(cells: Value, basis: KernelBasis) -> Value:
+    """Add the kernel of every landmark."""
+    if basis.ranked:
+        cells = _ranked(cells, basis._sorted_values)
+    scaled = _squared_distances(_rounded(cells, basis), basis._landmarks) * EXPONENT_STEPS
+    quotient = scaled // basis._median
+    # a quotient that was rounded up to an integer leaves less than nothing
+    too_many = (scaled - quotient * basis._median < 0.0).as_numbers()
+    table = kernel_table()
+    return (quotient - too_many).at_most(len(table) - 1.0).as_integers().rows_of(table)
+
+
+def _ranked(cells: Value, sorted_values: Sequence[FloatArray]) -> Value:
+    """Add the rank of every cell in its column; what is missing stays so."""
+    columns = []
+    for place, values in enumerate(sorted_values):
+        own = cells.columns([place])
+        ranks = _add_ranks(own, values) if len(values) else [[0.0]]
+        columns.append(own.is_nan().where(own, ranks))
+    return cells.graph.joined(columns)
+
+
+def _add_maps(cells: Value, basis: ImageBasis) -> Value:
+    """Add the roots of the shares of all maps of images."""
+    graph = cells.graph
+    steps = (cells - basis.black_) / basis.range_ * images.BRIGHTEST
+    pixels = steps.is_nan().where([0.0], steps).clipped(0.0, images.BRIGHTEST).rounded()
+    shape = graph.integers([-1, basis.side_, basis.side_])
+    whole = graph.add("Reshape", pixels, shape)
+
+    def both(rows: FloatArray, parts: Value, columns: FloatArray) -> Value:
+        return graph.constant(rows.T) @ parts @ columns
+
+    smooth, slope = images.gradients(basis.side_)
+    down, across = both(slope, whole, smooth), both(smooth, whole, slope)
+    parts = [across * right + down * below for right, below in images.directions()]
+    most = graph.add("Max", *parts) * images.SHARPENED
+    blurred = images.blurring(basis.side_)
+    kept = [(part * images.WEIGHT - most).at_least(0.0) for part in parts]
+    maps = [graph.add("Flatten", both(blurred, part, blurred), axis=1) for part in kept]
+    table = graph.joined(maps)
+    return (table / table.sums().at_least(1.0)).root()
+
+
+def _add_modes(cells: Value, basis: GraphBasis) -> Value:
+    """Add the mean values at the nearest public points, itself left out where it is one of them."""
+    points, k = basis._points.astype(np.int64), basis.n_nearest
+    least, places = _squared_distances(_rounded(cells, basis), points).nearest(k + 1)
+    first = least.columns([0]).equals([[0.0]])
+    nearest = first.where(places.columns(range(1, k + 1)), places.columns(range(k)))
+    sums = nearest.rows_of(basis._values).sums(keep=False)
+    half: IntArray = (1 << (FINER_BITS - 1)) - basis._offset
+    return (sums + half) // (1 << FINER_BITS)

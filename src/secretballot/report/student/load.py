@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from sklearn.utils.metaestimators import available_if
 
-from secretballot._numbers import with_point
-from secretballot._times import duration_seconds
 from secretballot._typing import FloatArray
 from secretballot._validation import plain_line
+from secretballot._written import with_point
 from secretballot.exceptions import DataError
-from secretballot.report.certificate.fields import read_regular
+from secretballot.report.certificate.verify import read_regular
 
 LARGEST_FILE = 500 * 10**6  # bytes
 _LARGEST_VALUE = 2**24  # numbers for one row
@@ -54,8 +53,6 @@ _OPERATORS = frozenset(
         """,
     )
 )
-#: Columns of lengths of time, and of numbers with a decimal comma.
-_SPELLINGS = ("durations", "commas")
 _OF_MACHINE_LEARNING = frozenset(("LabelEncoder", "TreeEnsembleRegressor"))
 
 
@@ -78,13 +75,12 @@ def load_student(path: str | Path) -> "OnnxStudent":
     >>> student.predict(pd.read_csv("new.csv"))  # doctest: +SKIP
     array(['no', 'yes'], dtype='<U3')
     """
-    place = Path(path)
     try:
         # a link may lead to it, as in a cache of files
-        return OnnxStudent(read_regular(place.resolve(), LARGEST_FILE))
+        return OnnxStudent(read_regular(Path(path).resolve(), LARGEST_FILE))
     except DataError as error:
-        problem = f"{path} is no student: {error}"
-    raise DataError(plain_line(problem.rstrip(".") + "."))
+        problem = f"{path} is no student: {error}".rstrip(".")
+        raise DataError(plain_line(f"{problem}.")) from None
 
 
 def _has_probabilities(student: Any) -> bool:
@@ -124,7 +120,7 @@ class OnnxStudent:
         model, widths = _checked_model(content)
         about = _about(model)
         self._encoded = str(about.get("encoded", ""))
-        self._lengths, self._commas = (about.get(name, []) for name in _SPELLINGS)
+        self._commas = about.get("commas", [])
         kinds = [(one.name, one.type.tensor_type) for one in model.graph.input]
         self._inputs = [
             (name, kind.elem_type == TensorProto.STRING, kind.shape.dim[1].dim_value)
@@ -255,11 +251,7 @@ class OnnxStudent:
         if width > 1:
             return np.array([_vector(cell, width) for cell in cells]).reshape(-1, width)
         column = pd.Series(cells)
-        if column.dtype.kind == "m":
-            column = column.dt.total_seconds()
-        elif name in self._lengths and not pd.api.types.is_numeric_dtype(column.dtype):
-            column = column.map(lambda cell: duration_seconds(str(cell).strip()))
-        elif name in self._commas:
+        if name in self._commas:
             column = column.map(lambda cell: with_point(cell) if isinstance(cell, str) else cell)
         numbers = pd.to_numeric(column, errors="coerce")
         return numbers.to_numpy(dtype=np.float64, na_value=math.nan).reshape(-1, 1)
@@ -422,7 +414,8 @@ def _about(model: Any) -> dict[str, Any]:
         about = {one.key: json.loads(one.value) for one in model.metadata_props}
     except (ValueError, RecursionError):
         about = {"classes": None}
-    lists = [about.get(name, []) for name in ("classes", "labels", *_SPELLINGS)]
+    _require("durations" not in about, "it reads lengths of time, as earlier versions wrote it")
+    lists = [about.get(name, []) for name in ("classes", "labels", "commas")]
     plain = all(
         isinstance(found, list) and all(isinstance(one, str | int | float) for one in found)
         for found in lists

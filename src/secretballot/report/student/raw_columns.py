@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._times import DATE_PARTS, DAYS, SECONDS_A_DAY, TIME
 from secretballot._typing import FloatArray
 from secretballot._validation import shown
+from secretballot._written import DATE_PARTS, DAYS, SECONDS_A_DAY, TIME
 from secretballot.exceptions import DataError
 from secretballot.report.student.graph import DOUBLE, MISSING_TEXTS, TEXT, Graph, Value
 
@@ -29,34 +29,17 @@ class RawRows:
 
     Attributes
     ----------
-    cells : mapping of str to sequence
-        For each column that becomes a feature, what `input_type` says of it.
+    cells : DataFrame of texts, shape (n_rows, n_columns)
+        Of the columns that become features.
     X : ndarray of shape (n_rows, n_features)
         As the package encodes them.
     columns : sequence of n_features str
         Name of the raw column that each encoded one is of.
     """
 
-    cells: Mapping[str, Sequence[Any]]
+    cells: Any
     X: FloatArray
     columns: Sequence[str] = ()
-
-
-def input_type(column: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return type and width of the input for a column of a complete schema; None if it is no
-    feature.
-
-    Doubles, NaN where nothing is known: numbers; lengths of time in seconds; vectors. Any other
-    column is texts as they are in a file, "" where nothing is known.
-    """
-    match column.get("kind"):
-        case "numeric" | "duration":
-            return DOUBLE, 1
-        case "categorical" | "boolean" | "date" | "text":
-            return TEXT, 1
-        case "vector":
-            return DOUBLE, len(column["center"])
-    return None
 
 
 def can_encode(schema: Mapping[str, Any] | None) -> bool:
@@ -68,6 +51,9 @@ def can_encode(schema: Mapping[str, Any] | None) -> bool:
 
 def add_raw_columns(graph: Graph, schema: Mapping[str, Any]) -> Value:
     """Declare an input for each column of a schema, and return the encoded matrix.
+
+    Numbers and vectors are doubles, NaN where nothing is known; all else is texts as they are in a
+    file, "" where nothing is known.
 
     Parameters
     ----------
@@ -82,10 +68,10 @@ def add_raw_columns(graph: Graph, schema: Mapping[str, Any]) -> Value:
     """
     parts = []
     for name, column in schema["columns"].items():
-        about = input_type(column)
-        if about is None:
-            continue
-        parts += _ADDERS[column["kind"]](graph.input(name, *about), column)
+        if (kind := column["kind"]) in _ADDERS:
+            width = len(column["center"]) if kind == "vector" else 1
+            held = DOUBLE if kind in ("numeric", "vector") else TEXT
+            parts += _ADDERS[kind](graph.input(name, held, width), column)
     return graph.joined(parts)
 
 
@@ -131,11 +117,11 @@ def _dates(cells: Value, column: Mapping[str, Any]) -> list[Value]:
     """Add days since the median, and parts of the date."""
     moment = datetime.datetime.fromisoformat(column["median"])
     median = (moment - datetime.datetime(1970, 1, 1)) // datetime.timedelta(seconds=1)
-    read, absent = add_seconds(cells, column["format"])
+    read, absent = _add_seconds(cells, column["format"])
     seconds = absent.where([[float(median)]], read)
     days = seconds / float(SECONDS_A_DAY)
     parts = [_scaled(days, median / SECONDS_A_DAY, column["scale"])]
-    dates = date_from_days(seconds // float(SECONDS_A_DAY))
+    dates = _date_from_days(seconds // float(SECONDS_A_DAY))
     found = dict(zip(("weekday", "month", "day"), dates, strict=True))
     found["hour"] = seconds % float(SECONDS_A_DAY) // 3600.0
     parts += [_scaled(found[part], *DATE_PARTS[part]) for part in column["parts"]]
@@ -143,14 +129,9 @@ def _dates(cells: Value, column: Mapping[str, Any]) -> list[Value]:
 
 
 def _texts(cells: Value, column: Mapping[str, Any]) -> list[Value]:
-    """Add which words a free text has, weighted where they have weights, and whether it has
-    none."""
-    has = add_words(cells, column["words"])
+    """Add which words a free text has, and whether it has none."""
+    has = _add_words(cells, column["words"])
     none = has.sums().equals(0.0).as_numbers()
-    if "weights" in column:
-        # in whole thousandths, as the package computes
-        has *= np.rint(np.array(column["weights"]) / 0.001)
-        has /= (has * has).sums().at_least(1.0).root()
     return [has, none]
 
 
@@ -166,7 +147,6 @@ def _categories(cells: Value, column: Mapping[str, Any]) -> list[Value]:
 
 _ADDERS = {
     "numeric": _numbers,
-    "duration": _numbers,
     "categorical": _categories,
     "boolean": _categories,
     "date": _dates,
@@ -261,7 +241,7 @@ _DIGITS: dict[str, list[tuple[int, str]]] = {
 _FIRST_OF = ("month", "day")  # which are counted from 1
 
 
-def add_seconds(texts: Value, style: str) -> tuple[Value, Value]:
+def _add_seconds(texts: Value, style: str) -> tuple[Value, Value]:
     """Add points in time as `_times.time_seconds` reads them: seconds since 1970, and whether a
     text says none.
 
@@ -285,7 +265,7 @@ def add_seconds(texts: Value, style: str) -> tuple[Value, Value]:
     numbers = graph.joined(truths).as_numbers() @ np.array(weights)
     numbers += [[float(name in _FIRST_OF) for name in _DIGITS]]
     of = {name: numbers.columns([place]) for place, name in enumerate(_DIGITS)}
-    days = days_from_date(of["year"], of["month"], of["day"])
+    days = _days_from_date(of["year"], of["month"], of["day"])
     half = of["half"] > 0.0
     hour = half.where(of["hour"] % 12.0 + of["half"] // 2.0 * 12.0, of["hour"])
     clock = _clock_seconds(hour, of["minute"], of["second"])
@@ -293,7 +273,7 @@ def add_seconds(texts: Value, style: str) -> tuple[Value, Value]:
     seconds = days * float(SECONDS_A_DAY) + clock + offset * (of["sign"] * 2.0 + -1.0)
     of_clock = of["hour"].clipped(1.0, 12.0).equals(of["hour"])
     absent = ~texts.matches(_date_pattern(style, _VALID))
-    absent |= ~date_from_days(days)[2].equals(of["day"])
+    absent |= ~_date_from_days(days)[2].equals(of["day"])
     absent |= (of["year"] < 1.0) | (half & ~of_clock)
     return seconds, absent
 
@@ -302,7 +282,7 @@ def _clock_seconds(hours: Value, minutes: Value, seconds: Value) -> Value:
     return hours * 3600.0 + minutes * 60.0 + seconds
 
 
-def days_from_date(year: Value, month: Value, day: Value) -> Value:
+def _days_from_date(year: Value, month: Value, day: Value) -> Value:
     """Add days since 1970-01-01.
 
     Years of the Gregorian calendar are counted from 1 March, so that a leap day is the last of its
@@ -318,9 +298,9 @@ def days_from_date(year: Value, month: Value, day: Value) -> Value:
     return year * 365.0 + leaps + of_year - 719468.0
 
 
-def date_from_days(days: Value) -> tuple[Value, Value, Value]:
+def _date_from_days(days: Value) -> tuple[Value, Value, Value]:
     """Add the weekday from Monday as 0, the month and the day of the month of days since
-    1970-01-01; as in `days_from_date`."""
+    1970-01-01; as in `_days_from_date`."""
     of_era = (days + 719468.0) % 146097.0
     corrected = of_era - of_era // 1460.0 + of_era // 36524.0 - of_era // 146096.0
     year = corrected // 365.0
@@ -330,7 +310,7 @@ def date_from_days(days: Value) -> tuple[Value, Value, Value]:
     return (days + 3.0) % 7.0, (month + 2.0) % 12.0 + 1.0, day
 
 
-def add_words(texts: Value, words: Sequence[str]) -> Value:
+def _add_words(texts: Value, words: Sequence[str]) -> Value:
     """Add which words a free text has, 0 or 1 of shape (n, n_words); none where it says nothing."""
     said = ~texts.matches(MISSING_TEXTS)
     found = [texts.matches(_word_pattern(word)) for word in words]

@@ -1,0 +1,145 @@
+"""Rows of public points, whatever table they are in, and the points nearest to a record: exact, so
+that no other record has a say in it.
+
+Private tables have their own module for rows (`teachers.rows`), where every part is a copy that
+depends on no other row; what is public may be shared.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from secretballot._typing import FloatArray, IntArray
+from secretballot._validation import check_count
+from secretballot.exceptions import ParameterError
+
+
+def take_rows(X: Any, rows: IntArray) -> Any:
+    """Return the given rows of an array, sparse matrix or frame, in their order.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        Public.
+    rows : ndarray of int64, shape (n_taken,)
+        Places of rows.
+
+    Returns
+    -------
+    array, sparse matrix or frame of shape (n_taken, n_features)
+    """
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    if hasattr(X, "tocsr"):
+        return X.tocsr()[rows]
+    return np.asarray(X)[rows]
+
+
+def class_shares(student: Any, X: Any, classes: Sequence[Any]) -> FloatArray:
+    """Return a fitted classifier's probabilities of classes at rows of X, shape (n_rows,
+    n_classes); 0 for a class that it never learnt."""
+    found = np.asarray(student.predict_proba(X), dtype=np.float64)
+    places = {
+        str(value): place for place, value in enumerate(np.asarray(student.classes_).tolist())
+    }
+    table = np.zeros((len(found), len(classes)))
+    for place, value in enumerate(classes):
+        if str(value) in places:
+            table[:, place] = found[:, places[str(value)]]
+    return table
+
+
+# Every sum of products of coordinates stays below this, and so every score below 2^52: exact in
+# floating point, in whatever order a library adds.
+_LARGEST_SUM = 2**50
+_BLOCK_CELLS = 1 << 22  # scores in memory at a time
+
+
+class NearestPoints:
+    """Find the nearest of some public points, by coordinates that are integers.
+
+    Distances are Euclidean. Of points that are equally far, the first ones in public order are
+    nearer. A coordinate beyond a public bound, 2^25 divided by the root of the number of
+    coordinates, counts as that bound.
+
+    Parameters
+    ----------
+    points : ndarray of int64, shape (n_points, n_coordinates)
+        Public.
+    k : int
+        How many points are nearest to a record; at most `n_points`.
+
+    Raises
+    ------
+    ParameterError
+        If there are fewer than `k` points.
+
+    Notes
+    -----
+    A matrix product in floating point may round a row by what is around it. Here nothing is
+    rounded: all products and sums are integers below 2^53, which floating point holds exactly, in
+    any order and in blocks of any size.
+
+    Examples
+    --------
+    >>> from secretballot._points import NearestPoints
+    >>> nearest = NearestPoints(np.array([[0], [10], [20]]), k=2)
+    >>> nearest.of(np.array([[14], [-3]])).tolist()
+    [[1, 2], [0, 1]]
+    """
+
+    def __init__(self, points: IntArray, k: int) -> None:
+        self.n_points, self.n_coordinates = points.shape
+        self.k = check_count("k", k)
+        if not self.k <= self.n_points:
+            raise ParameterError(
+                f"{self.k} nearest points are wanted, and there are {self.n_points}; ask for fewer."
+            )
+        self._largest = math.isqrt(_LARGEST_SUM // self.n_coordinates)
+        exact = self._exact_floats(points)
+        self._columns = np.ascontiguousarray(exact.T)
+        self._squares = np.einsum("ij,ij->i", exact, exact)
+
+    def of(self, records: IntArray, *, without: IntArray | None = None) -> IntArray:
+        """Return the numbers of the `k` nearest points of every record, ascending.
+
+        Parameters
+        ----------
+        records : ndarray of int64, shape (n_records, n_coordinates)
+        without : ndarray of int64, shape (n_records,), optional
+            Number of a point that does not count for each record, such as the record itself; then
+            `k` is less than `n_points`.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_records, k)
+        """
+        size = max(1, _BLOCK_CELLS // self.n_points)
+        blocks = [
+            self._of_block(
+                records[at : at + size], None if without is None else without[at : at + size]
+            )
+            for at in range(0, len(records), size)
+        ]
+        return np.concatenate(blocks) if blocks else np.empty((0, self.k), dtype=np.int64)
+
+    def _of_block(self, records: IntArray, without: IntArray | None) -> IntArray:
+        # squared distances less the record's own square, which is the same for all points
+        scores = self._squares - 2 * (self._exact_floats(records) @ self._columns)
+        if without is not None:
+            scores[np.arange(len(records)), without] = np.inf
+        farthest = np.partition(scores, self.k - 1, axis=1)[:, self.k - 1, None]
+        chosen = scores <= farthest
+        # where more points are equally far than are wanted, the first of them
+        tied = np.flatnonzero(chosen.sum(axis=1) > self.k)
+        if len(tied):
+            nearer, level = (kind(scores[tied], farthest[tied]) for kind in (np.less, np.equal))
+            missing = self.k - nearer.sum(axis=1, keepdims=True)
+            chosen[tied] = nearer | (level & (np.cumsum(level, axis=1) <= missing))
+        found: IntArray = np.nonzero(chosen)[1].reshape(len(records), self.k)
+        return found
+
+    def _exact_floats(self, table: IntArray) -> "np.ndarray[tuple[int, int], np.dtype[np.float64]]":
+        return np.clip(table, -self._largest, self._largest).astype(np.float64)

@@ -1,1 +1,0 @@
-"""The plan itself: its model, its text, its pictures."""

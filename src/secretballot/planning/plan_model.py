@@ -1,0 +1,373 @@
+"""A plan as data: the task, what is recommended, what to expect, and what else was evaluated."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from secretballot._validation import (
+    RELEASES,
+    check_choice,
+    check_count,
+)
+from secretballot.accounting import PrivacyBudget
+from secretballot.exceptions import ParameterError
+
+FORMAT = "secretballot/plan"
+VERSION = 1
+STREAMS = ("sparse-vector", "abstention-table")  # that stop at the T-th abstention
+TABLE = "vote-table"
+CONFIDENT = "confident"  # that has a threshold and a number of answers
+# mechanisms that are forecast; gaussian is labels or counts, whichever is better
+PLANNED = ("gaussian", *RELEASES, TABLE, "laplace", *STREAMS, CONFIDENT)
+#: A class is rare up to this share.
+RARE = 0.05
+#: Records of a class that the noise of record moments at epsilon 1 hides.
+HIDDEN = 100
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number that is expected, and the range in which nine runs of ten should fall.
+
+    Attributes
+    ----------
+    value, low, high : float
+
+    Examples
+    --------
+    >>> sb.planning.Estimate(value=0.82, low=0.79, high=0.85).high
+    0.85
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+def hidden_class(share: float, n_records: int | None, epsilon: float) -> str:
+    """Return in one sentence that noise hides the rarest class of record moments, of which public
+    labels have this share; where no number of records is stated, of how many; "" where it does not,
+    or the class is not rare."""
+    hidden = HIDDEN / epsilon
+    if share > RARE or (n_records is not None and share * n_records >= hidden):
+        return ""
+    if n_records is None:
+        counted = (
+            f"Of fewer than {math.ceil(hidden / share):,} records too few are of the rarest class"
+        )
+    else:
+        counted = f"About {round(share * n_records)} of the records are of the rarest class"
+    fewest = f"noise hides fewer than {round(hidden)}"
+    return f"{counted}, and {fewest}: the release would be worthless for it."
+
+
+@dataclass(frozen=True)
+class MomentsForecast:
+    """What record moments would reach, tried on a stand-in.
+
+    Attributes
+    ----------
+    student_accuracy : Estimate
+        Share of new points that the student gets right, at the task's epsilon.
+    frontier : tuple of (float, Estimate)
+        The same at other epsilons, in rising order.
+    n_private, n_pool : int
+        Rows of the stand-in that represented private records and for public points.
+    rare_share : float or None
+        Share of the rarest class of the stand-in, where it is so small that accuracy is no figure.
+
+    Examples
+    --------
+    >>> better = sb.planning.Estimate(0.86, 0.84, 0.88)
+    >>> sb.planning.MomentsForecast(better, ((1.0, better),), 3000, 500).student_accuracy.value
+    0.86
+    """
+
+    student_accuracy: Estimate
+    frontier: tuple[tuple[float, Estimate], ...]
+    n_private: int
+    n_pool: int
+    rare_share: float | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be learnt, in public numbers.
+
+    Attributes
+    ----------
+    n_records : int
+        Publicly stated number n of private records.
+    n_public : int
+        Number m of public points.
+    n_classes : int
+    epsilon, delta : float
+        Budget of the release.
+    teacher, student : str
+        Names as `secretballot learn` knows them.
+    class_weight : "balanced", mapping of str to float, or None
+        What decisions count each class for, by the names of the classes.
+    mechanism : str or None
+        Of votes, where it alone is planned for; one of those of a `Setting`, or "labels" or
+        "counts" for a release of "gaussian" alone.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range, or the mechanism is unknown.
+
+    Examples
+    --------
+    >>> task = sb.planning.Task(
+    ...     n_records=20_000, n_public=1000, n_classes=2, epsilon=1.0, delta=1e-6
+    ... )
+    >>> task.budget.epsilon
+    1.0
+    """
+
+    n_records: int
+    n_public: int
+    n_classes: int
+    epsilon: float
+    delta: float
+    teacher: str = "logistic"
+    student: str = "auto"
+    class_weight: str | Mapping[str, float] | None = None
+    mechanism: str | None = None
+
+    def __post_init__(self) -> None:
+        check_count("n_records", self.n_records)
+        check_count("n_public", self.n_public)
+        check_count("n_classes", self.n_classes, minimum=2)
+        PrivacyBudget(epsilon=self.epsilon, delta=self.delta)
+        if isinstance(self.class_weight, Mapping):
+            # as a file has them, in which all names are texts
+            weights = {str(name): weight for name, weight in self.class_weight.items()}
+            object.__setattr__(self, "class_weight", weights)
+        if self.mechanism is not None:
+            check_choice("mechanism", self.mechanism, PLANNED)
+
+    @property
+    def budget(self) -> PrivacyBudget:
+        """The budget of the release."""
+        return PrivacyBudget(epsilon=self.epsilon, delta=self.delta)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What can be chosen before the private data are touched.
+
+    Attributes
+    ----------
+    n_teachers : int
+        K.
+    mechanism : str
+        "gaussian", "vote-table", "laplace", "sparse-vector", "abstention-table" or "confident".
+    release : str
+        "labels" or "counts".
+    n_queries : int
+        l, the public points that are asked; for a sparse vector or a table the longest stream.
+    max_abstentions : int or None
+        T of a sparse vector or a table, None for all other voting.
+    strategy : str
+        "passive", or the name of a query strategy that asks in rounds.
+    threshold, max_answers : int or None
+        Of confident voting, None for all other.
+
+    Examples
+    --------
+    >>> setting = sb.planning.Setting(250, "gaussian", "labels", n_queries=500)
+    >>> setting.strategy
+    'passive'
+    """
+
+    n_teachers: int
+    mechanism: str
+    release: str
+    n_queries: int
+    max_abstentions: int | None = None
+    strategy: str = "passive"
+    threshold: int | None = None
+    max_answers: int | None = None
+
+    @property
+    def named(self) -> str:
+        """The mechanism with its settings, as `secretballot learn` has it."""
+        if self.mechanism == "gaussian":
+            return self.release
+        more = {
+            "release": self.release if self.mechanism == "laplace" else None,
+            "max_abstentions": self.max_abstentions,
+            "threshold": self.threshold,
+            "max_answers": self.max_answers,
+        }
+        given = ",".join(f"{key}={value}" for key, value in more.items() if value is not None)
+        return f"{self.mechanism}:{given}" if given else self.mechanism
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A setting that was evaluated, its noise, and what it should lead to.
+
+    Attributes
+    ----------
+    setting : Setting
+    noise : float
+        In votes: the standard deviation of the noise on counts that labels are read off; of a
+        sparse vector, the margin that is answered nine times in ten.
+    answered : Estimate
+        Queries that get an answer.
+    student_accuracy : Estimate
+        Share of new points that the student gets right.
+
+    Examples
+    --------
+    >>> share = sb.planning.Estimate(0.82, 0.79, 0.85)
+    >>> answered = sb.planning.Estimate(500, 500, 500)
+    >>> setting = sb.planning.Setting(250, "gaussian", "labels", n_queries=500)
+    >>> sb.planning.Candidate(setting, 40.0, answered, share).student_accuracy.value
+    0.82
+    """
+
+    setting: Setting
+    noise: float
+    answered: Estimate
+    student_accuracy: Estimate
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recommendation with its reasons, made of public numbers and stand-in data alone.
+
+    It holds nothing private, so it may be shown to anyone.
+
+    Attributes
+    ----------
+    task : Task
+    recommended : Candidate or None
+        The best setting of votes; None where there is none that beats a constant, and where the
+        task is about rare classes, which record moments alone are planned for.
+    evaluated : tuple of Candidate
+        All that were evaluated, best first; the recommended one among them.
+    constant_accuracy : float
+        Accuracy of a student that always says the most frequent class: what has to be beaten.
+    frontier : tuple of (float, Estimate or None)
+        What the student of the best votes should reach at other epsilons, in rising order; None
+        where nothing useful can be had.
+    improvements : tuple of (str, Estimate)
+        What one change of the task, in words, would bring; most helpful first.
+    seed : int
+        Of the simulation.
+    moments : MomentsForecast or None
+        What record moments would reach, the other method; None where that was not tried.
+    classes : tuple of (str or int), or None
+        The classes by name, for the run to come; None where only their number is known.
+
+    Examples
+    --------
+    `secretballot.plan` makes plans; here is one by hand.
+
+    >>> share = sb.planning.Estimate(0.82, 0.79, 0.85)
+    >>> setting = sb.planning.Setting(250, "gaussian", "labels", n_queries=500)
+    >>> best = sb.planning.Candidate(setting, 40.0, sb.planning.Estimate(500, 500, 500), share)
+    >>> task = sb.planning.Task(20_000, 1000, n_classes=2, epsilon=1.0, delta=1e-6)
+    >>> plan = sb.Plan(task, best, (best,), 0.5, (), (), seed=0)
+    >>> plan.settings()["n_teachers"]
+    250
+    """
+
+    task: Task
+    recommended: Candidate | None
+    evaluated: tuple[Candidate, ...]
+    constant_accuracy: float
+    frontier: tuple[tuple[float, Estimate | None], ...]
+    improvements: tuple[tuple[str, Estimate], ...]
+    seed: int
+    moments: MomentsForecast | None = None
+    classes: tuple[str | int, ...] | None = None
+
+    @property
+    def votes(self) -> Candidate:
+        """The best setting of votes.
+
+        Raises
+        ------
+        ParameterError
+            If only record moments were planned, as for a task about rare classes.
+        """
+        if self.recommended is None:
+            raise ParameterError(
+                "the plan has no setting of votes, which take no weights of classes or cannot do"
+                " the task; take record moments (RecordMomentsClassifier, learn --method"
+                " record-moments), or plan for another task."
+            )
+        return self.recommended
+
+    @property
+    def method(self) -> str:
+        """The recommended method of `secretballot learn`: "record-moments" or "pate".
+
+        Moments, which have nothing to set, unless votes are better beyond the ranges, or are all
+        that was planned.
+        """
+        if self.recommended is None or self.moments is None:
+            return "record-moments" if self.recommended is None else "pate"
+        theirs = self.recommended.student_accuracy
+        return "pate" if theirs.low > self.moments.student_accuracy.high else "record-moments"
+
+    @property
+    def student_accuracy(self) -> Estimate:
+        """What the student of the recommended method should reach."""
+        if self.moments is not None and self.method == "record-moments":
+            return self.moments.student_accuracy
+        return self.votes.student_accuracy
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON values."""
+        # through JSON and back: tuples become lists, and nan is refused here, not by a reader
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))
+        return {"format": FORMAT, "version": VERSION, **plain}
+
+    def settings(self) -> dict[str, Any]:
+        """Return what the recommendation sets of a run, by the names of its settings; nothing that
+        has its usual value."""
+        task, setting = self.task, None if self.method == "record-moments" else self.votes.setting
+        found: dict[str, Any] = {
+            "method": self.method,
+            "epsilon": task.epsilon,
+            "delta": task.delta,
+            "n_records": task.n_records,
+            "classes": self.classes,
+            "student": None if task.student == "auto" else task.student,
+        }
+        if setting is None:
+            weight: object = task.class_weight
+            if weight is None and self.moments is not None and self.moments.rare_share:
+                weight = "none"  # a run would balance what the plan did not
+            found |= {"class_weight": weight}
+        else:
+            found |= {
+                "teacher": None if task.teacher == "logistic" else task.teacher,
+                "n_teachers": setting.n_teachers,
+                "n_queries": setting.n_queries,
+                "mechanism": setting.named,
+                "strategy": None if setting.strategy == "passive" else setting.strategy,
+            }
+        return {name: value for name, value in found.items() if value is not None}
+
+    def forecast(self) -> dict[str, Any]:
+        """Return what the recommendation expects, each range as value, low and high; as the plan of
+        a run has it."""
+        found: dict[str, Any] = {
+            "n_public": self.task.n_public,
+            "n_classes": self.task.n_classes,
+            "student_accuracy": self.student_accuracy,
+        }
+        if self.method == "pate":
+            found["answered"] = self.votes.answered
+        return {
+            name: [one.value, one.low, one.high] if isinstance(one, Estimate) else one
+            for name, one in found.items()
+        }

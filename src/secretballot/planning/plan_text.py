@@ -1,0 +1,154 @@
+"""A plan as text: what is recommended, what to expect, and what would change it."""
+
+import functools
+import textwrap
+from collections.abc import Mapping
+from importlib.resources import files
+
+import jinja2
+
+from secretballot.planning.plan_model import (
+    STREAMS,
+    TABLE,
+    Candidate,
+    Estimate,
+    Plan,
+    Setting,
+    Task,
+    hidden_class,
+)
+from secretballot.report.wording import count_text, number_text
+
+WIDTH = 100  # characters of a line
+INDENT = 13  # of what a line says, behind its label
+WORTH_SAYING = 0.005  # half a point of accuracy
+_RECIPES = {
+    "sparse-vector": "sparse vector",
+    "abstention-table": "table of abstentions",
+    "confident": "confident labels",
+    TABLE: "labels by a vote table",
+}
+
+
+def recipe_name(setting: Setting) -> str:
+    """Return how a reader calls the way in which a setting asks and answers."""
+    plain = "noisy counts" if setting.release == "counts" else "noisy labels"
+    name = _RECIPES.get(setting.mechanism, plain)
+    return name if setting.strategy == "passive" else f"{name} in rounds ({setting.strategy})"
+
+
+def _others(plan: Plan) -> list[Candidate]:
+    """Return the best candidate of every other recipe."""
+    found = {recipe_name(plan.votes.setting): plan.votes}
+    for candidate in plan.evaluated:
+        found.setdefault(recipe_name(candidate.setting), candidate)
+    return [*found.values()][1:]
+
+
+def _share_range(estimate: Estimate) -> str:
+    """Return a share with its range, such as "0.82 (0.79 to 0.85)"."""
+    return f"{estimate.value:.3f} ({estimate.low:.3f} to {estimate.high:.3f})"
+
+
+def _number_range(estimate: Estimate) -> str:
+    """Return a number of answers with its range, alone where the range is that one number."""
+    value, low, high = (f"{round(end):,}" for end in (estimate.value, estimate.low, estimate.high))
+    return value if low == high else f"{value} ({low} to {high})"
+
+
+def _setting_text(setting: Setting) -> str:
+    more = [
+        count_text(setting.n_teachers, "teacher"),
+        count_text(setting.n_queries, "query"),
+    ]
+    if setting.max_abstentions is not None:
+        more.append(f"{count_text(setting.max_abstentions, 'abstention')} allowed")
+    if setting.max_answers is not None:
+        more.append(f"at most {count_text(setting.max_answers, 'answer')}")
+    return f"{recipe_name(setting)}, {', '.join(more)}"
+
+
+def _noise_text(candidate: Candidate) -> str:
+    noise = number_text(float(f"{candidate.noise:.3g}"))
+    if candidate.setting.mechanism in STREAMS:
+        return f"a lead of {noise} votes is answered nine times in ten"
+    like = " at an even vote" if candidate.setting.mechanism == TABLE else ""
+    return f"noise of standard deviation {noise} votes{like}"
+
+
+def _gain_text(plan: Plan, changed: Estimate) -> str:
+    gain = changed.value - plan.votes.student_accuracy.value
+    return f"{100 * gain:.1f} points more" if gain >= WORTH_SAYING else "hardly more"
+
+
+def _source_text(plan: Plan) -> str:
+    text, tried, task = "simulated on the labelled public table", plan.moments, plan.task
+    if tried is not None:
+        text += f": {tried.n_private:,} of its rows as private records"
+        text += f" and {tried.n_pool:,} as public points"
+        # a stand-in may have fewer rows than the task
+        if tried.n_pool < task.n_public or tried.n_private < task.n_records:
+            text += ", extrapolated by a line through these and half of them"
+    if plan.evaluated:
+        text += f"; {count_text(len(plan.evaluated), 'setting')} of votes evaluated"
+    return text
+
+
+def _weights_text(task: Task) -> str:
+    """Return what decisions count classes for, as the command line takes it."""
+    weight = task.class_weight
+    if not isinstance(weight, Mapping):
+        return str(weight)
+    return ",".join(f"{name}:{value:g}" for name, value in weight.items())
+
+
+@functools.cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {
+        "g": lambda value: f"{value:g}",
+        "fixed": lambda share: f"{share:.3f}",
+        "range": _share_range,
+        "numbers": _number_range,
+        "count": count_text,
+    }
+    environment.globals |= {
+        "gain": _gain_text,
+        "hidden": hidden_class,
+        "noise": _noise_text,
+        "others": _others,
+        "setting": _setting_text,
+        "source": _source_text,
+        "weights": _weights_text,
+    }
+    source = files("secretballot.planning").joinpath("plan.txt.j2")
+    return environment.from_string(source.read_text("utf-8"))
+
+
+def plan_text(plan: Plan) -> str:
+    """Return a plan as text.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    Returns
+    -------
+    str
+        Lines of at most a hundred characters, but for what cannot be broken.
+    """
+    lines = _template().render(p=plan, task=plan.task).splitlines()
+    wrapped = (
+        textwrap.fill(
+            line,
+            WIDTH,
+            subsequent_indent=" " * INDENT,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for line in lines
+        if line.strip()
+    )
+    return "\n".join(wrapped) + "\n"

@@ -1,0 +1,386 @@
+"""A task known from a labelled stand-in: another year's data, or synthetic records."""
+
+import copy
+import functools
+import math
+import zlib
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import sklearn
+
+from secretballot._typing import IntArray
+from secretballot._validation import check_count, shown
+from secretballot.accounting.recipes import Terms, deviation_of_counts
+from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.foreign_code import isolated, one_thread
+from secretballot.planning.plan_model import Setting
+from secretballot.planning.votes_forecast import (
+    SeededNoise,
+    ShardVotes,
+    Stock,
+    VoteSample,
+    answers,
+    drawn_votes,
+    out_of_shard_votes,
+    queries_at_random,
+)
+from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
+from secretballot.released import ReleasedLabels, labels_in
+from secretballot.students import default_student, fit_student
+from secretballot.teachers.rows import as_table, n_rows, take_rows
+from secretballot.teachers.training import Recipe
+
+ROUNDS = 20  # of a strategy, as with real votes
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What came of one simulated run.
+
+    Attributes
+    ----------
+    student : float
+        Accuracy of the student on new points.
+    answered : float
+        Queries that got an answer.
+    """
+
+    student: float
+    answered: float
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedRun:
+    """What a simulated run needs beside its setting: points with votes, and points to score on.
+
+    Attributes
+    ----------
+    points : array, sparse matrix or frame of shape (n_points, n_features)
+        The points of `sample`.
+    sample : VoteSample
+    X_test : array, sparse matrix or frame of shape (n_test, n_features)
+    y_test : ndarray of int64, shape (n_test,)
+        Class indices.
+    n_public : int
+        Public points that the run imitates; the student sees so many of `points`, or all of them.
+    student : classifier or None
+        None takes what is measured best for the release.
+    """
+
+    points: Any
+    sample: VoteSample
+    X_test: Any
+    y_test: IntArray
+    n_public: int
+    student: Any = None
+
+    def run(self, setting: Setting, terms: Terms, seed: int) -> RunOutcome:
+        """Return what comes of one run.
+
+        Parameters
+        ----------
+        setting : Setting
+        terms : Terms
+            With the noise of the run.
+        seed : int
+            Fixes the public points, the noise and the student's randomness.
+
+        Raises
+        ------
+        DataError
+            If the student cannot learn from what would be released.
+        """
+        rng = np.random.default_rng(seed)
+        public = rng.permutation(len(self.sample.truth))[: self.n_public]
+        noise = SeededNoise(rng)
+        # a learner without a seed of its own draws from the global generators, which are seeded
+        # here
+        with one_thread(), isolated(seed % 2**32, sklearn.get_config()):
+            released = self._asked(public, setting, terms, noise, rng)
+            student = default_student(released) if self.student is None else self.student
+            points = take_rows(self.points, public)
+            fitted = fit_student(student, points, released, random_state=seed % 2**32)
+            student_accuracy = float(
+                np.mean(np.asarray(fitted.predict(self.X_test)) == self.y_test)
+            )
+        return RunOutcome(student_accuracy, float(released.answered.sum()))
+
+    def _asked(
+        self,
+        public: IntArray,
+        setting: Setting,
+        terms: Terms,
+        noise: Any,
+        rng: np.random.Generator,
+    ) -> ReleasedLabels:
+        """Answer random points, of which too few are asked again, under fresh noise; or what a
+        strategy asks in rounds, every distinct point once, by a mechanism that answers everything.
+        """
+
+        def answered(queries: IntArray) -> IntArray:
+            return answers(terms, self.sample.counts[public[queries]].astype(np.int64), noise)
+
+        if setting.strategy == "passive":
+            asked = queries_at_random(rng, len(public), setting.n_queries)
+            given = answered(asked)
+            return self._as_released(asked[: len(given)], given, terms)
+        places = distinct_rows(take_rows(self.points, public))
+        # rounds as in a real run: what a strategy asks next depends on what was answered so far
+        classes = tuple(range(self.sample.counts.shape[1]))
+        points, seed = take_rows(self.points, public[places]), int(rng.integers(2**31))
+        pool = PublicPool(points, classes, setting.n_queries, seed)
+        selector = CheckedSelector(strategy_by_name(setting.strategy), pool)
+        asked = np.empty(0, dtype=np.int64)
+        given = np.empty((0, terms.mechanism.answer_shape(terms.shape)[1]), dtype=np.int64)
+        size = max(1, setting.n_queries // ROUNDS)
+        while len(asked) < setting.n_queries:
+            proposed = selector.propose(min(size, setting.n_queries - len(asked)))
+            if not len(proposed):
+                break
+            given = np.concatenate([given, answered(places[proposed])])
+            asked = np.concatenate([asked, proposed])
+            selector.receive(self._as_released(asked, given, terms))
+        return self._as_released(places[asked], given, terms)
+
+    def _as_released(self, queries: IntArray, values: IntArray, terms: Terms) -> ReleasedLabels:
+        labels, counts = labels_in(terms.mechanism, terms.shape, values)
+        return ReleasedLabels(
+            queries=queries,
+            labels=labels,
+            classes=tuple(range(self.sample.counts.shape[1])),
+            n_teachers=self.sample.n_teachers,
+            sigma=deviation_of_counts(terms.mechanism),
+            noisy_counts=counts,
+            certificate={"simulated": True},
+        )
+
+
+def distinct_rows(X: Any) -> IntArray:
+    """Return the places of the distinct rows of a table, of equal ones the first, in rising order.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n, n_features)
+    """
+    if hasattr(X, "iloc"):
+        return np.flatnonzero(~X.duplicated().to_numpy())
+    rows = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+    return np.sort(np.unique(rows, axis=0, return_index=True)[1])
+
+
+LEAST_ROWS = 100
+MOST_CLASSES = 1000  # work and memory grow with them
+TEST_PART = 4  # one row in so many is kept for scoring
+MOST_POINTS = 4000  # that teachers vote on
+MOST_TEST_ROWS = 10_000
+LARGEST_PART = 0.4  # of the stock, the mean rows of the largest shards
+LEAST_SHARD = 5  # mean rows of the smallest shards
+SIZE_STEP = 1.1  # shard sizes are rounded to a grid with this ratio
+# Teachers that are trained for a forecast of any number of them: between 40 and 250 the forecast
+# does not change by a quarter of its spread over stand-ins of 2,000 rows.
+TRAINED = 40
+CACHE_BYTES = 2**26
+LEAST_KEPT = 16  # shard sizes and folds, however large their votes are
+
+
+class StandInModel:
+    """Votes and students, measured on labelled rows that may be shown to anyone.
+
+    In every fold a quarter of the rows is kept for scoring. From the rest, shards of n / K rows are
+    drawn, teachers learn from them with the learner of the real run, and at each row the votes of
+    those teachers are counted that did not learn from it. These rows with their votes stand for the
+    public points. Folds are as like each other as two runs of the real thing, so that the spread
+    over them says how sure a forecast is.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        In the form in which the private records will be given.
+    y : ndarray of int64, shape (n_rows,)
+        Class indices from 0 to n_classes - 1.
+    n_classes : int
+    teacher : classifier
+    student : classifier or None
+        None takes what is measured best for the release.
+    n_public : int
+        Public points of the real run.
+    seed : int
+    n_folds : int
+        The first four folds score on disjoint parts.
+
+    Raises
+    ------
+    ParameterError
+        If the teacher is no classifier.
+
+    Attributes
+    ----------
+    constant_accuracy : float
+        Accuracy of always saying the most frequent class.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: IntArray,
+        *,
+        n_classes: int,
+        teacher: Any,
+        student: Any = None,
+        n_public: int,
+        seed: int = 0,
+        n_folds: int = 4,
+    ) -> None:
+        self.n_classes, self.n_folds = n_classes, n_folds
+        self._n_public, self._seed = n_public, seed
+        self._X, self._y = as_table(X), y
+        self._teacher, self._student = teacher, student
+        Recipe.of(teacher, 0)  # refuses a teacher that is no classifier before anything is trained
+        self.constant_accuracy = float(np.bincount(y).max() / len(y))
+        self._n_stock = len(y) - len(y) // TEST_PART
+        self._n_points = min(self._n_stock, MOST_POINTS)
+        # two disjoint shards must leave rows to vote on
+        self._largest_mean, self._largest = (
+            int(LARGEST_PART * self._n_stock),
+            int((1 + LARGEST_PART) / 3 * self._n_stock),
+        )
+        kept = max(LEAST_KEPT, CACHE_BYTES // (8 * self._n_points * n_classes))
+        self._fold = lru_cache(n_folds)(self._stock_and_test)
+        self._counted = lru_cache(kept)(self._trained_votes)
+        self.votes = lru_cache(kept)(self._drawn_votes)
+
+    def teacher_range(self, n_records: int) -> tuple[int, int]:
+        """Return the numbers of teachers with shards of 5 rows to 30 % of the stand-in."""
+        least = math.ceil(n_records / self._largest_mean)
+        return least, max(least, n_records // LEAST_SHARD)
+
+    def _drawn_votes(self, n_teachers: int, n_records: int, fold: int) -> VoteSample:
+        """Return votes of K teachers, a number in `teacher_range`, on shards of n / K records."""
+        counted = self._counted(_on_grid(n_records / n_teachers), fold)
+        rng = np.random.default_rng([self._seed, fold, 2, n_teachers, n_records])
+        return VoteSample(n_teachers, drawn_votes(n_teachers, counted, rng), counted.truth)
+
+    def can_simulate(self, setting: Setting) -> bool:
+        """Return whether `simulate` can simulate a setting: an active one needs a distinct point
+        per query."""
+        if setting.strategy == "passive":
+            return True
+        return setting.n_queries <= min(self._n_public, self._n_points) - self._n_repeated
+
+    def with_public(self, n_public: int) -> "StandInModel | None":
+        """Return the model for another number of public points, None beyond the stand-in's rows."""
+        if n_public > self._n_points:
+            return None
+        # shallow, so that votes already counted are shared: they do not depend on the pool's size
+        other = copy.copy(self)
+        other._n_public = n_public
+        return other
+
+    def simulate(self, setting: Setting, terms: Terms, n_records: int, fold: int) -> RunOutcome:
+        """Return what comes of one simulated run, its student scored on the fold's held-out rows.
+
+        Passive settings with more queries than there are stand-in points ask points several times.
+
+        Raises
+        ------
+        DataError
+            If the student cannot learn from what would be released.
+        """
+        # scored on rows that neither teachers nor public points of this fold come from
+        sample = self.votes(setting.n_teachers, n_records, fold)
+        stock, test = self._fold(fold)
+        simulated = SimulatedRun(
+            take_rows(self._X, stock[: len(sample.truth)]),
+            sample,
+            take_rows(self._X, test),
+            self._y[test],
+            self._n_public,
+            self._student,
+        )
+        # Python's own `hash` of strings differs from run to run
+        named = zlib.crc32(repr((setting, n_records)).encode())
+        seed = np.random.SeedSequence([self._seed, fold, 3, named]).generate_state(1)[0]
+        return simulated.run(setting, terms, int(seed))
+
+    def _stock_and_test(self, fold: int) -> tuple[IntArray, IntArray]:
+        """Return the rows of a fold for shards and public points, and those that are scored."""
+        turn, part = divmod(fold, TEST_PART)
+        order = np.random.default_rng([self._seed, 0, turn]).permutation(len(self._y))
+        n_test = len(order) // TEST_PART
+        test = order[part * n_test : (part + 1) * n_test]
+        stock = np.setdiff1d(order, test)
+        return (
+            np.random.default_rng([self._seed, 1, fold]).permutation(stock),
+            test[:MOST_TEST_ROWS],
+        )
+
+    def _trained_votes(self, size: int, fold: int) -> ShardVotes:
+        rows, _ = self._fold(fold)
+        stock = Stock(take_rows(self._X, rows), self._y[rows], self.n_classes, self._n_points)
+        seed = int(np.random.SeedSequence([self._seed, fold]).generate_state(1)[0])
+        return out_of_shard_votes(self._teacher, stock, size, TRAINED, self._largest, seed)
+
+    @functools.cached_property
+    def _n_repeated(self) -> int:
+        """The most points of a fold that are like another one."""
+        stocks = (self._fold(fold)[0][: self._n_points] for fold in range(self.n_folds))
+        return max(len(rows) - len(distinct_rows(take_rows(self._X, rows))) for rows in stocks)
+
+
+def _on_grid(size: float) -> int:
+    """Return a shard size within about 5 % of `size`."""
+    # so that neighbouring numbers of teachers share the teachers that are trained for them
+    return max(1, round(SIZE_STEP ** round(math.log(size, SIZE_STEP))))
+
+
+def checked_stand_in(like: object, n_classes: int | None) -> tuple[Any, IntArray, int]:
+    """Return the rows of a stand-in, their classes as indices, and the number of classes.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If it is no pair of rows and classes, has too few rows, or does not fit the number of
+        classes.
+    """
+    if not isinstance(like, tuple | list) or len(like) != 2:
+        raise ParameterError(
+            Parameter("like"),
+            f" is {shown(like)}; give a pair (X, y) of labelled rows that are not private.",
+        )
+    X, y = like
+    labels = np.asarray(y)
+    if labels.ndim != 1 or not n_rows(X) == len(labels) >= LEAST_ROWS:
+        raise DataError(
+            Parameter("like"),
+            f" has {n_rows(X)} rows and y the shape {labels.shape}; give one class for each row,"
+            f" and at least {LEAST_ROWS} rows.",
+        )
+    try:
+        values, places = np.unique(labels, return_inverse=True)
+    except TypeError:  # texts among numbers
+        values = labels[:0]
+    if len(values) < 2 or (labels.dtype.kind == "f" and not np.isfinite(values).all()):
+        raise DataError(
+            "y of like holds one class only, values of several kinds, or missing or infinite ones;"
+            " give classes of one kind, of which at least two occur."
+        )
+    # with all classes present their sorted order is their index; with fewer, only the caller knows
+    given = len(values) if n_classes is None else check_count("n_classes", n_classes, minimum=2)
+    if not len(values) <= given <= MOST_CLASSES:
+        raise ParameterError(
+            Parameter("like"),
+            f" has {len(values)} classes and n_classes is {given}; give at least as many, and at"
+            f" most {MOST_CLASSES:,}.",
+        )
+    if len(values) == given:
+        return X, places.astype(np.int64), given
+    if labels.dtype.kind not in "iu" or values.min() < 0 or values.max() >= given:
+        raise ParameterError(
+            Parameter("like"),
+            f" has {len(values)} of {given} classes; then give y as indices from 0 to"
+            f" {given - 1}, so that it is clear which.",
+        )
+    return X, labels.astype(np.int64), given

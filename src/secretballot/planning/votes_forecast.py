@@ -1,0 +1,475 @@
+"""What a mechanism makes of votes: answers drawn by the mechanism of a run, under seeded noise.
+
+Votes here are simulated (`VoteSample`), from those of teachers on shards of public rows; no
+private data are read.
+"""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sklearn
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
+
+from secretballot._typing import FloatArray, IntArray
+from secretballot._validation import check_count
+from secretballot.accounting.recipes import Terms
+from secretballot.core.mechanisms import State, plurality
+from secretballot.core.noise import check_scale
+from secretballot.foreign_code import one_thread
+from secretballot.released import labels_in
+from secretballot.teachers.ensemble import Poll, count_ballots
+from secretballot.teachers.rows import take_rows
+from secretballot.teachers.training import Recipe, train_shard
+
+
+@dataclass(frozen=True, eq=False)
+class Stock:
+    """Labelled rows that shards are drawn from; the first ones are voted on.
+
+    Attributes
+    ----------
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+    y : ndarray of int64, shape (n_rows,)
+        Class indices.
+    n_classes : int
+    n_points : int
+        Rows that are voted on.
+    """
+
+    X: Any
+    y: IntArray
+    n_classes: int
+    n_points: int
+
+
+@dataclass(frozen=True, eq=False)
+class ShardVotes:
+    """Votes of teachers on the points that they did not learn from.
+
+    Attributes
+    ----------
+    counts : ndarray of int64, shape (n_points, n_classes)
+        Rows differ in their sum: about n_teachers (1 - shard size / rows of the stock) votes each.
+    truth : ndarray of int64, shape (n_points,)
+    right : ndarray of float64, shape (n_classes,)
+        Share of right votes, over the points of each true class; nan where no vote was counted.
+    both_right : ndarray of float64, shape (n_classes,)
+        Share of pairs of teachers with disjoint shards that are both right, likewise.
+    """
+
+    counts: IntArray
+    truth: IntArray
+    right: FloatArray
+    both_right: FloatArray
+
+
+def out_of_shard_votes(
+    teacher: Any, stock: Stock, shard_size: float, n_teachers: int, largest: int, seed: int
+) -> ShardVotes:
+    """Train teachers on simulated shards, and count their votes on points that they have not seen.
+
+    Parameters
+    ----------
+    teacher : classifier
+        Copied for every shard.
+    stock : Stock
+    shard_size : float
+        Mean number of rows in a shard; the sizes follow a Poisson distribution, as the shards of n
+        records do under a keyed hash but for a factor 1 - 1 / K in their variance.
+    n_teachers : int
+    largest : int
+        Rows of the largest shard, less than half of the stock; drawn sizes above are cut.
+    seed : int
+
+    Notes
+    -----
+    The stock is shuffled and cut into disjoint shards, and again, until there are enough. Shards of
+    one shuffling are to each other what real ones are. Shards of two shufflings share rows, so that
+    on all of them together teachers agree too well, by a share of about shard size / stock size of
+    their variance. (Drawing rows with replacement gives teachers the right spread, but around a
+    model of the stock rather than of the distribution behind it: each of them is then less accurate
+    than a real one.) Both shares that are returned by class are free of that: single teachers learn
+    from what real ones would, and `both_right` counts pairs of one shuffling alone.
+    """
+    recipe = Recipe.of(teacher, seed)
+    points, truth = take_rows(stock.X, np.arange(stock.n_points)), stock.y[: stock.n_points]
+    ask = (stock.n_classes, stock.n_points, seed, sklearn.get_config())
+    counts = np.zeros((stock.n_points, stock.n_classes), dtype=np.int64)
+    pairs = np.zeros((2, stock.n_classes))  # all, and those that are both right
+
+    def all_and_right(votes: IntArray) -> tuple[IntArray, IntArray]:
+        return votes.sum(axis=1), votes[np.arange(len(truth)), truth]
+
+    def by_class(values: IntArray) -> FloatArray:
+        return np.asarray(np.bincount(truth, values, stock.n_classes), dtype=np.float64)
+
+    shards = enumerate(_simulated_shards(stock, shard_size, n_teachers, largest, seed))
+    with one_thread():
+        # only teachers of one shuffling have disjoint shards, so pairs are counted within each
+        for _, disjoint in itertools.groupby(shards, key=lambda shard: shard[1][0]):
+            now = np.zeros_like(counts)
+            for number, (_, rows) in disjoint:
+                model = train_shard(recipe, take_rows(stock.X, rows), stock.y[rows], number)
+                ballots = count_ballots({number: model}, Poll(points, *ask))
+                # a teacher knows the rows that it learnt from, and would vote too well on them
+                ballots[rows[rows < stock.n_points]] = 0
+                now += ballots
+            pairs += [by_class(votes * (votes - 1)) for votes in all_and_right(now)]
+            counts += now
+    given, right = map(by_class, all_and_right(counts))
+    with np.errstate(invalid="ignore"):
+        return ShardVotes(counts, truth, right / given, pairs[1] / pairs[0])
+
+
+def _simulated_shards(
+    stock: Stock, shard_size: float, n_teachers: int, largest: int, seed: int
+) -> Iterator[tuple[int, IntArray]]:
+    """Yield the number of the shuffling and the rows of a shard for each teacher."""
+    sizes = np.minimum(np.random.default_rng([seed, 0]).poisson(shard_size, n_teachers), largest)
+
+    shuffling, start, order = 0, 0, np.random.default_rng([seed, 1]).permutation(len(stock.y))
+    for size in sizes:
+        if start + size > len(order):
+            shuffling, start = shuffling + 1, 0
+            order = np.random.default_rng([seed, 1 + shuffling]).permutation(len(stock.y))
+        yield shuffling, order[start : start + size]
+        start += int(size)
+
+
+# The part of the variance of shares that lies between points; the ends stand for points that are
+# all alike, and for points on which all teachers agree.
+_LEAST_PART, _MOST_PART = 1e-3, 1 - 1e-3
+# of a normal distribution; a share nearer to 0 or 1 than its tail is taken for the tail
+_LARGEST_SCORE = 6.0
+_STEEPEST = 8.0  # how much more, or less, shares may be drawn apart than they were counted
+_FEWEST_POINTS = 10  # of a class whose shares are drawn together or apart
+
+
+@dataclass(frozen=True, eq=False)
+class VoteSample:
+    """Simulated votes of K teachers of one shard size on points like the public ones; no secret.
+
+    Attributes
+    ----------
+    n_teachers : int
+        K.
+    counts : ndarray of int64, shape (n_points, n_classes)
+        Votes; every row sums to K.
+    truth : ndarray of int64, shape (n_points,)
+        Index of the true class of each point, the label that a record there would carry.
+    """
+
+    n_teachers: int
+    counts: IntArray
+    truth: IntArray
+
+
+def drawn_votes(n_teachers: int, counted: ShardVotes, rng: np.random.Generator) -> IntArray:
+    """Draw votes of K teachers on disjoint shards.
+
+    Parameters
+    ----------
+    n_teachers : int
+        K.
+    counted : ShardVotes
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of int64, shape (n_points, n_classes)
+        Every row sums to K.
+
+    Raises
+    ------
+    ParameterError
+        If K is no integer of at least 1.
+
+    Notes
+    -----
+    Teachers on disjoint shards vote independently at a point, each by the point's own shares. The
+    shares are drawn from their posterior: multinomial votes, and for the points of each true class
+    a Dirichlet prior whose mean and spread are read off the counts. (The counted shares themselves
+    spread too widely: those of R teachers already stray by the sampling of R votes, and votes drawn
+    by them stray once more.) Then the share p of right votes becomes Phi(a + b Phi^-1(p)), the
+    others in proportion, with a and b for each class such that the mean of p and of p^2 are the
+    rates at which one teacher, and two teachers with disjoint shards, were right: that takes out
+    what teachers with common rows agree too much.
+    """
+    K = check_count("n_teachers", n_teachers)
+    weights = rng.standard_gamma(_prior_votes(counted.counts, counted.truth) + counted.counts)
+    shares = _rows_summing_to_one(weights)
+    for label in np.unique(counted.truth):
+        here = np.flatnonzero(counted.truth == label)
+        # moments of a few points are mostly chance, and correcting by them would do harm
+        if len(here) >= _FEWEST_POINTS:
+            moments = float(counted.right[label]), float(counted.both_right[label])
+            shares[here] = _with_right_share(
+                shares[here], label, _with_moments(shares[here, label], *moments)
+            )
+    return np.asarray(rng.multinomial(K, shares), dtype=np.int64)
+
+
+def _rows_summing_to_one(weights: FloatArray) -> FloatArray:
+    totals = weights.sum(axis=1, keepdims=True)
+    # gamma draws of tiny shapes may all be 0; then nothing is known of the point, and any class is
+    # as good
+    return np.asarray(
+        np.where(totals > 0, weights / np.where(totals > 0, totals, 1.0), 1.0 / weights.shape[1])
+    )
+
+
+def _prior_votes(counts: IntArray, truth: IntArray) -> FloatArray:
+    """Return the weights of each point's Dirichlet prior, in votes, shape (n_points, n_classes)."""
+    prior = np.empty(counts.shape)
+    for label in np.unique(truth):
+        here = truth == label
+        prior[here] = _moment_fit(counts[here])
+    return prior
+
+
+def _moment_fit(counts: IntArray) -> FloatArray:
+    """Return the Dirichlet weights with the mean and the spread of the shares, shape (n_classes,).
+
+    With mean shares m and S = 1 - sum m^2, shares of a Dirichlet of total weight a have the summed
+    variance S b where b = 1 / (a + 1), and the shares of R votes have S (b + (1 - b) / R).
+    """
+    seen = counts[counts.sum(axis=1) > 0]
+    if not len(seen):
+        return np.ones(counts.shape[1])
+    totals = seen.sum(axis=1, keepdims=True)
+    shares = seen / totals
+    mean = shares.mean(axis=0)
+    spread = 1.0 - float(mean @ mean)
+    by_sampling = float((1.0 / totals).mean())
+    if not spread > 0 or not by_sampling < 1:
+        return np.asarray(mean)
+    # what sampling alone spreads is no difference between points
+    between = (float(shares.var(axis=0).sum()) / spread - by_sampling) / (1.0 - by_sampling)
+    between = min(max(between, _LEAST_PART), _MOST_PART)
+    return np.asarray(mean * (1.0 / between - 1.0))
+
+
+def _with_moments(shares: FloatArray, first: float, second: float) -> FloatArray:
+    """Return Phi(a + b Phi^-1(shares)) whose mean is `first` and whose mean square is `second`.
+
+    Shares stay as they are where no such a and b exist: the moments are unknown, or all points are
+    alike.
+    """
+    if not first**2 < second < first < 1 or not np.ptp(shares) > 0:
+        return shares
+    scores = np.clip(ndtri(shares), -_LARGEST_SCORE, _LARGEST_SCORE)
+
+    def moved(steepness: float) -> FloatArray:
+        spread = steepness * scores
+        reach = float(np.abs(spread).max()) + _LARGEST_SCORE
+        shift = brentq(lambda a: float(ndtr(a + spread).mean()) - first, -reach, reach, xtol=1e-6)
+        return np.asarray(ndtr(shift + spread))
+
+    def excess(log_steepness: float) -> float:
+        return float(np.square(moved(np.exp(log_steepness))).mean()) - second
+
+    # the mean square grows with the steepness; where even the ends do not reach it, they must do
+    ends = -np.log(_STEEPEST), np.log(_STEEPEST)
+    if excess(ends[0]) > 0:
+        return moved(np.exp(ends[0]))
+    if excess(ends[1]) < 0:
+        return moved(np.exp(ends[1]))
+    return moved(np.exp(brentq(excess, *ends, xtol=1e-4)))
+
+
+def _with_right_share(shares: FloatArray, label: int, right: FloatArray) -> FloatArray:
+    """Return shares with another one for a class, the others in proportion."""
+    rest = 1.0 - shares[:, label]
+    scale = np.where(rest > 0, (1.0 - right) / np.where(rest > 0, rest, 1.0), 0.0)
+    moved = shares * scale[:, None]
+    moved[:, label] = 0.0
+    moved[:, label] = 1.0 - moved.sum(axis=1)
+    return np.asarray(np.clip(moved, 0.0, 1.0))
+
+
+class SeededNoise:
+    """Draw noise for simulated runs from a seed; it protects nothing.
+
+    It has the methods and the distributions of `core.types.Noise`, so that a simulated run goes
+    through the very mechanisms of a real one. Whoever knows the seed can subtract every draw: it
+    may be added to simulated votes, which are public, and to nothing else. Planning cannot import
+    what releases, so what is drawn here never reaches a release; `exact` is False, and
+    `description` says so.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Public randomness.
+
+    Notes
+    -----
+    A discrete Laplace draw is the difference of two geometric ones. A discrete Gaussian draw is a
+    discrete Laplace draw y of scale t = floor(sigma) + 1, kept with probability exp(-(|y| - sigma^2
+    / t)^2 / (2 sigma^2)) (Canonne, Kamath, Steinke 2020, Algorithm 3), in floating point.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    @property
+    def exact(self) -> bool:
+        """False: the arithmetic is floating point, and the generator can be rewound."""
+        return False
+
+    @property
+    def description(self) -> str:
+        """One line that no certificate should carry."""
+        return "seeded noise of a simulated run; it protects nothing"
+
+    def discrete_laplace(self, scale: float, size: int) -> IntArray:
+        """Draw `size` integers with P(x) proportional to exp(-|x| / scale).
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        """
+        stop = -np.expm1(-1.0 / check_scale("scale", scale))
+        shape = check_count("size", size, minimum=0)
+        return np.asarray(
+            self._rng.geometric(stop, shape) - self._rng.geometric(stop, shape), dtype=np.int64
+        )
+
+    def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
+        """Draw `size` integers with P(x) proportional to exp(-x^2 / (2 sigma^2)).
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        """
+        check_scale("sigma", sigma)
+        # places that were refused draw again, so that each keeps its first accepted offer
+        drawn = np.empty(check_count("size", size, minimum=0), dtype=np.int64)
+        waiting = np.arange(size)
+        scale = np.floor(sigma) + 1.0
+        while len(waiting):
+            offered = self.discrete_laplace(scale, len(waiting))
+            distance = np.abs(offered) - sigma**2 / scale
+            kept = self._rng.random(len(waiting)) < np.exp(-(distance**2) / (2 * sigma**2))
+            drawn[waiting[kept]] = offered[kept]
+            waiting = waiting[~kept]
+        return drawn
+
+    def uniform_integers(self, bits: int, size: int) -> IntArray:
+        """Draw `size` integers, uniform on 0, ..., 2^bits - 1.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        """
+        high = 2 ** check_count("bits", bits)
+        return self._rng.integers(high, size=check_count("size", size, minimum=0), dtype=np.int64)
+
+
+COUNTS = 20_000  # that are noised for a forecast where every query is answered by itself
+LEAST_POINTS = 200
+STREAMS = 8  # drawn of a mechanism that stops at some number of answers
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What one setting should lead to on one sample of votes.
+
+    Attributes
+    ----------
+    answered : float
+        Queries that get an answer, on average.
+    vote_accuracy : float
+        Share of points whose exact plurality is the true class.
+    label_accuracy : float
+        Share of released labels that are the true class; of noisy counts, of the labels read off
+        them.
+    information : float
+        Labels without noise that would tell a student about as much: each released value counts by
+        its squared correlation with the truth. Good for ranking settings, not for predicting
+        students.
+    """
+
+    answered: float
+    vote_accuracy: float
+    label_accuracy: float
+    information: float
+
+
+def forecast(sample: VoteSample, terms: Terms, seed: int = 0) -> Forecast:
+    """Return what a mechanism makes of votes like these, asked about points among them at random.
+
+    Parameters
+    ----------
+    sample : VoteSample
+    terms : Terms
+    seed : int
+        Of points and noise.
+    """
+    rng = np.random.default_rng(seed)
+    noise: Any = SeededNoise(rng)
+    mechanism, shape = terms.mechanism, terms.shape
+    stops = mechanism.stops_at is not None
+    n_points = shape.n_queries
+    if not stops:  # so many points that chance hardly matters
+        n_points = max(LEAST_POINTS, COUNTS // shape.n_classes)
+    given, right = 0, 0
+    told_by_counts = None
+    for _ in range(STREAMS if stops else 1):
+        rows = queries_at_random(rng, len(sample.truth), n_points)
+        votes = sample.counts[rows]
+        drawn = answers(terms, votes, noise)
+        labels, counts = labels_in(mechanism, shape, drawn)
+        truth = sample.truth[rows[: len(labels)]]
+        given += int((labels >= 0).sum())
+        right += int((labels == truth).sum())
+        if counts is not None:
+            told_by_counts = _told_by_counts(counts, truth, sample.n_teachers)
+    asked = n_points * (STREAMS if stops else 1)
+    answered, vote = shape.n_queries * given / asked, vote_accuracy(sample)
+    accuracy = right / given if given else vote
+    useful = _told_by_label(accuracy, shape.n_classes) if told_by_counts is None else told_by_counts
+    return Forecast(answered, vote, accuracy, answered * useful)
+
+
+def answers(terms: Terms, votes: IntArray, noise: Any) -> IntArray:
+    """Return what a mechanism answers to votes of shape (n_queries, n_classes), one row each, up to
+    where it stops."""
+    drawn, _ = terms.mechanism.draw(terms.shape, (votes, np.zeros_like(votes)), noise, State())
+    return drawn
+
+
+def queries_at_random(rng: np.random.Generator, n_points: int, n_queries: int) -> IntArray:
+    """Return places of points that are asked: all equally often, but for one more here and there,
+    as real queries are all at distinct points."""
+    turns = -(-n_queries // n_points)
+    return np.concatenate([rng.permutation(n_points) for _ in range(turns)])[:n_queries]
+
+
+def vote_accuracy(sample: VoteSample) -> float:
+    """Return the share of points whose plurality, without noise, is the true class."""
+    return float(np.mean(plurality(sample.counts) == sample.truth))
+
+
+def _told_by_label(accuracy: float, n_classes: int) -> float:
+    """Return (1 - eta C / (C - 1))^2, eta the share of wrong labels: 1 for the truth, 0 for a
+    guess."""
+    return max(0.0, (accuracy - 1 / n_classes) / (1 - 1 / n_classes)) ** 2
+
+
+def _told_by_counts(counts: IntArray, truth: IntArray, n_teachers: int) -> float:
+    """Return the squared correlation of the true class's noisy lead over the mean of the others
+    with the truth."""
+    lead: FloatArray
+    if counts.ndim == 1:  # of two classes the votes for class 1 alone
+        lead = np.where(truth == 1, 1.0, -1.0) * (2.0 * counts - n_teachers)
+    else:
+        own = counts[np.arange(len(truth)), truth].astype(np.float64)
+        lead = own - (counts.sum(axis=1) - own) / (counts.shape[1] - 1)
+    return max(0.0, float(lead.mean())) ** 2 / max(1e-300, float(np.mean(lead**2)))

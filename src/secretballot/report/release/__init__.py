@@ -1,1 +1,0 @@
-"""The release folder: its files, its page, its README."""
