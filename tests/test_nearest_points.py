@@ -79,6 +79,18 @@ def test_other_records_and_the_size_of_blocks_change_no_record_s_points(size, mo
     assert nearest.of(odd)[1:].tolist() == alone[1:]
 
 
+def test_a_point_may_be_left_out_for_each_record():
+    points = np.array([[0], [1], [2], [3]])
+    nearest = NearestPoints(points, 1)
+    assert nearest.of(points, without=np.arange(4)).tolist() == [[1], [0], [1], [2]]
+    twins = NearestPoints(np.zeros((3, 1), dtype=int), 2)
+    assert twins.of(np.zeros((3, 1), dtype=int), without=np.arange(3)).tolist() == [
+        [1, 2],
+        [0, 2],
+        [0, 1],
+    ]
+
+
 def test_what_does_not_fit_is_refused_without_a_value():
     points = np.array([[0, 4711], [1, 2]])
     with pytest.raises(ParameterError, match="3 nearest points are wanted, and there are 2"):

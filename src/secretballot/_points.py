@@ -102,24 +102,34 @@ class NearestPoints:
         self._columns = np.ascontiguousarray(exact.T)
         self._squares = np.einsum("ij,ij->i", exact, exact)
 
-    def of(self, records: IntArray) -> IntArray:
+    def of(self, records: IntArray, *, without: IntArray | None = None) -> IntArray:
         """Return the numbers of the `k` nearest points of every record, ascending.
 
         Parameters
         ----------
         records : ndarray of int64, shape (n_records, n_coordinates)
+        without : ndarray of int64, shape (n_records,), optional
+            Number of a point that does not count for each record, such as the record itself; then
+            `k` is less than `n_points`.
 
         Returns
         -------
         ndarray of int64, shape (n_records, k)
         """
         size = max(1, _BLOCK_CELLS // self.n_points)
-        blocks = [self._of_block(records[at : at + size]) for at in range(0, len(records), size)]
+        blocks = [
+            self._of_block(
+                records[at : at + size], None if without is None else without[at : at + size]
+            )
+            for at in range(0, len(records), size)
+        ]
         return np.concatenate(blocks) if blocks else np.empty((0, self.k), dtype=np.int64)
 
-    def _of_block(self, records: IntArray) -> IntArray:
+    def _of_block(self, records: IntArray, without: IntArray | None) -> IntArray:
         # squared distances less the record's own square, which is the same for all points
         scores = self._squares - 2 * (self._exact_floats(records) @ self._columns)
+        if without is not None:
+            scores[np.arange(len(records)), without] = np.inf
         farthest = np.partition(scores, self.k - 1, axis=1)[:, self.k - 1, None]
         chosen = scores <= farthest
         # where more points are equally far than are wanted, the first of them

@@ -4,9 +4,10 @@ from typing import Any
 
 from golden.lists import NeutralEvent
 from secretballot import accounting as now
+from secretballot.core.events import Event
 
 
-def events_of(one: NeutralEvent) -> list[now.Event]:
+def events_of(one: NeutralEvent) -> list[Event]:
     """Return the library's events of one neutral one."""
     if one["kind"] == "sums":
         squared, coordinates = one["squared"], one["coordinates"]
@@ -15,7 +16,7 @@ def events_of(one: NeutralEvent) -> list[now.Event]:
     return [_event_of(one)]
 
 
-def _event_of(one: NeutralEvent) -> now.Event:
+def _event_of(one: NeutralEvent) -> Event:
     fields = {key: value for key, value in one.items() if key != "teachers"}
     match one["kind"]:
         case "binary-labels":
