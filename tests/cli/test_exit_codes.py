@@ -22,8 +22,6 @@ from secretballot.exceptions import (
     SecretBallotError,
 )
 
-SECRET = "s3cr3t-cell"
-
 
 @pytest.mark.parametrize(
     ("error", "kind", "code"),

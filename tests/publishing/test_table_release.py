@@ -2,9 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -88,9 +85,6 @@ def test_several_labels_are_released_with_their_students(tmp_path, settings):
         assert "names the labels that it finds at" in (made.path / "report.html").read_text()
         card = (made.path / "model-card.md").read_text()
         assert "A classifier that predicts which of 3 labels" in card
-
-
-Forgery = Callable[[Path, dict[str, Any]], object]
 
 
 def _changed_answers(pattern, other):

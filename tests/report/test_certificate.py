@@ -121,9 +121,6 @@ def test_a_list_of_files_is_names_and_digests_alone(files):
         with_files(binary().certificate, files)
 
 
-Place = tuple[str | int, ...]
-
-
 def forged(certificate, *changes):
     """Return the certificate with changes and a digest that fits them."""
     for place, value in changes:

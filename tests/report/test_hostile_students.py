@@ -7,8 +7,6 @@ import random
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any
 
 import every_student
 import numpy as np
@@ -22,7 +20,6 @@ from secretballot.report.student.export import converted_student
 from secretballot.report.student.load import OnnxStudent, load_student
 
 POINTS = every_student.POINTS
-Change = Callable[[Any], None]
 
 
 def content_of(name):

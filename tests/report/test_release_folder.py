@@ -7,11 +7,8 @@ import json
 import os
 import re
 import socket
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -110,9 +107,6 @@ def test_released_labels_are_written_as_parquet_too(tmp_path):
     assert verify_certificate(tmp_path).ok
     certificate = json.loads((tmp_path / "certificate.json").read_text())
     assert "answers.parquet" not in check_files(certificate, str(tmp_path))
-
-
-Seal = Callable[[Path, dict[str, Any]], None]
 
 
 @pytest.fixture
