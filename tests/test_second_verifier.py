@@ -50,10 +50,9 @@ from secretballot.accounting import (
     teacher_shape,
 )
 from secretballot.core.ledger import Ledger
-from secretballot.core.mechanisms import NoisyVotes, mechanism_in, shape_in
+from secretballot.core.mechanisms import mechanism_in, shape_in
 from secretballot.exceptions import ParameterError
 from secretballot.publishing.release import write_release
-from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID
 from secretballot_verify import certificate, games, prices
 from secretballot_verify.__main__ import main as command_line
 
@@ -134,12 +133,9 @@ def test_it_confirms_labels_that_were_calibrated_to_the_promise(
 
 @pytest.mark.parametrize(
     ("queries", "answers", "n_classes"),
-    [
-        (3, 3, 2),
-        # longer games
-        *(pytest.param(60, 20, n_classes, marks=pytest.mark.slow) for n_classes in (2, 10)),
-    ],
+    [(60, 20, 2), (60, 20, 10)],
 )
+@pytest.mark.slow  # short games of two classes: tests/core/test_confident_price.py
 @pytest.mark.usefixtures("games_of_classes")
 def test_it_confirms_answers_that_pass_a_threshold(queries, answers, n_classes):
     shape, budget = teacher_shape(queries, n_classes, 1000), PrivacyBudget(1.0, 1e-6)
@@ -477,22 +473,8 @@ def release(original, tmp_path):
     return Path(shutil.copytree(original, tmp_path / "release"))
 
 
-def test_it_refuses_every_folder_that_the_first_one_refuses(release):
+def test_it_refuses_less_noise_and_what_is_no_file(release):
     assert second.exit_code(second.check_release(str(release))) == 0
-    labels = release / "labels.csv"
-    genuine, certificate = labels.read_bytes(), (release / "certificate.json").read_text()
-    for forged in (
-        genuine + b"7,no,false,3\n",
-        genuine.replace(b"no,", b"sick,", 1),
-        genuine.replace(b",false", b",0", 1),
-    ):
-        labels.write_bytes(forged)
-        reseal(release)
-        assert {
-            found.name for found in second.check_release(str(release)) if found.verdict == "FAILED"
-        } == {"labels"}
-    labels.write_bytes(genuine)
-    (release / "certificate.json").write_text(certificate)
 
     def less_noise(document):
         document["mechanism"]["scale"] *= 0.99
@@ -502,32 +484,10 @@ def test_it_refuses_every_folder_that_the_first_one_refuses(release):
     assert {one.name for one in second.check_release(str(release)) if one.verdict == "FAILED"} == {
         "price"
     }
+    labels = release / "labels.csv"
     labels.unlink()
     os.mkfifo(labels)
     assert second.exit_code(second.check_release(str(release))) == 4
-
-
-def test_more_slow_choices_than_a_release_compares_with_are_refused_unpriced(release):
-    event = json_of(label_event(200.0, 3000, 250))  # a game of some seconds
-
-    def change(document):
-        choice = {"purpose": "compared", "events": [event], "epsilon": 1.0, "delta": 9e-7}
-        mechanism = NoisyVotes(scale=200.0).model_dump(mode="json")
-        shape = document["shape"] | {"n_queries": 3000, "moved": 3000}
-        terms = {"mechanism": mechanism, "shape": shape, "public": {"method": "votes"}}
-        outcome = {"labels_sha256": "0" * 64, **terms}
-        document["choices"] = [
-            choice | outcome | {"reservation": 100 + place} for place in range(11)
-        ]
-        document["composition"] |= {"kind": "renyi"}
-        document["assumptions"] = [
-            FIXED_OR_PAID if line == FIXED_BLINDLY else line for line in document["assumptions"]
-        ]
-
-    reseal(release, change)
-    found = second.check_release(str(release))
-    assert [one.name for one in found if one.verdict == "FAILED"] == ["choices"]
-    assert not any(one.name.startswith("choice ") for one in found)
 
 
 def alone(program, *arguments):

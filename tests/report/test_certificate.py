@@ -428,6 +428,10 @@ def test_choices_that_take_long_to_price_are_bounded():
         check.detail for check in verify_certificate(document).failures if check.name == "choices"
     ]
     assert "at most 10" in detail
+    listed = with_files(document, {"README.txt": FILE})
+    found = second.check_certificate(json.dumps(listed).encode())
+    assert "choices" in {one.name for one in found if one.verdict == second.REFUSED}
+    assert not any(one.name.startswith("choice ") for one in found)  # none was priced
 
 
 def test_what_was_spent_must_hold_the_choices():
