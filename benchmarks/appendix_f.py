@@ -302,11 +302,9 @@ def draw(findings: list[Findings], seeds: range, folder: Path) -> None:
 
 def main(n_seeds: int, folder: Path | None, first_seed: int) -> None:
     """Print the table; with a folder, draw the pictures there."""
-    frame, findings = pd.concat(list(adult()), ignore_index=True), []
+    frame = pd.concat(list(adult()), ignore_index=True)
     seeds = range(first_seed, first_seed + n_seeds)
-    for seed in seeds:
-        findings.append(study(frame, Sizes(), seed))
-        print(f"seed {seed} done", file=sys.stderr, flush=True)
+    findings = [study(frame, Sizes(), seed) for seed in seeds]
     if folder is not None:
         draw(findings, seeds, folder)
     print_table(findings)

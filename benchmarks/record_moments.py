@@ -153,22 +153,21 @@ def main(n_runs: int) -> None:
             f"Without privacy, half {number}: " + ", ".join(f"{k} {100 * v:.2f}" for k, v in told)
         )
     print(
-        "\n| epsilon | record moments, both halves | sd of runs |"
+        "\n| epsilon | record moments, both halves |"
         " area under the curve | log loss | descent, linear | descent, same"
-        f" basis, best of {len(DESCENTS)} in hindsight | seconds |\n" + "|---" * 8 + "|"
+        f" basis, best of {len(DESCENTS)} in hindsight | seconds |\n" + "|---" * 7 + "|"
     )
     for epsilon in EPSILONS:
         runs = np.array(
             [[scores_of_moments(one, epsilon) for _ in range(n_runs)] for one in halves]
         )
         accuracy, area, loss, seconds = runs.mean(axis=(0, 1))
-        deviation = runs[:, :, 0].std(axis=1, ddof=1).mean() if n_runs > 1 else 0.0
         descents = [scores_of_descent(one, epsilon, n_runs) for one in halves]
         plain = np.mean([linear for linear, _ in descents])
         same = np.mean([basis for _, basis in descents], axis=0).max()
         print(
-            f"| {epsilon:g} | {accuracy:.2f} | {deviation:.2f} |"
-            f" {area:.2f} | {loss:.4f} | {plain:.2f} | {same:.2f} | {seconds:.1f} |",
+            f"| {epsilon:g} | {accuracy:.2f} | {area:.2f} | {loss:.4f} |"
+            f" {plain:.2f} | {same:.2f} | {seconds:.1f} |",
             flush=True,
         )
 

@@ -46,9 +46,11 @@ def by_hand(X: Any, y: Any, basis: Any, bound: float) -> float:
     for column in basis._columns:
         distinct, counts = np.unique(column.sorted_values, return_counts=True)
         shares = 2 * (np.cumsum(counts) - counts / 2) / counts.sum() - 1
-        columns.append((distinct, shares, np.searchsorted(column.edges, distinct, side="right")))
+        bends = np.minimum(1, -np.log(np.maximum(1 - shares**2, 1e-9)) / 3)
+        bins = np.searchsorted(column.edges, distinct, side="right")
+        columns.append((distinct, np.column_stack([shares, bends]), bins))
     n_bins = [len(column.edges) + 1 for column in basis._columns]
-    begin = np.append(0, np.cumsum([n + 1 for n in n_bins]))
+    begin = np.append(0, np.cumsum([n + 2 for n in n_bins]))
     blocks = []
     for start in range(0, len(X), rows):
         cells = X[start : start + rows]
@@ -57,7 +59,7 @@ def by_hand(X: Any, y: Any, basis: Any, bound: float) -> float:
         for j, (distinct, shares, bins) in enumerate(columns):
             at = np.minimum(np.searchsorted(distinct, cells[:, j]), len(distinct) - 1)
             features[every, begin[j] + bins[at]] = 1
-            features[:, begin[j] + n_bins[j]] = shares[at]
+            features[:, begin[j] + n_bins[j] : begin[j + 1]] = shares[at]
         inner = features @ weights - mean
         blocks.append(np.column_stack([inner, np.full(len(inner), 0.5)]).astype(np.float32))
     model = np.zeros(blocks[0].shape[1])

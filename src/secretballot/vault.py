@@ -244,15 +244,16 @@ def _overwrite(place: Path, content: bytes) -> None:
     Every answer of a session waits for this, and one block of the disk, which is written whole or
     not at all, takes a third of the time of a new file.
     """
-    if not place.exists() or place.stat().st_size != len(content):
-        write_secret(place, content)
-        return
-    handle = os.open(place, os.O_WRONLY | os.O_NOFOLLOW)
-    try:
-        os.pwrite(handle, content, 0)
-        getattr(os, "fdatasync", os.fsync)(handle)  # macOS has one of them
-    finally:
-        os.close(handle)
+    with suppress(FileNotFoundError):
+        handle = os.open(place, os.O_WRONLY | os.O_NOFOLLOW)
+        try:
+            if os.fstat(handle).st_size == len(content):
+                os.pwrite(handle, content, 0)
+                getattr(os, "fdatasync", os.fsync)(handle)  # macOS has one of them
+                return
+        finally:
+            os.close(handle)
+    write_secret(place, content)
 
 
 _ROW = re.compile(rb"([0-9]{1,18}) ([0-9a-f]{64})")

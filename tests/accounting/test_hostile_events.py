@@ -141,7 +141,7 @@ def test_hostile_events_are_priced_in_bounded_time_and_more_of_them_cost_more(se
         [counts_event(1e5, 500), pure_event(1e-4, 190_000)],
         [counts_event(1e5, 500), *[pure_event(1e-3 * 2**i, 1) for i in range(17)]],
         [label_event(200.0, 10**12, None), pure_event(0.01, 1000)],
-        [abstention_event(10.0 + 0.01 * i, 0.1, 1e-9, 10) for i in range(200)],
+        [abstention_event(10.0 + 0.01 * i, 0.1, 1e-9, 10) for i in range(60)],
         [abstention_event(2.0**13, 64.0, 0.5, 10**12)],
     ],
     ids=lambda events: f"{type(events[0]).__name__}-{len(events)}",

@@ -108,7 +108,7 @@ REFUSED: list[tuple[Any, ...]] = [
     (relabelled, "relabel_epsilon", {"eta": 0.0}),
     (noisy_votes, "release", {"budget": BUDGET, "shape": SHAPE, "release": "votes"}),
     (noisy_votes, "noise", {"budget": BUDGET, "shape": SHAPE, "noise": "uniform"}),
-    *((vote_quantiles, "rank", {"budget": BUDGET, "shape": SHAPE, "rank": n}) for n in (0, 251)),
+    *((vote_quantiles, "rank", {"budget": PURE, "shape": SHAPE, "rank": n}) for n in (0, 251)),
     (teacher_shape, " ", (0, 2, 9), (3, 1, 9), (3, 2, 0)),
     (pure_event, "epsilon", (1e13, 1)),
     (table_event, "weights", (itertools.repeat(HALF - 1), 1, 9)),  # a list that never ends

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secretballot.bases import TableBasis
-from secretballot.bases.columns import ONE, fitted_column
+from secretballot.bases.columns import BENDS, ONE, fitted_column
 from secretballot.exceptions import DataError, ParameterError
 
 RNG = np.random.default_rng(3)
@@ -152,6 +152,8 @@ def test_bins_and_ranks_count_the_values_of_the_pool(n_values):
         assert rank == (below + upto) * ONE // len(values) - ONE
         assert place == np.sum(column.edges <= cell)
         assert covered == (values.min() <= cell <= values.max())
+    assert np.array_equal(BENDS, BENDS[::-1])  # whichever end is nearer
+    assert [BENDS[0], BENDS[ONE // 2], BENDS[ONE]] == [ONE, 98, 0]  # a third of -log(1 - 1/4)
 
 
 def test_containers_of_the_same_numbers_are_mapped_alike():

@@ -138,12 +138,14 @@ def test_it_costs_less_where_the_threshold_keeps_uncertain_labels_back(event, sh
 
 
 def test_the_second_program_confirms_it_and_no_less_noise():
-    event = event_of(built(45, 8.0, 6.0, 6), 50, 6)
+    event = event_of(built(90, 12.0, 9.0, 12), 100, 12)
     delta = delta_upper([event], 1.0)
     own = second_verifier.price_of(json_of(event), 1.0, delta)
     assert 0.8 * delta <= own.upper <= delta * (1 + second_verifier.ERROR)
     assert own.lower <= own.upper
     assert own.method == "a game of both"
+    event = event_of(built(45, 8.0, 6.0, 6), 50, 6)
+    delta = delta_upper([event], 1.0)
     for weaker in ({"sigma": 4.7}, {"threshold_sigma": 4.7}):
         broken = json_of(event) | weaker
         assert second_verifier.price_of(broken, 1.0, delta).upper > 1.1 * delta

@@ -594,6 +594,14 @@ def test_stability_moves_by_one_and_vanishes_where_any_plurality_changes(n_teach
 
 def law_of(mechanism, shape, row, factor=1.0):
     """Return the chances of the outcomes of one query, -1 last, with a factor on all noise."""
+    if isinstance(mechanism, ConfidentLabels):
+        first = discrete_gaussian_distribution(factor * mechanism.threshold_sigma, 1e-11)
+        tops = np.tile(row, (len(first.support), 1))
+        every = mechanism.model_copy(update={"max_answers": len(tops)})
+        script = ScriptedNoise(np.concatenate([first.support, np.zeros(tops.size, dtype=np.int64)]))
+        passing = float(first.pmf[drawn(every, shape, tops, script)[0][:, 0] >= 0].sum())
+        labels = law_of(NoisyVotes(scale=mechanism.sigma), shape, row, factor)
+        return np.append(passing * labels, 1 - first.missing - passing)
     if isinstance(mechanism, VoteQuantiles):
         asked = {}
 
@@ -669,13 +677,15 @@ def test_no_short_run_loses_more_than_its_price_and_less_noise_is_caught(
         (NoisyVotes(scale=4.0, noise="laplace"), [1, 8]),
         (NoisyVotes(scale=1.0, noise="laplace"), [4, 3, 2]),
         (StableValue(scale=3.0, threshold=2), [0, 9]),
+        (CONFIDENT.model_copy(update={"max_answers": 20_000}), [2, 7]),
+        (VoteQuantiles(epsilon=1.0, rank=2), [3, 6, 0]),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_drawn_answers_follow_their_law_and_that_of_no_other_noise(mechanism, row):
-    row = np.array(row)
+    trials, row = 5000 if isinstance(mechanism, VoteQuantiles) else 20_000, np.array(row)
     shape = votes(len(row), 9)
-    answers = drawn(mechanism, shape, np.tile(row, (20_000, 1)), ExactNoise())[0][:, 0]
+    answers = drawn(mechanism, shape, np.tile(row, (trials, 1)), ExactNoise())[0][:, 0]
     for factor in (1.0, 0.7, 1.3):
         law = law_of(mechanism, shape, row, factor)
         seen = (answers % len(law)).tolist()

@@ -186,7 +186,7 @@ def test_points_in_a_crowd_do_not_pass_for_a_class():
     student = RecordVotesStudent().fit(points, counts, sigma=3.0, votes_per_record=5)
     chances = student.predict_proba(np.linspace(-1.5, 1.5, 7)[:, None])
     assert np.abs(chances[:, 1] - 0.3).max() < 0.08
-    assert (student.predict(points) == 0).mean() > 0.99
+    assert (student.predict(points) == 0).mean() > 0.98
 
 
 def test_probabilities_are_those_of_the_records():

@@ -26,6 +26,15 @@ LEAST_SEEN = 8
 SPIKE = 0.5
 #: Columns of numbers with at most so many distinct values are levels.
 FEW_VALUES = 12
+#: Where a bend ends: this much of -log(1 - u^2) is 1.0.
+_MOST_BENT = 3.0
+_shares = np.arange(-ONE, ONE + 1) / ONE
+#: How far each rank u, from -ONE to ONE, lies from the middle: -log(1 - u^2), which is about as the
+#: square of a normal value is by its rank. Where one class varies more than another, the logarithm
+#: of their odds bends so; bins do not show it beyond the outermost edges.
+BENDS = np.rint(ONE / _MOST_BENT * -np.log(np.maximum(1 - _shares**2, np.exp(-_MOST_BENT)))).astype(
+    np.int64
+)
 
 
 class Cells(NamedTuple):
@@ -111,7 +120,7 @@ class LevelColumn:
 
 @dataclass(frozen=True, eq=False)
 class NumberColumn:
-    """A column of numbers: quantile bins and a rank; a spike and missing values apart.
+    """A column of numbers: quantile bins, a rank and its bend; a spike and missing values apart.
 
     Attributes
     ----------
@@ -131,8 +140,8 @@ class NumberColumn:
 
     @property
     def width(self) -> int:
-        """How many features there are: bins, rank, spike and missing values."""
-        return self.rank_place + 1 + (self.spike is not None) + self.missing
+        """How many features there are: bins, rank, bend, spike and missing values."""
+        return self.rank_place + 2 + (self.spike is not None) + self.missing
 
     @property
     def usual(self) -> int | None:
@@ -141,7 +150,7 @@ class NumberColumn:
 
     @property
     def rank_place(self) -> int:
-        """The place of the rank."""
+        """The place of the rank; that of its bend (`BENDS`) is the next one."""
         return len(self.edges) + 1
 
     @property
@@ -164,7 +173,7 @@ class NumberColumn:
         bins_upto = np.append(0, np.searchsorted(self.edges, distinct, side="right"))
         bins = bins_upto[upto]
         ranks = (starts[smaller] + starts[upto]) * ONE // len(self.sorted_values) - ONE
-        spike_place = self.rank_place + 1
+        spike_place = self.rank_place + 2
         missing_place = spike_place + (self.spike is not None)
 
         def read(cells: "pd.Series[Any]") -> Cells:

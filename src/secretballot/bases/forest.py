@@ -111,12 +111,18 @@ def _grown_tree(
         sizes = np.diff(ends)[:, None]
         own = drawn[n_nodes - 1 : 2 * n_nodes - 1]
         places = (own[..., 0] % np.uint64(cells.shape[1])).astype(np.int64)
-        # a threshold is the cell of one of the node's points
-        among = (own[..., 1] % np.maximum(sizes, 1).astype(np.uint64)).astype(np.int64)
-        thresholds = cells[order[np.minimum(ends[:-1, None] + among, n - 1)], places]
         node = leaf[order]
-        found, wanted = cells[order[:, None], places[node]], thresholds[node]
-        left = np.where(levels[places][node], found == wanted, found <= wanted)
+        found = cells[order[:, None], places[node]]
+        # A threshold lies anywhere between the node's cells: where many are equal, one of them
+        # would mostly be that one. A level is that of one of the points.
+        ended = np.append(found, found[-1:], axis=0)  # empty nodes may begin behind the last point
+        low, high = (end.reduceat(ended, ends[:-1]) for end in (np.minimum, np.maximum))
+        among = _below(own[..., 1], sizes)
+        level = cells[order[np.minimum(ends[:-1, None] + among, n - 1)], places]
+        is_level = levels[places]
+        thresholds = np.where(is_level, level, low + _below(own[..., 1], high - low))
+        wanted = thresholds[node]
+        left = np.where(is_level[node], found == wanted, found <= wanted)
         gains = _gains(left, coarse[order], ends)
         best = gains.argmax(axis=1)
         nodes = np.arange(n_nodes)
@@ -169,6 +175,12 @@ def _means(targets: IntArray, leaf: IntArray, parents: IntArray) -> IntArray:
     np.add.at(sums, leaf, targets)
     sizes = np.bincount(leaf, minlength=len(sums))[:, None]
     return np.where(sizes > 0, sums // np.maximum(sizes, 1), np.repeat(parents, 2, axis=0))
+
+
+def _below(drawn: IntArray, numbers: IntArray) -> IntArray:
+    """Return draws from 0 on that lie below numbers, or are 0."""
+    below: IntArray = (drawn % np.maximum(numbers, 1).astype(np.uint64)).astype(np.int64)
+    return below
 
 
 def _drawn(seed: str, n: int) -> IntArray:

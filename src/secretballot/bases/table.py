@@ -1,4 +1,4 @@
-"""A public basis for tables: levels, quantile bins and ranks, rotated by the pool."""
+"""A public basis for tables: levels, quantile bins, ranks and bends, rotated by the pool."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
-from secretballot.bases.columns import ONE, LevelColumn, NumberColumn, fitted_column
+from secretballot.bases.columns import BENDS, ONE, LevelColumn, NumberColumn, fitted_column
 from secretballot.bases.integer_basis import IntegerBasis, Mapped
 from secretballot.bases.rotation import Rotation, exact_products, fitted_rotation
 from secretballot.exceptions import DataError, Parameter
 
 BLOCK = 2**14  # rows that are mapped at a time
 #: Bins of all columns of numbers that are made without being asked for.
-MOST_BINS = 96
+MOST_BINS = 72
 
 
 @dataclass(eq=False, repr=False)
@@ -27,11 +27,11 @@ class TableBasis(IntegerBasis):
     """Map rows of a table to coordinates that public points alone have fixed.
 
     A column of texts, or of numbers with few values, becomes levels; another column of numbers
-    becomes quantile bins and a rank, with a value that more than half of the pool shares, and
-    missing values, apart. The features are centred, rotated to the principal axes of the pool and
-    partly whitened. What is summed is integers, and the rest looks at one cell, so no row depends
-    on another. Rows of one table must be of one length, and a list of rows is refused whole if one
-    is not: check private rows one by one before they come here.
+    becomes quantile bins, a rank and how far this lies from the middle, with a value that more than
+    half of the pool shares, and missing values, apart. The features are centred, rotated to the
+    principal axes of the pool and partly whitened. What is summed is integers, and the rest looks
+    at one cell, so no row depends on another. Rows of one table must be of one length, and a list
+    of rows is refused whole if one is not: check private rows one by one before they come here.
 
     Parameters
     ----------
@@ -173,7 +173,8 @@ class TableBasis(IntegerBasis):
             if found.ranks is not None and isinstance(column, NumberColumn):
                 ranked = np.flatnonzero(found.ranks)
                 place = np.full(len(ranked), first + column.rank_place)
-                entries.append((ranked, place, found.ranks[ranked]))
+                own = found.ranks[ranked]
+                entries += [(ranked, place, own), (ranked, place + 1, BENDS[own + ONE])]
             first += column.width
         rows, places, integers = map(np.concatenate, zip(*entries, strict=True))
         table: Any = sparse.coo_array((integers, (rows, places)), shape=(len(frame), first))
@@ -184,9 +185,9 @@ class _TableMap:
     """Columns and their rotation, made ready to map many rows.
 
     The features of a cell but its rank follow from one number, so their part of the coordinates is
-    a row of a table; what most cells of a column have is kept apart, for all rows. Ranks are
-    multiplied. Sums of integers are exact in any order, so these coordinates are those of the
-    features.
+    a row of a table; what most cells of a column have is kept apart, for all rows. Ranks and
+    their bends are multiplied. Sums of integers are exact in any order, so these coordinates are
+    those of the features.
     """
 
     def __init__(self, columns: tuple[LevelColumn | NumberColumn, ...], rotation: Rotation) -> None:
@@ -201,7 +202,7 @@ class _TableMap:
             # the last row is that of a cell without features
             tables.append(np.vstack([own, np.zeros((1, own.shape[1]), dtype=np.int64)]) - usual)
             if isinstance(column, NumberColumn):
-                ranks.append(own[column.rank_place])
+                ranks += [own[column.rank_place], own[column.rank_place + 1]]
             width += column.width
         self._table, self._ranks = np.concatenate(tables), np.array(ranks, dtype=np.int64)
 
@@ -224,8 +225,8 @@ class _TableMap:
                 places[:, k] = begun + np.where(found.places < 0, n_features, found.places)
             begun += n_features + 1
             if found.ranks is not None:
-                ranks[:, n_ranks] = found.ranks
-                n_ranks += 1
+                ranks[:, n_ranks], ranks[:, n_ranks + 1] = found.ranks, BENDS[found.ranks + ONE]
+                n_ranks += 2
         ends = np.append(0, np.cumsum(unusual.sum(axis=1)))
         shown = places[unusual]
         table: Any = sparse.csr_array(

@@ -341,12 +341,7 @@ class AnswerStream:
 
     def find(self, questions: Sequence[bytes]) -> Answers:
         """Return the stored answers; it costs nothing and draws nothing."""
-        stored, left = self._found(questions)
-        given = np.array([question in stored for question in questions], dtype=np.bool_)
-        values = np.zeros((len(questions), self._own.n_columns), dtype=np.int64)
-        for row in np.flatnonzero(given).tolist():
-            values[row] = self._own.decoded(stored[questions[row]]).rows[0]
-        return Answers(values, given, left)
+        return self._answers(questions, *self._found(questions))
 
     def answer(self, private: Votes | Scores, questions: Sequence[bytes]) -> Answers:
         """Answer questions: those asked before from the ledger, new ones with fresh noise as long
@@ -372,18 +367,23 @@ class AnswerStream:
             where this one ended. If a draw failed by itself; the stream has then ended.
         """
         self._check(private.shape, len(questions))
-        # the first row of each
-        rows = dict(zip(reversed(questions), reversed(range(len(questions))), strict=True))
-        stored, left = self._found(rows)
-        new = [key for key in dict.fromkeys(questions) if key not in stored] if left else []
+        rows = dict[bytes, int]()  # the first of each
+        for row, question in enumerate(questions):
+            rows.setdefault(question, row)
         # a mechanism that may stop stores as many answers as it drew: were there several at once, a
         # full disk would tell, before anything is stored, that it had not stopped
         size = BLOCK if self._own.mechanism.stops_at is None else 1
-        for start in range(0, len(new), size):
-            block = {key: rows[key] for key in new[start : start + size]}
-            if not self._answer_block(private, block):
-                break
-        return self.find(questions)
+        # of many blocks most may be stored already; one is looked up where it would be drawn
+        stored, left = self._found(rows) if len(rows) > size else ({}, 1)
+        waiting = [key for key in rows if key not in stored]
+        while waiting and left:
+            block, waiting = waiting[:size], waiting[size:]
+            found, left = self._answer_block(private, {key: rows[key] for key in block})
+            stored |= found
+        if waiting:
+            found, left = self._found(waiting)
+            stored |= found
+        return self._answers(questions, stored, left)
 
     @repeated
     def close(self, answered: int | None = None, about: Mapping[str, Any] | None = None) -> None:
@@ -428,11 +428,11 @@ class AnswerStream:
         n_rows = given.n_queries if isinstance(given, VoteShape) else 1
         if n_rows != n_questions:
             raise DataError(f"{n_questions} questions with votes on {n_rows}; give one row each.")
+        stated = dict(given)
         if isinstance(given, VoteShape) and isinstance(paid, VoteShape):
             # in each new row a teacher moves one vote at most, and it was paid for in all of them
-            size = {"n_queries": paid.n_queries, "moved": paid.moved}
-            given = given.model_copy(update=size)
-        if given != paid:
+            stated |= {"n_queries": paid.n_queries, "moved": paid.moved}
+        if type(given) is not type(paid) or stated != dict(paid):
             raise ParameterError(
                 "The votes or scores are not those that were paid for: of another shape; ask the"
                 " teachers that it began with. Nothing was answered."
@@ -443,23 +443,43 @@ class AnswerStream:
             self.reservation, lambda page: (page.find(questions), self._left_on(page))
         )
 
+    def _answers(
+        self, questions: Sequence[bytes], stored: Mapping[bytes, bytes], left: int
+    ) -> Answers:
+        given = np.zeros(len(questions), dtype=np.bool_)
+        values = np.zeros((len(questions), self._own.n_columns), dtype=np.int64)
+        for row, question in enumerate(questions):
+            if question in stored:
+                values[row], given[row] = self._own.decoded(stored[question]).rows[0], True
+        return Answers(values, given, left)
+
     def _left_on(self, page: AnswerPage) -> int:
-        stops_at, last = self._own.mechanism.stops_at, page.last()
-        stopped = stops_at is not None and last and not self._own.decoded(last).used < stops_at
-        return 0 if page.closed or stopped else int(self.planned - page.count)
+        stops_at = self._own.mechanism.stops_at
+        if page.closed or (
+            stops_at is not None
+            and (last := page.last())
+            and not self._own.decoded(last).used < stops_at
+        ):
+            return 0
+        return int(self.planned - page.count)
 
     @repeated  # what was drawn and not stored was seen by nobody
-    def _answer_block(self, private: Votes | Scores, rows: Mapping[bytes, int]) -> bool:
-        """Answer some questions, and return whether others may follow."""
+    def _answer_block(
+        self, private: Votes | Scores, rows: Mapping[bytes, int]
+    ) -> tuple[dict[bytes, bytes], int]:
+        """Answer some questions; return what is stored of them, and how many others may follow."""
         noise = noise_source()  # loaded outside of the transaction
 
-        def draw_and_store() -> bool:
+        def draw_and_store() -> tuple[dict[bytes, bytes], int]:
             with self._own.ledger.answering(self.reservation) as page:
                 known = page.find(rows)
                 new = [key for key in rows if key not in known][: self._left_on(page)]
-                drawn = self._drawn(page, private, [rows[key] for key in new], noise) if new else []
-                page.add(list(zip(new, drawn, strict=False)))
-                return bool(self._left_on(page))
+                if new:
+                    drawn = self._drawn(page, private, [rows[key] for key in new], noise)
+                    added = list(zip(new, drawn, strict=False))
+                    page.add(added)
+                    known |= dict(added)
+                return known, self._left_on(page)
 
         return self._own.drawing(self.reservation, draw_and_store)
 
@@ -470,8 +490,10 @@ class AnswerStream:
         own, last = self._own, page.last()
         before = own.decoded(last) if last else _Part(_NO_MARK, 0, np.zeros((0, 0), np.int64))
         state = State(before.used, self._states.load(before.mark))
-        asked = private.take(places) if isinstance(private, Votes) else private
-        bodies, secret = own.drawn(asked, state, noise)
+        # places are in order, each once
+        if isinstance(private, Votes) and len(places) < private.shape.n_queries:
+            private = private.take(places)
+        bodies, secret = own.drawn(private, state, noise)
         mark = _NO_MARK if secret is None else self._states.save(before.mark, secret)
         return [mark + body for body in bodies]
 

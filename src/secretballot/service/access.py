@@ -44,9 +44,7 @@ _TABLES = """
     CREATE TABLE IF NOT EXISTS asked (
         key TEXT NOT NULL, dataset TEXT NOT NULL, new INTEGER NOT NULL, PRIMARY KEY (key, dataset)
     ) STRICT, WITHOUT ROWID;
-    CREATE TRIGGER IF NOT EXISTS question_counts AFTER INSERT ON question
-        BEGIN INSERT INTO asked VALUES (NEW.key, NEW.dataset, 1)
-            ON CONFLICT (key, dataset) DO UPDATE SET new = new + 1; END;
+    DROP TRIGGER IF EXISTS question_counts;
     CREATE TRIGGER IF NOT EXISTS entry_stays BEFORE UPDATE ON entry
         BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
     CREATE TRIGGER IF NOT EXISTS entry_remains BEFORE DELETE ON entry
@@ -133,6 +131,8 @@ class AuditEntry:
 
 
 _COLUMNS = AuditEntry.__match_args__
+_COUNT = """INSERT INTO asked VALUES (?, ?, ?)
+    ON CONFLICT (key, dataset) DO UPDATE SET new = new + excluded.new RETURNING new"""
 _INSERT = f"INSERT INTO entry ({', '.join(_COLUMNS)}) VALUES (:{', :'.join(_COLUMNS)})"
 
 
@@ -286,15 +286,14 @@ class Access:
 
             def admit(entry: AuditEntry, new: Collection[bytes], quota: int | None) -> bool:
                 place = entry.key, entry.dataset
-                before = _asked(connection, *place)
                 connection.execute("SAVEPOINT request")
-                connection.executemany(
+                counted = connection.executemany(
                     "INSERT OR IGNORE INTO question VALUES (?, ?, ?, ?)",
                     [(*place, entry.session, question) for question in new],
-                )
-                after = _asked(connection, *place)
-                if fits := quota is None or after <= quota:
-                    _append(connection, replace(entry, new=after - before))
+                ).rowcount
+                (asked,) = connection.execute(_COUNT, (*place, counted)).fetchone()
+                if fits := quota is None or asked <= quota:
+                    _append(connection, replace(entry, new=counted))
                 else:
                     connection.execute("ROLLBACK TO request")
                     _append(connection, replace(entry, outcome="quota-spent"))

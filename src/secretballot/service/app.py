@@ -5,16 +5,16 @@ import base64
 import json
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 import secretballot
 from secretballot.core.releasing import noise_source
@@ -229,39 +229,29 @@ _SESSION = "/v1/datasets/{dataset}/sessions/{session}"
 # --- sessions ---
 
 
-class _ShapedRoute(APIRoute):
-    """A route whose answers, problems as well, leave at a fixed time and in a fixed size where the
-    settings say so. Its endpoint takes the request as it is: looking at its parameters beforehand
-    takes as long as half of a small request."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what answers a request."""
-        return self._answer
-
-    async def _answer(self, request: Request) -> Response:
-        service: Service = request.app.state.service
-        began, shape = time.monotonic(), service.settings.answers
-        response: Response
-        try:
-            response = await self.endpoint(request, **request.path_params)
-        except Exception as error:
-            response = service.response_to(error, request)
-        if shape.size_bytes:
-            # blanks behind a JSON document are a part of it
-            missing = -len(bytes(response.body)) % shape.size_bytes
-            response.body = bytes(response.body) + b" " * missing
-            response.headers["content-length"] = str(len(response.body))
-        if step := shape.grid_seconds:
-            # at the first moment that is whole steps of the grid after the beginning
-            passed = time.monotonic() - began
-            await asyncio.sleep(math.ceil(passed / step) * step - passed)
-        return response
+async def _shaped_answer(request: Request) -> Response:
+    """Return the answer to questions; answers, problems as well, leave at a fixed time and in a
+    fixed size where the settings say so."""
+    service: Service = request.app.state.service
+    began, shape = time.monotonic(), service.settings.answers
+    response: Response
+    try:
+        response = await questions(request, **request.path_params)
+    except Exception as error:
+        response = service.response_to(error, request)
+    if shape.size_bytes:
+        # blanks behind a JSON document are a part of it
+        missing = -len(bytes(response.body)) % shape.size_bytes
+        response.body = bytes(response.body) + b" " * missing
+        response.headers["content-length"] = str(len(response.body))
+    if step := shape.grid_seconds:
+        # at the first moment that is whole steps of the grid after the beginning
+        passed = time.monotonic() - began
+        await asyncio.sleep(math.ceil(passed / step) * step - passed)
+    return response
 
 
-shaped = APIRouter(route_class=_ShapedRoute, dependencies=_KEY)
-
-
-@shaped.post(f"{_SESSION}/questions", openapi_extra=_POINTS_BODY)
+@keyed.post(f"{_SESSION}/questions", openapi_extra=_POINTS_BODY)
 async def questions(request: Request, dataset: str, session: str) -> Response:
     """Ask one point or many. A point that was asked before has its stored answer, for nothing;
     where the budget ends inside a request, `given` says which points have an answer."""
@@ -529,9 +519,10 @@ def application(
         exception_handlers={HTTPException: respond, RequestValidationError: respond},
     )
     app.state.service = service
-    app.add_middleware(Guard, service=service)
-    # addresses are tried in this order: questions first
-    app.include_router(shaped)
+    # asked first, and past all that the framework does around others: that takes as long as half of
+    # a small request
+    first = Route(f"{_SESSION}/questions", _shaped_answer, methods=["POST"])
+    app.add_middleware(Guard, service=service, first=first)
     app.include_router(keyed)
     app.include_router(public)
     app.router.routes += console_routes()

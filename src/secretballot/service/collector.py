@@ -14,6 +14,8 @@ from typing import Any
 from secretballot.service.problems import ProblemError, problem_of
 from secretballot.service.settings import Limits
 
+_MOMENT_S = 0.005  # after which an end is looked for again
+
 
 class Collector:
     """Gather requests and have them answered together, by one thread.
@@ -36,8 +38,7 @@ class Collector:
         self._waiting = dict[asyncio.Future[Any], tuple[Any, int]]()
         self._points = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="secretballot-answers")
-        self._worker: asyncio.Task[None] | None = None
-        self._began: float | None = None
+        self._began: float | None = None  # when the group at work did, if there is one
         self._closing = False
 
     @property
@@ -60,17 +61,17 @@ class Collector:
             raise _late_problem()
         if self._points and self._points + size > self._limits.waiting:
             raise ProblemError("busy", "Too many questions wait; nothing was asked.")
-        mine: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        mine: asyncio.Future[Any] = loop.create_future()
         self._waiting[mine] = (asked, size)
         self._points += size
-        if self._worker is None:
-            self._worker = asyncio.create_task(self._answer_waiting())
+        if self._began is None:
+            self._begin_group()
+        late = loop.call_later(self._limits.answer_seconds, _give_up, mine)
         try:
-            async with asyncio.timeout(self._limits.answer_seconds):
-                return await mine
-        except TimeoutError:
-            raise _late_problem() from None
+            return await mine
         finally:
+            late.cancel()
             # who leaves or is late gives up its reply and its place, and is asked no more unless
             # that has begun
             self._take(mine)
@@ -78,37 +79,11 @@ class Collector:
     async def close(self) -> None:
         """Refuse what comes, answer what waits, and end."""
         self._closing = True
-        if self._worker is not None:
-            await self._worker
+        while self._began is not None:
+            await asyncio.sleep(_MOMENT_S)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _answer_waiting(self) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            while self._waiting:
-                group = self._next_group()
-                self._began = time.monotonic()
-                try:
-                    # in the one thread for answers: the loop goes on taking requests
-                    replies = await loop.run_in_executor(
-                        self._thread, self._answer, list(group.values())
-                    )
-                except Exception as error:
-                    replies = [problem_of(error) for _ in group]
-                finally:
-                    self._began = None
-                for waiting, reply in zip(group, replies, strict=True):
-                    # whoever was late or left has no use for a reply
-                    if waiting.done():
-                        continue
-                    if isinstance(reply, ProblemError):
-                        waiting.set_exception(reply)
-                    else:
-                        waiting.set_result(reply)
-        finally:
-            self._worker = None
-
-    def _next_group(self) -> dict[asyncio.Future[Any], Any]:
+    def _begin_group(self) -> None:
         group, points = dict[asyncio.Future[Any], Any](), 0
         for waiting, (asked, size) in [*self._waiting.items()]:
             if group and points + size > self._limits.group_points:
@@ -116,12 +91,38 @@ class Collector:
             group[waiting] = asked
             self._take(waiting)
             points += size
-        return group
+        self._began = time.monotonic() if group else None
+        if group:
+            # in the one thread for answers: the loop goes on taking requests
+            self._thread.submit(self._work, asyncio.get_running_loop(), group)
+
+    def _work(self, loop: asyncio.AbstractEventLoop, group: dict[asyncio.Future[Any], Any]) -> None:
+        try:
+            replies = self._answer(list(group.values()))
+        except Exception as error:
+            replies = [problem_of(error) for _ in group]
+        loop.call_soon_threadsafe(self._end_group, group, replies)
+
+    def _end_group(self, group: dict[asyncio.Future[Any], Any], replies: Sequence[Any]) -> None:
+        for waiting, reply in zip(group, replies, strict=True):
+            # whoever was late or left has no use for a reply
+            if waiting.done():
+                continue
+            if isinstance(reply, ProblemError):
+                waiting.set_exception(reply)
+            else:
+                waiting.set_result(reply)
+        self._begin_group()
 
     def _take(self, reply: "asyncio.Future[Any]") -> None:
         """Take from those who wait one that does."""
         if reply in self._waiting:
             self._points -= self._waiting.pop(reply)[1]
+
+
+def _give_up(reply: "asyncio.Future[Any]") -> None:
+    if not reply.done():
+        reply.set_exception(_late_problem())
 
 
 def _late_problem() -> ProblemError:

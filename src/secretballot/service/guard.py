@@ -20,6 +20,7 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from secretballot.service.run import NUMBERS_AT
@@ -68,10 +69,12 @@ class Guard:
     app : ASGI application
     service : Service
         What the application shares; its numbers are used here.
+    first : Route
+        Asked before the application.
     """
 
-    def __init__(self, app: ASGIApp, service: Any) -> None:
-        self._app, self._service = app, service
+    def __init__(self, app: ASGIApp, service: Any, first: Route) -> None:
+        self._app, self._service, self._first = app, service, first
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or hand on what is none."""
@@ -80,7 +83,11 @@ class Guard:
             return
         request_id = str(uuid.uuid4())
         scope.setdefault("state", {})["request_id"] = request_id
-        status, began = 0, time.monotonic()
+        status, began, inside = 0, time.monotonic(), self._app
+        match, found = self._first.matches(scope)
+        if match is Match.FULL:
+            scope.update(found, route=self._first)
+            inside = self._first.app
 
         async def send_on(message: Message) -> None:
             nonlocal status
@@ -91,7 +98,7 @@ class Guard:
             await send(message)
 
         try:
-            await self._app(scope, receive, send_on)
+            await inside(scope, receive, send_on)
         # whoever is outside would print the message, which may quote anything
         except Exception as error:
             response = self._service.response_to(error, Request(scope, receive))

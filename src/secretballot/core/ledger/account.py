@@ -170,6 +170,7 @@ class AnswerPage:
     def __init__(self, found: rows.Rows, reservation: int) -> None:
         self._rows, self._reservation, self.furthest = found, reservation, 0
         last = found.last(reservation)
+        self._newest = [] if last is None else [last]
         self.closed = last is not None and last.kind == "close"
         self.count = last.number - self.closed if last else 0
 
@@ -197,17 +198,18 @@ class AnswerPage:
 
     def last(self) -> bytes | None:
         """Return the answer given last, None where there is none yet."""
-        found = self.parts(self.count - 1)
+        found = self.parts(self.count - 1) if self.closed else self._read(self._newest)
         return found[0][1] if found else None
 
     def add(self, parts: Sequence[tuple[bytes, bytes]]) -> None:
         """Store answers as (question, answer); none of the questions may have an answer yet."""
         number, first = self._reservation, self.count + 1
-        self._append(
+        added = [
             rows.Row(0, "part", number, place, question, body=answer)
             for place, (question, answer) in enumerate(parts, first)
-        )
-        self.count += len(parts)
+        ]
+        self._append(added)
+        self._newest, self.count = added[-1:] or self._newest, self.count + len(added)
 
     def _append(self, added: Iterable[rows.Row], totals: Totals | None = None) -> None:
         if self.closed:

@@ -237,13 +237,16 @@ class SqliteStore:
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         # before it is opened: if the file is replaced meanwhile, the next use sees it
-        if self._path is not None and not self._path.exists():
-            raise LedgerError(
-                f"There is no ledger at {self._path}; give the right path, or restore it from a"
-                " copy."
-            )
-        found = None if self._path is None else self._path.stat()
-        file = found and (found.st_dev, found.st_ino)
+        file = None
+        if self._path is not None:
+            try:
+                found = os.stat(self._path)
+            except (FileNotFoundError, NotADirectoryError):
+                raise LedgerError(
+                    f"There is no ledger at {self._path}; give the right path, or restore it from a"
+                    " copy."
+                ) from None
+            file = found.st_dev, found.st_ino
         connection = self._resting.take(lambda mark: mark == file)
         if connection is None:
             if self._path is None:  # both processes would hold the whole budget

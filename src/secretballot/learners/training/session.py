@@ -261,7 +261,7 @@ class LabelStream:
             against = predicted_votes(predictions, of_shape, shape.n_teachers or 0)
         found = self._stream.find(questions)
         fresh = ~found.given
-        new = np.flatnonzero(fresh if admit is None else admit(fresh, found.left) & fresh)
+        (new,) = (fresh if admit is None else admit(fresh, found.left) & fresh).nonzero()
         if len(new) and found.left:
             votes = self._votes(take_rows(asked, new))
             if against is not None:

@@ -288,10 +288,10 @@ class TrainedTeachers:
                 "These teachers learned from a secret sample that was drawn for one reservation;"
                 " ask them through its labeler or its session, where what it costs is paid."
             )
-        shape = self.shape(1)
-        return self.ensemble.vote_counts(
-            points, classes=self.classes, guarantee=shape.guarantee, sample=shape.sample
-        )
+        guarantee = guarantee_of(self.declaration["unit"], self.declaration["relation"])
+        votes = self.ensemble.vote_counts(points, guarantee=guarantee, sample=sample)
+        votes.classes = self.classes  # which were checked when the teachers were trained
+        return votes
 
     @property
     def sample(self) -> Sample | None:

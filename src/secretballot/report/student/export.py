@@ -31,7 +31,7 @@ from secretballot._seeded import own_global_states
 from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
 from secretballot._validation import shown_error
 from secretballot.bases import GraphBasis, ImageBasis, KernelBasis, TableBasis, images
-from secretballot.bases.columns import ONE, LevelColumn, NumberColumn
+from secretballot.bases.columns import BENDS, ONE, LevelColumn, NumberColumn
 from secretballot.bases.forest import NO_SPLIT
 from secretballot.bases.graph import FINER_BITS
 from secretballot.bases.integer_basis import MOST_DEVIATIONS, STEPS_PER_DEVIATION
@@ -902,7 +902,7 @@ def _level_places(cells: Value, column: LevelColumn) -> Value:
 
 
 def _add_numbers(cells: Value, column: NumberColumn) -> list[Value]:
-    """Add bins, rank, spike and missing values of a column of numbers."""
+    """Add bins, rank, its bend, spike and missing values of a column of numbers."""
     absent, values = _plain_values(cells)
     plain, joined = (~absent).as_numbers(), cells.graph.joined
     spiked = []
@@ -913,7 +913,9 @@ def _add_numbers(cells: Value, column: NumberColumn) -> list[Value]:
     if len(column.edges):
         reached = _reached(values, column.edges)
         bins = joined([plain, reached]) - joined([reached, plain * 0.0])
-    found = [bins * plain * ONE, _add_ranks(values, column.sorted_values) * plain]
+    ranks = _add_ranks(values, column.sorted_values) * plain
+    bends = (ranks + float(ONE)).as_integers().rows_of(BENDS)
+    found = [bins * plain * ONE, ranks, bends]
     missing = [absent.as_numbers()] if column.missing else []
     return [*found, *(one * ONE for one in (*spiked, *missing))]
 
