@@ -122,24 +122,17 @@ PARTS = (Parameter("release"), " is 'counts'; use ", Argument("release", "labels
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_the_message_is_joined_from_its_parts(kind):
-    error = kind(*PARTS)
-    assert str(error) == "release is 'counts'; use release='labels'."
-    assert error.args == (str(error),)
-    assert error.parts == PARTS
-    assert error.parameter == "release"
-    assert kind("release is text").parameter is None
-
-
-@pytest.mark.parametrize("kind", CLASSES)
 @pytest.mark.parametrize("travelled", [lambda one: pickle.loads(pickle.dumps(one)), copy.copy])
-def test_an_error_keeps_its_parts_on_the_way(kind, travelled):
+def test_the_message_is_joined_from_its_parts_which_an_error_keeps_on_the_way(kind, travelled):
     error = kind(*PARTS)
     error.add_note("while trying")
     again = travelled(error)
     assert type(again) is kind
-    assert (str(again), again.args, again.parts) == (str(error), error.args, PARTS)
     assert again.__notes__ == ["while trying"]
+    for one in (error, again):
+        assert str(one) == "release is 'counts'; use release='labels'."
+        assert (one.args, one.parts, one.parameter) == ((str(one),), PARTS, "release")
+    assert kind("release is text").parameter is None
 
 
 def binary(**changes):

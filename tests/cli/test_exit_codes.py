@@ -34,12 +34,14 @@ from secretballot.exceptions import (
         (CertificateError("mend it"), "certificate", 4),
         (typer.BadParameter("mend it"), "usage", 2),
         (typer.Abort("mend it"), "interrupted", 130),
+        (MemoryError("a cell"), "system", 7),
     ],
 )
 def test_every_error_of_ours_has_its_code_and_its_words(error, kind, code):
     failure = failure_of(error)
     assert (failure.kind, failure.exit_code) == (kind, code)
-    assert ("mend it" in failure.error) == (kind != "interrupted")
+    assert ("mend it" in failure.error) == (kind not in ("interrupted", "system"))
+    assert "a cell" not in failure.error
 
 
 def refuse():
