@@ -60,7 +60,7 @@ def test_a_number_is_released_with_its_student(tmp_path, settings):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"mechanism": "sets:release=labels", "n_queries": 5}, {"mechanism": "auto:most_named=1"}],
+    [{}, {"mechanism": "sets:release=labels", "n_queries": 2}, {"mechanism": "auto:most_named=1"}],
     ids=str,
 )
 def test_several_labels_are_released_with_their_students(tmp_path, settings):
