@@ -16,6 +16,7 @@ import platform
 import re
 import signal
 import sys
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager, suppress
@@ -156,19 +157,25 @@ def run_task(versions: Versions, own: Packed, shared: Packed) -> Packed | Troubl
 
 
 @contextmanager
-def _interrupts_held_back() -> Iterator[None]:
-    """Hold back Ctrl-C until the block is left, and for ever in every process that starts in it.
+def _interrupts_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C until the block is left, here and in every process that starts within it.
 
     Ctrl-C in a terminal goes to the program and to its workers alike. The program decides what it
-    means; a worker that took it too would print a traceback of its own. A process begins with the
-    mask of signals of the thread that starts it: so a worker is deaf from its first moment, before
-    any line of ours runs in it.
+    means; a worker that took it too would print a traceback of its own. A program that finds Ctrl-C
+    ignored when it begins goes on ignoring it: so a worker is deaf from its first moment, before
+    any line of ours runs in it. A Ctrl-C within the block is lost and must be repeated. Signals are
+    set in the main thread alone; from another, and where the handler is not Python's, nothing
+    changes.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    before = signal.getsignal(signal.SIGINT)
+    if before is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, before)
 
 
 def _cancel_all(executor: Executor, tasks: Iterable[Future[Any]]) -> None:
@@ -229,7 +236,7 @@ class Workers:
             while True:
                 for task in islice(waiting, most - len(running)):
                     given = versions, Packed.of((work, task)), common
-                    with _interrupts_held_back():
+                    with _interrupts_ignored():
                         running.add(_done_by(partial(executor.submit, run_task, *given)))
                 if not running:
                     return
