@@ -62,6 +62,7 @@ def labels_learnt(n_labels, relation, ledger):
         (20, "replace-one", 1024),
         (26, "replace-one", 512),
         (101, "add-remove", 512),
+        (104, "replace-one", 256),
     ],
 )
 def test_any_number_of_labels_has_sums_that_both_verifiers_take(n_labels, relation, unit):
