@@ -256,24 +256,21 @@ def test_no_vote_is_told(kind, form, place, folder, caplog):
 
 
 def test_the_walk_sees_a_mark_wherever_it_is(folder, caplog):
-    def leak(place, content):
-        (folder / place).parent.mkdir(parents=True, exist_ok=True)
-        (folder / place).write_bytes(content)
-        _, seen = told(("verify", "out"), folder, caplog)
-        (folder / place).unlink()
-        with pytest.raises(AssertionError):
-            refuse_marks(seen)
-
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("schema.json", f'{{"x": "{MARK}"}}' * 100)
-    leak("out/release/report.html", f"<p>{MARK}</p>".encode())
-    leak("out/table.zip", packed.getvalue())
-    leak(f"out/{MARK}.txt", b"")
-    leak("out/plan.json", f"{NUMBER:,}".encode())
-    _, seen = told(("verify", MARK), folder, caplog)  # a sentence that names its argument
-    with pytest.raises(AssertionError):
-        refuse_marks(seen)
-    (folder / "out" / "vault").mkdir()
+    (folder / "out" / "vault").mkdir(parents=True)
+    for place, content in (
+        ("report.html", f"<p>{MARK}</p>".encode()),
+        ("table.zip", packed.getvalue()),
+        (f"{MARK}.txt", b""),
+        ("plan.json", f"{NUMBER:,}".encode()),
+    ):
+        (folder / "out" / place).write_bytes(content)
+        with pytest.raises(AssertionError):
+            refuse_marks(told(("verify", "out"), folder, caplog)[1])
+        (folder / "out" / place).unlink()
+    with pytest.raises(AssertionError):  # a sentence that names its argument
+        refuse_marks(told(("verify", MARK), folder, caplog)[1])
     (folder / "out" / "vault" / "run.json").write_text(MARK)
     refuse_marks(told(("verify", "out"), folder, caplog)[1])

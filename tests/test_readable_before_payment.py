@@ -28,7 +28,6 @@ BUDGET = sb.PrivacyBudget(2.0, 1e-6)
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(900, 2))
 Y = (X[:, 0] > 0).astype(int)
-NAMES = np.array(["no", "yes"])
 LONG = "x" * 10_001  # characters, one more than a certificate may have in a string
 VOTES = sb.votes_of_counts([[30, 70], [60, 40]])
 SMALL = sb.PrivacyBudget(0.3, 1e-7)
@@ -62,7 +61,6 @@ def labels_learnt(n_labels, relation, ledger):
     [
         (20, "replace-one", 1024),
         (26, "replace-one", 512),
-        (80, "add-remove", 1024),
         (101, "add-remove", 512),
         (104, "replace-one", 256),
     ],

@@ -10,7 +10,6 @@ from patients import N_PRIVATE, certificate_in, document_of, invoke, words_of_ru
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
 
-RECORD_VOTES = ("--method", "record-votes")
 QUIET = ("--set", "exclude=report", "--json")
 
 
@@ -60,26 +59,6 @@ def test_a_run_that_was_interrupted_between_stages_pays_once(files, monkeypatch,
 def changed(files, name, change):
     table = pd.read_csv(files / name)
     change(table).to_csv(files / name, index=False)
-
-
-BAD_TABLES = {
-    "a constant public column": ("public.csv", lambda t: t.assign(dose=3.0)),
-    "odd numbers in one record": (
-        "private.csv",
-        lambda t: t.assign(dose=["inf", "nan", "-inf", "1e400", *t["dose"][4:]]),
-    ),
-    "one record": ("private.csv", lambda t: t.head(1)),
-}
-
-
-@pytest.mark.parametrize("name", BAD_TABLES)
-def test_poor_tables_give_a_model_all_the_same(files, name):
-    changed(files, *BAD_TABLES[name])
-    more = RECORD_VOTES if name.startswith("odd") else ()
-    test = ["--evaluate", str(files / "test.csv"), "--confirm", "records"]
-    document = document_of(learn(files, *more, *test, *QUIET))
-    assert 0 <= document["accuracy"] <= 1
-    assert invoke("verify", str(files / "out")).exit_code == 0
 
 
 def test_public_points_that_tell_nothing_are_refused_before_anything_is_paid(files):

@@ -205,7 +205,6 @@ REFUSED = [
     ("pate", "number", ["--set", "strategy=margin"], ONE_TARGET),
     ("pate", "number", ["--set", "n_queries=estimate:epsilon=0.1"], "n_queries is 'estimate"),
     ("record-moments", "labels", ["--class-weight", "balanced"], "does not go with labels"),
-    ("pate", "number", ["--bounds", "4,2"], "give two public numbers, the smaller one first"),
     ("pate", "labels", ["--classes", "a,b,c"], "of several labels give two spellings"),
     ("pate", "number", ["--set", "relation=replace-one", "--unit", "patient"], "add-remove only"),
     ("record-moments", "number", ["--student", "ridge"], ONE_TARGET),

@@ -16,12 +16,11 @@ from secretballot.runs import run as any_run
 TROUBLES = {
     "refused": lambda: DataError("The release cannot be written: Permission denied."),
     "full": lambda: OSError(errno.ENOSPC, "No space left on device"),
-    "memory": MemoryError,
     "defect": lambda: RuntimeError("a defect of a cell"),
 }
 
 
-CODES = {"refused": 2, "full": 7, "memory": 7, "defect": 1}
+CODES = {"refused": 2, "full": 7, "defect": 1}
 # methods differ in what is kept alone: one trouble is enough for each
 CASES = [*(("label", trouble) for trouble in TROUBLES), ("learn", "refused"), ("choose", "full")]
 

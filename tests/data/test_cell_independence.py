@@ -199,7 +199,7 @@ EVERY_FRAME = pytest.mark.parametrize(
 
 
 @EVERY_FRAME
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(new=ANY_CELL)
 def test_a_cell_of_a_frame_changes_no_other_though_pandas_changes_the_type(cells, new):
     check_cell_of_frame(cells, new)
@@ -219,7 +219,7 @@ def declared_alone(kind, cells):
 
 
 @pytest.mark.parametrize("kind", ["Int64", "Float64", "boolean", "string", "category", "float32"])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_a_cell_of_a_declared_column_changes_no_other(kind, data):
     choices = {

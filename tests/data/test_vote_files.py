@@ -211,17 +211,18 @@ def test_one_cell_of_votes_changes_no_other_reading(tmp_path, classes, header, t
 @pytest.mark.parametrize(("header", "classes"), [(True, ["no", "yes"]), (False, None)])
 def test_one_cell_of_counts_changes_no_other_reading(tmp_path, header, classes):
     path = tmp_path / "counts.csv"
-    for row, column, cell in itertools.product((0, 2), range(2), EDITS):
+
+    def read(row, column, cell):
         lines = [["4711", "1"], ["4700", "12"], ["0", "4712"]]
-        first = [["no", "yes"]] if header else []
-        path.write_text("\n".join(",".join(line) for line in first + lines))
-        before = reading(path, row, kind="counts", classes=classes)
-        assert before is not None
         lines[row][column] = cell
-        path.write_text(
-            "\n".join(",".join(line) for line in first + lines), encoding="utf-8", newline=""
-        )
-        assert reading(path, row, kind="counts", classes=classes) in (before, None)
+        whole = "\n".join(map(",".join, [["no", "yes"], *lines] if header else lines))
+        path.write_text(whole, encoding="utf-8", newline="")
+        return reading(path, row, kind="counts", classes=classes)
+
+    before = {0: read(0, 0, "4711"), 2: read(2, 0, "0")}
+    assert None not in before.values()
+    for row, column, cell in itertools.product(before, range(2), EDITS):
+        assert read(row, column, cell) in (before[row], None)
 
 
 CELLS = [None, "a", "x4711", "", 1, 0.5, True, "1", "1.0", float("nan")]

@@ -1,9 +1,7 @@
 """Small releases made by releases."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ from noisy_plans import noisy, released
 from secretballot.publishing.release import write_release
 
 N_POINTS = 60
-Forgery = Callable[[Path, dict[str, Any]], object]
 
 
 @pytest.fixture(scope="session", name="points")

@@ -8,9 +8,6 @@ new, or no longer checked, fails these tests.
 
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from made_releases import KINDS, N, issued
@@ -19,9 +16,6 @@ import secretballot_verify as second
 from made_certificates import changed, renewed
 from secretballot.accounting import epsilon_upper, event_in
 from secretballot.report.certificate.verify import read_certificate, verify_certificate
-
-Seal = Callable[[Path, dict[str, Any]], None]
-
 
 # Single fields that may say something else, and the certificate still verifies: the curator's word,
 # or a number that promises less than it could. Each is in docs/reference/certificate.md.

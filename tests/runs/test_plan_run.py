@@ -48,7 +48,6 @@ def test_a_plan_is_the_settings_of_its_run(tmp_path, setting):
 @pytest.mark.parametrize(
     ("there", "place", "message"),
     [
-        ("thesis.tex", ".", "exists; give a new folder"),
         ("x", "x", "exists; give a new folder"),
         ("vault/run.lock", "vault/plans/first", "lies in the vault"),
         ("release/certificate.json", "release/plan", "or in a release"),

@@ -54,12 +54,8 @@ def test_names_of_unknown_fields_are_not_repeated(tmp_path):
     interrupt(tmp_path / "out")
     place = tmp_path / "out" / "vault" / "run.json"
     stored = json.loads(place.read_text())
-    place.write_text(
-        json.dumps(
-            stored
-            | {"description": {**DESCRIPTION, "epsilon": 2.0, "field of a stranger " * 99: 1}}
-        )
-    )
+    other = {**DESCRIPTION, "epsilon": 2.0, "field of a stranger " * 99: 1}
+    place.write_text(json.dumps({**stored, "description": other}))
     with pytest.raises(DataError, match="differs in epsilon; repeat") as caught:
         RunFolder(tmp_path / "out", DESCRIPTION)
     assert "stranger" not in str(caught.value)
@@ -364,9 +360,7 @@ def test_an_interrupted_run_goes_on_with_the_account_that_it_began_with(tmp_path
         ledger = begun(run, again)
         assert ledger.releases() == 1
         assert (ledger.path, again.request) == (named, first.request)
-        again.release.mkdir()
-        certificate = {"digest": certificate_digest({})}
-        (again.release / "certificate.json").write_text(json.dumps(certificate))
+        finish(tmp_path / "out")
     finished = RunFolder(tmp_path / "out", {})
     assert finished.finished
     assert place_of_account(run, finished) == named

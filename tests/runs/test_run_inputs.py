@@ -16,13 +16,18 @@ PRIVATE = "age,state,income\n20,CA,low\n30,TX,high\n40,NY,low\n"
 PUBLIC = "age,state\n25,CA\n35,NY\n"
 
 
+def spec_of(folder, private, public, **settings):
+    files = {}
+    for name, table in (("private", private), ("public", public)):
+        files[name] = folder / f"{name}.csv"
+        files[name].write_text(table if isinstance(table, str) else table.to_csv(index=False))
+    return RunSpec.read(**files | {"epsilon": 1, "delta": 1e-6} | settings)
+
+
 def read(folder, private=PRIVATE, public=PUBLIC, **settings):
-    (folder / "private.csv").write_text(private)
-    (folder / "public.csv").write_text(public)
-    files = {name: folder / f"{name}.csv" for name in ("private", "public")}
-    fixed = {"target": "income", "classes": ("low", "high"), "epsilon": 1, "delta": 1e-6}
     watch = Watch()
-    return RunInputs(RunSpec.read(**files | fixed | settings), watch), watch
+    fixed = {"target": "income", "classes": ("low", "high")}
+    return RunInputs(spec_of(folder, private, public, **fixed | settings), watch), watch
 
 
 def test_a_public_target_is_left_out_and_said(tmp_path):
@@ -142,18 +147,12 @@ def people(rows=N):
     )
 
 
-def spec_of(folder, private, public, **more):
-    private.to_csv(folder / "private.csv", index=False)
-    public.to_csv(folder / "public.csv", index=False)
-    files = {name: folder / f"{name}.csv" for name in ("private", "public")}
-    fixed = {"target": "ill", "classes": ("no", "yes"), "epsilon": 1, "delta": 1e-6}
-    return RunSpec.read(**files | fixed | more)
+ILL = {"target": "ill", "classes": ("no", "yes")}
 
 
 def read_people(folder, private, public=None, **more):
-    watch = Watch()
     public = people().drop(columns="ill") if public is None else public
-    return RunInputs(spec_of(folder, private, public, **more), watch), watch
+    return read(folder, private, public, **ILL | more)
 
 
 def notes_of(watch):
@@ -202,8 +201,8 @@ def test_rare_values_that_the_public_file_has_too_stop_nothing(tmp_path):
 
 def test_an_accepted_column_goes_on_and_nothing_of_the_run_tells_of_it(tmp_path):
     public = people().drop(columns="ill")
-    plain = spec_of(tmp_path, abbreviated(0.4), public)
-    accepting = spec_of(tmp_path, abbreviated(0.4), public, accept_unseen="ward")
+    plain = spec_of(tmp_path, abbreviated(0.4), public, **ILL)
+    accepting = spec_of(tmp_path, abbreviated(0.4), public, **ILL, accept_unseen="ward")
     # all that a release is made of, and all that a vault remembers, is the same
     assert plain.identity() == accepting.identity()
     assert table_digests(plain) == table_digests(accepting)
@@ -229,7 +228,7 @@ def test_a_check_says_at_once_which_tables_do_not_fit_and_what_would_be_asked(tm
     public = people(30).drop(columns="ill").assign(patient_id=range(30))
     people(30).assign(ward="W", patient_id=0).to_csv(tmp_path / "test.csv", index=False)
     private = abbreviated().assign(patient_id=0)
-    check = check_tables(spec_of(tmp_path, private, public, evaluate=tmp_path / "test.csv"))
+    check = check_tables(spec_of(tmp_path, private, public, **ILL, evaluate=tmp_path / "test.csv"))
     for words in (
         "private file does not fit (column 'ward', 100 %",
         "test file",
@@ -242,13 +241,13 @@ def test_a_check_says_at_once_which_tables_do_not_fit_and_what_would_be_asked(tm
     assert (ward["strange"], ward["public_strange"]) == (1.0, 0.0)
     # what cannot be read_people at all is refused as by a run
     with pytest.raises(DataError, match="no column 'person'"):
-        check_tables(spec_of(tmp_path, private, public, unit="person"))
+        check_tables(spec_of(tmp_path, private, public, **ILL, unit="person"))
 
 
 def test_a_check_of_tables_that_fit_finds_nothing(tmp_path):
     private = people()
     private["person"] = [f"p{row // 2}" for row in range(N)]
-    given = spec_of(tmp_path, private, people(30).drop(columns="ill"), unit="person")
+    given = spec_of(tmp_path, private, people(30).drop(columns="ill"), **ILL, unit="person")
     check = json.loads(json.dumps(check_tables(given)))
     assert (check["stopping"], check["units"], check["releasable"]) == ([], N // 2, False)
     assert check["classes"] == private["ill"].value_counts().to_dict()

@@ -1,4 +1,5 @@
-"""Private tables that go to disk: checked as in memory, learned from, and nothing left of them."""
+"""Private tables that go to disk: checked as in memory, learned from, and nothing left of them.
+Rows of them in public files are refused by every run, before anything is paid."""
 
 import itertools
 import os
@@ -294,3 +295,39 @@ def test_units_are_counted_in_little_memory():
         for part in np.array_split(np.concatenate([digests, digests]), 3):
             count.add(part)
         assert count.estimate() == pytest.approx(n_units, rel=0.001)
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+@pytest.mark.parametrize(
+    ("part", "more"),
+    [
+        ("public", {}),
+        ("evaluate", {"publish_metrics": True}),
+        ("public", {"method": "pate"}),
+        ("evaluate", {"method": "semi-private", "hypotheses": "stumps", "delta": 0}),
+    ],
+    ids=str,
+)
+def test_private_rows_in_public_files_are_refused_before_anything_is_paid(
+    tmp_path, monkeypatch, part, more, in_memory
+):
+    if in_memory or "hypotheses" in more:
+        monkeypatch.setattr(run_tables, "MOST_IN_MEMORY", N)
+    spec = spec_of(tmp_path, evaluate=tmp_path / "test.csv", **more)
+    path = tmp_path / {"public": "public.csv", "evaluate": "test.csv"}[part]
+    own = pd.read_csv(path)
+    with_private = pd.concat([own, people()[:133].assign(ill="no")[own.columns]])
+    with_private.iloc[:, ::-1].to_csv(path, index=False)  # in another order of columns
+    for perform in (quote, run, check_tables, run):  # kept in the vault or not, all are compared
+        with pytest.raises(DataError, match=r"file .*holds rows of the private file.*Nothing was"):
+            perform(spec)
+    assert sorted(os.listdir(tmp_path)) == ["private.csv", "public.csv", "test.csv"]
+
+
+def test_rows_of_one_person_are_no_coincidence(tmp_path):
+    copies = pd.concat([people().assign(person=range(N))] * 4)
+    spec = spec_of(tmp_path, copies, unit="person")
+    public = pd.concat([people(300, 1), people()[:100]])
+    public[["age", "ward"]].to_csv(tmp_path / "public.csv", index=False)
+    with pytest.raises(DataError, match="public file holds rows of the private file"):
+        quote(spec)

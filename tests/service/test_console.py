@@ -2,14 +2,18 @@
 
 import re
 import shutil
+import socket
+import threading
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
-from campaigns.torture.service import RunningService
+import uvicorn
 from served_places import QUERIES, made_place
 
 import secretballot as sb
+from secretballot.service.app import application
 
 PAGE = Path(__file__).parents[2] / "src/secretballot/service/page"
 
@@ -74,6 +78,20 @@ def browser():
         opened.close()
 
 
+@contextmanager
+def served(app):
+    """Serve an application from a thread of this process, whose imports are there."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
 class Console:
     """The page in a tab, with all that went wrong in it."""
 
@@ -109,15 +127,15 @@ def releasing(tmp_path_factory):
     listed = 'releases = ["first"]\nsessions ='
     config = place.config.read_text().replace("sessions =", listed)
     place.config.write_text('signing_key = "own.pem"\n' + config)
-    with RunningService(place.config, workers=1) as service:
-        yield service, place
+    with served(application(place.settings)) as url:
+        yield url, place
 
 
 def test_what_a_file_would_take_is_shown_before_it_is_asked(browser, releasing, tmp_path):
-    service, place = releasing
+    url, place = releasing
     (tmp_path / "points.csv").write_text("a,b\n1,2\n-1,0.5\n3,4\n")
     for width in (1280, 400):
-        console = Console(browser, service.url, width)
+        console = Console(browser, url, width)
         console.sign_in("sb_wrong")
         console.said("A valid key is missing")
         console.sign_in(place.token())
@@ -152,8 +170,8 @@ HOSTILE = """<!doctype html><html><head><title>A report</title>
 
 
 def test_a_hostile_report_runs_nothing_loads_nothing_and_cannot_reach_the_key(browser, releasing):
-    service, place = releasing
-    console = Console(browser, service.url)
+    url, place = releasing
+    console = Console(browser, url)
     page = console.page
     seen = []
     page.context.on("request", lambda request: seen.append(request.url))
@@ -180,7 +198,7 @@ def test_a_hostile_report_runs_nothing_loads_nothing_and_cannot_reach_the_key(br
     # not even the server was asked: what was tried failed in the browser
     answered = [url for url in seen if "seen-by" in url and url not in console.wrong]
     assert not answered
-    assert page.url.rstrip("/") == service.url
+    assert page.url.rstrip("/") == url
     # nobody but the console's own frame tells how tall it is
     page.evaluate("postMessage({ height: 9999 })")
     page.wait_for_timeout(100)
@@ -191,15 +209,15 @@ def test_a_hostile_report_runs_nothing_loads_nothing_and_cannot_reach_the_key(br
 
 def test_the_frame_of_reports_takes_none_from_another_address(browser, releasing):
     """Opened by itself it is as empty as it came, and no page of another address may frame it."""
-    service, _ = releasing
+    url, _ = releasing
     page = browser.new_page()
-    page.goto(f"{service.url}/report.html")
+    page.goto(f"{url}/report.html")
     page.evaluate("postMessage('<p>Forged</p>', '*')")
     page.wait_for_timeout(200)
     assert page.locator("p").count() == 0
-    framing = f"<iframe src='{service.url}/report.html'></iframe>"
+    framing = f"<iframe src='{url}/report.html'></iframe>"
     page.route("http://elsewhere.test/", lambda route: route.fulfill(body=framing))
     page.goto("http://elsewhere.test/")
     page.wait_for_timeout(200)
-    assert page.frames[1].url != f"{service.url}/report.html"
+    assert page.frames[1].url != f"{url}/report.html"
     page.close()
