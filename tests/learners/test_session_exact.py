@@ -66,9 +66,9 @@ class _Votes:
     n_teachers: int
     n_classes: int = 2
 
-    def vote_counts(self, points, classes, **_):
+    def vote_counts(self, points, **_):
         ones = np.array([self.ones[int(point[0])] for point in points])
-        return sb.votes_of_counts(np.column_stack([self.n_teachers - ones, ones]), classes=classes)
+        return sb.votes_of_counts(np.column_stack([self.n_teachers - ones, ones]))
 
 
 @pytest.fixture

@@ -99,7 +99,7 @@ class Collector:
     def _work(self, loop: asyncio.AbstractEventLoop, group: dict[asyncio.Future[Any], Any]) -> None:
         try:
             replies = self._answer(list(group.values()))
-        except Exception as error:
+        except BaseException as error:
             replies = [problem_of(error) for _ in group]
         loop.call_soon_threadsafe(self._end_group, group, replies)
 

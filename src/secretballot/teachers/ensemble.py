@@ -6,6 +6,7 @@ import json
 import pickle
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import sklearn
 
-from secretballot._seeded import seed_of
+from secretballot._seeded import ALONE, seed_of
 from secretballot._typing import Classifier, CountArray, FloatArray, IntArray, Matrix
 from secretballot._validation import check_count
 from secretballot.core.private import Votes
@@ -723,6 +724,10 @@ class TeacherEnsemble:
             sklearn.get_config(),
         )
         teachers = dict(enumerate(self._teachers))
+        # Whether one of them must be asked by itself depends on private records, and leaving its
+        # isolation lets Python show the program's own warnings again: so they always are.
+        with ALONE, warnings.catch_warnings():
+            pass
         return counted_votes(teachers, poll, workers=self._workers, kept=self._stacks)
 
     def packed(self, about: Any) -> bytes:

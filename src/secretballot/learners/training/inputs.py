@@ -678,10 +678,9 @@ def _are_continuous(labels: Sequence[float]) -> bool:
 
 
 def _place_of_label(label: Any, places: dict[Any, int]) -> int:
-    try:
-        return places.get(label, -1)
-    except TypeError:  # a list, say, which is no label
-        return -1
+    # a list is no label, and what an odd object's own comparison says is not to be seen
+    found = result_of(partial(places.get, label, -1))
+    return -1 if found is None else found
 
 
 #: What a truth value becomes beside a text.

@@ -8,6 +8,7 @@ import pickle
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
@@ -398,15 +399,16 @@ class PayingLearner(_LearnerState, BaseEstimator):  # type: ignore[misc]
             askable, guarantee = np.arange(n_rows(points)), guarantee_of(table.unit, self.relation)
         declared |= {"unit": guarantee.unit, "unit_column": table.unit_name}
         declared["relation"] = guarantee.relation
-        # A warning and no refusal: the number of records is private under add-remove, and whether a
-        # fit goes through may not depend on it.
+        # A warning and no refusal, not even where a program makes errors of warnings: the number of
+        # records is private under add-remove, and whether a fit goes through may not depend on it.
         if budget.delta * table.n_records >= 1:
-            warnings.warn(
-                f"delta is {budget.delta:g}; with 1/n or more, publishing whole records at"
-                " random would pass. Choose a delta well below 1 over the number of records.",
-                UserWarning,
-                stacklevel=3,
-            )
+            with suppress(UserWarning):
+                warnings.warn(
+                    f"delta is {budget.delta:g}; with 1/n or more, publishing whole records at"
+                    " random would pass. Choose a delta well below 1 over the number of records.",
+                    UserWarning,
+                    stacklevel=3,
+                )
         account = self._account(budget, guarantee)
         return Task(given, target, table, points, askable, budget, guarantee, account, declared)
 
