@@ -71,8 +71,8 @@ def out_of_shard_votes(
     one shuffling are to each other what real ones are. Shards of two shufflings share rows, so that
     on all of them together teachers agree too well, by a share of about shard size / stock size of
     their variance: with shards of a tenth of the stock that moves the share of right votes by one
-    or two points at most. (Drawing rows with replacement gives teachers the right spread, but around
-    a model of the stock rather than of the distribution behind it: each of them is then less
+    or two points at most. (Drawing rows with replacement gives teachers the right spread, but
+    around a model of the stock rather than of the distribution behind it: each of them is then less
     accurate than a real one.)
     """
     recipe = Recipe.of(teacher, seed)
