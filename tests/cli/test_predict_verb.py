@@ -2,6 +2,7 @@
 
 import csv
 import io
+import shutil
 from functools import partial
 
 import pytest
@@ -134,3 +135,10 @@ def test_an_earlier_file_stays_until_the_new_one_is_complete(world, tmp_path):
     again = predict(world / "run", world / "new.csv", "--out", str(out), "--overwrite")
     assert again.exit_code == 0
     assert {path.name for path in tmp_path.iterdir()} == {"said.csv", "broken.csv"}
+
+
+def test_a_release_of_frames_says_where_its_student_is_read(world, tmp_path):
+    shutil.copytree(world / "run" / "release", tmp_path / "release")
+    (tmp_path / "release" / "schema.json").unlink()
+    refused = predict(tmp_path / "release", world / "new.csv")
+    assert (refused.exit_code, "secretballot.load_student" in refused.stderr) == (2, True)

@@ -29,7 +29,7 @@ def teachers():
         ({"budget": 1.0}, "budget is 1.0; give a PrivacyBudget"),
         ({"n_queries": 0}, "n_queries is 0"),
         ({"ledger": "registry.ledger"}, "ledger is 'registry.ledger'; give a Ledger"),
-        ({"request": None}, "request is None; it must be one plain line"),
+        ({"request": None}, "request is missing; it must be one plain line"),
         ({"request": "n" * 201}, "request is a string of 201 characters"),
     ],
 )

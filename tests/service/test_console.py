@@ -137,7 +137,7 @@ def test_what_a_file_would_take_is_shown_before_it_is_asked(browser, releasing, 
     for width in (1280, 400):
         console = Console(browser, url, width)
         console.sign_in("sb_wrong")
-        console.said("A valid key is missing")
+        console.said("The service does not know this key")
         console.sign_in(place.token())
         console.said("A new question takes one of the ")
         console.page.get_by_label("CSV file").set_input_files(tmp_path / "points.csv")

@@ -277,8 +277,9 @@ def name_part(name: str) -> Parameter | str:
 
 
 def wrong(name: str, value: object, wanted: str) -> ParameterError:
-    """Return the refusal of a value that must be something else."""
-    return ParameterError(name_part(name), f" is {shown(value)}; it must be {wanted}.")
+    """Return the refusal of a value that must be something else; None is one that is missing."""
+    found = "missing" if value is None else shown(value)
+    return ParameterError(name_part(name), f" is {found}; it must be {wanted}.")
 
 
 def _checked(name: str, value: object, wanted: str, holds: Callable[[float], bool]) -> float:

@@ -54,13 +54,14 @@ def hidden_class(share: float, n_records: int | None, epsilon: float) -> str:
     if share > RARE or (n_records is not None and share * n_records >= hidden):
         return ""
     if n_records is None:
-        counted = (
-            f"Of fewer than {math.ceil(hidden / share):,} records too few are of the rarest class"
-        )
+        counted = f"of fewer than {math.ceil(hidden / share):,} records too few are of it"
     else:
-        counted = f"About {round(share * n_records)} of the records are of the rarest class"
-    fewest = f"noise hides fewer than {round(hidden)}"
-    return f"{counted}, and {fewest}: the release would be worthless for it."
+        counted = f"about {round(share * n_records)} of the records are of it"
+    return (
+        f"The rarest class has {100 * share:.2g} % of the public labels: {counted}, and noise hides"
+        f" fewer than {round(hidden)}: the release would be worthless for it; join it with another"
+        " class, or raise epsilon."
+    )
 
 
 @dataclass(frozen=True)

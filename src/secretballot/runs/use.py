@@ -76,6 +76,11 @@ def _read_student(path: Path) -> tuple[OnnxStudent, Schema]:
             f"The folder {str(folder)!r} holds no {STUDENT}; give another release, as labels alone"
             " have none, and a run may leave it out."
         )
+    if not (file.parent / SCHEMA).exists():
+        raise DataError(
+            f"{str(file.parent)!r} has no {SCHEMA}, as its student was fitted to arrays or"
+            " frames; read it in Python with secretballot.load_student."
+        )
     return load_student(file), Schema.read(file.parent / SCHEMA)
 
 

@@ -94,7 +94,10 @@ class Service:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         key = self.access.find(token.strip()) if scheme.lower() == "bearer" else None
         if key is None:
-            raise ProblemError("no-key", "A valid key is missing: Authorization: Bearer sb_...")
+            raise ProblemError(
+                "no-key",
+                "The service does not know this key; check it, or ask the curator for one.",
+            )
         if key.revoked_at is not None or key.has_expired:
             said = "was revoked" if key.revoked_at else f"held until {key.expires}"
             raise ProblemError("no-key", f"The key {key.id} {said}; ask the curator for another.")

@@ -150,7 +150,8 @@ def _parsed_cells(
     except (csv.Error, ValueError, KeyError, OverflowError):
         raise DataError(
             f"labels.csv has a row {len(queries) + 1} that is no query, label of one of the"
-            f" classes, abstention and {count_columns} noisy counts; {_ADVICE}."
+            f" classes, abstention{f' and {count_columns} noisy counts' * (count_columns > 0)};"
+            f" {_ADVICE}."
         ) from None
     table = np.frombuffer(counts, dtype=np.int64) if count_columns else None
     if table is not None and count_columns > 1:
