@@ -149,6 +149,9 @@ def test_rows_of_a_file_are_asked_and_the_answers_written(place, tmp_path, line_
     words = ["serve", "ask", "http://service", str(table), "--key-file", str(key)]
     refused = CliRunner().invoke(app, [*words, "--max-new", str(QUERIES)])
     assert (refused.exit_code, f"has {QUERIES + 2} new queries" in refused.stderr) == (2, True)
+    refused = CliRunner().invoke(app, words)
+    assert (refused.exit_code, f"with {QUERIES} queries left" in refused.stderr) == (2, True)
+    words += ["--max-new", str(QUERIES + 2)]
     done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "answers.csv")])
     assert done.exit_code == 3, done.stderr  # answered in part
     assert f"{QUERIES} of {QUERIES + 2} points" in done.stderr

@@ -238,7 +238,7 @@ def ask(
     stream : NAME
         Stream, if not the first one.
     max_new : N
-        Ask nothing if more of the rows are new queries.
+        Ask nothing if more of the rows are new queries; by default those that are left.
     out : FILE
         Where to write the answers, as CSV.
     """
@@ -250,10 +250,13 @@ def ask(
 
     with connect(url, _read_key(key_file), dataset=dataset, session=stream) as there:
         rows_to_ask = points_of_file(points, there)
-        if max_new is not None and (new := there.count_new(rows_to_ask)) > max_new:
+        most = there.left if max_new is None else max_new
+        if (new := there.count_new(rows_to_ask)) > most:
+            found = f"is missing with {most} queries left" if max_new is None else f"is {most}"
             raise ParameterError(
                 Parameter("max_new"),
-                f" is {max_new}, and {shown(points)} has {new} new queries; nothing was asked.",
+                f" {found}, and {shown(points)} has {new} new queries; nothing was asked. Give as"
+                " many to have those answered that can be.",
             )
         answers = there.ask_many(rows_to_ask)
         table = answers_table(answers, there.classes)
