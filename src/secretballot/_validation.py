@@ -54,7 +54,7 @@ RECORD_CHANGES: tuple[RecordChange, ...] = get_args(RecordChange)
 HYPOTHESES = ("stumps", "thresholds", "intervals")
 BALLOTS = ("labels", "sets")
 
-MOST_CLASSES_SHOWN = 20
+_MOST_CLASSES_SHOWN = 20
 FARTHEST = 40  # standard deviations and votes; noise lies beyond with chances below 1e-24
 
 
@@ -70,7 +70,7 @@ def shown_classes(values: Sequence[object]) -> str:
     Private labels are many.
     """
     plain = all(value is None or isinstance(value, str | bool | numbers.Number) for value in values)
-    if not plain or len(values) > MOST_CLASSES_SHOWN:
+    if not plain or len(values) > _MOST_CLASSES_SHOWN:
         return f"{with_article(type(values).__name__)} of {len(values)} values"
     return f"[{', '.join(shown(value) for value in values)}]"
 

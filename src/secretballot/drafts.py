@@ -218,11 +218,11 @@ def sweep_drafts(folder: Path, *names: str) -> None:
         return
     with suppress(OSError):
         for path in list(folder.iterdir()):
-            if any(is_draft_of(path.name, name) for name in names):
+            if any(_is_draft_of(path.name, name) for name in names):
                 _remove_if_dead(path)
 
 
-def is_draft_of(draft: str, name: str) -> bool:
+def _is_draft_of(draft: str, name: str) -> bool:
     """Return whether `draft` is the name of a draft for `name`, in which ``*`` stands for any
     characters."""
     found = _DRAFT.fullmatch(draft)

@@ -172,7 +172,7 @@ def release(
     if declaration is None and made != Guarantee(unit="record", relation="add-remove"):
         declaration = {"unit": made.unit, "relation": made.relation}
     check_useful(mechanism, votes.shape)
-    check_choices(choices, ledger, made)
+    _check_choices(choices, ledger, made)
     return release_labels(
         Terms(mechanism, votes.shape, budget),
         votes,
@@ -703,7 +703,7 @@ def check_ledger(ledger: object) -> None:
     check_instance("ledger", ledger, Ledger, hint=hint)
 
 
-def check_choices(choices: Sequence[Released], ledger: Ledger, made: Guarantee) -> None:
+def _check_choices(choices: Sequence[Released], ledger: Ledger, made: Guarantee) -> None:
     """Refuse choices that do not add to a release from `ledger` under a guarantee.
 
     Raises

@@ -18,9 +18,9 @@ from secretballot.core.label_games import CHANCE_BITS, MAX_WEIGHTS
 from secretballot.core.streams import BITS, MAX_DISTANCE, WHOLE, neighbours_keep
 
 # below, one label in many millions is wrong, and a table would only grow longer
-LEAST_CHANCE = 2.0**-40
+_LEAST_CHANCE = 2.0**-40
 PRECISION = 1e-7  # relative, of a step in the logarithm of a chance
-LONGEST_STEP = 3.0  # nats from one chance to the next
+_LONGEST_STEP = 3.0  # nats from one chance to the next
 
 
 @functools.lru_cache(maxsize=64)
@@ -38,18 +38,18 @@ def table_weights(n_teachers: int, order: float, divergence: float) -> tuple[int
     """
     return tuple(
         max(1, round(Fraction(chance) * 2**CHANCE_BITS))
-        for chance in minority_chances(n_teachers, order, divergence)
+        for chance in _minority_chances(n_teachers, order, divergence)
     )
 
 
-def minority_chances(n_teachers: int, order: float, divergence: float) -> list[float]:
+def _minority_chances(n_teachers: int, order: float, divergence: float) -> list[float]:
     """Return the chances that a table gives the minority's label, margin by margin."""
     most = min(MAX_WEIGHTS, n_teachers // 2 + 1)
     chances = [0.5 if n_teachers % 2 == 0 else _straddling_chance(order, divergence)]
     step = 0.1
-    while len(chances) < most and chances[-1] > LEAST_CHANCE:
+    while len(chances) < most and chances[-1] > _LEAST_CHANCE:
         step = _next_step(chances[-1], order, divergence, step)
-        chances.append(max(LEAST_CHANCE, chances[-1] * math.exp(-step)))
+        chances.append(max(_LEAST_CHANCE, chances[-1] * math.exp(-step)))
     return chances
 
 
@@ -78,7 +78,7 @@ def _next_step(chance: float, order: float, divergence: float, start: float) -> 
         other = lower * math.expm1((1 - order) * step) + (1 - lower) * _expm1_of((order - 1) * more)
         return max(one, other)
 
-    return _last_within(moment, limit, start, LONGEST_STEP)
+    return _last_within(moment, limit, start, _LONGEST_STEP)
 
 
 def _expm1_of(power: float) -> float:
@@ -108,7 +108,7 @@ def _last_within(
 
 
 DIGITS = 32  # binary digits of the smaller one of both, from the second entry on
-LEAST_ABSTENTION = 1 << (BITS - 40)  # from this weight of an abstention on the table stays
+_LEAST_ABSTENTION = 1 << (BITS - 40)  # from this weight of an abstention on the table stays
 _PLACES = 128  # at which a search looks at a table
 
 
@@ -144,7 +144,7 @@ def _walk(order: float, charge: float, false_answer: float, length: int) -> IntA
     found, step = [_rounded_down(math.floor(Fraction(false_answer) * WHOLE))], 1.0
     while len(found) < length:
         here = found[-1]
-        if WHOLE - here <= LEAST_ABSTENTION:
+        if WHOLE - here <= _LEAST_ABSTENTION:
             break
         step = _largest_step(here / WHOLE, (WHOLE - here) / WHOLE, order, charge, step)
         after = _last_weight(order, charge, here, _stepped_weight(here, step))

@@ -63,17 +63,17 @@ from secretballot.core.types import MAX_SCALE, MIN_SCALE
 from secretballot.exceptions import Parameter, ParameterError
 
 # query noise over threshold noise, for the sparse vector
-RATIOS = (1.0, math.sqrt(2), 2.0, math.sqrt(8))
+_RATIOS = (1.0, math.sqrt(2), 2.0, math.sqrt(8))
 # the same where the threshold's noise is not charged at all, so that it may as well be small
-LARGE_RATIO = 20.0
-STABLE_MARGIN = 0.6  # of the teachers: where a table of chances is to be right
-LEAST_ORDER = 1.1  # of the divergence by which a table is made
-FLATTER = 1.05  # noise that a table stands for at an even vote, over that of labels
+_LARGE_RATIO = 20.0
+_STABLE_MARGIN = 0.6  # of the teachers: where a table of chances is to be right
+_LEAST_ORDER = 1.1  # of the divergence by which a table is made
+_FLATTER = 1.05  # noise that a table stands for at an even vote, over that of labels
 MANY_LABELS = math.sqrt(2 / math.pi)  # noise of many labels over that of their counts
-LABELS_POWER = 0.6  # of the number of labels, at which that is reached
+_LABELS_POWER = 0.6  # of the number of labels, at which that is reached
 # part of delta kept for wrong answers, for the sparse vector
-FAILURE_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
-PURE_FAILURE = 1 - 1e-6  # the same where the pure bound alone keeps epsilon
+_FAILURE_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
+_PURE_FAILURE = 1 - 1e-6  # the same where the pure bound alone keeps epsilon
 
 
 class Search(NamedTuple):
@@ -87,7 +87,7 @@ class Search(NamedTuple):
 
 # of labels a price takes up to a second; that of more classes jumps by some per cent where the list
 # of its game changes
-SEARCHES = {
+_SEARCHES = {
     "binary-labels": Search(0.01, 1e-5, 2e-3),
     "class-labels": Search(0.01, 1e-3, 5e-3),
 }
@@ -125,7 +125,7 @@ def least_scale(budget: PrivacyBudget, like: Event) -> float:
         _in_range(start * (1 - 1e-3))
     ):
         return start
-    search = SEARCHES.get(like.parts()[-1].kind, Search())
+    search = _SEARCHES.get(like.parts()[-1].kind, Search())
     found = _least_sigma(delta, budget.delta, start, search)
     if isinstance(like, BinaryLabels | ClassLabels):
         # where little noise keeps the budget delta of labels goes up and down with sigma, and
@@ -208,14 +208,14 @@ def calibrate_vote_table(
     teachers, n = check_count("n_teachers", n_teachers), check_count("queries", queries)
     order = _order_of_table(budget, n, teachers)
     # a table is flatter than noise near an even vote, and steeper far out
-    noise = _in_range(FLATTER * _noise_of_labels(budget, n))
+    noise = _in_range(_FLATTER * _noise_of_labels(budget, n))
 
     def delta(noise: float) -> float:
         table = _table_like(noise, order, teachers)
         return delta_upper([BinaryLabels(chances=table, queries=n)], budget.epsilon)
 
     if exact:
-        noise = _least_sigma(delta, budget.delta, noise, SEARCHES["binary-labels"])
+        noise = _least_sigma(delta, budget.delta, noise, _SEARCHES["binary-labels"])
     return _table_like(noise, order, teachers)
 
 
@@ -236,7 +236,7 @@ def noise_share(labels: int) -> float:
     """Return about the noise that labels need, over that of their counts."""
     # a label reveals 2 / pi of what its noisy count does where many are released, and all of it
     # where one is
-    return MANY_LABELS + (1 - MANY_LABELS) * math.pow(labels, -LABELS_POWER)
+    return MANY_LABELS + (1 - MANY_LABELS) * math.pow(labels, -_LABELS_POWER)
 
 
 def _order_of_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> float:
@@ -247,11 +247,11 @@ def _order_of_table(budget: PrivacyBudget, queries: int, n_teachers: int) -> flo
     """
     left = (budget.epsilon - np.maximum(0.0, lost_epsilon(ORDERS, budget.delta))) / ORDERS
     best = float(ORDERS[int(np.argmax(left))])
-    # deviations between an even vote and one of STABLE_MARGIN; measured by
+    # deviations between an even vote and one of _STABLE_MARGIN; measured by
     # benchmarks/vote_tables.py, where a tenth more or less costs three labels of 200 at most
-    away = STABLE_MARGIN / 2 * n_teachers / _noise_of_labels(budget, queries)
+    away = _STABLE_MARGIN / 2 * n_teachers / _noise_of_labels(budget, queries)
     share = min(1.05, max(0.86, 1 - (away - 1.28) / 10))
-    return max(LEAST_ORDER, share * best)
+    return max(_LEAST_ORDER, share * best)
 
 
 def calibrate_vector_sum(
@@ -413,8 +413,8 @@ def calibrate_sparse_vector(budget: PrivacyBudget, max_abstentions: int) -> Spar
     candidates = [
         event
         for composed in kinds
-        for ratio in (RATIOS if composed else (*RATIOS, LARGE_RATIO))
-        for share in (*FAILURE_SHARES, PURE_FAILURE)
+        for ratio in (_RATIOS if composed else (*_RATIOS, _LARGE_RATIO))
+        for share in (*_FAILURE_SHARES, _PURE_FAILURE)
         if (event := _sparse_vector(budget, t, composed, ratio, share)) is not None
     ]
     for found in sorted(candidates, key=needed_distance):

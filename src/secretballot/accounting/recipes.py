@@ -279,13 +279,13 @@ def right_chance(mechanism: Mechanism, margin: float, shape: VoteShape) -> float
         wrong = np.interp([margin], margins, np.append(np.full(odd, 0.5), chances))
         return 1 - float(wrong[0])
     if isinstance(mechanism, ConfidentLabels):
-        return gaussian_right(margin / mechanism.sigma, shape.n_classes)
+        return _gaussian_right(margin / mechanism.sigma, shape.n_classes)
     assert isinstance(mechanism, NoisyVotes)
-    chance = _laplace_right if mechanism.noise == "laplace" else gaussian_right
+    chance = _laplace_right if mechanism.noise == "laplace" else _gaussian_right
     return chance(margin / mechanism.scale, shape.n_classes)
 
 
-def gaussian_right(margin: float, n_classes: int) -> float:
+def _gaussian_right(margin: float, n_classes: int) -> float:
     """Return what `right_chance` does, under Gaussian noise; `margin` in units of sigma."""
     if n_classes == 2:
         return float(ndtr(margin / 2))
@@ -296,14 +296,14 @@ def gaussian_right(margin: float, n_classes: int) -> float:
 
 def _laplace_right(margin: float, n_classes: int) -> float:
     if n_classes == 2:
-        return float(laplace_cdf(np.array([margin / 2]))[0])
+        return float(_laplace_cdf(np.array([margin / 2]))[0])
     # the noise of the leading class at equally likely quantiles
     level = (np.arange(_NODES) + 0.5) / _NODES
     noise = np.where(level < 0.5, np.log(2 * level), -np.log(2 * (1 - level)))
-    return float((laplace_cdf(noise + margin) ** (n_classes - 1)).mean())
+    return float((_laplace_cdf(noise + margin) ** (n_classes - 1)).mean())
 
 
-def laplace_cdf(value: FloatArray) -> FloatArray:
+def _laplace_cdf(value: FloatArray) -> FloatArray:
     """Return the chance that continuous Laplace noise of scale 1 is at most these values, of any
     shape."""
     tail = np.exp(-np.abs(value)) / 2
@@ -317,7 +317,7 @@ def unanimous_chance(mechanism: VoteQuantiles, shape: VoteShape) -> float:
     return 1 / (1 + (shape.n_classes - 1) * math.exp(-nearest / scale))
 
 
-def is_drowned(right: float, n_classes: int) -> bool:
+def _is_drowned(right: float, n_classes: int) -> bool:
     """Return whether a unanimous vote that is right so often is right hardly more often than a
     guess; of two classes less than 60 %."""
     guess = 1 / n_classes
@@ -354,7 +354,7 @@ def check_useful(mechanism: Mechanism, shape: VoteShape) -> None:
         fault = f"even the mean of all {shape.n_queries} noisy counts is off by {error:.3g} votes"
     elif isinstance(mechanism, NoisyVotes | TableLabels | ConfidentLabels):
         right = right_chance(mechanism, k, shape)
-        drowned = is_drowned(right, shape.n_classes)
+        drowned = _is_drowned(right, shape.n_classes)
         fault = f"even a unanimous vote is right with probability {right:.2f} only"
     elif isinstance(mechanism, NoisyMeans):
         error = mechanism.sigma / math.sqrt(shape.n_queries) / (k * (shape.n_classes - 1))

@@ -30,7 +30,7 @@ from secretballot.exceptions import Parameter, ParameterError
 
 # Part of delta kept for wrong answers. An answer at a tie may be ten times rarer for a few votes
 # more of distance, so hardly any of delta should go to it.
-FAILURE_SHARE = 0.04
+_FAILURE_SHARE = 0.04
 _STEPS = (16, 4, 1)  # among the orders, of the search for the best one
 _MARGIN = 1e-8  # relative, of a charge; more than what the accountant rounds up
 _USUAL = 0.999  # tables are compared by where they answer with this probability, as streams are
@@ -95,7 +95,7 @@ def _best_table(budget: PrivacyBudget, t: int) -> TableStream | None:
 
 def _divergence_left(budget: PrivacyBudget, orders: FloatArray) -> FloatArray:
     """Return the largest divergence of each order that keeps the budget less the failures."""
-    target = (1 - FAILURE_SHARE) * budget.delta
+    target = (1 - _FAILURE_SHARE) * budget.delta
     return budget.epsilon - np.maximum(0.0, lost_epsilon(orders, target))
 
 
@@ -103,7 +103,7 @@ def _table_at(budget: PrivacyBudget, t: int, order: float) -> TableStream | None
     """Return the table of an order that uses up the budget, None where there is none."""
     left = float(_divergence_left(budget, np.array([order]))[0])
     charge = (order - 1) * left / t * (1 - _MARGIN)
-    answer = -math.expm1(math.log1p(-FAILURE_SHARE * budget.delta) / t) * (1 - _MARGIN)
+    answer = -math.expm1(math.log1p(-_FAILURE_SHARE * budget.delta) / t) * (1 - _MARGIN)
     if not (MIN_ORDER <= order <= MAX_ORDER and charge >= MIN_CHARGE and answer >= MIN_ANSWER):
         return None
     event = TableStream(

@@ -21,11 +21,11 @@ from secretballot.foreign_code import result_of
 #: The integer that stands for 1.0.
 ONE = 2**10
 #: A level or a missing value gets a column of its own if the pool shows it so often.
-LEAST_SEEN = 8
+_LEAST_SEEN = 8
 #: A number that more than this share of the rows have is a spike.
-SPIKE = 0.5
+_SPIKE = 0.5
 #: Columns of numbers with at most so many distinct values are levels.
-FEW_VALUES = 12
+_FEW_VALUES = 12
 #: Where a bend ends: this much of -log(1 - u^2) is 1.0.
 _MOST_BENT = 3.0
 _shares = np.arange(-ONE, ONE + 1) / ONE
@@ -202,12 +202,12 @@ def fitted_column(cells: "pd.Series[Any]", n_bins: int) -> LevelColumn | NumberC
     values = _float_values(cells)
     present = np.sort(values[~np.isnan(values)])
     distinct, seen = np.unique(present, return_counts=True)
-    if len(distinct) <= FEW_VALUES:
+    if len(distinct) <= _FEW_VALUES:
         return _level_column(cells)
-    spike = float(distinct[seen.argmax()]) if seen.max() > SPIKE * len(values) else None
+    spike = float(distinct[seen.argmax()]) if seen.max() > _SPIKE * len(values) else None
     kept = present if spike is None else present[present != spike]
     edges = np.unique(np.quantile(kept, np.arange(1, n_bins) / n_bins, method="inverted_cdf"))
-    missing = len(values) - len(present) >= LEAST_SEEN
+    missing = len(values) - len(present) >= _LEAST_SEEN
     return NumberColumn(edges, kept, spike, bool(missing))
 
 
@@ -220,11 +220,11 @@ def _holds_numbers(cells: "pd.Series[Any]") -> bool:
 
 def _level_column(cells: "pd.Series[Any]") -> LevelColumn:
     seen = Counter(_levels_in(cells))
-    often = [level for level, count in seen.items() if count >= LEAST_SEEN]
+    often = [level for level, count in seen.items() if count >= _LEAST_SEEN]
     # missing values behind texts, before numbers
     often.sort(key=lambda level: "(" if level is None else repr(level))
     # without one of its rows a level that is just frequent enough would not be
-    rare = sum(count for count in seen.values() if count <= LEAST_SEEN) / max(1, len(cells))
+    rare = sum(count for count in seen.values() if count <= _LEAST_SEEN) / max(1, len(cells))
     return LevelColumn(tuple(often), rare if often else 0.0)
 
 
@@ -255,7 +255,7 @@ def _level_of(cell: Any) -> Level:
     if isinstance(cell, numbers.Real | np.bool_):
         return None if math.isnan(cell) else float(cell)
     if isinstance(cell, pd.Interval):
-        return str(plain_interval(cell))
+        return str(_plain_interval(cell))
     return None if pd.isna(cell) else str(cell)
 
 
@@ -273,7 +273,7 @@ def _float_values(cells: "pd.Series[Any]") -> FloatArray:
     return clipped
 
 
-def plain_interval(interval: "pd.Interval[Any]") -> "pd.Interval[Any]":
+def _plain_interval(interval: "pd.Interval[Any]") -> "pd.Interval[Any]":
     """Return an interval whose numeric ends are integers where they can be, else floating point.
 
     pandas keeps all ends of a column in one type: beside a missing cell, or beside one with a

@@ -13,13 +13,13 @@ from scipy import sparse
 
 from secretballot._typing import BoolArray, IntArray
 
-N_TREES = 32
+_N_TREES = 32
 #: Splits from the root to a leaf, at most.
 DEPTH = 8
 #: Public points of a leaf, at least.
 LEAST_POINTS = 4
 #: Share of the cells that are tried at every split, one threshold each.
-TRIED = 0.5
+_TRIED = 0.5
 #: Bits that are cut off what is predicted before squares are compared.
 _COARSER_BITS = 10
 #: Above every cell: where a node is no split, all go left.
@@ -71,7 +71,7 @@ class Forest:
             Of 20 bits.
         seed : str
         """
-        grown = [_grown_tree(cells, levels, targets, f"{seed} {tree}") for tree in range(N_TREES)]
+        grown = [_grown_tree(cells, levels, targets, f"{seed} {tree}") for tree in range(_N_TREES)]
         splits, values = zip(*grown, strict=True)
         return cls(Splits(*map(np.array, zip(*splits, strict=True))), np.array(values))
 
@@ -99,7 +99,7 @@ def _grown_tree(
     cells: IntArray, levels: BoolArray, targets: IntArray, seed: str
 ) -> tuple[Splits, IntArray]:
     """Return the splits of one tree, each of shape (n_nodes,), and the values of its leaves."""
-    n, n_tried = len(cells), max(1, round(TRIED * cells.shape[1]))
+    n, n_tried = len(cells), max(1, round(_TRIED * cells.shape[1]))
     drawn = _drawn(seed, (2**DEPTH - 1) * n_tried * 2).reshape(-1, n_tried, 2)
     coarse = targets >> _COARSER_BITS
     leaf, values = np.zeros(n, dtype=np.int64), (targets.sum(axis=0) // n)[None]

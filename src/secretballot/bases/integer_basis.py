@@ -18,8 +18,8 @@ from secretballot.exceptions import DataError, Parameter
 #: from their mean: farther ones are cut.
 STEPS_PER_DEVIATION, MOST_DEVIATIONS = 64, 8
 #: Columns that vary less than this share of the widest are measured as if they varied so much.
-LEAST_SPREAD = 0.1
-MOST_COLUMNS = 2**20  # squares of distances then stay below 2^40
+_LEAST_SPREAD = 0.1
+_MOST_COLUMNS = 2**20  # squares of distances then stay below 2^40
 
 
 def numbers_of(X: Any) -> FloatArray:
@@ -57,10 +57,10 @@ def public_numbers(X: Any) -> FloatArray:
         If they are no table of numbers, none at all, or of too many columns.
     """
     numbers = numbers_of(X)
-    if not len(numbers) or numbers.shape[1] > MOST_COLUMNS:
+    if not len(numbers) or numbers.shape[1] > _MOST_COLUMNS:
         raise DataError(
             Parameter("X"),
-            f" has shape {numbers.shape}; give public points with at most {MOST_COLUMNS} columns.",
+            f" has shape {numbers.shape}; give public points with at most {_MOST_COLUMNS} columns.",
         )
     return numbers
 
@@ -87,7 +87,7 @@ def fitted_scale(numbers: FloatArray, scaled: bool) -> tuple[FloatArray, FloatAr
     widest = float(spread.max(initial=0.0))
     if not widest > 0:
         raise DataError("The public points are all alike; no direction is left of them.")
-    return centre, np.maximum(spread, LEAST_SPREAD * widest) if scaled else widest
+    return centre, np.maximum(spread, _LEAST_SPREAD * widest) if scaled else widest
 
 
 def rounded(numbers: FloatArray, centre: FloatArray, spread: FloatArray | float) -> IntArray:

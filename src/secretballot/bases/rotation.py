@@ -36,7 +36,7 @@ def exact_products(rows: Any, weights: IntArray, largest: int) -> IntArray:
     alone decide, and never the rows. Otherwise the products are those of integers, of which sums
     beyond 2^63 wrap around alike in any order.
     """
-    if not exact_in_floats(weights, largest):
+    if not _exact_in_floats(weights, largest):
         return np.asarray(rows.astype(np.int64) @ weights)
     floats, wide = rows.astype(np.float64, copy=False), weights.astype(np.float64)
     if isinstance(rows, np.ndarray):
@@ -49,7 +49,7 @@ def exact_products(rows: Any, weights: IntArray, largest: int) -> IntArray:
     return found
 
 
-def exact_in_floats(weights: IntArray, largest: int) -> bool:
+def _exact_in_floats(weights: IntArray, largest: int) -> bool:
     """Return whether no sum over numbers up to `largest` times weights can come near 2^53.
 
     `weights` is an array of int64 of shape (n_inputs, n_outputs).
@@ -63,7 +63,7 @@ UNIT = 2**14
 #: Integers for 1.0 in the weights of the rotation.
 WEIGHT_UNIT = 2**18
 #: Directions that carry less than this share of the largest variance are left out.
-LEAST_VARIANCE = 1e-6
+_LEAST_VARIANCE = 1e-6
 #: Share of entries that are not 0 from which on the product of two arrays is the faster one.
 _FILLED = 0.2
 #: Less is what floating point makes of none.
@@ -143,7 +143,7 @@ def fitted_rotation(
     second = np.asarray(dense) / scaled.shape[0]
     variances, axes = linalg.eigh(second - np.outer(mean, mean))
     order = np.argsort(variances)[::-1][: min(n_directions, max(1, scaled.shape[0] - 1))]
-    order = order[variances[order] > max(LEAST_VARIANCE * variances.max(), NO_VARIANCE)]
+    order = order[variances[order] > max(_LEAST_VARIANCE * variances.max(), NO_VARIANCE)]
     if not len(order):
         raise DataError("The public points are too few or all alike; no direction is left of them.")
     kept = variances[order]

@@ -19,7 +19,7 @@ from secretballot.exceptions import DataError, Parameter
 
 BLOCK = 2**14  # rows that are mapped at a time
 #: Bins of all columns of numbers that are made without being asked for.
-MOST_BINS = 72
+_MOST_BINS = 72
 
 
 @dataclass(eq=False, repr=False)
@@ -79,7 +79,7 @@ class TableBasis(IntegerBasis):
         frame, most = _frame_of(X), cls().n_bins
         columns = [fitted_column(frame.iloc[:, i], most) for i in range(frame.shape[1])]
         n_numbers = sum(isinstance(column, NumberColumn) for column in columns)
-        return cls(n_bins=min(most, max(1, MOST_BINS // max(1, n_numbers))))
+        return cls(n_bins=min(most, max(1, _MOST_BINS // max(1, n_numbers))))
 
     def fit(self, X: Any, y: None = None) -> Self:
         """Learn the map from public points.

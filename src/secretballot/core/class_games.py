@@ -39,7 +39,7 @@ from secretballot.core.label_games import (
 from secretballot.core.losses import Losses, count_losses, largest_moments, moments
 from secretballot.core.types import BoolArray, FloatArray, IntArray
 
-LEAST_SIGMA = 1.0  # votes; below, labels cost nearly what their counts do
+_LEAST_SIGMA = 1.0  # votes; below, labels cost nearly what their counts do
 MIN_SIGMA, MAX_SIGMA = 10.0, 2000.0  # votes, of a list; beyond, its check fails or takes long
 # standard deviations; of one noise and of both, beyond which the noise counts as revealed
 FAR, DEEP = 7.8, 5.4
@@ -47,8 +47,8 @@ FAR, DEEP = 7.8, 5.4
 # of the check and what floats lose in it
 LEFT_OUT = 5e-14
 CHECK_SLACK, FLOAT_SLACK = 5e-15, 1e-14
-LISTED_SLACK = CHECK_SLACK + FLOAT_SLACK  # of the laws of the list alone
-FLOAT_ERROR = 1e-10  # relative, of a chance and of a ratio of two
+_LISTED_SLACK = CHECK_SLACK + FLOAT_SLACK  # of the laws of the list alone
+_FLOAT_ERROR = 1e-10  # relative, of a chance and of a ratio of two
 # where the points of the list lie, in standard deviations of the difference and of the sum of the
 # two noises; the first of the sums stands for all below it
 APART = (
@@ -58,24 +58,24 @@ APART = (
 TOGETHER = (
     *(-3.6, -1.7, -1.3, -1.0, -0.75, -0.5, -0.2, 0.15, 0.6, 1.2, 2.0, 3.0, 4.7, 6.1, 7.4, 8.8),
 )
-MIRRORED_FROM = 40.0  # votes; from here on a law the other way round is nearly one of the lattice
+_MIRRORED_FROM = 40.0  # votes; from here on a law the other way round is nearly one of the lattice
 # by how much a spread law may exceed the largest moments of the lattice; the first that passes
 TOLERANCES = (0.015, 0.02, 0.03, 0.05, 0.07)
 SPREADS = np.concatenate([[0.0], np.geomspace(1e-3, 0.4, 48)])
-LEAST_RATIO = 0.1
+_LEAST_RATIO = 0.1
 # orders over sigma of the moments that laws are spread by, beside the variance; beyond the last
 # one divergences of the list are loose
-TILTS = (0.4, 0.8, 1.2)
-FIRST_SIDE = 0.25  # standard deviations, of the first squares
-SQUARES = 4096  # handled at a time
-USUAL_LAWS = 600  # that stand for the work of a game
+_TILTS = (0.4, 0.8, 1.2)
+_FIRST_SIDE = 0.25  # standard deviations, of the first squares
+_SQUARES = 4096  # handled at a time
+_USUAL_LAWS = 600  # that stand for the work of a game
 # times sigma: the largest root mean square of one label's loss, where labels are many
-LOSS_OF_SIGMA = 1.135
+_LOSS_OF_SIGMA = 1.135
 
-MOMENT_ERROR = 1e-5  # relative; more than sums of 28 MAX_SIGMA terms lose of a moment
-MOST_ORDER = 1.5  # over sigma; beyond, divergences are those of counts
-MAX_SIGMA_CUT = 300.0  # votes; beyond, cutting the lattice for high orders takes long
-SQUARE_MARGIN = 1e-3  # relative, of the largest moments of a wide lattice
+_MOMENT_ERROR = 1e-5  # relative; more than sums of 28 MAX_SIGMA terms lose of a moment
+_MOST_ORDER = 1.5  # over sigma; beyond, divergences are those of counts
+_MAX_SIGMA_CUT = 300.0  # votes; beyond, cutting the lattice for high orders takes long
+_SQUARE_MARGIN = 1e-3  # relative, of the largest moments of a wide lattice
 
 
 class Noise(NoiseTable):
@@ -150,9 +150,9 @@ def covering_laws(sigma: float) -> Laws | None:
     # of noises that count as revealed, in either direction: of one far below, of the first class
     # far above and of the second, and of both below; under Q they are larger or smaller by one
     one, two, both = noise.below(np.array([1 - edge, 2 - edge, 1 - deep])).tolist()
-    if not 2 * one + two + both**2 + LISTED_SLACK <= LEFT_OUT:
+    if not 2 * one + two + both**2 + _LISTED_SLACK <= LEFT_OUT:
         return None
-    orders = [tilt * sigma for tilt in TILTS]
+    orders = [tilt * sigma for tilt in _TILTS]
     largest = _largest_moments(noise, orders)
     for tolerance in TOLERANCES:
         mesh = _Mesh.of(noise, edge, deep, orders, largest * (1 + tolerance))
@@ -199,7 +199,7 @@ class _Mesh(NamedTuple):
         """Return laws of the lattice, spread as far as their moments of these orders stay below
         `most`, of shape (4,)."""
         sigma = noise.sigma
-        mirrored = sigma >= MIRRORED_FROM
+        mirrored = sigma >= _MIRRORED_FROM
         across = math.sqrt(2) * sigma
         differences = np.unique(np.maximum(1, np.round(np.array(APART) * across).astype(np.int64)))
         # the middle of two neighbouring laws: from -d - 1/2 to -d + 3/2 a noise has to lead by
@@ -256,9 +256,9 @@ def _spread_laws(
     p, log_r = noise.losses(u, w)
     change = np.expm1(log_r)
     ratio = 1 + change[:, :, None] * (1 + SPREADS)
-    held = np.log(np.maximum(ratio, LEAST_RATIO))
+    held = np.log(np.maximum(ratio, _LEAST_RATIO))
     fits = (_ratio_moments(p[:, :, None], held, orders) <= most).all(axis=-1)
-    fits &= (ratio >= LEAST_RATIO).all(axis=0)
+    fits &= (ratio >= _LEAST_RATIO).all(axis=0)
     fits[:, 0] = True
     spread = SPREADS[len(SPREADS) - 1 - fits[:, ::-1].argmax(axis=1)]
     return p, p * (1 + change * (1 + spread))
@@ -292,7 +292,7 @@ def _closes_lattice(sigma: float, cut: Callable[[IntArray, IntArray, int], BoolA
     `cut` gets the first corners of squares, and their side, and says which are cut in four.
     """
     edge, deep = math.ceil(FAR * sigma), math.ceil(DEEP * sigma)
-    side = 2 ** max(0, math.ceil(math.log2(FIRST_SIDE * sigma)))
+    side = 2 ** max(0, math.ceil(math.log2(_FIRST_SIDE * sigma)))
     starts = np.arange(-edge, edge + 1, side)
     u, w = (axis.ravel() for axis in np.meshgrid(starts, starts, indexing="ij"))
     while True:
@@ -322,12 +322,12 @@ def _bounds_on(noise: Noise, u: IntArray, w: IntArray, side: int) -> Bounds:
 def _open_squares(mesh: _Mesh, noise: Noise, u: IntArray, w: IntArray, side: int) -> BoolArray:
     """Return which squares of integers may hold a law that is not dominated."""
     most, log_low, log_high = _bounds_on(noise, u, w, side)
-    most *= 1 + FLOAT_ERROR
-    most_r, least_r = np.exp(log_high) * (1 + FLOAT_ERROR), np.exp(log_low) * (1 - FLOAT_ERROR)
+    most *= 1 + _FLOAT_ERROR
+    most_r, least_r = np.exp(log_high) * (1 + _FLOAT_ERROR), np.exp(log_low) * (1 - _FLOAT_ERROR)
     cell, shares = mesh.around((2 * u + side - 1) / 2, (2 * w + side - 1) / 2)
     beyond = np.empty(len(u), dtype=np.bool_)
-    for start in range(0, len(u), SQUARES):
-        part = slice(start, start + SQUARES)
+    for start in range(0, len(u), _SQUARES):
+        part = slice(start, start + _SQUARES)
         x = mesh.kinks[cell[part]]
         bound = _largest_excess(most[:, part], least_r[:, part], most_r[:, part], x)
         found = np.einsum("nk,nkx->nx", shares[part], mesh.excess[cell[part]])
@@ -361,8 +361,8 @@ def class_block(sigma: float, queries: int) -> int | None:
         return None
 
     def work(labels: int) -> float:
-        size = Grid.of_step(LOSS_OF_SIGMA / sigma, labels).size
-        return labels * size * (7.5 * USUAL_LAWS + OVERHEAD)
+        size = Grid.of_step(_LOSS_OF_SIGMA / sigma, labels).size
+        return labels * size * (7.5 * _USUAL_LAWS + OVERHEAD)
 
     return block_of(queries, work)
 
@@ -395,7 +395,7 @@ def class_losses(sigma: float, queries: int, block: int) -> Losses | None:
         return None
     return played_losses(
         lambda grid: Step(laws, grid).best,
-        LOSS_OF_SIGMA / sigma,
+        _LOSS_OF_SIGMA / sigma,
         queries,
         block,
         beside=LEFT_OUT,
@@ -426,16 +426,16 @@ def class_renyi(sigma: float, orders: tuple[float, ...]) -> FloatArray:
     Rounding : upward (dominating laws, far noise charged in full).
     """
     a, found = np.array(orders), np.full(len(orders), math.inf)
-    if not LEAST_SIGMA <= sigma <= MAX_SIGMA:
+    if not _LEAST_SIGMA <= sigma <= MAX_SIGMA:
         return found
-    noise, held = Noise(sigma), a <= 1 + MOST_ORDER * sigma
-    listed = held & (a <= TILTS[-1] * sigma)
+    noise, held = Noise(sigma), a <= 1 + _MOST_ORDER * sigma
+    listed = held & (a <= _TILTS[-1] * sigma)
     laws = covering_laws(sigma) if listed.any() else None
     if laws is not None:
         of_list = largest_moments(*laws, a[listed])
-        found[listed] = _divergences(of_list, noise, a[listed], LISTED_SLACK)
+        found[listed] = _divergences(of_list, noise, a[listed], _LISTED_SLACK)
     whole = held if sigma < MIN_SIGMA else held & ~listed
-    if whole.any() and sigma <= MAX_SIGMA_CUT:
+    if whole.any() and sigma <= _MAX_SIGMA_CUT:
         found[whole] = _divergences(_largest_on_lattice(noise, a[whole]), noise, a[whole], 0.0)
     return found
 
@@ -450,14 +450,14 @@ def _divergences(found: FloatArray, noise: Noise, a: FloatArray, beside: float) 
     lacking = beside * np.exp((a - 1) * np.abs(ends).max())
     lacking += 4 * np.exp((2 * a * (a - 1) - (edge - a) ** 2) / two)
     lacking += np.exp((a * (a - 1) - (deep - a) ** 2 - deep**2) / two)
-    divergences: FloatArray = np.log1p(found * (1 + MOMENT_ERROR) + a * lacking) / (a - 1)
+    divergences: FloatArray = np.log1p(found * (1 + _MOMENT_ERROR) + a * lacking) / (a - 1)
     return divergences * (1 + 1e-12)
 
 
 def _largest_on_lattice(noise: Noise, orders: FloatArray) -> FloatArray:
     """Return bounds on the largest moments of the lattice, less 1, one for each order."""
     reached = np.zeros(len(orders))
-    margin = 0.0 if noise.sigma < MIN_SIGMA else SQUARE_MARGIN
+    margin = 0.0 if noise.sigma < MIN_SIGMA else _SQUARE_MARGIN
 
     def open_squares(u: IntArray, w: IntArray, side: int) -> BoolArray:
         most, log_low, log_high = _bounds_on(noise, u, w, side)

@@ -56,13 +56,13 @@ TableCharge = Annotated[float, Field(ge=MIN_CHARGE, le=MAX_CHARGE, strict=True)]
 FalseAnswer = Annotated[float, Field(ge=MIN_ANSWER, le=MAX_ANSWER, strict=True)]
 # nats; outside, a relabelling is a random one or the best one itself
 MIN_RELABEL, MAX_RELABEL = 2.0**-20, 100.0
-MOST_STAGES = 10_000  # of one event; bounds what a certificate makes a reader compute
-TAIL_OF_FAILURE = 1e-6  # of the failure, which a profile need not tell apart
+_MOST_STAGES = 10_000  # of one event; bounds what a certificate makes a reader compute
+_TAIL_OF_FAILURE = 1e-6  # of the failure, which a profile need not tell apart
 #: Variance of the random rounding that makes continuous noise discrete.
-ROUNDING_VARIANCE = 4.0
+_ROUNDING_VARIANCE = 4.0
 #: How far the sum of exp(-(k - y)^2 / 8) over the integers k may be from its integral, relatively:
 #: 2 sum over m of exp(-2 pi^2 4 m^2), rounded up.
-SUM_ERROR = 2.1 * math.exp(-2 * math.pi**2 * ROUNDING_VARIANCE)
+_SUM_ERROR = 2.1 * math.exp(-2 * math.pi**2 * _ROUNDING_VARIANCE)
 
 
 class Event(Model, ABC):
@@ -127,7 +127,7 @@ class Event(Model, ABC):
             return np.minimum(1.0, delta_of(divergences, orders, at) + failure)
 
         # where the best order leaves no more than a tail, or than a share of what fails anyhow
-        tail = max(TAIL, TAIL_OF_FAILURE * failure)
+        tail = max(TAIL, _TAIL_OF_FAILURE * failure)
         reach = float((divergences - math.log(tail) / (orders - 1)).min())
         return delta, min(FARTHEST, max(reach, 2.0**-40))
 
@@ -203,7 +203,7 @@ class VectorSum(Event):
     """
 
     kind: Literal["vector-sum"] = "vector-sum"
-    sigmas: Annotated[tuple[Scale, ...], Field(min_length=1, max_length=MOST_STAGES)]
+    sigmas: Annotated[tuple[Scale, ...], Field(min_length=1, max_length=_MOST_STAGES)]
     squared_sensitivity: Squared
     coordinates: Count
     count: Count = 1
@@ -213,10 +213,10 @@ class VectorSum(Event):
         if not min(self.sigmas) >= FLAT_SIGMA:
             return super().losses()
         squared_mu = self.count * math.fsum(
-            self.squared_sensitivity / (sigma**2 - ROUNDING_VARIANCE) for sigma in self.sigmas
+            self.squared_sensitivity / (sigma**2 - _ROUNDING_VARIANCE) for sigma in self.sigmas
         )
         # (1 + e)^D at most 1 + 2 e D, and D log((1 + e) / (1 - 2 e)) at most 4 e D
-        error = SUM_ERROR * self.coordinates * self.count * len(self.sigmas)
+        error = _SUM_ERROR * self.coordinates * self.count * len(self.sigmas)
         line = Losses.of_gaussian(math.sqrt(squared_mu) * (1 + 1e-14), 4 * error)
         return Losses(line.h, line.first, line.chance * (1 + 2 * error), line.certain)
 

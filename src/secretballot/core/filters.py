@@ -25,7 +25,7 @@ from secretballot.core.losses import ORDERS, lost_epsilon
 from secretballot.core.price import PrivacyBudget, round_up
 
 # of delta, kept for events that can fail outright; fixed beforehand, as a filter must
-FAILURE_SHARE = 0.1
+_FAILURE_SHARE = 0.1
 # stands for infinity in exact sums, beyond every limit and within the floats
 _BOUNDLESS = Fraction(2) ** 1000
 
@@ -140,12 +140,12 @@ class RenyiFilter:
         self.budget = budget
         if not budget.delta > 0:
             raise wrong("delta", budget.delta, "above 0 for the composition renyi; basic takes 0")
-        kept = (1 - FAILURE_SHARE) * budget.delta
+        kept = (1 - _FAILURE_SHARE) * budget.delta
         if order is None:
             # the divergence of Gaussian noise grows with the order
             left = (budget.epsilon - np.maximum(0.0, lost_epsilon(ORDERS, kept))) / ORDERS
             order = float(ORDERS[int(np.argmax(left))])
-        self.order, self.failure_limit = order, FAILURE_SHARE * budget.delta
+        self.order, self.failure_limit = order, _FAILURE_SHARE * budget.delta
         # the divergence at which the conversion at this one order just keeps the promise
         spare = float(lost_epsilon(np.array([order]), kept)[0]) if order > 1 else math.inf
         self.divergence_limit = budget.epsilon - max(0.0, spare) * (1 + 1e-10)
@@ -169,7 +169,7 @@ class RenyiFilter:
             return 0.0, 0.0
         divergence, failure = float(totals.loss), float(totals.failure)
         share = divergence / self.divergence_limit
-        used = round_up((1 - FAILURE_SHARE) * self.budget.delta + failure)
+        used = round_up((1 - _FAILURE_SHARE) * self.budget.delta + failure)
         if failure <= self.failure_limit:
             # what was admitted is not rounded beyond the budget
             used = min(used, self.budget.delta)

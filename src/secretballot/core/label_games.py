@@ -59,12 +59,12 @@ RESOLUTION = 10
 FINE, FINER = 2000, 4000  # grid points of a game of few labels, and more of one, read between them
 # standard deviations past which one corner covers all vote counts: beyond, a label reveals less
 # than 1e-20
-FAR = 9.5
-DENSITY = 24  # corners per standard deviation near an even vote
-NEAR = 3.0  # standard deviations within which corners are dense
-REACH = 9.0  # standard deviations of the total loss that the grid covers; the rest is a failure
+_FAR = 9.5
+_DENSITY = 24  # corners per standard deviation near an even vote
+_NEAR = 3.0  # standard deviations within which corners are dense
+_REACH = 9.0  # standard deviations of the total loss that the grid covers; the rest is a failure
 OVERHEAD = 50  # multiplications that handling one grid point once costs as much as
-MAX_NUMBERS = 5e7  # corners and window, times grid points; prices depend on this limit
+_MAX_NUMBERS = 5e7  # corners and window, times grid points; prices depend on this limit
 BLOCKS = (1024, 512, 256, 128, 64, 32)  # labels
 # multiplications that the game of one block may take, about a second; that of all labels may take
 # more, as blocks cost a little
@@ -76,27 +76,27 @@ MAX_SIGMA = 2e5  # beyond, the noise's distribution would fill the memory; the G
 # below, one label is nearly the vote itself and the Gaussian price is nearly exact
 MIN_SIGMA = 0.25
 # nats, and as a share of them: what floats may lose of a logarithm of chances
-LOST = 2.0**-48
+_LOST = 2.0**-48
 # how far above the pairs of a table a corner may lie, as a share of its gap: it costs about one per
 # cent of delta
-TOLERANCE = 1e-3
+_TOLERANCE = 1e-3
 # nats; below, floats hold no grid that is fine enough, and a label reveals next to nothing
-LEAST_DEVIATION = 1e-6
-LONGEST_GRID = 600.0  # nats; beyond, e^x is no float, and a label is nearly the vote
+_LEAST_DEVIATION = 1e-6
+_LONGEST_GRID = 600.0  # nats; beyond, e^x is no float, and a label is nearly the vote
 CHANCE_BITS = 53  # chances of a table are multiples of 2^-53, which floats hold exactly
 ONE = 2**CHANCE_BITS
 MAX_WEIGHTS = 10_000  # of one table; bounds what a certificate makes a reader compute
 
 # Of confident voting.
-MOST_SIGMA = 5e3  # votes; beyond, no game is played
-CONFIDENT_DENSITY = 8  # corners per standard deviation near an even vote
+_MOST_SIGMA = 5e3  # votes; beyond, no game is played
+_CONFIDENT_DENSITY = 8  # corners per standard deviation near an even vote
 GROUPS = 60  # of votes that are equally far from even
-FAR_FROM_EVEN = 5.0  # standard deviations of a label's noise, beyond which all votes are one group
-CONFIDENT_BLOCK = 256  # queries of one game; blocks add as losses do
-CONFIDENT_RESOLUTION = 6  # grid points per usual step
+_FAR_FROM_EVEN = 5.0  # standard deviations of a label's noise, beyond which all votes are one group
+_CONFIDENT_BLOCK = 256  # queries of one game; blocks add as losses do
+_CONFIDENT_RESOLUTION = 6  # grid points per usual step
 # more than the chances of noise that is left out, 14 standard deviations away, add to a step
 LEFT_OUT = 1e-30
-SHARES = np.linspace(0.0, 1.0, 9)  # of a label's divergence that are charged to answers
+_SHARES = np.linspace(0.0, 1.0, 9)  # of a label's divergence that are charged to answers
 
 # chance and gap to the next one, in units of 2^-53
 _Point = tuple[int | Fraction, int | Fraction]
@@ -245,7 +245,7 @@ def vote_pairs(chances: GaussianChances, far: int) -> tuple[Pairs, float]:
     return pairs, float(pairs.gap[0]) if half > far else 0.0
 
 
-def corners(noise: NoiseTable, first: int, last: int, density: int = DENSITY) -> Pairs:
+def corners(noise: NoiseTable, first: int, last: int, density: int = _DENSITY) -> Pairs:
     """Return corners of a polygon around the pairs at t = first, ..., last, `density` a standard
     deviation near an even vote.
 
@@ -261,7 +261,7 @@ def corners(noise: NoiseTable, first: int, last: int, density: int = DENSITY) ->
         return every
     edges = [0]
     while edges[-1] < n - 2:
-        near = abs(last - edges[-1]) <= NEAR * sigma
+        near = abs(last - edges[-1]) <= _NEAR * sigma
         edges.append(min(n - 2, edges[-1] + (stride if near else 4 * stride)))
     p, rest, gap = [every.p[0]], [every.rest[0]], [step[0]]
     bend = 1 / sigma**2  # from one edge to the next, of the logarithm of the slope
@@ -288,10 +288,10 @@ class Grid(NamedTuple):
         """Return the grid for a game whose labels lose `step` nats each, as a root mean square, at
         most."""
         total = step * math.sqrt(labels)
-        reach = REACH * total + total**2 / 2
+        reach = _REACH * total + total**2 / 2
         points = FINE + FINER / labels
-        h = min(step / resolution, 0.02, (REACH * total + reach) / points)
-        return cls(h, math.ceil(REACH * total / h), math.ceil(reach / h))
+        h = min(step / resolution, 0.02, (_REACH * total + reach) / points)
+        return cls(h, math.ceil(_REACH * total / h), math.ceil(reach / h))
 
     @property
     def size(self) -> int:
@@ -326,7 +326,7 @@ class Step:
         chance, log_ratio = laws
         # a game that ends at a kink would show the last digit of a loss: each is taken for smaller;
         # past the grid a value stays at its last one, so how far past does not matter
-        lowered = log_ratio - LOST * (1 + np.abs(log_ratio))
+        lowered = log_ratio - _LOST * (1 + np.abs(log_ratio))
         shifts = np.minimum(lowered / grid.h, grid.size)
         whole = np.floor(shifts)
         part = np.expm1((shifts - whole) * grid.h) / math.expm1(grid.h)
@@ -413,13 +413,13 @@ def played_losses(
     return functools.reduce(operator.add, parts)
 
 
-def game_work(chances: Chances, labels: int) -> float:
+def _game_work(chances: Chances, labels: int) -> float:
     """Return about how many multiplications a game will need (1e9 take about half a second).
 
     Infinite where none is played: it would fill the memory, floats end, or it bounds nothing.
     """
     if isinstance(chances, TableChances):
-        if not _step_of(chances) >= LEAST_DEVIATION:
+        if not _step_of(chances) >= _LEAST_DEVIATION:
             return math.inf
         pairs = table_corners(chances)
         n, moved = float(len(pairs.p)), float(np.ptp(pairs.laws.log_ratio))
@@ -427,14 +427,14 @@ def game_work(chances: Chances, labels: int) -> float:
         sigma, half = chances.sigma, (chances.n_teachers or math.inf) / 2
         if not MIN_SIGMA <= sigma <= MAX_SIGMA:
             return math.inf
-        far = min(FAR, half / sigma)
-        near = min(far, NEAR)
-        n = min(2 * far * sigma, 2 * DENSITY * (near + (far - near) / 4)) + 2
+        far = min(_FAR, half / sigma)
+        near = min(far, _NEAR)
+        n = min(2 * far * sigma, 2 * _DENSITY * (near + (far - near) / 4)) + 2
         # a vote at distance z changes the log ratio by about (z + 1.3) / sigma at most
         moved = (2 * far + 2.6) / sigma
     grid = Grid.of_step(_step_of(chances), labels)
     width = min(2.0 * grid.size, moved / grid.h + 2)
-    if not (grid.size * (n + width) <= MAX_NUMBERS and grid.above * grid.h <= LONGEST_GRID):
+    if not (grid.size * (n + width) <= _MAX_NUMBERS and grid.above * grid.h <= _LONGEST_GRID):
         return math.inf
     # of a wide window only what some corner reads is copied
     return labels * grid.size * (5 * n + min(width, 4.0 * n) + OVERHEAD)
@@ -449,7 +449,7 @@ def block_of(queries: int, work: Callable[[int], float]) -> int | None:
 
 def label_block(chances: Chances, queries: int) -> int | None:
     """Return of how many labels a block is played; None where no game is."""
-    return block_of(queries, lambda labels: game_work(chances, labels))
+    return block_of(queries, lambda labels: _game_work(chances, labels))
 
 
 @functools.lru_cache(maxsize=256)
@@ -476,7 +476,7 @@ def label_losses(chances: Chances, queries: int, block: int) -> Losses:
     if isinstance(chances, TableChances):
         pairs, beside, least = table_corners(chances), 0.0, None
     else:
-        pairs, beside = vote_pairs(chances, math.ceil(FAR * chances.sigma))
+        pairs, beside = vote_pairs(chances, math.ceil(_FAR * chances.sigma))
         # no more than the counts that the labels are read off, which corners can exceed for a few
         least = functools.partial(count_losses, chances.sigma)
     return played_losses(
@@ -537,7 +537,7 @@ def _meeting_point(hull: list[_Point], i: int, j: int) -> _Point:
 
 
 @functools.lru_cache(maxsize=256)
-def table_corners(chances: TableChances, tolerance: float = TOLERANCE) -> Pairs:
+def table_corners(chances: TableChances, tolerance: float = _TOLERANCE) -> Pairs:
     """Return corners of a polygon around all pairs of neighbouring chances.
 
     Few where neighbouring pairs lie nearly on a line; at most `tolerance` above the pairs.
@@ -599,7 +599,7 @@ def _both_ways(noise: NoiseTable, first: int, last: int) -> Laws:
     """Return corners of a polygon around the pairs at first, ..., last, of those that lie within
     the table, none where no pair does; and the same turned round."""
     first, last = max(first, 3 - noise.reach), min(last, noise.reach - 1)
-    pairs = corners(noise, first, last, CONFIDENT_DENSITY)
+    pairs = corners(noise, first, last, _CONFIDENT_DENSITY)
     there, turned = pairs.laws, np.stack([pairs.p + pairs.gap, pairs.over])
     return Laws(np.hstack([there.chance, turned]), np.hstack([there.log_ratio, -there.log_ratio]))
 
@@ -609,11 +609,11 @@ def groups_of(
     threshold_sigma: float, sigma: float, threshold: int, n_teachers: int
 ) -> tuple[Group, ...]:
     """Return the groups of votes, the clearest first; none where no game is played."""
-    if not MIN_SIGMA <= min(threshold_sigma, sigma) <= max(threshold_sigma, sigma) <= MOST_SIGMA:
+    if not MIN_SIGMA <= min(threshold_sigma, sigma) <= max(threshold_sigma, sigma) <= _MOST_SIGMA:
         return ()
     tops, labels = NoiseTable(threshold_sigma), NoiseTable(sigma)
     half = n_teachers // 2
-    span = min(half, math.ceil(FAR_FROM_EVEN * sigma))
+    span = min(half, math.ceil(_FAR_FROM_EVEN * sigma))
     ends = [*range(0, span, max(1, math.ceil(span / GROUPS))), half]
     found, before, above = [], -1, tops.reach
     for end in ends:  # from even votes on
@@ -678,9 +678,9 @@ def joint_losses(groups: tuple[Group, ...], queries: int) -> Losses:
         functools.partial(_step_on, groups),
         _usual_step(groups),
         queries,
-        CONFIDENT_BLOCK,
+        _CONFIDENT_BLOCK,
         beside=LEFT_OUT,
-        resolution=CONFIDENT_RESOLUTION,
+        resolution=_CONFIDENT_RESOLUTION,
     )
 
 
@@ -698,7 +698,7 @@ def joint_renyi(
         label = np.maximum(label, np.log1p(largest_moments(*group.labels, orders)))
         kept.append(label)
     best = np.full(len(orders), np.inf)
-    for share in SHARES.tolist():
+    for share in _SHARES.tolist():
         charge, worst = share * label, np.zeros(len(orders))
         for group, most in zip(groups, kept, strict=True):
             chances, ratios = group.passing

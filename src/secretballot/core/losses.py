@@ -31,7 +31,7 @@ LOST = 2.0**-50
 _COVERED = 1e-11
 
 
-def log_factor(orders: FloatArray) -> FloatArray:
+def _log_factor(orders: FloatArray) -> FloatArray:
     """Return the logarithm of (1 - 1/a)^a / (a - 1)."""
     return orders * np.log1p(-1 / orders) - np.log(orders - 1)
 
@@ -51,14 +51,14 @@ def delta_of(divergences: FloatArray, orders: FloatArray, epsilon: FloatArray) -
     """
     at = np.asarray(epsilon)[..., None]
     lost = (orders - 1) * (np.abs(divergences) + np.abs(at)) * LOST - _COVERED
-    exponent = (orders - 1) * (divergences - at) + log_factor(orders) + np.maximum(0.0, lost)
+    exponent = (orders - 1) * (divergences - at) + _log_factor(orders) + np.maximum(0.0, lost)
     found: FloatArray = np.exp(np.minimum(0.0, exponent.min(axis=-1)))
     return found
 
 
 def lost_epsilon(orders: FloatArray, delta: float) -> FloatArray:
     """Return by how much epsilon at `delta` exceeds the divergence of each order."""
-    return (log_factor(orders) - math.log(delta)) / (orders - 1)
+    return (_log_factor(orders) - math.log(delta)) / (orders - 1)
 
 
 def response(epsilon: float, orders: FloatArray) -> FloatArray:
@@ -131,18 +131,18 @@ Profile = Callable[[FloatArray], FloatArray]
 
 CELLS = 6000  # of one distribution
 TAIL = 1e-26  # probability cut off at each end of a distribution, and charged
-FOLDING_ERROR = 2e-12  # relative; more than a sum of `2 * CELLS` products can lose
+_FOLDING_ERROR = 2e-12  # relative; more than a sum of `2 * CELLS` products can lose
 LOSS_ERROR = 2.0**-48  # relative, of a loss; and of an epsilon less a loss
 FARTHEST = 2.0**14  # nats; larger losses are taken for infinite, and smaller ones than its negative
-FINEST = 2.0**-60  # nats between neighbouring losses
+_FINEST = 2.0**-60  # nats between neighbouring losses
 # more than the relative error of a profile that is read at many points
 PROFILE_ERROR = 1e-11
-REACH = 11.0  # standard deviations of a normal loss that are listed
+_REACH = 11.0  # standard deviations of a normal loss that are listed
 
 
-def grid_step(span: float) -> float:
+def _grid_step(span: float) -> float:
     """Return the least step of a grid that covers so many nats with `CELLS` points."""
-    return max(FINEST, 2.0 ** math.ceil(math.log2(max(span, FINEST) / (CELLS - 2))))
+    return max(_FINEST, 2.0 ** math.ceil(math.log2(max(span, _FINEST) / (CELLS - 2))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +182,7 @@ class Losses:
             return _all_certain(certain + beyond)
         stay = losses[low : low + len(kept)]
         at = np.maximum(stay + LOSS_ERROR * np.abs(stay), -FARTHEST)
-        h = grid_step(max(float(at[-1] - at[0]), 2.0**-30 * float(np.abs(at).max())))
+        h = _grid_step(max(float(at[-1] - at[0]), 2.0**-30 * float(np.abs(at).max())))
         return _on_grid(h, at, kept, certain + beyond)
 
     @classmethod
@@ -196,7 +196,7 @@ class Losses:
         reach : float
             Largest epsilon at which it is read; what it is there is the chance of an infinite loss.
         """
-        h = grid_step(2 * min(reach, FARTHEST))
+        h = _grid_step(2 * min(reach, FARTHEST))
         n = math.floor(min(reach, FARTHEST) / h) + 1
         value: FloatArray = np.minimum.accumulate(np.minimum(1.0, delta(h * np.arange(n + 1.0))))
         return cls.of_values(value, h)
@@ -233,17 +233,17 @@ class Losses:
         constant, at its largest value rho, a share of at most 1/2 + h rho / 12 + |h rho|^3 / 720 +
         h / 8 of the mass would go to the upper point.
         """
-        mean, reach = mu * mu / 2 + more, REACH * mu
+        mean, reach = mu * mu / 2 + more, _REACH * mu
         if not mean + reach < FARTHEST:
             return _all_certain(1.0)
-        h = grid_step(2 * reach)
+        h = _grid_step(2 * reach)
         first = math.floor((mean - reach) / h)
         points = h * np.arange(first, math.ceil((mean + reach) / h) + 1)
         z = (points - mean) / mu
         # differences in the nearer tail, where they keep their digits
         mass = np.where(z[:-1] > 0, ndtr(-z[:-1]) - ndtr(-z[1:]), ndtr(z[1:]) - ndtr(z[:-1]))
         slope = -h / mu * z[:-1]
-        share = 0.5 + slope / 12 + np.abs(slope) ** 3 / 720 + h / 8 + FOLDING_ERROR
+        share = 0.5 + slope / 12 + np.abs(slope) ** 3 / 720 + h / 8 + _FOLDING_ERROR
         upper = mass * np.clip(share, 0.0, 1.0)
         chance = np.append(mass - upper, 0.0)
         chance[1:] += upper
@@ -284,9 +284,9 @@ class Losses:
             return _all_certain(1.0)
         h = max(self.h, other.h)
         one, two = self.coarser(h), other.coarser(h)
-        chance = np.convolve(one.chance, two.chance) * (1 + FOLDING_ERROR)
+        chance = np.convolve(one.chance, two.chance) * (1 + _FOLDING_ERROR)
         certain = one.certain + two.certain - one.certain * two.certain
-        certain = min(1.0, certain * (1 + FOLDING_ERROR))
+        certain = min(1.0, certain * (1 + _FOLDING_ERROR))
         return Losses(h, one.first + two.first, chance, certain)._shorter()._fitting()
 
     def __mul__(self, count: int) -> "Losses":
@@ -303,7 +303,7 @@ class Losses:
         above = np.cumsum(self.chance[::-1])
         steps = accumulate(above[:-1].tolist(), lambda d, a: stays * d + rising * a, initial=0.0)
         found = list(steps)
-        return np.array(found[::-1]) * (1 + FOLDING_ERROR), float(above[-1]) * (1 + FOLDING_ERROR)
+        return np.array(found[::-1]) * (1 + _FOLDING_ERROR), float(above[-1]) * (1 + _FOLDING_ERROR)
 
     def delta(self, epsilon: FloatArray) -> FloatArray:
         """Return the bound on delta at each epsilon, any real numbers."""
@@ -332,7 +332,7 @@ def _on_grid(h: float, losses: AnyArray, chance: FloatArray, certain: float) -> 
     cell = (place - first).astype(np.int64)
     size = int(cell[-1]) + 2
     lower = np.bincount(cell, chance - upper, size).astype(np.float64)
-    shared = (lower + np.bincount(cell + 1, upper, size)) * (1 + FOLDING_ERROR)
+    shared = (lower + np.bincount(cell + 1, upper, size)) * (1 + _FOLDING_ERROR)
     return Losses(h, first, shared, certain)._shorter()
 
 
@@ -375,7 +375,7 @@ def fold(listed: Iterable[tuple[Losses, int]]) -> Losses:
     costs less.
     """
     kinds = list(listed)
-    h = grid_step(math.sqrt(math.fsum(count * one.span**2 for one, count in kinds)))
+    h = _grid_step(math.sqrt(math.fsum(count * one.span**2 for one, count in kinds)))
     kinds.sort(key=lambda kind: kind[0].span)
     return functools.reduce(operator.add, (one.coarser(h) * count for one, count in kinds))
 

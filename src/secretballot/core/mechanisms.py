@@ -46,7 +46,7 @@ from secretballot.core.types import (
 )
 
 ABSTAINED = -1  # stands for the papers' bottom sign
-MAX_STAGES = 1000
+_MAX_STAGES = 1000
 #: Of one draw whose noise has the scale 1 / epsilon or 2 / epsilon, which can be drawn to 2^40.
 DrawLoss = Annotated[float, Field(ge=2.0**-39, le=1e6, allow_inf_nan=False, strict=True)]
 #: Weights of an answer, of 2^62, as 16 hexadecimal digits each: JSON readers lose such integers.
@@ -525,7 +525,7 @@ class NoisySums(Mechanism):
     """
 
     kind: Literal["noisy-sums"] = "noisy-sums"
-    sigmas: Annotated[tuple[Scale, ...], Field(min_length=1, max_length=MAX_STAGES)]
+    sigmas: Annotated[tuple[Scale, ...], Field(min_length=1, max_length=_MAX_STAGES)]
     takes: ClassVar[type[Shape]] = SumShape
 
     @property

@@ -115,7 +115,7 @@ class ExactNoise(Noise):
         ParameterError
             If a parameter is out of its range.
         """
-        return _draw_ready("laplace", check_scale("scale", scale), size)
+        return _draw_ready("laplace", _check_scale("scale", scale), size)
 
     def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
         """Draw `size` integers with P(x) proportional to exp(-x^2 / (2 sigma^2)).
@@ -136,7 +136,7 @@ class ExactNoise(Noise):
         ParameterError
             If a parameter is out of its range.
         """
-        return _draw_ready("gaussian", check_scale("sigma", sigma), size)
+        return _draw_ready("gaussian", _check_scale("sigma", sigma), size)
 
     def uniform_integers(self, bits: int, size: int) -> IntArray:
         """Draw `size` integers, uniform on 0, ..., 2^bits - 1.
@@ -199,7 +199,7 @@ class ExactNoise(Noise):
         Time and memory grow with the sort of the candidates and one product of some hundred bits
         per distinct score within about 100 scales of the best.
         """
-        return drawn_index(_gaps(scores), Fraction(check_scale("scale", scale)), secrets.randbits)
+        return drawn_index(_gaps(scores), Fraction(_check_scale("scale", scale)), secrets.randbits)
 
     def flipped_index(self, scores: IntArray, scale: float) -> int:
         """Draw an index by permute-and-flip: of the candidates in random order, the first whose
@@ -216,7 +216,7 @@ class ExactNoise(Noise):
 
         Source: McKenna, Sheldon 2020, arXiv:2010.12603, Algorithm 1.
         """
-        return drawn_flip(_gaps(scores), Fraction(check_scale("scale", scale)), secrets.randbits)
+        return drawn_flip(_gaps(scores), Fraction(_check_scale("scale", scale)), secrets.randbits)
 
     def exponential_range(
         self, starts: IntArray, ends: IntArray, scale: float
@@ -254,7 +254,7 @@ class ExactNoise(Noise):
 
         Time and memory: O(m), of numbers of some hundred bits.
         """
-        return drawn_range(starts, ends, Fraction(check_scale("scale", scale)), secrets.randbits)
+        return drawn_range(starts, ends, Fraction(_check_scale("scale", scale)), secrets.randbits)
 
 
 def _gaps(scores: IntArray) -> IntArray:
@@ -274,7 +274,7 @@ def entropy_bytes(n: int) -> bytes:
     return secrets.token_bytes(check_count("n", n))
 
 
-def check_scale(name: str, value: object) -> float:
+def _check_scale(name: str, value: object) -> float:
     """Return a noise scale as a float: positive and at most `MAX_SCALE`.
 
     Raises

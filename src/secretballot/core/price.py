@@ -38,7 +38,7 @@ from secretballot.core.losses import ORDERS, Losses, delta_of, fold
 from secretballot.core.types import FloatArray
 
 SLACK = 1e-10  # relative; more than the float error of every sum and special function used here
-MOST_EPSILON = 1e15  # nats; beyond, no price is looked for
+_MOST_EPSILON = 1e15  # nats; beyond, no price is looked for
 
 
 def round_up(value: float) -> float:
@@ -222,7 +222,7 @@ def _price_at_delta(kinds: Kinds, delta: float | None) -> Price:
 
     low, high = 0.0, least_quotient(pure, 1) if isinstance(pure, Fraction) else 1.0
     while not keeps(high):
-        if high > MOST_EPSILON:
+        if high > _MOST_EPSILON:
             return Price(math.inf, target, "losses", _SOURCES["losses"])
         low, high = high, 2 * high
     if keeps(low):

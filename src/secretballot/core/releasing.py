@@ -61,7 +61,7 @@ _ENDING = tuple(
 
 
 @contextmanager
-def signals_held_back() -> Iterator[None]:
+def _signals_held_back() -> Iterator[None]:
     """Hold back the signals that ask for an end until the block is left.
 
     Then the first that came does its work.
@@ -84,11 +84,11 @@ def signals_held_back() -> Iterator[None]:
 
 
 BLOCK = 1000  # questions of one transaction, so that others who ask do not wait for long
-MARK_BYTES = 16
+_MARK_BYTES = 16
 STATE_BYTES = 1024  # of a file of secret states, whatever they are
-MOST_TERMS = 10**7  # bytes
+_MOST_TERMS = 10**7  # bytes
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "opendp")
-_NO_MARK = bytes(MARK_BYTES)
+_NO_MARK = bytes(_MARK_BYTES)
 
 _Result = TypeVar("_Result")
 
@@ -232,7 +232,7 @@ def release(
         own.check_admitted(check)
         made = own.made(private, [])
         # as large as `encoded` makes each stage
-        size = MARK_BYTES + 8 * (2 + own.rows_of_stage * own.n_columns)
+        size = _MARK_BYTES + 8 * (2 + own.rows_of_stage * own.n_columns)
         own.reserve(space=own.n_stages * size)
     while (entry := own.reserved()).state == "reserved":
         stages = [own.decoded(body) for _, body in own.look(entry.id, AnswerPage.parts)]
@@ -618,7 +618,7 @@ class _Request:
         lets go of the frames that it came through, whose values a program may print."""
         handled = sys.exception()  # by the caller
         try:
-            with signals_held_back():
+            with _signals_held_back():
                 with suppress(_DrawEndedError):
                     return work()
                 with suppress(LedgerError):  # in a transaction of its own
@@ -670,10 +670,10 @@ class _Request:
 
     def decoded(self, content: bytes) -> _Part:
         """Return the part that is stored."""
-        numbers = np.frombuffer(content, dtype="<i8", offset=MARK_BYTES).astype(np.int64)
+        numbers = np.frombuffer(content, dtype="<i8", offset=_MARK_BYTES).astype(np.int64)
         used, reached = numbers[:2].tolist()
         rows = numbers[2 : 2 + reached * self.n_columns].reshape(reached, self.n_columns)
-        return _Part(content[:MARK_BYTES], used, rows)
+        return _Part(content[:_MARK_BYTES], used, rows)
 
     # --- what came out ---
 
@@ -752,7 +752,7 @@ class _SecretStates:
 
     def save(self, mark: bytes, secret: int) -> bytes:
         """Keep the state that a draw left, beside the one that it began with; return its mark."""
-        new, states = entropy_bytes(MARK_BYTES), self._states()
+        new, states = entropy_bytes(_MARK_BYTES), self._states()
         kept = {name: value for name, value in states.items() if name == mark.hex()}
         # its size must not depend on what was drawn
         content = json.dumps(kept | {new.hex(): secret}).ljust(STATE_BYTES).encode()
@@ -790,12 +790,12 @@ def _json_terms(asked: Terms, *, streams: bool) -> dict[str, Any]:
         "streams": streams,
     }
     with suppress(TypeError, ValueError, RecursionError):
-        if len(text := json.dumps(terms, allow_nan=False)) <= MOST_TERMS:
+        if len(text := json.dumps(terms, allow_nan=False)) <= _MOST_TERMS:
             read: dict[str, Any] = json.loads(text)
             return read
     raise ParameterError(
         "A public setting is no text, finite number, list or mapping, or all together have more"
-        f" than {MOST_TERMS:,} bytes; give such values alone, a smaller basis or fewer candidates."
+        f" than {_MOST_TERMS:,} bytes; give such values alone, a smaller basis or fewer candidates."
         " Nothing was spent."
     )
 

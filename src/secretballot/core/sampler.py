@@ -24,16 +24,16 @@ from scipy.special import bdtr, bdtrc
 from secretballot.core.types import FloatArray, IntArray
 
 #: Releases of OpenDP whose discrete Laplace and Gaussian noise is not the stated distribution.
-WRONG_OPENDP = ((0, 14, 0), (0, 14, 1))
+_WRONG_OPENDP = ((0, 14, 0), (0, 14, 1))
 
 _RELEASE = re.compile(r"\s*v?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?")
 
 
 def draws_wrong_noise(version: str) -> bool:
     """Return whether this version of OpenDP, or anything built from it, is one of
-    `WRONG_OPENDP`."""
+    `_WRONG_OPENDP`."""
     found = _RELEASE.match(version)
-    return found is not None and tuple(int(part or 0) for part in found.groups()) in WRONG_OPENDP
+    return found is not None and tuple(int(part or 0) for part in found.groups()) in _WRONG_OPENDP
 
 
 FALSE_ALARM = 1e-9  # probability that a right sampler is refused, once a process
@@ -72,7 +72,7 @@ SAMPLES = (
     Sample("gaussian", 26.7, 2_000),
     Sample("laplace", 20.0, 100, singly=True),
 )
-FAR = (0.95, 0.99)  # of the sizes; beyond such a quantile shares are too small for the inequality
+_FAR = (0.95, 0.99)  # of the sizes; beyond such a quantile shares are too small for the inequality
 # Ten ways to look at each sample. One part of the alarm is kept for draws beyond the listed
 # values, which have probability below 1e-14 in all.
 _ALARM = FALSE_ALARM / (10 * len(SAMPLES) + 1)
@@ -133,7 +133,7 @@ def _looked_at(
     """Give the outcomes of independent trials, as integers from 0, and their probabilities."""
     sizes = np.abs(values)
     by_size = np.argsort(sizes, kind="stable")
-    far = sizes[by_size][np.searchsorted(np.cumsum(law[by_size]), FAR)]
+    far = sizes[by_size][np.searchsorted(np.cumsum(law[by_size]), _FAR)]
     tails = [(sizes > one).astype(np.int64) for one in far]
     for numbers in (values - values[0], sizes, sizes % 2, sizes % 3, *tails):
         yield numbers[drawn - values[0]], np.bincount(numbers, law).astype(np.float64)

@@ -38,7 +38,7 @@ from secretballot.core.types import FloatArray
 if TYPE_CHECKING:
     from secretballot.core.events import SparseStream, TableStream
 
-NEAR_ONE = 1e-3  # relative; powers nearer to 1 than this are not divided by what is left
+_NEAR_ONE = 1e-3  # relative; powers nearer to 1 than this are not divided by what is left
 LEAST = math.ulp(0.0)  # the smallest float; probabilities below it are charged as much
 
 BITS = 62
@@ -63,7 +63,7 @@ def one_vote_charges(event: "SparseStream", abstentions: int, orders: FloatArray
     loss = 1 / event.query_scale
     log_answer = orders * loss - loss - math.log1p(math.exp(-loss))  # of p^a q^(1-a)
     # near 0 the charge is a quotient of two roundings; such orders are left to the other bounds
-    held = log_answer < -NEAR_ONE
+    held = log_answer < -_NEAR_ONE
     excess = np.where(held, response_excess(loss, orders), 0.0)
     kappa = np.log1p(excess / -np.expm1(np.where(held, log_answer, -1.0)))
     return np.where(held, abstentions * kappa / (orders - 1), np.inf)

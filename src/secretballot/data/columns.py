@@ -504,7 +504,7 @@ def _odd_cells(cells: Cells, unknown: BoolArray) -> OddCells:
 
 
 #: Words kept of a column of free text unless the schema says how many, the most frequent ones.
-MOST_WORDS = 300
+_MOST_WORDS = 300
 #: Encoded columns of one column of text, at most.
 _MOST_TERMS = 2**16
 _CELLS_AT_ONCE = 2**22  # entries of a table of cells and terms that are held at a time
@@ -591,7 +591,7 @@ class _WordsColumn(TextColumn):
     def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
         """Return the most frequent words of public cells, as many as the width that is given for
         them, None where no word occurs in two of them."""
-        words = _frequent_words(known_texts(cells), given.get("width", MOST_WORDS))
+        words = _frequent_words(known_texts(cells), given.get("width", _MOST_WORDS))
         return {"words": words} if words else None
 
     @property

@@ -823,7 +823,7 @@ def _csv_records(text: Iterable[str], where: str, delimiter: str) -> Iterator[li
         If it is no CSV; the message may hold cells.
     """
     reader = csv.reader(
-        lines_of(text, where), delimiter=delimiter, skipinitialspace=True, strict=True
+        _lines_of(text, where), delimiter=delimiter, skipinitialspace=True, strict=True
     )
     for number, record in enumerate(reader, start=1):
         if reader.line_num != number:
@@ -882,7 +882,7 @@ def _check_names(names: Sequence[str], where: str) -> None:
             )
 
 
-def lines_of(file: Iterable[str], where: str) -> Iterator[str]:
+def _lines_of(file: Iterable[str], where: str) -> Iterator[str]:
     """Yield the lines of a text file that was opened with ``newline=""``.
 
     Parameters

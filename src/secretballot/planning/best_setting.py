@@ -27,12 +27,12 @@ Progress = Callable[[int, int], None]
 FOLDS = 4  # of a stand-in, which score on disjoint parts
 FRONTIER: tuple[float, ...] = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # times the task's epsilon
 FINALISTS = 8
-HALF_OF_FOLDS = 2
-WINNERS = 3
-QUICK_WINNERS = 2  # at other budgets and sizes
-BEYOND_NOISE = 0.005  # by which a student must beat the constant
+_HALF_OF_FOLDS = 2
+_WINNERS = 3
+_QUICK_WINNERS = 2  # at other budgets and sizes
+_BEYOND_NOISE = 0.005  # by which a student must beat the constant
 # and by so much of the range of single runs: about two standard errors of the mean of four folds
-SURELY = 0.6
+_SURELY = 0.6
 
 
 class ImpossibleTaskError(ParameterError):
@@ -153,9 +153,9 @@ def _evaluated_candidates(
         return [], None
     step()
     first = evaluation.tried(settings, 1)[:FINALISTS]
-    middle = evaluation.tried([one.setting for one in first], HALF_OF_FOLDS)
+    middle = evaluation.tried([one.setting for one in first], _HALF_OF_FOLDS)
     step()
-    best_settings = [one.setting for one in middle[:WINNERS]]
+    best_settings = [one.setting for one in middle[:_WINNERS]]
     # a table of chances is sharper than noise or not, as the votes are: tried beside the winners
     # alone, since it ranks settings as noise does
     task = evaluation.task
@@ -163,7 +163,7 @@ def _evaluated_candidates(
     winners = evaluation.tried([*best_settings, *beside], model.n_folds)
     # chosen among the winners alone: a mean over fewer folds may be high by luck
     best, spread = best_of(winners), Spread.of(winners)
-    others = [one for one in winners if one is not best] + middle[WINNERS:]
+    others = [one for one in winners if one is not best] + middle[_WINNERS:]
     step()
     return [evaluation.candidate(one, spread) for one in (best, *others)], spread
 
@@ -179,7 +179,7 @@ def _quick_search(
     settings = dict.fromkeys([*known, *evaluation.shortlist(1, thorough=False)])
     if not settings:
         return None
-    first = evaluation.tried(settings, 1)[:QUICK_WINNERS]
+    first = evaluation.tried(settings, 1)[:_QUICK_WINNERS]
     tried = evaluation.tried([one.setting for one in first], evaluation.model.n_folds)
     return evaluation.candidate(best_of(tried), spread)
 
@@ -187,7 +187,7 @@ def _quick_search(
 def _beats_constant(candidate: Candidate, constant: float) -> bool:
     """Return whether its student beats the constant beyond noise."""
     student = candidate.student_accuracy
-    return student.value - constant > max(BEYOND_NOISE, SURELY * (student.value - student.low))
+    return student.value - constant > max(_BEYOND_NOISE, _SURELY * (student.value - student.low))
 
 
 def _frontier_points(

@@ -24,9 +24,9 @@ from secretballot.planning.votes_forecast import Forecast, forecast
 # are ranked for students that learn from few, from some and from many.
 FEW, SOME, MANY = 5.0, 50.0, 500.0
 DEVIATIONS = 2.0  # to either side for nine runs of ten, of a spread that some six numbers tell
-LEAST_WIDTH = 0.005
-INDIFFERENT = 0.001  # accuracies that differ less are as good as each other
-LEAST_INFORMATION = 1.0  # equivalent right labels; what students learn from less is luck
+_LEAST_WIDTH = 0.005
+_INDIFFERENT = 0.001  # accuracies that differ less are as good as each other
+_LEAST_INFORMATION = 1.0  # equivalent right labels; what students learn from less is luck
 # queries of the settings that ask in rounds, beside the longest that can be simulated
 ACTIVE_LENGTHS = (0.15, 0.4, 1.0)
 
@@ -92,7 +92,7 @@ class Evaluation:
             and setting.n_queries <= self.task.n_public
             and self.model.can_simulate(setting)
             and self._terms(setting) is not None
-            and self.rough(setting).information >= LEAST_INFORMATION
+            and self.rough(setting).information >= _LEAST_INFORMATION
         )
 
     def shortlist(self, most: int, *, thorough: bool = True) -> list[Setting]:
@@ -104,7 +104,7 @@ class Evaluation:
         for k in self.teachers:
             for setting in settings_of(self.task, k, thorough=thorough):
                 outlook = self.rough(setting)
-                if outlook.information >= LEAST_INFORMATION:
+                if outlook.information >= _LEAST_INFORMATION:
                     answers_all = setting.mechanism in ("gaussian", "laplace")
                     kind = setting.release if answers_all else setting.mechanism
                     kinds.setdefault(kind, []).append((setting, outlook))
@@ -179,7 +179,7 @@ def best_of(tried: Sequence[Tried]) -> Tried:
     """Return the plainest of those as good as the best: at random, few queries, few teachers, no
     table."""
     best = max(tried, key=lambda one: one.mean)
-    as_good = (one for one in tried if best.mean - one.mean <= INDIFFERENT)
+    as_good = (one for one in tried if best.mean - one.mean <= _INDIFFERENT)
 
     def plainness(one: Tried) -> tuple[bool, int, int, bool]:
         setting = one.setting
@@ -229,7 +229,7 @@ class Spread:
         # that average out are a spread of the mean alone
         variance = self.run * (1 + 1 / n) + fold / len(self.folds)
         value = float(np.clip((accuracies - self.folds[:n]).mean(), 0.0, 1.0))
-        width = max(LEAST_WIDTH, DEVIATIONS * math.sqrt(variance))
+        width = max(_LEAST_WIDTH, DEVIATIONS * math.sqrt(variance))
         return Estimate(value, max(0.0, value - width), min(1.0, value + width))
 
 

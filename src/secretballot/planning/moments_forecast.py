@@ -30,10 +30,10 @@ from secretballot.teachers.rows import as_table, n_rows, take_rows
 TURNS = 4  # at each epsilon, on rows that are divided anew
 HERE = FRONTIER.index(1.0)
 HALVED = (HERE, len(FRONTIER) - 1)  # where half of the stand-in is tried, too
-TEST_PART = 4  # one row in so many is kept for scoring
-POOL_PART = 3  # of the others one in so many is a public point
-LEAST_HALVED = 40  # rows of a kind, below which half of them tell nothing
-POINT_SHARE = 0.25  # what one over the public points counts beside one over the records
+_TEST_PART = 4  # one row in so many is kept for scoring
+_POOL_PART = 3  # of the others one in so many is a public point
+_LEAST_HALVED = 40  # rows of a kind, below which half of them tell nothing
+_POINT_SHARE = 0.25  # what one over the public points counts beside one over the records
 MOST_POOL, MOST_PRIVATE, MOST_TEST = 2000, 6000, 10_000
 RECORD = Guarantee(unit="record", relation="add-remove")
 DEVIATIONS = 1.8  # to either side for nine runs of ten, of a spread that some 15 runs tell
@@ -81,8 +81,8 @@ def forecast_moments(
     -------
     Takes no private data and spends nothing.
     """
-    rows, n_test = as_table(X), len(y) // TEST_PART
-    n_pool = max(2, min(task.n_public, MOST_POOL, (len(y) - n_test) // POOL_PART))
+    rows, n_test = as_table(X), len(y) // _TEST_PART
+    n_pool = max(2, min(task.n_public, MOST_POOL, (len(y) - n_test) // _POOL_PART))
     n_private = min(len(y) - n_test - n_pool, task.n_records, MOST_PRIVATE)
     beyond = _steps_beyond(task, n_private, n_pool)
     # the whole stand-in at every budget, and half of it where that says something of more rows
@@ -159,7 +159,7 @@ def _simulated(
             )
             # to these rows it is what the real noise will be to all records
             fewer = replace(stages, sigma=stages.sigma * len(y) / task.n_records)
-            sums = noisy_sums(Records(mapped, y, marks), fewer, rng)
+            sums = _noisy_sums(Records(mapped, y, marks), fewer, rng)
             model: Any = fewer.deciding_after(sums)[0]
             if task.student == "auto":
                 return np.asarray(model.labels(asked))
@@ -177,13 +177,13 @@ def _steps_beyond(task: Task, n_private: int, n_pool: int) -> float:
     half shows what the rest will bring.
     """
     tried, real = (
-        1 / n + POINT_SHARE / m for n, m in ((n_private, n_pool), (task.n_records, task.n_public))
+        1 / n + _POINT_SHARE / m for n, m in ((n_private, n_pool), (task.n_records, task.n_public))
     )
-    enough = n_pool >= LEAST_HALVED and n_private >= LEAST_HALVED
+    enough = n_pool >= _LEAST_HALVED and n_private >= _LEAST_HALVED
     return max(0.0, 1 - real / tried) if enough else 0.0
 
 
-def noisy_sums(records: Records, stages: MomentStages, rng: np.random.Generator) -> list[IntArray]:
+def _noisy_sums(records: Records, stages: MomentStages, rng: np.random.Generator) -> list[IntArray]:
     """Return the sums of all stages. The rows are public; private ones go into a release alone."""
     noise, sums = SeededNoise(rng), list[IntArray]()
     for sigma in stages.sigmas:

@@ -20,8 +20,8 @@ from secretballot.planning.plan_model import (
 from secretballot.report.wording import count_text, number_text
 
 WIDTH = 100  # characters of a line
-INDENT = 13  # of what a line says, behind its label
-WORTH_SAYING = 0.005  # half a point of accuracy
+_INDENT = 13  # of what a line says, behind its label
+_WORTH_SAYING = 0.005  # half a point of accuracy
 _RECIPES = {
     "sparse-vector": "sparse vector",
     "abstention-table": "table of abstentions",
@@ -30,7 +30,7 @@ _RECIPES = {
 }
 
 
-def recipe_name(setting: Setting) -> str:
+def _recipe_name(setting: Setting) -> str:
     """Return how a reader calls the way in which a setting asks and answers."""
     plain = "noisy counts" if setting.release == "counts" else "noisy labels"
     name = _RECIPES.get(setting.mechanism, plain)
@@ -39,9 +39,9 @@ def recipe_name(setting: Setting) -> str:
 
 def _others(plan: Plan) -> list[Candidate]:
     """Return the best candidate of every other recipe."""
-    found = {recipe_name(plan.votes.setting): plan.votes}
+    found = {_recipe_name(plan.votes.setting): plan.votes}
     for candidate in plan.evaluated:
-        found.setdefault(recipe_name(candidate.setting), candidate)
+        found.setdefault(_recipe_name(candidate.setting), candidate)
     return [*found.values()][1:]
 
 
@@ -65,7 +65,7 @@ def _setting_text(setting: Setting) -> str:
         more.append(f"{count_text(setting.max_abstentions, 'abstention')} allowed")
     if setting.max_answers is not None:
         more.append(f"at most {count_text(setting.max_answers, 'answer')}")
-    return f"{recipe_name(setting)}, {', '.join(more)}"
+    return f"{_recipe_name(setting)}, {', '.join(more)}"
 
 
 def _noise_text(candidate: Candidate) -> str:
@@ -78,7 +78,7 @@ def _noise_text(candidate: Candidate) -> str:
 
 def _gain_text(plan: Plan, changed: Estimate) -> str:
     gain = changed.value - plan.votes.student_accuracy.value
-    return f"{100 * gain:.1f} points more" if gain >= WORTH_SAYING else "hardly more"
+    return f"{100 * gain:.1f} points more" if gain >= _WORTH_SAYING else "hardly more"
 
 
 def _source_text(plan: Plan) -> str:
@@ -144,7 +144,7 @@ def plan_text(plan: Plan) -> str:
         textwrap.fill(
             line,
             WIDTH,
-            subsequent_indent=" " * INDENT,
+            subsequent_indent=" " * _INDENT,
             break_long_words=False,
             break_on_hyphens=False,
         )

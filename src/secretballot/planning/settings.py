@@ -36,24 +36,24 @@ from secretballot.planning.plan_model import CONFIDENT, STREAMS, TABLE, Setting,
 ACTIVE = "margin"  # how points are asked in rounds
 TEACHER_STEP = 2.0  # between neighbouring numbers of teachers
 QUERY_STEP = 1.7  # between neighbouring numbers of labels
-LEAST_SHARD = 10  # records that a teacher should have, where that leaves a choice
-LONGEST_STREAM = 20_000  # queries of a stream: longer ones take minutes, and teach hardly more
-LEAST_QUERIES = 5  # labels for each class
-CONFIDENT_SHARE = 0.8  # of the teachers: the threshold of confident voting
-ASKED_PER_ANSWER = 3
-LEAST_ASKED = 1.5  # where fewer may be asked for each answer, a refusal only wastes the answer
+_LEAST_SHARD = 10  # records that a teacher should have, where that leaves a choice
+_LONGEST_STREAM = 20_000  # queries of a stream: longer ones take minutes, and teach hardly more
+_LEAST_QUERIES = 5  # labels for each class
+_CONFIDENT_SHARE = 0.8  # of the teachers: the threshold of confident voting
+_ASKED_PER_ANSWER = 3
+_LEAST_ASKED = 1.5  # where fewer may be asked for each answer, a refusal only wastes the answer
 STOPS = (1, 10, 100)  # abstentions of a stream
 HALF = 0.5  # of the unanimous votes should be answered, or a stream is no choice
-USUALLY_ANSWERED = 0.9  # chance at which a candidate's margin is stated
+_USUALLY_ANSWERED = 0.9  # chance at which a candidate's margin is stated
 # Labels of more classes, of the squared noise of their counts: of many labels, and over their
 # number; where a game is played, and by divergences.
 GAME_LABELS, DIVERGENCE_LABELS = (0.658, 0.9), (0.755, 0.5)
-MOST_TABLE_TEACHERS = 2_000  # a longer table takes seconds to find and is hardly sharper
+_MOST_TABLE_TEACHERS = 2_000  # a longer table takes seconds to find and is hardly sharper
 
 
 def teacher_counts(least: int, most: int, n_records: int) -> list[int]:
     """Return numbers of teachers K at even ratios, up to the most that leave each ten records."""
-    top = max(least, min(most, n_records // LEAST_SHARD))
+    top = max(least, min(most, n_records // _LEAST_SHARD))
     return _spaced(least, top, TEACHER_STEP)
 
 
@@ -88,7 +88,7 @@ def settings_of(task: Task, n_teachers: int, *, thorough: bool = True) -> Iterat
 
 def _label_counts(task: Task) -> list[int]:
     """Return numbers of labels, from few to all public points."""
-    return _spaced(min(task.n_public, LEAST_QUERIES * task.n_classes), task.n_public, QUERY_STEP)
+    return _spaced(min(task.n_public, _LEAST_QUERIES * task.n_classes), task.n_public, QUERY_STEP)
 
 
 def _noisy_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
@@ -111,9 +111,9 @@ def _confident_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
     anything could be refused."""
     # Gaussian noise needs a delta
     for answers in _label_counts(task)[::2] if task.delta > 0 else ():
-        queries = min(task.n_public, ASKED_PER_ANSWER * answers)
-        if queries >= LEAST_ASKED * answers:
-            threshold = max(1, round(CONFIDENT_SHARE * n_teachers))
+        queries = min(task.n_public, _ASKED_PER_ANSWER * answers)
+        if queries >= _LEAST_ASKED * answers:
+            threshold = max(1, round(_CONFIDENT_SHARE * n_teachers))
             plain = Setting(n_teachers, CONFIDENT, "labels", queries)
             yield replace(plain, threshold=threshold, max_answers=answers)
 
@@ -127,7 +127,7 @@ def _stream_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
         if event is None or needed_distance(event, HALF) > (n_teachers - 1) // 2:
             return
         name = "abstention-table" if isinstance(event, TableStream) else "sparse-vector"
-        longest = min(task.n_public, LONGEST_STREAM)
+        longest = min(task.n_public, _LONGEST_STREAM)
         yield Setting(n_teachers, name, "labels", longest, max_abstentions=stop)
 
 
@@ -150,7 +150,7 @@ def tables_for(settings: Iterable[Setting], task: Task) -> list[Setting]:
         replace(setting, mechanism=TABLE)
         for setting in settings
         if (setting.mechanism, setting.release, task.n_classes) == ("gaussian", "labels", 2)
-        and setting.n_teachers <= MOST_TABLE_TEACHERS
+        and setting.n_teachers <= _MOST_TABLE_TEACHERS
     ]
 
 
@@ -227,7 +227,7 @@ def stated_noise(terms: Terms) -> float:
     if isinstance(mechanism, TableLabels):
         return table_deviation(mechanism, terms.shape.n_teachers or 0)
     if isinstance(mechanism, SparseVector | AbstentionTable):
-        needed = needed_distance(mechanism.stream_event(), USUALLY_ANSWERED)
+        needed = needed_distance(mechanism.stream_event(), _USUALLY_ANSWERED)
         return 2 * math.ceil(needed) + 1.0 if math.isfinite(needed) else math.inf
     assert isinstance(mechanism, NoisyVotes)
     return deviation(mechanism)

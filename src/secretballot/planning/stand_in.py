@@ -125,7 +125,7 @@ class SimulatedRun:
             asked = queries_at_random(rng, len(public), setting.n_queries)
             given = answered(asked)
             return self._as_released(asked[: len(given)], given, terms)
-        places = distinct_rows(take_rows(self.points, public))
+        places = _distinct_rows(take_rows(self.points, public))
         # rounds as in a real run: what a strategy asks next depends on what was answered so far
         classes = tuple(range(self.sample.counts.shape[1]))
         points, seed = take_rows(self.points, public[places]), int(rng.integers(2**31))
@@ -156,7 +156,7 @@ class SimulatedRun:
         )
 
 
-def distinct_rows(X: Any) -> IntArray:
+def _distinct_rows(X: Any) -> IntArray:
     """Return the places of the distinct rows of a table, of equal ones the first, in rising order.
 
     Parameters
@@ -169,19 +169,19 @@ def distinct_rows(X: Any) -> IntArray:
     return np.sort(np.unique(rows, axis=0, return_index=True)[1])
 
 
-LEAST_ROWS = 100
+_LEAST_ROWS = 100
 MOST_CLASSES = 1000  # work and memory grow with them
-TEST_PART = 4  # one row in so many is kept for scoring
-MOST_POINTS = 4000  # that teachers vote on
-MOST_TEST_ROWS = 10_000
-LARGEST_PART = 0.4  # of the stock, the mean rows of the largest shards
-LEAST_SHARD = 5  # mean rows of the smallest shards
-SIZE_STEP = 1.1  # shard sizes are rounded to a grid with this ratio
+_TEST_PART = 4  # one row in so many is kept for scoring
+_MOST_POINTS = 4000  # that teachers vote on
+_MOST_TEST_ROWS = 10_000
+_LARGEST_PART = 0.4  # of the stock, the mean rows of the largest shards
+_LEAST_SHARD = 5  # mean rows of the smallest shards
+_SIZE_STEP = 1.1  # shard sizes are rounded to a grid with this ratio
 # Teachers that are trained for a forecast of any number of them: between 40 and 250 the forecast
 # does not change by a quarter of its spread over stand-ins of 2,000 rows.
 TRAINED = 40
-CACHE_BYTES = 2**26
-LEAST_KEPT = 16  # shard sizes and folds, however large their votes are
+_CACHE_BYTES = 2**26
+_LEAST_KEPT = 16  # shard sizes and folds, however large their votes are
 
 
 class StandInModel:
@@ -238,14 +238,14 @@ class StandInModel:
         self._teacher, self._student = teacher, student
         Recipe.of(teacher, 0)  # refuses a teacher that is no classifier before anything is trained
         self.constant_accuracy = float(np.bincount(y).max() / len(y))
-        self._n_stock = len(y) - len(y) // TEST_PART
-        self._n_points = min(self._n_stock, MOST_POINTS)
+        self._n_stock = len(y) - len(y) // _TEST_PART
+        self._n_points = min(self._n_stock, _MOST_POINTS)
         # two disjoint shards must leave rows to vote on
         self._largest_mean, self._largest = (
-            int(LARGEST_PART * self._n_stock),
-            int((1 + LARGEST_PART) / 3 * self._n_stock),
+            int(_LARGEST_PART * self._n_stock),
+            int((1 + _LARGEST_PART) / 3 * self._n_stock),
         )
-        kept = max(LEAST_KEPT, CACHE_BYTES // (8 * self._n_points * n_classes))
+        kept = max(_LEAST_KEPT, _CACHE_BYTES // (8 * self._n_points * n_classes))
         self._fold = lru_cache(n_folds)(self._stock_and_test)
         self._counted = lru_cache(kept)(self._trained_votes)
         self.votes = lru_cache(kept)(self._drawn_votes)
@@ -253,7 +253,7 @@ class StandInModel:
     def teacher_range(self, n_records: int) -> tuple[int, int]:
         """Return the numbers of teachers with shards of 5 rows to 30 % of the stand-in."""
         least = math.ceil(n_records / self._largest_mean)
-        return least, max(least, n_records // LEAST_SHARD)
+        return least, max(least, n_records // _LEAST_SHARD)
 
     def _drawn_votes(self, n_teachers: int, n_records: int, fold: int) -> VoteSample:
         """Return votes of K teachers, a number in `teacher_range`, on shards of n / K records."""
@@ -306,14 +306,14 @@ class StandInModel:
 
     def _stock_and_test(self, fold: int) -> tuple[IntArray, IntArray]:
         """Return the rows of a fold for shards and public points, and those that are scored."""
-        turn, part = divmod(fold, TEST_PART)
+        turn, part = divmod(fold, _TEST_PART)
         order = np.random.default_rng([self._seed, 0, turn]).permutation(len(self._y))
-        n_test = len(order) // TEST_PART
+        n_test = len(order) // _TEST_PART
         test = order[part * n_test : (part + 1) * n_test]
         stock = np.setdiff1d(order, test)
         return (
             np.random.default_rng([self._seed, 1, fold]).permutation(stock),
-            test[:MOST_TEST_ROWS],
+            test[:_MOST_TEST_ROWS],
         )
 
     def _trained_votes(self, size: int, fold: int) -> IntArray:
@@ -326,7 +326,7 @@ class StandInModel:
 def _on_grid(size: float) -> int:
     """Return a shard size within about 5 % of `size`."""
     # so that neighbouring numbers of teachers share the teachers that are trained for them
-    return max(1, round(SIZE_STEP ** round(math.log(size, SIZE_STEP))))
+    return max(1, round(_SIZE_STEP ** round(math.log(size, _SIZE_STEP))))
 
 
 def checked_stand_in(like: object, n_classes: int | None) -> tuple[Any, IntArray, int]:
@@ -345,11 +345,11 @@ def checked_stand_in(like: object, n_classes: int | None) -> tuple[Any, IntArray
         )
     X, y = like
     labels = np.asarray(y)
-    if labels.ndim != 1 or not n_rows(X) == len(labels) >= LEAST_ROWS:
+    if labels.ndim != 1 or not n_rows(X) == len(labels) >= _LEAST_ROWS:
         raise DataError(
             Parameter("like"),
             f" has {n_rows(X)} rows and y the shape {labels.shape}; give one class for each row,"
-            f" and at least {LEAST_ROWS} rows.",
+            f" and at least {_LEAST_ROWS} rows.",
         )
     try:
         values, places = np.unique(labels, return_inverse=True)

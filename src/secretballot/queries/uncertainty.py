@@ -39,7 +39,7 @@ from secretballot.released import ReleasedLabels
 _FULL_PASSES = 5_000
 
 
-def scaled_points(X: Any) -> Any:
+def _scaled_points(X: Any) -> Any:
     """Return points with every column at standard deviation 1, and mean 0 unless they are sparse.
 
     Distances are the same with and without the mean, so sparse points stay sparse. Constant columns
@@ -135,7 +135,7 @@ class ClusterSampling(QueryStrategy):
         DataError
             If the pool does not hold finite numbers.
         """
-        points = scaled_points(pool.X)
+        points = _scaled_points(pool.X)
         assigned, distances = _nearest_clusters(points, pool.n_queries, pool.random_state)
         order = np.lexsort((np.arange(len(assigned)), distances, assigned))
         sizes = np.bincount(assigned)
@@ -233,7 +233,7 @@ class PoolLearner:
             raise DataError("the public pool has no points; give at least one.")
         if learner is None:
             learner = LogisticRegression(max_iter=1000) if default is None else default
-            self.X = scaled_points(pool.X)
+            self.X = _scaled_points(pool.X)
         else:
             self.X = pool.X
         self._template = with_own_seeds(clone(learner), pool.random_state)
@@ -454,7 +454,7 @@ class _UncertaintySelector(QuerySelector):
         self._learner.try_fits(strategy._doubt_of_model)
         self._points: Any = None
         if strategy.spread > 1:
-            self._points = self._learner.X if strategy.learner is None else scaled_points(pool.X)
+            self._points = self._learner.X if strategy.learner is None else _scaled_points(pool.X)
         planned = max(default_round_size(pool.n_queries), _COLD_POINTS)
         self._cold = strategy._cold_start.start(replace(pool, n_queries=planned))
         self._known = LabelledRows.none()

@@ -793,7 +793,7 @@ def groups() -> dict[str, str]:
 
 
 @cache
-def methods_of(name: str) -> tuple[str, ...]:
+def _methods_of(name: str) -> tuple[str, ...]:
     """Return the methods of `learn` that have a setting."""
     return tuple(one for one in METHODS if name in METHOD_SPECS[one].model_fields)
 
@@ -880,7 +880,7 @@ class Sources:
                 tree.setdefault(group, {})[name] = value
             elif name != "method":
                 if name not in METHOD_SPECS[method].model_fields:
-                    owners = methods_of(name)
+                    owners = _methods_of(name)
                     whose = f" belongs to {' and '.join(owners)}" if owners else " is of no method"
                     raise ParameterError(
                         name_part(name), f"{whose}, and the method is {method}; drop one."
@@ -914,7 +914,7 @@ class Sources:
         for settled in (asked if named_here else None, begun, planned):
             if settled in METHODS:
                 return str(settled)
-        own = [methods for name in self.given if (methods := methods_of(name))]
+        own = [methods for name in self.given if (methods := _methods_of(name))]
         fitting = [one for one in METHODS if all(one in methods for methods in own)]
         # a setting that this method has not is refused with the others of that kind
         return fitting[0] if fitting else min(own, key=len)[0]

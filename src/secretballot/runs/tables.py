@@ -72,7 +72,7 @@ STOPS = 0.5
 _NOTED = 0.1
 #: So often may the public table's own share be exceeded: where many values are rare, some of them
 #: are nowhere in the encoding of the public table either.
-OF_PUBLIC = 2
+_OF_PUBLIC = 2
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def misfits(schema: Schema, found: TableCells, expected: TableCells | None = Non
     found_ones = []
     for column in schema.features:
         share = found.strange_share(column.name)
-        usual = 0.0 if expected is None else OF_PUBLIC * expected.strange_share(column.name)
+        usual = 0.0 if expected is None else _OF_PUBLIC * expected.strange_share(column.name)
         if share > max(_NOTED, usual):
             of_categories = column.has_other
             words = f"{percent(share)} of its cells {schema.strange(column)}"

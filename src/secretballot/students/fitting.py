@@ -20,7 +20,7 @@ from secretballot.students.noisy_counts import NoisyCountsClassifier, VoteShareC
 from secretballot.students.numbered_classes import NumberedClassesClassifier
 from secretballot.students.record_votes import RecordVotesStudent
 
-TRIAL_ROWS = 5  # that a new student has to predict before it counts as fitted
+_TRIAL_ROWS = 5  # that a new student has to predict before it counts as fitted
 
 
 def default_student(released: ReleasedLabels) -> Any:
@@ -110,7 +110,7 @@ def fit_student(
             fresh = with_own_seeds(clone(learner), seed)
             fitted = _fitted_in_place(fresh, X_public, released, abstentions, seed, basis)
             # a student that learns and cannot predict is found out here, not by its readers
-            few = take_rows(X_public, released.queries[:TRIAL_ROWS])
+            few = take_rows(X_public, released.queries[:_TRIAL_ROWS])
             if not set(np.asarray(fitted.predict(few)).tolist()) <= set(released.classes):
                 raise ValueError("it predicts values that are none of the classes")
             return fitted

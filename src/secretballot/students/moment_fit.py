@@ -21,15 +21,15 @@ from secretballot.bases.rotation import UNIT
 from secretballot.students.moment_links import Link, MomentEquations
 
 #: How much of what records vary as a sample a later stage counts anew: they are the same in all.
-LATER_RECORDS = 0.1
+_LATER_RECORDS = 0.1
 #: Squared change of a prediction by one stage, over the variance of a target: assumed at first.
-CHANGED = 0.25
+_CHANGED = 0.25
 #: Prior variance of the weight of the constant, once classes were counted.
-COUNTED_PRIOR = 1.0
+_COUNTED_PRIOR = 1.0
 #: How often a model is fitted once more, with the uncertainty that follows from the model itself.
-REFINEMENTS = 2
+_REFINEMENTS = 2
 #: Least curvature, over the assumed one: a model may be sure of every point.
-FLATTEST = 1e-3
+_FLATTEST = 1e-3
 #: How often shares of a stage's length are divided anew, and the least share of a coordinate.
 SHARED_AGAIN, LEAST_SHARE = 2, 1e-7
 
@@ -127,7 +127,7 @@ class MomentFit:
         weights = np.zeros((points.shape[1], link.n_columns))
         if frequencies is not None:
             weights[-1] = link.levels(frequencies) / float(points[0, -1])
-            prior[-1] = min(prior[-1], COUNTED_PRIOR)
+            prior[-1] = min(prior[-1], _COUNTED_PRIOR)
         own = np.ones(len(pool)) if counts is None else counts
         return cls(pool, link, weights, 1 / prior, own, counts is None, is_start=True)
 
@@ -183,9 +183,9 @@ class MomentFit:
         squares, predicted = points**2, self.predicted
         second, longest = squares.mean(axis=0), np.linalg.norm(points, axis=1)
         slopes, variances = self.link.slopes(predicted), self.link.variances(predicted)
-        least = FLATTEST * self.link.slope * second
+        least = _FLATTEST * self.link.slope * second
         curvature = np.maximum(_mean_product(squares, slopes), least)
-        sampled = self._sampling_variance(squares, variances, CHANGED * variances, n_records)
+        sampled = self._sampling_variance(squares, variances, _CHANGED * variances, n_records)
         alike = shares = second / second.sum()
 
         def scaled(shares: FloatArray) -> tuple[FloatArray, float]:
@@ -227,12 +227,12 @@ class MomentFit:
         # from assumed figures first; then from the model that was found
         slopes = np.full(predicted.shape, link.slope)
         variances = np.full(predicted.shape, link.variance)
-        changes = CHANGED * variances
+        changes = _CHANGED * variances
         added = np.zeros_like(predicted)
         if self.before is not None:
             added = self.before.logits(self.pool) / (UNIT * WEIGHT_UNIT)
-        for _ in range(1 + REFINEMENTS):
-            least = FLATTEST * link.slope * _mean_product(squares, counts)
+        for _ in range(1 + _REFINEMENTS):
+            least = _FLATTEST * link.slope * _mean_product(squares, counts)
             curvature = np.maximum(_mean_product(squares, counts * slopes), least)
             uncertain = noise + self._sampling_variance(
                 squares, counts**2 * variances, counts**2 * changes, released.n_records
@@ -255,7 +255,7 @@ class MomentFit:
         The points are in it by what the stage changes alone; the records are the same in all
         stages.
         """
-        again = 1.0 if self.is_start else LATER_RECORDS
+        again = 1.0 if self.is_start else _LATER_RECORDS
         found = again * _mean_product(squares, variances) / n_records
         return found + _mean_product(squares, changes) / len(squares) if self.is_sample else found
 

@@ -17,15 +17,15 @@ from secretballot.bases.integer_model import (
 )
 
 #: What the mean of p (1 - p) is assumed to be, over its largest value.
-CURVATURE = 0.48
+_CURVATURE = 0.48
 #: Prior variance of a logit that the basis explains, and of its intercept.
-LOGIT_PRIOR = 4.0
+_LOGIT_PRIOR = 4.0
 #: Prior variance of a number between 0 and 1 that the basis explains, and of its mean.
 LINE_PRIOR, LEVEL_PRIOR = 0.01, 1 / 12
 #: Variance that a linear model is assumed to leave.
-LINE_VARIANCE = 0.02
+_LINE_VARIANCE = 0.02
 #: Least answer of a moment to a prediction.
-LEAST_ANSWER = 0.01
+_LEAST_ANSWER = 0.01
 _NEWTON_STEPS = 100
 _LAST_STEPS = 3
 _SETTLED = 1e-12  # gain of the objective, below which a search ends
@@ -142,7 +142,7 @@ class Link:
         mean = np.sum(predicted * own, axis=1, keepdims=True)
         changed = np.sum(predicted * (own * (1 - 2 * predicted) + predicted * mean), axis=1)
         whole = np.maximum(spread.sum(axis=1), np.finfo(float).tiny)
-        counts = np.clip(changed / whole, LEAST_ANSWER, 1)[:, None]
+        counts = np.clip(changed / whole, _LEAST_ANSWER, 1)[:, None]
         return counts, predicted * (counts - own + mean)
 
     def variances(self, predicted: FloatArray) -> FloatArray:
@@ -155,8 +155,8 @@ class Link:
 def classes_link(n_classes: int) -> Link:
     """Return the link to one of several classes: softmax, or one logistic function for two."""
     # of a share p slope and variance are p (1 - p)
-    spread = CURVATURE * (1 / n_classes) * (1 - 1 / n_classes)
-    terms = LOGIT_PRIOR, LOGIT_PRIOR, spread, spread
+    spread = _CURVATURE * (1 / n_classes) * (1 - 1 / n_classes)
+    terms = _LOGIT_PRIOR, _LOGIT_PRIOR, spread, spread
     if n_classes == 2:
         return Link(IntegerModel, 1, *terms, _logistic_weights)
     return Link(IntegerModel, n_classes, *terms, _softmax_weights)
@@ -164,13 +164,13 @@ def classes_link(n_classes: int) -> Link:
 
 def labels_link(n_labels: int) -> Link:
     """Return the link to several labels, each there or not: a logistic function for each."""
-    terms = LOGIT_PRIOR, LOGIT_PRIOR, CURVATURE / 4, CURVATURE / 4
+    terms = _LOGIT_PRIOR, _LOGIT_PRIOR, _CURVATURE / 4, _CURVATURE / 4
     return Link(IntegerLabels, n_labels, *terms, _logistic_weights)
 
 
 def number_link() -> Link:
     """Return the link to a number between 0 and 1: a linear function around one half."""
-    return Link(IntegerLine, 1, LINE_PRIOR, LEVEL_PRIOR, 1.0, LINE_VARIANCE, _line_weights)
+    return Link(IntegerLine, 1, LINE_PRIOR, LEVEL_PRIOR, 1.0, _LINE_VARIANCE, _line_weights)
 
 
 def _line_weights(asked: MomentEquations) -> FloatArray:

@@ -69,7 +69,7 @@ class Moments(NamedTuple):
         """Return the moments of features of the points X and targets of shape (n_points,
         n_outputs), added up block by block to bound the memory."""
         sums: list[Any] = [0, 0.0, 0.0, 0.0, 0.0, 0.0]
-        for block in dense_blocks(X):
+        for block in _dense_blocks(X):
             rows, those = features_of(block), targets[sums[0] : sums[0] + len(block)]
             squares = float((those**2).sum())
             more = len(rows), rows.sum(axis=0), rows.T @ rows, those.sum(axis=0), rows.T @ those
@@ -210,7 +210,7 @@ class VoteShareClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         numbers = {"accept_sparse": "csr", "dtype": np.float64}
         points: Any = validate_data(self, X, **numbers)
         public = points if pool is None else validate_data(self, pool, reset=False, **numbers)
-        shares, noise = shares_of(noisy_counts, points.shape[0], K, noise)
+        shares, noise = _shares_of(noisy_counts, points.shape[0], K, noise)
         n_outputs = shares.shape[1]
         self.classes_ = class_array(classes, max(2, n_outputs))
         centre = 0.5 if n_outputs == 1 else 1.0 / n_outputs
@@ -238,7 +238,7 @@ class VoteShareClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         shares = np.vstack(
-            [self._features(block) @ self.coef_ + self.intercept_ for block in dense_blocks(X)]
+            [self._features(block) @ self.coef_ + self.intercept_ for block in _dense_blocks(X)]
         )
         return np.hstack([1.0 - shares, shares]) if shares.shape[1] == 1 else shares
 
@@ -250,7 +250,7 @@ class VoteShareClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         What is estimated is the share of teachers that vote for each class, which is not the chance
         of the class.
         """
-        return nearest_probabilities(self.predict_shares(X))
+        return _nearest_probabilities(self.predict_shares(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the class with the largest estimated share, the first on a tie, shape (n,)."""
@@ -263,7 +263,7 @@ class VoteShareClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def shares_of(
+def _shares_of(
     noisy_counts: ArrayLike, n_rows: int, n_teachers: int, noise: float
 ) -> tuple[FloatArray, float]:
     """Return vote shares, one column for two classes or one per class, and their noise deviation.
@@ -333,7 +333,7 @@ def class_array(classes: Sequence[Any] | NDArray[Any] | None, n_classes: int) ->
     return values
 
 
-def nearest_probabilities(shares: FloatArray) -> FloatArray:
+def _nearest_probabilities(shares: FloatArray) -> FloatArray:
     """Return the projection of rows onto the probability simplex, shape (n, n_classes)."""
     descending = -np.sort(-shares, axis=1)
     excess = (np.cumsum(descending, axis=1) - 1.0) / np.arange(1, shares.shape[1] + 1)
@@ -341,7 +341,7 @@ def nearest_probabilities(shares: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(shares - np.take_along_axis(excess, last[:, None], axis=1), 0.0))
 
 
-def dense_blocks(X: Any) -> Iterator[FloatArray]:
+def _dense_blocks(X: Any) -> Iterator[FloatArray]:
     """Yield dense blocks of the rows of a matrix of shape (n_rows, n_columns)."""
     n_rows, n_columns = X.shape
     height = max(1, _BLOCK_NUMBERS // max(1, n_columns))
@@ -351,7 +351,7 @@ def dense_blocks(X: Any) -> Iterator[FloatArray]:
         yield np.asarray(dense, dtype=np.float64)
 
 
-def scalings_of(pool: Any) -> list[tuple[FloatArray, FloatArray]]:
+def _scalings_of(pool: Any) -> list[tuple[FloatArray, FloatArray]]:
     """Return two pairs of a centre and a scale of each column, learnt from the whole public pool:
     one scale for all columns, and one scale for each.
 
@@ -371,7 +371,7 @@ def scalings_of(pool: Any) -> list[tuple[FloatArray, FloatArray]]:
     return [(mean, scale) for scale in (np.full(len(mean), common), each)]
 
 
-def median_distance(points: FloatArray) -> float:
+def _median_distance(points: FloatArray) -> float:
     """Return the median distance between points of shape (n, n_features); 1 if all coincide.
 
     It is measured between the first `_DISTANCE_SAMPLE` of them.
@@ -405,7 +405,7 @@ class VoteModel:
         """Return the model of landmarks that are not yet scaled, of a length in median
         distances."""
         points = (landmarks - scaling[0]) / scaling[1]
-        return cls(*scaling, points, length * median_distance(points))
+        return cls(*scaling, points, length * _median_distance(points))
 
     @cached_property
     def root(self) -> FloatArray:
@@ -471,8 +471,8 @@ class NoisyCountsClassifier(VoteShareClassifier):
         n_landmarks = check_count("n_landmarks", self.n_landmarks, minimum=2)
         rng = check_random_state(self.random_state)
         chosen = rng.permutation(pool.shape[0])[:n_landmarks]
-        landmarks = np.vstack(list(dense_blocks(pool[np.sort(chosen)])))
-        scalings, tried = scalings_of(pool), list[tuple[VoteModel, Posterior]]()
+        landmarks = np.vstack(list(_dense_blocks(pool[np.sort(chosen)])))
+        scalings, tried = _scalings_of(pool), list[tuple[VoteModel, Posterior]]()
 
         def fit(model: VoteModel) -> None:
             moments = Moments.of(X, model.features, shares)

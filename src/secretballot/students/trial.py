@@ -20,7 +20,7 @@ from secretballot.released import ReleasedLabels
 from secretballot.students.fitting import fit_student
 
 FEW_POINTS, POINTS_OF_A_CLASS = 60, 4
-MOST_POINTS = 2000  # of the longest trial
+_MOST_POINTS = 2000  # of the longest trial
 _SHARE = 0.8  # of the dummy votes of a point that go to its class
 
 
@@ -81,7 +81,7 @@ def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any =
 def _trial_fit(student: Any, X_public: Any, teaching: Teaching, basis: Any = None) -> Any:
     """Return a clone that was fitted to points, and has predicted them."""
     few = max(FEW_POINTS, POINTS_OF_A_CLASS * len(teaching.classes))
-    n_points = max(few, min(teaching.n_points, MOST_POINTS))
+    n_points = max(few, min(teaching.n_points, _MOST_POINTS))
     n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
     # the first ones again and again, where there are fewer
     points = take_rows(X_public, np.resize(np.arange(min(n_points, n_public)), n_points))

@@ -39,7 +39,7 @@ Place = Path | DatabasePlace
 Store: TypeAlias = "sqlite.SqliteStore | PostgresStore"
 
 # characters; more than a name has, since learners make several keys of one name
-LONGEST_REQUEST = 240
+_LONGEST_REQUEST = 240
 _DEFAULTS = {"composition": COMPOSITIONS[0], "unit": UNITS[0], "relation": RELATIONS[0]}
 # as a place; None is none, so that nothing is in memory by mistake
 _MEMORY: Any = object()
@@ -497,7 +497,7 @@ class Ledger:
 
     def entry(self, request: str) -> LedgerEntry | None:
         """Return the reservation of a request, None where there is none."""
-        check_name("request", request, longest=LONGEST_REQUEST)
+        check_name("request", request, longest=_LONGEST_REQUEST)
         return self._read(lambda found: _entry_in(found, request))
 
     # --- buying ---
@@ -551,7 +551,7 @@ class Ledger:
         """
         purchase = _certified(events, price)
         intention = rows.Intention(purpose=purpose, terms=dict(terms or {}))
-        check_name("request", request, longest=LONGEST_REQUEST)
+        check_name("request", request, longest=_LONGEST_REQUEST)
         text, body = purchase.model_dump_json(), intention.model_dump_json().encode()
         if space:
             self._store.claim_space(space + len(text) + len(body))

@@ -89,7 +89,7 @@ def connect(path: Path | None) -> sqlite3.Connection:
     return connection
 
 
-def create_tables(connection: sqlite3.Connection, account: rows.Account) -> None:
+def _create_tables(connection: sqlite3.Connection, account: rows.Account) -> None:
     """Write the tables of a new account, all or nothing."""
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(f"PRAGMA application_id = {rows.APPLICATION_ID}")
@@ -122,7 +122,7 @@ def _create_file(path: Path, account: rows.Account) -> None:
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         with closing(connect(None)) as connection:
-            create_tables(connection, account)
+            _create_tables(connection, account)
             connection.execute("VACUUM INTO ?", (name,))
         os.fsync(handle)
         # a link takes the name at once or not at all: two processes make no two ledgers
@@ -171,7 +171,7 @@ class SqliteStore:
                 _create_file(self._path, account)
             return
         connection = connect(None)
-        create_tables(connection, account)
+        _create_tables(connection, account)
         self._resting.put(connection, None)
 
     @contextmanager

@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote
 
 from secretballot.core.errors import Parameter, ParameterError
 
-DEFAULT_SCHEMA = "secretballot"
+_DEFAULT_SCHEMA = "secretballot"
 _SCHEME = re.compile(r"postgres(ql)?://", re.IGNORECASE)
 _SCHEMA = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
 # where a stroke of a password is not written by its number, pieces of it come to be where the host,
@@ -87,7 +87,7 @@ class DatabasePlace:
             if name in words:
                 raise _url_refusal("it has one parameter twice")
             words[name] = unquote(value)
-        self.schema, self.words = words.pop("schema", DEFAULT_SCHEMA), words
+        self.schema, self.words = words.pop("schema", _DEFAULT_SCHEMA), words
         if _SCHEMA.fullmatch(self.schema) is None:
             raise _url_refusal("its schema must be of a-z, 0-9 and _, and begin with no number")
         shown = {name: quote(value, safe="") for name, value in words.items()}

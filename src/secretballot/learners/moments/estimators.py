@@ -44,7 +44,7 @@ from secretballot.students.trial import Teaching, try_student
 from secretballot.teachers.executors import Workers, check_engine, workers_of
 from secretballot.teachers.rows import n_rows
 
-MOST_STAGES = 10
+_MOST_STAGES = 10
 _BLOCK_ENTRIES = 2**21  # coordinates that are mapped at a time
 #: From what a stage asks of every record to the sum of it.
 Sums = Callable[[Residuals], RecordSums]
@@ -151,10 +151,10 @@ class MomentsLearner(Learner):
                 Parameter("delta"),
                 f" is {shown(budget.delta)}; Gaussian noise needs more than 0, such as 1e-6.",
             )
-        if check_count("n_stages", self.n_stages) > MOST_STAGES:
+        if check_count("n_stages", self.n_stages) > _MOST_STAGES:
             raise ParameterError(
                 Parameter("n_stages"),
-                f" is {self.n_stages}; more than {MOST_STAGES} only divide the budget.",
+                f" is {self.n_stages}; more than {_MOST_STAGES} only divide the budget.",
             )
 
 

@@ -49,11 +49,11 @@ RESIDUAL_UNIT = 2**10
 #: Share of the pool whose coordinates are longer than the bound of the first stage.
 CLIPPED = 0.37
 #: The same where labels alone are private, of the records.
-LABELS_CLIPPED = 0.37
+_LABELS_CLIPPED = 0.37
 #: The least count of a class that is believed.
-LEAST_COUNT = 3.0
+_LEAST_COUNT = 3.0
 #: What a mark of a record adds to the coordinate that counts it, over the bound of the rest.
-MARK_SHARE = 0.1
+_MARK_SHARE = 0.1
 
 
 #: A target that a record lacks: it adds nothing but its marks.
@@ -229,7 +229,7 @@ class MomentStages:
         # a label takes its unit from one column and gives it to another; of two classes there is
         # one
         moved = RESIDUAL_UNIT * math.sqrt(min(2, target.link.n_columns))
-        bound = max(1, round(moved * np.quantile(lengths, 1 - LABELS_CLIPPED) / 2))
+        bound = max(1, round(moved * np.quantile(lengths, 1 - _LABELS_CLIPPED) / 2))
         counts: FloatArray = np.minimum(1.0, 2 * bound / (moved * lengths))
         about = Guarantee(unit="label", relation="replace-one")
         terms = pool, target, (RESIDUAL_UNIT,), bound, 0, (), 0.0, len(pool), math.nan, about
@@ -340,11 +340,11 @@ class MomentStages:
         """Return the shares of the records that each class or label has, of shape (n_classes,) or
         (n_labels,), as released counts tell."""
         n = len(self.target.classes) or len(self.target.labels)
-        found: FloatArray = np.maximum(sums[0][:n] / self._count_weight, LEAST_COUNT)
+        found: FloatArray = np.maximum(sums[0][:n] / self._count_weight, _LEAST_COUNT)
         n_records = float(found.sum())
         if self.target.labels:
-            n_records = max(self.counted(sums[:1])[1], 2 * LEAST_COUNT)
-            found = np.minimum(found, n_records - LEAST_COUNT)
+            n_records = max(self.counted(sums[:1])[1], 2 * _LEAST_COUNT)
+            found = np.minimum(found, n_records - _LEAST_COUNT)
         return found / n_records
 
     def counted(self, sums: Sequence[IntArray]) -> tuple[Coverage, float]:
@@ -427,7 +427,7 @@ def _unit_and_bounds(length: float, n_marks: int, *, replaced: bool) -> tuple[in
     unit = RESIDUAL_UNIT
     while True:
         rest = max(1, round(length * UNIT * unit))
-        weight = max(1, round(MARK_SHARE * rest))
+        weight = max(1, round(_MARK_SHARE * rest))
         bound = 1 + math.isqrt(rest**2 + n_marks * weight**2)
         if unit == 1 or (4 if replaced else 1) * bound**2 < LARGEST_INTEGER:
             return unit, bound, weight

@@ -63,7 +63,7 @@ from secretballot.teachers.votes import checked_positions, label_shape
 
 # A stable query is taken to have a margin of this share of the teachers (Liu et al. 2021 measure a
 # mean of .5 to .6 on Adult); its label should come out right this often.
-STABLE_MARGIN = 0.6
+_STABLE_MARGIN = 0.6
 RIGHT = 0.95
 _TRIAL_QUERIES = 100
 _MAX_UNSTABLE = 1000
@@ -71,7 +71,7 @@ _MAX_UNSTABLE = 1000
 #: fifths of the votes, and one that contradicts a student hardly has half of them more than the
 #: student expects.
 THRESHOLDS = {"confident": 0.8, "interactive": 0.5}
-ASKED_PER_ANSWER = 3  # queries that may be asked for each that is answered
+_ASKED_PER_ANSWER = 3  # queries that may be asked for each that is answered
 #: Mechanisms that stop at the T-th abstention, and what finds their noise.
 STREAMS: dict[str, Callable[[PrivacyBudget, int], Stream]] = {
     "sparse-vector": calibrate_sparse_vector,
@@ -207,7 +207,7 @@ def _confident(
 ) -> tuple[ConfidentLabels, int]:
     """Return confident or interactive voting, calibrated to the budget, and its number of queries.
 
-    By default as many answers as leave a vote of margin `STABLE_MARGIN` K right with probability
+    By default as many answers as leave a vote of margin `_STABLE_MARGIN` K right with probability
     `RIGHT`, and three queries for each.
     """
     answers = max_answers
@@ -217,7 +217,7 @@ def _confident(
         answers = max(1, math.floor((1 - THRESHOLD_SHARE) * labels))
         answers = answers if n_queries is None else min(answers, n_queries)
     if n_queries is None:
-        n_queries = min(pool.n_queries, check_count("max_answers", answers) * ASKED_PER_ANSWER)
+        n_queries = min(pool.n_queries, check_count("max_answers", answers) * _ASKED_PER_ANSWER)
     if threshold is None:
         threshold = max(1, round(THRESHOLDS[name] * teachers_of(pool)))
     shape = pool.first(n_queries)
@@ -250,10 +250,10 @@ def choose_label_queries(
     would be known worse, all taken together.
 
     Gaussian noise grows with the square root of the number of queries, so one calibration says
-    where to stop. Without `margin`, in votes, it is assumed to be `STABLE_MARGIN` K. `noise` is
+    where to stop. Without `margin`, in votes, it is assumed to be `_STABLE_MARGIN` K. `noise` is
     "gaussian", "laplace" or "vote-table".
     """
-    assumed = STABLE_MARGIN * teachers_of(pool) if margin is None else margin
+    assumed = _STABLE_MARGIN * teachers_of(pool) if margin is None else margin
     if noise == "gaussian":
         trial = min(_TRIAL_QUERIES, pool.n_queries)
         sigma = noisy_votes(budget, pool.first(trial)).scale
@@ -288,7 +288,7 @@ def _scale_that_is_right(
 def _choose_max_abstentions(
     budget: PrivacyBudget, n_teachers: int, mechanism: str = "sparse-vector"
 ) -> int:
-    """Return the largest T at which a margin of `STABLE_MARGIN` K is answered surely; 1 at least.
+    """Return the largest T at which a margin of `_STABLE_MARGIN` K is answered surely; 1 at least.
 
     Surely is with probability 0.999.
 
@@ -299,7 +299,7 @@ def _choose_max_abstentions(
     mechanism : {"sparse-vector", "abstention-table"}
     """
     calibrate = STREAMS[mechanism]
-    distance = math.ceil(STABLE_MARGIN * n_teachers / 2) - 1
+    distance = math.ceil(_STABLE_MARGIN * n_teachers / 2) - 1
     holds = _last_that_holds(
         lambda t: needed_distance(calibrate(budget, t)) <= distance, _MAX_UNSTABLE
     )

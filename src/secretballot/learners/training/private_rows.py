@@ -33,15 +33,15 @@ _COUNTED = max(_EQUAL_UNITS) + 2  # units of a value: so many or more are all al
 #: ever drawn alike.
 _OF_CHANCE = 1.25
 #: Probability of so many equal rows by chance below which they are refused.
-LEAST_CHANCE = 1e-4
-LEAST_ROWS = 20  # of two tables that hold the same rows
+_LEAST_CHANCE = 1e-4
+_LEAST_ROWS = 20  # of two tables that hold the same rows
 
 #: A fit is refused where more than this share of what a column says is nowhere in the public one:
 #: the column then informs the model of fewer records than it leaves out.
 STOPS = 0.5
 #: So often may the share of public cells be exceeded that no other public row has: where many
 #: values are rare, some private ones are new.
-OF_PUBLIC = 2
+_OF_PUBLIC = 2
 _FEWEST = 20  # public cells; fewer are examples of what a column holds
 
 _BLOCK_CELLS = 1 << 20  # cells hashed at once
@@ -114,7 +114,7 @@ class PrivateRows:
         if table is None or not self._n_pairs:
             return False
         same = (len(table), _rows_digest(table)) == (self._n_rows, self._digest)
-        if same and len(table) >= LEAST_ROWS:
+        if same and len(table) >= _LEAST_ROWS:
             return True
         values, counts = np.unique(self._values, return_counts=True)
         public, sampled = counts[np.isin(values, table)], counts[values <= self._largest]
@@ -136,7 +136,7 @@ def _beyond_chance(found: int, n_rows: int, usual: int, n_usual: float) -> bool:
     if not found:
         return False
     part = _OF_CHANCE * n_rows / (_OF_CHANCE * n_rows + n_usual)
-    return not float(betainc(found, usual + 1, part)) >= LEAST_CHANCE
+    return not float(betainc(found, usual + 1, part)) >= _LEAST_CHANCE
 
 
 def _none() -> _Hashes:
@@ -199,7 +199,7 @@ def _is_unlike(place: int, *tables: Any) -> bool:
         strange |= ~typed.isin(public.unique())
         usual = float((public.value_counts() == 1).sum() / public.count())
     said = given.notna().to_numpy()
-    return bool(strange.to_numpy()[said].sum() > max(STOPS, OF_PUBLIC * usual) * said.sum())
+    return bool(strange.to_numpy()[said].sum() > max(STOPS, _OF_PUBLIC * usual) * said.sum())
 
 
 def _has_text(cells: "pd.Series[Any]") -> bool:

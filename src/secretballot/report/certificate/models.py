@@ -87,7 +87,7 @@ def class_text(value: object) -> str:
     return plain if isinstance(plain, str) else json.dumps(plain)
 
 
-def is_sentence(value: object) -> bool:
+def _is_sentence(value: object) -> bool:
     """Return whether a value is a string of one line that is not blank."""
     return isinstance(value, str) and value.strip() != "" and value.isprintable()
 
@@ -110,7 +110,7 @@ def _is_file_name(name: str) -> bool:
     return 0 < len(name) <= _MAX_NAME and plain and name != CERTIFICATE_FILE
 
 
-Sentence = Annotated[str, rule(is_sentence, "a string of one line, not blank")]
+Sentence = Annotated[str, rule(_is_sentence, "a string of one line, not blank")]
 Sentences = Annotated[list[Sentence], Field(min_length=1)]
 Names = Annotated[Sentences, rule(lambda names: len(set(names)) == len(names), "different names")]
 _Filled = Annotated[str, rule(str.strip, "a string that is not empty")]

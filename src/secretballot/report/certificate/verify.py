@@ -84,7 +84,7 @@ from secretballot.report.wording import count_text
 
 # --- labels.csv ---
 
-ABSTAINED = -1
+_ABSTAINED = -1
 _FIXED_COLUMNS = 3  # query, label, abstained
 
 
@@ -145,7 +145,7 @@ def _parsed_cells(
             if len(row) != _FIXED_COLUMNS + count_columns:
                 raise ValueError
             queries.append(int(row[0]))
-            labels.append(ABSTAINED if row[2] == "true" else known[row[1]])
+            labels.append(_ABSTAINED if row[2] == "true" else known[row[1]])
             counts.extend(map(int, row[_FIXED_COLUMNS:]))
     except (csv.Error, ValueError, KeyError, OverflowError):
         raise DataError(
@@ -450,7 +450,7 @@ def _check_rows(certificate: Certificate, path: Path) -> str:
     content = read_regular(path, MAX_BYTES)
     queries, labels, counts = read_labels(content, released.classes, released.count_columns)
     # an unfit number of rows is named before their values: it is the plainest contradiction
-    answered = labels != ABSTAINED
+    answered = labels != _ABSTAINED
     found = len(queries), int(np.count_nonzero(answered))
     require(
         found == (released.queries, released.answered),
@@ -522,7 +522,7 @@ def answers_bytes(certificate: Mapping[str, Any]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
 
 
-def check_answers(certificate: Certificate, path: Path) -> str:
+def _check_answers(certificate: Certificate, path: Path) -> str:
     """Return a sentence once ``answers.csv`` holds the answers of the certificate, and nothing
     else.
 
@@ -846,7 +846,7 @@ def verify_certificate(
     values = _values_file(whole.public.method)
     checks.append(_made("files", lambda: check_files(whole, place)))
     if agree and values is not None:
-        holds = check_answers if values == ANSWERS_FILE else _check_rows
+        holds = _check_answers if values == ANSWERS_FILE else _check_rows
         name = values.removesuffix(".csv")
         checks.append(_made(name, lambda: holds(whole, place / values)))
     return Verification(tuple(checks), unasked)

@@ -17,9 +17,9 @@ from secretballot.exceptions import DataError
 from secretballot.report.student.graph import DOUBLE, MISSING_TEXTS, TEXT, Graph, Value
 
 #: Numbers beyond this size count as missing, as in the package (`data.cells`).
-LARGEST_NUMBER = 1e30
+_LARGEST_NUMBER = 1e30
 #: Words of one column of free text that a graph looks for, at most.
-MOST_WORDS = 2000
+_MOST_WORDS = 2000
 _TRUTHS = ("False", "True")
 
 
@@ -84,16 +84,16 @@ def refuse_long_vocabularies(schema: Mapping[str, Any]) -> None:
         Naming the column.
     """
     for name, column in schema["columns"].items():
-        if column["kind"] == "text" and len(column.get("words", ())) > MOST_WORDS:
+        if column["kind"] == "text" and len(column.get("words", ())) > _MOST_WORDS:
             raise DataError(
                 f"Column {shown(name)} lists {len(column['words']):,} words, and student.onnx looks"
-                f" for at most {MOST_WORDS:,}; list fewer, or hash them ('encoding': 'hashed')."
+                f" for at most {_MOST_WORDS:,}; list fewer, or hash them ('encoding': 'hashed')."
             )
 
 
 def _numbers(cells: Value, column: Mapping[str, Any]) -> list[Value]:
     """Add the median where nothing is known, centre and scale."""
-    known = abs(cells) <= LARGEST_NUMBER
+    known = abs(cells) <= _LARGEST_NUMBER
     number = known.where(cells, [[column["median"]]])
     parts = [_scaled(number, column["center"], column["scale"])]
     return [*parts, *([(~known).as_numbers()] if column["indicator"] else [])]
@@ -102,12 +102,12 @@ def _numbers(cells: Value, column: Mapping[str, Any]) -> list[Value]:
 def _scaled(number: Value, center: Any, scale: float) -> Value:
     """Add a number that is centred, scaled and kept within bounds."""
     centred: Value = number - center
-    return (centred / scale).clipped(-LARGEST_NUMBER, LARGEST_NUMBER)
+    return (centred / scale).clipped(-_LARGEST_NUMBER, _LARGEST_NUMBER)
 
 
 def _vectors(cells: Value, column: Mapping[str, Any]) -> list[Value]:
     """Add vectors in single precision; the centre where one of the numbers is none."""
-    beyond = (~(abs(cells) <= LARGEST_NUMBER)).as_numbers()
+    beyond = (~(abs(cells) <= _LARGEST_NUMBER)).as_numbers()
     known = beyond.sums().equals(0.0)
     vector = known.where(cells.in_single(), [column["center"]])
     return [_scaled(vector, column["center"], column["scale"])]
