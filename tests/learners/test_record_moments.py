@@ -259,7 +259,7 @@ class Together(KernelBasis):
 @pytest.mark.parametrize(
     ("kind", "settings", "error", "words"),
     [
-        ("classes", {"epsilon": None}, ParameterError, "epsilon is None"),
+        ("classes", {"epsilon": None}, ParameterError, "epsilon is missing"),
         ("classes", {"epsilon": 1.0, "delta": 0.0}, ParameterError, "delta is 0"),
         ("classes", {"n_stages": 0}, ParameterError, "n_stages"),
         ("classes", {"n_stages": 11}, ParameterError, "more than 10"),
