@@ -2,6 +2,7 @@
 read by itself."""
 
 import io
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -209,3 +210,41 @@ def test_the_length_of_an_id_is_not_stated():
             learner.fit(X, np.arange(60) % 2, X_public=X + 1, classes=[0, 1], units=ids)
         said.add(str(refused.value))
     assert len(said) == 1
+
+
+@pytest.mark.parametrize("n_records", [8, 60])
+def test_the_very_private_table_is_no_public_one_however_short(n_records):
+    X = np.random.default_rng(0).normal(size=(n_records, 2))
+    learner = sb.RecordMomentsClassifier(epsilon=1.0, delta=1e-6)
+    with pytest.raises(sb.DataError, match="X_public holds private records"):
+        learner.fit(X, np.arange(n_records) % 2, X_public=X, classes=[0, 1])
+
+
+class OddLabel:
+    """Looks like the class 1 until it is compared."""
+
+    def __hash__(self):
+        return hash(1)
+
+    def __eq__(self, other):
+        raise RuntimeError("a private word")
+
+
+def test_what_an_odd_label_says_of_itself_is_not_seen():
+    y = np.array([0, 1] * 30, dtype=object)
+    y[0] = OddLabel()
+    learner = sb.RecordMomentsClassifier(epsilon=1.0, delta=1e-6)
+    with pytest.raises(sb.DataError) as refused:
+        learner.fit(NUMBERS[:60], y, X_public=OTHERS, classes=[0, 1])
+    assert "private word" not in str(refused.value)
+    assert refused.value.__context__ is None
+
+
+def test_a_large_delta_ends_no_fit_by_the_number_of_records():
+    """Not even where a program makes errors of warnings."""
+    for n in (99, 100):
+        learner = sb.RecordMomentsClassifier(epsilon=1.0, delta=0.01)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            fitted = learner.fit(NUMBERS[:n], np.arange(n) % 2, X_public=OTHERS, classes=[0, 1])
+        assert fitted.classes_.tolist() == [0, 1]

@@ -267,6 +267,26 @@ def test_what_comes_while_a_group_is_answered_is_the_next_group_in_its_order():
     assert isinstance(found[3], ProblemError)
 
 
+def test_a_failure_of_any_kind_is_one_answer_and_the_next_group_is_answered():
+    class Panic(BaseException):
+        """As compiled code raises."""
+
+    def answer(group):
+        if 0 in group:
+            raise Panic
+        return group
+
+    async def ask():
+        gathered = collector(answer)
+        with pytest.raises(ProblemError):
+            await gathered.ask(0, 1)
+        found = await gathered.ask(2, 1)
+        await gathered.close()
+        return found
+
+    assert asyncio.run(ask()) == 2
+
+
 def test_more_than_may_wait_is_refused_at_once_and_who_left_takes_no_place():
     recorder = Recorder()
 

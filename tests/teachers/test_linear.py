@@ -1,5 +1,7 @@
 """The stacked product casts exactly the votes of the teachers' own predict."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -189,3 +191,26 @@ def test_the_next_question_gets_the_same_votes():
         assert_as_one_by_one(ensemble, points[row : row + 1])
     # a frame is asked of each by itself
     assert_as_one_by_one(ensemble, pd.DataFrame(points, columns=list("abcdef")))
+
+
+def test_no_record_decides_whether_a_warning_of_the_program_is_shown_again():
+    """A near tie is asked of its teacher, in isolation, at whose end Python forgets what it
+    showed."""
+    X, y = (
+        np.tile([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0]], (20, 1)),
+        np.tile([1, 1, 0, 0], 20),
+    )
+    X[1] = [3.0, 0.0]
+    shown = []
+    for first in (1.0, 3.0):
+        X[0, 0] = first
+        fitted = TeacherEnsemble.fit(
+            RidgeClassifier(), X, y, np.arange(80) % 2, n_teachers=2, n_classes=2
+        )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default")
+            for _ in range(3):
+                warnings.warn("public", UserWarning, stacklevel=1)
+                fitted.vote_counts(np.zeros((1, 2)))
+        shown.append(len(caught))
+    assert shown[0] == shown[1]
