@@ -5,7 +5,7 @@ Such code meets one unit, or one shard, at a time. Where it fails at the content
 result is None, which depends on nothing else, and the caller has a fixed answer for it. Where the
 machine fails, the run ends with a `ResourceError`: a fixed answer would then depend on what all
 other parts took of the machine. Nobody else calls foreign code on private rows;
-`tests/test_one_gateway.py` holds that.
+`tests/test_gates.py` holds that.
 """
 
 import contextlib
