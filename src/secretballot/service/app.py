@@ -254,6 +254,7 @@ async def _shaped_answer(request: Request) -> Response:
     return response
 
 
+# for the description of the service alone: `application` has these requests answered before
 @keyed.post(f"{_SESSION}/questions", openapi_extra=_POINTS_BODY)
 async def questions(request: Request, dataset: str, session: str) -> Response:
     """Ask one point or many. A point that was asked before has its stored answer, for nothing;
