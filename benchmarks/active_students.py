@@ -33,8 +33,8 @@ from secretballot import (
     votes_of_counts,
 )
 from secretballot.accounting import noisy_votes, teacher_shape
-from secretballot.learners.pate.estimators import AskableRows, QueryRounds, ask_in_rounds
-from secretballot.learners.pate.mechanisms import (
+from secretballot.learners.pate import AskableRows, QueryRounds, ask_in_rounds
+from secretballot.learners.pate_mechanisms import (
     choose_label_queries,
     choose_teachers,
     choose_terms,

@@ -24,7 +24,7 @@ from public_data import ADULT_SCHEMA, ADULT_TARGET, adult
 from secretballot import PATEClassifier, PrivacyBudget
 from secretballot.accounting.rounding import gaussian_mu
 from secretballot.data.schema import Schema
-from secretballot.learners.pate.mechanisms import choose_teachers
+from secretballot.learners.pate_mechanisms import choose_teachers
 
 DELTA = 1e-5
 SPLIT_SEED = 2026

@@ -10,7 +10,7 @@ anew. Another first seed gives a set of other seeds.
 
 No privacy here: Adult is public, no noise is drawn, no ledger is opened, and margins are shown as
 they are. On private records every number and picture of this page would be a secret
-(`secretballot.teachers.margins`).
+(`secretballot.teachers.votes`).
 
 - Delta_n(x) = |E[h(x)] - 1/2|, the expected margin of a teacher h. The paper estimates it by the
   250 votes at x, the realised margin; here it is estimated by four more partitions of the same
@@ -44,7 +44,7 @@ from public_data import ADULT_SCHEMA, ADULT_TARGET, adult
 from secretballot.data.schema import Schema
 from secretballot.report.pictures import BLUE, INK, ORANGE, Picture, grid
 from secretballot.teachers import PositionPartition, TeacherEnsemble
-from secretballot.teachers.margins import vote_margins
+from secretballot.teachers.votes import vote_margins
 
 CUMULATED = 200  # queries, as in Figure 3
 GREEN = "#009E73"  # of Okabe and Ito, as the others

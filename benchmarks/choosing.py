@@ -23,7 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from adult_students import DELTA, STATED_RECORDS, encoded
 from secretballot import Ledger, NoisyCountsClassifier, PATEClassifier, PrivacyBudget
-from secretballot.learners.pate.mechanisms import choose_teachers
+from secretballot.learners.pate_mechanisms import choose_teachers
 from secretballot.learners.selection import choose_candidate
 from secretballot.learners.training.table import hold_out
 from secretballot.students import fit_student

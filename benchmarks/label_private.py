@@ -28,7 +28,7 @@ from adult_students import on_log_scale
 from public_data import ADULT_SCHEMA, ADULT_TARGET, adult, mnist
 from secretballot import PATEClassifier, PrivacyBudget
 from secretballot.data.schema import Schema
-from secretballot.learners.pate.mechanisms import choose_teachers
+from secretballot.learners.pate_mechanisms import choose_teachers
 
 DELTA = 1e-5
 EPSILONS = (0.5, 1.0, 2.0)

@@ -40,7 +40,7 @@ from secretballot import (
     RecordVotesClassifier,
 )
 from secretballot.exceptions import SecretBallotError
-from secretballot.learners.pate.mechanisms import choose_teachers
+from secretballot.learners.pate_mechanisms import choose_teachers
 
 DELTA = 1e-5
 EPSILONS = (0.1, 0.5, 1.0, 2.0)

@@ -22,7 +22,7 @@ import secretballot_verify as second
 from made_events import json_of
 from secretballot.core import releasing
 from secretballot.core.events import ClassLabels
-from secretballot.learners.training import private_rows, table
+from secretballot.learners.training import table
 from secretballot.publishing import release as publishing
 from secretballot.report.certificate import build as certificates
 from secretballot.report.certificate.verify import verify_certificate
@@ -72,7 +72,7 @@ move = publishing.move_into_place
 @pytest.fixture
 def records_may_be_public(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let public points be the private records, as in a world so small that there are no others."""
-    monkeypatch.setattr(private_rows.PrivateRows, "hold", lambda *_: False)
+    monkeypatch.setattr(table.PrivateRows, "hold", lambda *_: False)
 
 
 class GivenServer:

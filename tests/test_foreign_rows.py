@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 import secretballot as sb
 from secretballot.exceptions import ParameterError, ResourceError
 from secretballot.hypotheses import FiniteClass, HypothesisClass
-from secretballot.learners.labelers.relabel import relabel
+from secretballot.learners.labeler_algorithms import relabel
 from secretballot.learners.selection import private_scores
 
 # so much that no noise is drawn but 0, all but surely

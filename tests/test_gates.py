@@ -85,7 +85,7 @@ for room in sys.argv[1:]:
 
 for name in [name for name in sys.modules if name.partition(".")[0] == "secretballot"]:
     del sys.modules[name]
-import secretballot.learners.pate.estimators
+import secretballot.learners.pate
 assert callable(secretballot.release)  # the function wins over any module of its name
 """
     rooms = [room for room in (*PUBLIC_ROOMS, *MORE_ROOMS) if room != "core.ledger"]
@@ -226,7 +226,7 @@ CALLS = {
         "hypotheses/base.py:_labellings",
         "hypotheses/base.py:errors",
         "hypotheses/base.py:restrict",
-        "learners/labelers/relabel.py:relabel",
+        "learners/labeler_algorithms.py:relabel",
         "learners/selection.py:private_scores",
     },
     "called by what a route gets": {
@@ -241,8 +241,8 @@ CALLS = {
         "learners/selection.py:_chosen_candidate",
         "learners/selection.py:_chosen_hypothesis",
         "learners/training/trained.py:problem_of_fit",
-        "learners/labelers/labeler.py:ask_many",
-        "learners/labelers/labeler.py:released",
+        "learners/labelers.py:ask_many",
+        "learners/labelers.py:released",
     },
     "a released student": {
         "learners/training/learner.py:predict",

@@ -23,7 +23,7 @@ import secretballot as sb
 from secretballot._seeded import own_global_states, public_seed, with_own_seeds
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import FiniteClass
-from secretballot.learners.pate import estimators as pate
+from secretballot.learners import pate
 from secretballot.learners.selection import _refuse_unfit_candidate, private_scores
 from secretballot.learners.training.trained import columns_with_missing_taken, tried_teacher
 from secretballot.queries import CheckedSelector, CommitteeSampling, MarginSampling, PublicPool

@@ -106,11 +106,11 @@ from .exceptions import (
 from .exceptions import (
     ServiceError as ServiceError,
 )
-from .learners.labelers.labeler import (
-    Labeler as Labeler,
-)
-from .learners.labelers.relabel import (
+from .learners.labeler_algorithms import (
     relabel as relabel,
+)
+from .learners.labelers import (
+    Labeler as Labeler,
 )
 from .learners.moments.estimators import (
     RecordMomentsClassifier as RecordMomentsClassifier,
@@ -118,13 +118,13 @@ from .learners.moments.estimators import (
 from .learners.moments.estimators import (
     RecordMomentsRegressor as RecordMomentsRegressor,
 )
-from .learners.pate.estimators import (
+from .learners.pate import (
     PATEClassifier as PATEClassifier,
 )
-from .learners.pate.estimators import (
+from .learners.pate import (
     PATERegressor as PATERegressor,
 )
-from .learners.pate.estimators import (
+from .learners.pate import (
     ask_actively as ask_actively,
 )
 from .learners.record_votes import (

@@ -1,8 +1,13 @@
-"""Guards, written so that nan fails: a comparison with nan is false, hence ``if not x > 0``."""
+"""Guards, written so that nan fails: a comparison with nan is false, hence ``if not x > 0``; and
+phrases that name rows and columns in messages, never a cell."""
 
+import importlib
 import numbers
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Literal, get_args
 
 from secretballot.core.errors import COMPOSITIONS as COMPOSITIONS
@@ -13,7 +18,6 @@ from secretballot.core.errors import LONGEST_WORDS as LONGEST_WORDS
 from secretballot.core.errors import RELATIONS as RELATIONS
 from secretballot.core.errors import UNITS as UNITS
 from secretballot.core.errors import Composition as Composition
-from secretballot.core.errors import ParameterError, with_article
 from secretballot.core.errors import Relation as Relation
 from secretballot.core.errors import Unit as Unit
 from secretballot.core.errors import check_choice as check_choice
@@ -27,7 +31,9 @@ from secretballot.core.errors import check_relation as check_relation
 from secretballot.core.errors import name_part as name_part
 from secretballot.core.errors import plain_line as plain_line
 from secretballot.core.errors import shown as shown
+from secretballot.core.errors import with_article
 from secretballot.core.errors import without_controls as without_controls
+from secretballot.exceptions import ParameterError, SecretBallotError
 
 LARGEST_INTEGER = 2**53
 #: Of a public pool; a verifier keeps a bit for every row up to the last one.
@@ -114,3 +120,125 @@ def shown_error(error: BaseException) -> str:
     addresses. Only of errors of public values."""
     first = next(iter(str(error).strip().splitlines()), "")[:200].rstrip(".:; ")
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+#: Parts of a release that may be left out.
+PARTS = ("report", "student")
+
+
+class MissingExtraError(SecretBallotError, ImportError):
+    """An optional package is not installed; the message says how to install it."""
+
+
+def require_extra(module: str, extra: str) -> ModuleType:
+    """Import an optional module.
+
+    Raises
+    ------
+    MissingExtraError
+        Naming the extra to install, if the module is not there.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise _missing(module.partition(".")[0], extra) from None
+
+
+def check_extra(package: str, extra: str, advice: str = "") -> None:
+    """Refuse to go on where an optional package is not installed; it is not imported.
+
+    Raises
+    ------
+    MissingExtraError
+        Naming the extra to install.
+    """
+    if find_spec(package) is None:
+        raise _missing(package, extra, advice)
+
+
+def _missing(package: str, extra: str, advice: str = "") -> MissingExtraError:
+    return MissingExtraError(
+        f"{package} is not installed; install it with: pip install 'secretballot[{extra}]'.{advice}"
+    )
+
+
+#: Rows or columns a message names; it counts the rest.
+NAMED_AT_MOST = 10
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+Setting = int | float | str
+
+
+def name_rows(rows: Iterable[int], *, total: int | None = None) -> str:
+    """Return a phrase that names rows, the first ten by number; of `total` where these are but the
+    first of them."""
+    numbers = sorted(int(row) for row in rows)
+    total = len(numbers) if total is None else total
+    listed = ", ".join(str(number) for number in numbers[:NAMED_AT_MOST])
+    rest = total - NAMED_AT_MOST
+    return f"{'row' if total == 1 else 'rows'} {listed}" + (f" and {rest} more" if rest > 0 else "")
+
+
+def name_columns(names: Sequence[str]) -> str:
+    """Return a phrase that names columns, the first ten by name."""
+    listed = ", ".join(shown(name) for name in names[:NAMED_AT_MOST])
+    rest = len(names) - NAMED_AT_MOST
+    return f"{'column' if len(names) == 1 else 'columns'} {listed}" + (
+        f" and {rest} more" if rest > 0 else ""
+    )
+
+
+def integers_or_words(names: Iterable[object]) -> tuple[str, ...] | tuple[int, ...]:
+    """Return names of classes as text, or as integers where all of them are."""
+    # "01" and 1 are two classes, so a number counts as one only in its usual form
+    texts = [str(name) for name in names]
+    if all(_INTEGER.fullmatch(text) and str(int(text)) == text for text in texts):
+        return tuple(int(text) for text in texts)
+    return tuple(texts)
+
+
+def named(
+    parameter: str, text: object, known: Mapping[str, Sequence[str]]
+) -> tuple[str, dict[str, Setting]]:
+    """Return the name and the settings of ``NAME`` or ``NAME:key=value,...``.
+
+    Parameters
+    ----------
+    parameter : str
+        What the text is given for.
+    text : str
+    known : mapping of str to sequence of str
+        The names that there are, and the settings that each of them has.
+
+    Raises
+    ------
+    ParameterError
+        If it is not written so, or the name or a setting is none of these.
+    """
+    head, _, rest = text.partition(":") if isinstance(text, str) else (text, "", "")
+    name = check_choice(parameter, head, tuple(known))
+    has = known[name]
+    settings: dict[str, Setting] = {}
+    for pair in filter(None, rest.split(",")):
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not (equals and key and value) or key in settings:
+            raise ParameterError(
+                name_part(parameter),
+                f" is {shown(text)}; write NAME:key=value,key=value, each key once.",
+            )
+        if key not in has:
+            raise ParameterError(
+                name_part(parameter),
+                f" is {shown(text)}, and {name} has no setting {shown(key)}; it has"
+                f" {', '.join(has) or 'none'}.",
+            )
+        settings[key] = _number_or_word(value)
+    return name, settings
+
+
+def _number_or_word(text: str) -> Setting:
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -9,8 +9,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from secretballot._naming import named
-from secretballot._validation import shown, shown_kind
+from secretballot._validation import named, shown, shown_kind
 from secretballot.exceptions import Parameter, ParameterError
 
 #: Returns a new, unfitted learner for a number of classes; None leaves the choice to the caller.

@@ -15,7 +15,7 @@ from secretballot.accounting import (
     needed_distance,
     sparse_vector,
 )
-from secretballot.accounting.stream_recipes import (
+from secretballot.accounting.recipes import (
     answer_chance,
     bassily_noise,
     check_answerable,

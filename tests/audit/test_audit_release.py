@@ -14,10 +14,10 @@ import pytest
 from planted_faults import release
 
 from secretballot.accounting import PrivacyBudget, calibrate_gaussian
-from secretballot.audit import audit_canaries, audit_release, runs
+from secretballot.audit import audit_canaries, audit_release, observation
 from secretballot.audit.bounds import canary_bound
 from secretballot.audit.canaries import CanaryTask
-from secretballot.audit.observation import observed_files, observed_text
+from secretballot.audit.observation import Trial, observed_files, observed_text, run_trials
 from secretballot.audit.release_audit import (
     Promise,
     _prepared_command,
@@ -25,7 +25,6 @@ from secretballot.audit.release_audit import (
     audit_trials,
     made_worlds,
 )
-from secretballot.audit.runs import Trial, run_trials
 from secretballot.data.cells import vectors_of
 from secretballot.exceptions import DataError, ParameterError
 
@@ -206,7 +205,7 @@ def test_more_runs_choose_where_the_coins_begin_with_one_world():
 
 
 def test_coins_are_fair_and_a_new_audit_tosses_them_anew(monkeypatch):
-    monkeypatch.setattr(runs, "_run_once", lambda *run: Trial(0, {}))
+    monkeypatch.setattr(observation, "_run_once", lambda *run: Trial(0, {}))
     settings = {"program": None, "jobs": 1, "progress": None}
     coins = [
         run_trials([], lambda _: {}, "out", (1, 400), random_state=None, **settings)[0]

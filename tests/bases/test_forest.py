@@ -10,11 +10,11 @@ from secretballot.bases.forest import DEPTH, LEAST_POINTS, NO_SPLIT, Forest
 from secretballot.bases.integer_model import (
     PROBABILITY_UNIT,
     STRETCH_UNIT,
+    UNIT,
     IntegerLabels,
     IntegerModel,
     Smoothed,
 )
-from secretballot.bases.rotation import UNIT
 
 
 def world(n=600, n_columns=2):

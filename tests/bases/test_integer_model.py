@@ -11,13 +11,15 @@ from secretballot.bases.integer_model import (
     LARGEST_COORDINATE,
     LARGEST_WEIGHT,
     PROBABILITY_UNIT,
+    UNIT,
     WEIGHT_UNIT,
     IntegerLabels,
     IntegerLine,
     IntegerModel,
+    Rotation,
+    exact_products,
     with_constant,
 )
-from secretballot.bases.rotation import UNIT, Rotation, exact_products
 
 
 def model_and_points(n_classes, seed=0):

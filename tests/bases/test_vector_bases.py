@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from secretballot.bases import GraphBasis, KernelBasis
-from secretballot.bases.rotation import UNIT
+from secretballot.bases.integer_model import UNIT
 
 RNG = np.random.default_rng(0)
 CENTRES = np.array([[0.0, 0, 0], [9, 0, 0], [0, 9, 0], [0, 0, 9]])

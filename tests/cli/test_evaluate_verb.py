@@ -15,7 +15,7 @@ from secretballot.core.mechanisms import NoisyVotes
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, ResourceError
-from secretballot.learners.training import private_rows
+from secretballot.learners.training import table
 from secretballot.report.student.load import load_student
 from secretballot_verify import Finding
 
@@ -140,7 +140,7 @@ def test_a_private_file_that_went_is_said(world, tmp_path):
 
 @pytest.mark.parametrize("error", [MemoryError(), ResourceError("x.")], ids=str)
 def test_no_figure_is_shown_where_private_rows_could_not_be_looked_for(world, monkeypatch, error):
-    hashes, calls = private_rows._row_hashes, []
+    hashes, calls = table._row_hashes, []
 
     def failing(X):
         calls.append(X)
@@ -149,7 +149,7 @@ def test_no_figure_is_shown_where_private_rows_could_not_be_looked_for(world, mo
         return hashes(X)
 
     with monkeypatch.context() as broken:
-        broken.setattr(private_rows, "_row_hashes", failing)
+        broken.setattr(table, "_row_hashes", failing)
         result = evaluate(world / "good", world / "private.csv")
     assert (result.exit_code, result.stdout) == (7, "")
     settings = world / "good" / "vault" / "spec.toml"

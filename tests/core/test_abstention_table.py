@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 from scipy.stats import binomtest
+from secretballot.accounting.recipes import answer_chance, check_answerable, stream_mechanism
 
 from exact_games.games import Stream, delta_of_all_orders, stream_moves
 from made_events import abstention_event, admits
@@ -24,7 +25,6 @@ from secretballot.accounting import (
     needed_distance,
 )
 from secretballot.accounting.abstention_table import answer_weights
-from secretballot.accounting.stream_recipes import answer_chance, check_answerable, stream_mechanism
 from secretballot.core import streams
 from secretballot.core.filters import filter_for
 from secretballot.core.mechanisms import stability

@@ -21,8 +21,7 @@ import secretballot as sb
 from golden import data
 from golden.seam import GoldenNoise, fixed_bytes, golden, whole
 from secretballot.accounting import epsilon_upper, event_in, noisy_votes, teacher_shape
-from secretballot.accounting.recipes import Terms
-from secretballot.accounting.stream_recipes import stream_mechanism
+from secretballot.accounting.recipes import Terms, stream_mechanism
 from secretballot.core.mechanisms import AnyMechanism, StableValue, State
 from secretballot.exceptions import BudgetError, DataError
 from sessions import session_of

@@ -150,15 +150,15 @@ def _patches(patch: pytest.MonkeyPatch, trace: Trace, noise: GoldenNoise) -> Non
     from secretballot.accounting import delta_upper
     from secretballot.core import private, releasing
     from secretballot.core.ledger import Ledger
-    from secretballot.learners.labelers import relabel
+    from secretballot.learners import labeler_algorithms
     from secretballot.learners.training import table
 
     for module, name in (
         (releasing, "noise_source"),
-        (relabel, "noise_source"),
+        (labeler_algorithms, "noise_source"),
     ):
         patch.setattr(module, name, lambda: noise)
-    for module in (table, relabel):
+    for module in (table, labeler_algorithms):
         patch.setattr(module, "entropy_bytes", fixed_bytes)
     for kind in (private.Votes, private.RecordSums, private.Scores):
         patch.setattr(kind, "_unseal", trace.watch(private.Sealed._unseal))

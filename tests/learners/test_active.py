@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot.learners.pate.estimators import AskableRows
+from secretballot.learners.pate import AskableRows
 from secretballot.queries import PublicPool, QuerySelector, QueryStrategy
 from secretballot.released import ReleasedLabels
 from sessions import in_rounds

@@ -16,12 +16,12 @@ from sklearn.linear_model import LogisticRegression
 import secretballot as sb
 from made_events import sparse_event
 from secretballot.accounting import PrivacyBudget, Sampled, noisy_votes, sparse_vector
-from secretballot.accounting.stream_recipes import answer_chance, bassily_noise, stream_mechanism
+from secretballot.accounting.recipes import answer_chance, bassily_noise, stream_mechanism
 from secretballot.core.mechanisms import NoisyVotes, RelabelledSample
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Thresholds
-from secretballot.learners.labelers import relabel as labelers
-from secretballot.learners.labelers.algorithms import (
+from secretballot.learners import labeler_algorithms as labelers
+from secretballot.learners.labeler_algorithms import (
     Agnostic,
     PublicNumbers,
     Stability,

@@ -8,10 +8,15 @@ from made_stages import stages_of
 
 import secretballot as sb
 from secretballot.bases import TableBasis
-from secretballot.bases.integer_model import CONSTANT, PROBABILITY_UNIT, WEIGHT_UNIT, IntegerModel
-from secretballot.bases.rotation import UNIT
+from secretballot.bases.integer_model import (
+    CONSTANT,
+    PROBABILITY_UNIT,
+    UNIT,
+    WEIGHT_UNIT,
+    IntegerModel,
+)
 from secretballot.exceptions import CertificateError, ParameterError
-from secretballot.learners.moments.class_weights import weights_of_model
+from secretballot.learners.moments.stages import weights_of_model
 from secretballot.report.certificate.models import stated
 from secretballot.report.certificate.verify import verify_certificate
 from sessions import of_fit

@@ -17,15 +17,15 @@ from noisy_plans import calibrated, released
 from secretballot.accounting import (
     WeakSignalWarning,
     calibrate_sparse_vector,
-    stream_recipes,
+    recipes,
     teacher_shape,
 )
 from secretballot.accounting.calibration import quantile_slack
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import NoisyVotes, stability
 from secretballot.core.streams import laplace_above
-from secretballot.learners.pate import mechanisms as estimates
-from secretballot.learners.pate.mechanisms import BETA, EstimatedSize, choose_label_queries
+from secretballot.learners import pate_mechanisms as estimates
+from secretballot.learners.pate_mechanisms import BETA, EstimatedSize, choose_label_queries
 from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.models import stated, total_price
 from sessions import of_fit
@@ -44,7 +44,7 @@ def _plan(n_teachers=250, n_points=500, **settings):
 @pytest.fixture(autouse=True)
 def calibrated_once(monkeypatch):
     """Calibrate each noise once for all tests."""
-    for module in (estimates, stream_recipes):
+    for module in (estimates, recipes):
         monkeypatch.setattr(module, "calibrate_sparse_vector", SPARSE)
 
 

@@ -11,9 +11,9 @@ from scipy import sparse
 
 import secretballot as sb
 from secretballot.exceptions import DataError
-from secretballot.learners.training import private_rows
+from secretballot.learners.training import table as table_module
 from secretballot.learners.training.inputs import Target
-from secretballot.learners.training.private_rows import PrivateRows, row_hashes
+from secretballot.learners.training.table import PrivateRows, row_hashes
 
 RNG = np.random.default_rng(0)
 NUMBERS = RNG.normal(size=(2000, 3))
@@ -78,7 +78,7 @@ def test_rows_of_one_unit_are_no_coincidence():
 @pytest.mark.parametrize("law", [FEW, SOME, MANY])
 def test_blocks_and_a_sample_say_what_the_table_says(law, monkeypatch):
     private, public = drawn(20_000, *law, seed=1), drawn(2000, *law, seed=2)
-    monkeypatch.setattr(private_rows, "MOST_SAMPLED", 3000)
+    monkeypatch.setattr(table_module, "MOST_SAMPLED", 3000)
     for table, found in ((public, False), (np.vstack([public, NUMBERS[:200, :2]]), True)):
         rows = PrivateRows([table])
         for part in np.array_split(np.vstack([private, NUMBERS[:, :2]]), 7):

@@ -14,7 +14,7 @@ import secretballot as sb
 from flips import ScriptedChoice
 from secretballot.core import releasing
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
-from secretballot.learners.labelers.algorithms import public_points_needed
+from secretballot.learners.labeler_algorithms import public_points_needed
 from secretballot.learners.training import table as tables
 from secretballot.learners.training.table import one_record_each
 from sessions import of_fit

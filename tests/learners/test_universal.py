@@ -22,13 +22,13 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import ExponentialChoice
 from secretballot.core.releasing import AnswerStream
 from secretballot.hypotheses import DecisionStumps, Intervals, Thresholds
-from secretballot.learners.labelers import labeler as labeler_module
-from secretballot.learners.labelers.algorithms import (
+from secretballot.learners import labelers as labeler_module
+from secretballot.learners.labeler_algorithms import (
     Agnostic,
     BudgetSplit,
     Universal,
 )
-from secretballot.learners.labelers.labeler import UniversalSession
+from secretballot.learners.labelers import UniversalSession
 from sessions import of_fit
 
 ASKED = PrivacyBudget(1.0, 1e-6)

@@ -15,11 +15,11 @@ import matplotlib
 import numpy as np
 import pytest
 
+from secretballot._validation import MissingExtraError
 from secretballot.exceptions import DataError, ResourceError
 from secretballot.publishing import process as room
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseJob, check_parts, job_bytes, publish
-from secretballot.report.extras import MissingExtraError
 
 HERE = Path(__file__).parent
 

@@ -37,7 +37,7 @@ from secretballot.students import (
     VotingStudent,
     fit_student,
 )
-from secretballot.students.names import student_by_name
+from secretballot.students.fitting import student_by_name
 
 POINTS = np.random.default_rng(1).normal(size=(150, 4)).astype(np.float32).astype(float)
 NAMES = ("auto", "boosted", *CLASSIFIERS)

@@ -11,8 +11,7 @@ from made_events import abstention_event, json_of, sparse_event
 from noisy_plans import calibrated, confident, noisy, priced
 from secretballot.accounting import PrivacyBudget, calibrate_pure
 from secretballot.accounting.calibration import calibrate_vector_sum
-from secretballot.accounting.recipes import Terms
-from secretballot.accounting.stream_recipes import stream_mechanism
+from secretballot.accounting.recipes import Terms, stream_mechanism
 from secretballot.core.mechanisms import (
     ExponentialChoice,
     NoisySums,

@@ -8,7 +8,7 @@ import pytest
 
 from noisy_plans import priced
 from secretballot.accounting import PrivacyBudget, sparse_vector
-from secretballot.accounting.stream_recipes import answer_chance
+from secretballot.accounting.recipes import answer_chance
 from secretballot.exceptions import ParameterError
 from secretballot.runs.questions import (
     Caution,

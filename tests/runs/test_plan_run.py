@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from made_plans import COUNTS, plan_for
-from secretballot._naming import named
+from secretballot._validation import named
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.pate.mechanisms import OF_CLASSES, noise_of
+from secretballot.learners.pate_mechanisms import OF_CLASSES, noise_of
 from secretballot.planning.plan_model import Setting
 from secretballot.runs import plan as plan_run
 from secretballot.runs.plan import plan_toml, run_plan, write_plan

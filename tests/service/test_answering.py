@@ -22,8 +22,8 @@ from served_places import (
 import secretballot as sb
 from secretballot.learners.training.inputs import question_digests
 from secretballot.service.app import application
-from secretballot.service.collector import Collector
 from secretballot.service.problems import ProblemError
+from secretballot.service.served import Collector
 from secretballot.service.settings import Limits
 
 

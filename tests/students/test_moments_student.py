@@ -11,11 +11,11 @@ from sklearn.linear_model import LogisticRegression
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.bases.integer_model import (
     PROBABILITY_UNIT,
+    UNIT,
     IntegerLine,
     IntegerModel,
     with_constant,
 )
-from secretballot.bases.rotation import UNIT
 from secretballot.exceptions import DataError
 from secretballot.students import MomentsStudent
 from secretballot.students.moment_fit import MomentFit, ReleasedMoments

@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import secretballot as sb
 from secretballot.exceptions import ParameterError
-from secretballot.students.trial import Teaching, try_student
+from secretballot.students.fitting import Teaching, try_student
 from strict_learners import LearnsAndNeverPredicts, NeverLearns, WantsCompany
 
 X = np.random.default_rng(0).normal(size=(300, 3))

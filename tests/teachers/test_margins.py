@@ -9,7 +9,7 @@ from sklearn.dummy import DummyClassifier
 
 import secretballot as sb
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.teachers.margins import tsybakov_fit, vote_margins
+from secretballot.teachers.votes import tsybakov_fit, vote_margins
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

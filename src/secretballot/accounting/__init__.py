@@ -12,17 +12,15 @@ from secretballot.accounting.calibration import (
 from secretballot.accounting.recipes import (
     WeakSignalWarning,
     check_useful,
+    confident_labels,
     noisy_means,
     noisy_votes,
-    table_labels,
-    teacher_shape,
-    vote_quantiles,
-)
-from secretballot.accounting.stream_recipes import (
-    confident_labels,
     sparse_vector,
     stable_value,
+    table_labels,
     table_of_abstentions,
+    teacher_shape,
+    vote_quantiles,
 )
 from secretballot.accounting.table_calibration import (
     calibrate_abstention_table,

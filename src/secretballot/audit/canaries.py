@@ -23,8 +23,7 @@ from secretballot._validation import (
     check_probability,
 )
 from secretballot.audit.bounds import Verdict, canary_bound, outcome_text, power_text
-from secretballot.audit.observation import Fields
-from secretballot.audit.runs import Progress, run_trials
+from secretballot.audit.observation import Fields, Progress, run_trials
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.report.wording import count_text
 

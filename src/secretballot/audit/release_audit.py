@@ -26,7 +26,7 @@ from secretballot._validation import (
     check_probability,
 )
 from secretballot.audit.bounds import Verdict, group_privacy, outcome_text, power_text
-from secretballot.audit.runs import CHANNELS, Progress, Trial, run_trials
+from secretballot.audit.observation import CHANNELS, Progress, Trial, run_trials
 from secretballot.audit.telltale import find_telltale, held_out
 from secretballot.data.cells import texts_of, vector_width, vectors_of
 from secretballot.data.reading import read_table

@@ -11,7 +11,7 @@ from secretballot._points import NearestPoints
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.bases.integer_basis import VectorBasis, fitted_scale, public_numbers, rounded
-from secretballot.bases.rotation import NO_VARIANCE, UNIT, with_fixed_signs
+from secretballot.bases.integer_model import NO_VARIANCE, UNIT, with_fixed_signs
 from secretballot.exceptions import DataError, Parameter
 
 #: Bits below the coordinates' last one, in which values at public points are kept.

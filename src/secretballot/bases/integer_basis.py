@@ -10,8 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot.bases.integer_model import with_constant
-from secretballot.bases.rotation import UNIT
+from secretballot.bases.integer_model import UNIT, with_constant
 from secretballot.exceptions import DataError, Parameter
 
 #: Integers for one standard deviation of the public points, and how many of them a number may lie

@@ -9,7 +9,7 @@ from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.bases.columns import ONE
 from secretballot.bases.integer_basis import VectorBasis, fitted_scale, public_numbers, rounded
-from secretballot.bases.rotation import fitted_rotation
+from secretballot.bases.integer_model import fitted_rotation
 from secretballot.exceptions import Parameter, ParameterError
 
 #: Steps of the exponent in the table of the kernel.

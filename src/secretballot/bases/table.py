@@ -14,7 +14,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.bases.columns import BENDS, ONE, LevelColumn, NumberColumn, fitted_column
 from secretballot.bases.integer_basis import IntegerBasis, Mapped
-from secretballot.bases.rotation import Rotation, exact_products, fitted_rotation
+from secretballot.bases.integer_model import Rotation, exact_products, fitted_rotation
 from secretballot.exceptions import DataError, Parameter
 
 BLOCK = 2**14  # rows that are mapped at a time

@@ -245,8 +245,7 @@ def ask(
     from secretballot._validation import shown
     from secretballot.exceptions import Parameter, ParameterError
     from secretballot.runs.folder import write_files
-    from secretballot.service.asked_files import answers_table, points_of_file
-    from secretballot.service.remote import connect
+    from secretballot.service.remote import answers_table, connect, points_of_file
 
     with connect(url, _read_key(key_file), dataset=dataset, session=stream) as there:
         rows_to_ask = points_of_file(points, there)

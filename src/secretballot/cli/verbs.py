@@ -47,7 +47,7 @@ def plan(
         Folder for the plan: settings, columns and pictures.
     """
     # Imported here, so that help and usage errors of all verbs come at once.
-    from secretballot.planning.plan_text import plan_text
+    from secretballot.planning.plan_report import plan_text
     from secretballot.runs.plan import run_plan
 
     stand_in = None if like is None else place_of(like)

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from secretballot._naming import name_columns, name_rows
 from secretballot._typing import IntArray, ObjectArray
-from secretballot._validation import shown
+from secretballot._validation import name_columns, name_rows, shown
 from secretballot.data.cells import coded, is_missing, texts_of, whole
 from secretballot.exceptions import DataError
 from secretballot.foreign_code import result_of

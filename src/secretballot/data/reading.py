@@ -29,9 +29,15 @@ import numpy as np
 import pandas as pd
 
 from secretballot._files import is_url, shown_place
-from secretballot._naming import NAMED_AT_MOST, name_rows
 from secretballot._typing import AnyArray, ObjectArray
-from secretballot._validation import HEADER_LINES, VOTES_KINDS, check_choice, shown
+from secretballot._validation import (
+    HEADER_LINES,
+    NAMED_AT_MOST,
+    VOTES_KINDS,
+    check_choice,
+    name_rows,
+    shown,
+)
 from secretballot.core.private import Votes
 from secretballot.data.cells import is_missing, number_of, text_of, texts_of
 from secretballot.data.frames import frame_of_arrow, memory_bytes, with_text_names

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from secretballot._naming import name_rows
 from secretballot._typing import BoolArray, CountArray, IntArray
 from secretballot._validation import (
     RELATIONS,
@@ -22,6 +21,7 @@ from secretballot._validation import (
     check_choice,
     check_relation,
     name_part,
+    name_rows,
     shown,
     shown_classes,
 )

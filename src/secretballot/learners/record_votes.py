@@ -28,8 +28,8 @@ from secretballot.report.certificate.models import (
     stated,
 )
 from secretballot.students import RecordVotesStudent, fit_student, learns_from_counts
+from secretballot.students.fitting import Teaching, try_student
 from secretballot.students.record_votes import fitted_basis
-from secretballot.students.trial import Teaching, try_student
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import record_votes_shape, votes_of_records
 

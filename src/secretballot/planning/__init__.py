@@ -12,7 +12,7 @@ from secretballot.planning.plan_model import (
     Setting,
     Task,
 )
-from secretballot.planning.plan_text import plan_text
+from secretballot.planning.plan_report import plan_text
 
 __all__ = [
     "Candidate",

@@ -20,7 +20,7 @@ from secretballot.planning.plan_model import (
 )
 from secretballot.planning.settings import tables_for
 from secretballot.planning.stand_in import StandInModel
-from secretballot.students.names import student_by_name
+from secretballot.students.fitting import student_by_name
 
 Progress = Callable[[int, int], None]
 

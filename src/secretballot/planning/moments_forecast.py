@@ -18,13 +18,12 @@ from secretballot.bases import Basis, unfitted_basis
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError
 from secretballot.foreign_code import isolated, one_thread
-from secretballot.learners.moments.class_weights import ClassWeights
-from secretballot.learners.moments.stages import N_STAGES, MomentStages, MomentTarget
+from secretballot.learners.moments.stages import N_STAGES, ClassWeights, MomentStages, MomentTarget
 from secretballot.learners.moments.vectors import Records, vector_sums
 from secretballot.planning.best_setting import FRONTIER
 from secretballot.planning.plan_model import RARE, Estimate, MomentsForecast, Task
 from secretballot.planning.votes_forecast import SeededNoise
-from secretballot.students.names import student_by_name
+from secretballot.students.fitting import student_by_name
 from secretballot.teachers.rows import as_table, n_rows, take_rows
 
 TURNS = 4  # at each epsilon, on rows that are divided anew

@@ -19,8 +19,13 @@ from secretballot.accounting import (
     teacher_shape,
 )
 from secretballot.accounting.calibration import MANY_LABELS, noise_share
-from secretballot.accounting.recipes import Terms, deviation, table_deviation
-from secretballot.accounting.stream_recipes import THRESHOLD_SHARE, stream_mechanism
+from secretballot.accounting.recipes import (
+    THRESHOLD_SHARE,
+    Terms,
+    deviation,
+    stream_mechanism,
+    table_deviation,
+)
 from secretballot.core.class_games import class_block
 from secretballot.core.events import Stream, TableStream
 from secretballot.core.mechanisms import (

@@ -262,8 +262,8 @@ def _get_ready() -> None:
     """Do once, while no job waits, what every job would do anew: import all that it needs, load
     fonts, compile the page."""
     import secretballot.publishing.release  # noqa: F401
+    from secretballot._validation import MissingExtraError, require_extra
     from secretballot.publishing.page import template
-    from secretballot.report.extras import MissingExtraError, require_extra
     from secretballot.report.pictures import Picture
 
     importlib.import_module("skl2onnx")

@@ -26,7 +26,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from secretballot._points import take_rows
 from secretballot._typing import AnyArray
-from secretballot._validation import check_choice, shown
+from secretballot._validation import (
+    PARTS,
+    MissingExtraError,
+    check_choice,
+    check_extra,
+    require_extra,
+    shown,
+)
 from secretballot.bases import Basis, GraphBasis, ImageBasis, KernelBasis, TableBasis
 from secretballot.bases.integer_model import (
     IntegerLabels,
@@ -54,7 +61,6 @@ from secretballot.report.certificate.verify import (
     README_FILE,
     answers_bytes,
 )
-from secretballot.report.extras import PARTS, MissingExtraError, check_extra, require_extra
 from secretballot.report.metrics import (
     AnyMetrics,
     metrics_of_student,
@@ -69,7 +75,7 @@ from secretballot.students import (
     fit_student,
     fit_table_student,
 )
-from secretballot.students.names import student_by_name
+from secretballot.students.fitting import student_by_name
 from secretballot.students.table_students import table_student_of
 
 # of an object, in somebody's error message: it depends on the memory

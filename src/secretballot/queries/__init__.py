@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from secretballot._naming import named
-from secretballot._validation import STRATEGIES, StrategyName, check_choice
+from secretballot._validation import STRATEGIES, StrategyName, check_choice, named
 from secretballot.queries.base import (
     CheckedSelector,
     PublicPool,

@@ -27,7 +27,7 @@ from secretballot.core.noise import entropy_bytes
 from secretballot.core.types import Model
 from secretballot.drafts import make_folder, try_lock, write_file
 from secretballot.exceptions import DataError, LedgerError, Parameter, ParameterError
-from secretballot.learners.pate.mechanisms import EstimatedSize
+from secretballot.learners.pate_mechanisms import EstimatedSize
 from secretballot.learners.training.learner import refuse_beyond
 from secretballot.runs.questions import Caution, Watch
 from secretballot.runs.spec import OWN, RunSpec

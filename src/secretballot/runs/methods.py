@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from secretballot._naming import named
-from secretballot._validation import HYPOTHESES, name_part, shown
+from secretballot._validation import HYPOTHESES, name_part, named, shown
 from secretballot.accounting import WeakSignalWarning, noisy_votes, teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.accounting.rounding import gaussian_mu
@@ -26,13 +25,13 @@ from secretballot.data.schema import Schema
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.learners.moments.stages import N_STAGES
-from secretballot.learners.pate.estimators import (
+from secretballot.learners.pate import (
     AskableRows,
     PATEClassifier,
     PATERegressor,
     estimate_in,
 )
-from secretballot.learners.pate.mechanisms import OF_CLASSES, choose_teachers, choose_terms
+from secretballot.learners.pate_mechanisms import OF_CLASSES, choose_teachers, choose_terms
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
 from secretballot.learners.selection import SemiPrivateClassifier
 from secretballot.learners.training.inputs import Target, random_rows
@@ -78,9 +77,8 @@ from secretballot.runs.tables import (
     check_files,
     table_digests,
 )
-from secretballot.students.names import student_by_name
+from secretballot.students.fitting import fitted_to_dummies, student_by_name
 from secretballot.students.table_students import NumberStudent, fitted_to_public
-from secretballot.students.trial import fitted_to_dummies
 from secretballot.teachers.executors import check_engine
 from secretballot.teachers.votes import guarantee_of, record_votes_shape
 

@@ -13,8 +13,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from secretballot._naming import integers_or_words, named
-from secretballot._validation import check_choice, check_count, check_instance, name_part
+from secretballot._validation import (
+    MissingExtraError,
+    check_choice,
+    check_count,
+    check_instance,
+    integers_or_words,
+    name_part,
+    named,
+)
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
 from secretballot.data.cells import is_missing, texts_of
@@ -23,14 +30,13 @@ from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.learners.moments.class_weights import checked_weights
-from secretballot.learners.pate.mechanisms import OF_CLASSES
+from secretballot.learners.moments.stages import checked_weights
+from secretballot.learners.pate_mechanisms import OF_CLASSES
 from secretballot.planning.best_setting import ImpossibleTaskError, plan_votes
 from secretballot.planning.moments_forecast import forecast_moments
 from secretballot.planning.plan_model import PLANNED, Plan, Task
-from secretballot.planning.plan_pictures import plan_picture
+from secretballot.planning.plan_report import plan_picture
 from secretballot.planning.stand_in import MOST_CLASSES, checked_stand_in
-from secretballot.report.extras import MissingExtraError
 from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_new_folder, check_outside_of_runs, write_files
 from secretballot.runs.methods import KINDS, Quote, Sizes, basis_of_columns, by_class, method_of
@@ -42,7 +48,7 @@ from secretballot.runs.tables import (
     refuse_nowhere,
     schema_of,
 )
-from secretballot.students.names import student_by_name
+from secretballot.students.fitting import student_by_name
 
 _PLAN_FILE, _JSON_FILE, _SCHEMA_FILE = "plan.toml", "plan.json", "plan.schema.json"
 _STAND_IN = "stand-in file"

@@ -31,8 +31,16 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from secretballot._files import is_url, place_of, shown_place, table_name
-from secretballot._naming import integers_or_words, named
-from secretballot._validation import BasisName, HeaderLine, Relation, VotesKind, name_part, shown
+from secretballot._validation import (
+    BasisName,
+    HeaderLine,
+    Relation,
+    VotesKind,
+    integers_or_words,
+    name_part,
+    named,
+    shown,
+)
 from secretballot.exceptions import (
     BudgetError,
     DataError,

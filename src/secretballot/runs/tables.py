@@ -19,9 +19,8 @@ import numpy as np
 import pandas as pd
 
 from secretballot._files import shown_place
-from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
 from secretballot._typing import AnyArray, FloatArray, ObjectArray, UnsignedArray
-from secretballot._validation import shown
+from secretballot._validation import NAMED_AT_MOST, name_columns, name_rows, shown
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import KeyedHashPartition
 from secretballot.data.cells import (
@@ -56,8 +55,7 @@ from secretballot.data.stored import About, StoredTable, TableWriter, forget_tab
 from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.training.inputs import declared_classes, number_of, object_array
-from secretballot.learners.training.private_rows import PrivateRows
-from secretballot.learners.training.table import partition_key
+from secretballot.learners.training.table import PrivateRows, partition_key
 from secretballot.report.student.raw_columns import RawRows
 from secretballot.runs.questions import Caution, Watch, cautions_of_ids
 from secretballot.runs.spec import DataSpec, RunSpec

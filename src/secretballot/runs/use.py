@@ -14,15 +14,14 @@ import numpy as np
 import pandas as pd
 
 from secretballot._files import shown_place
-from secretballot._naming import name_columns
 from secretballot._typing import AnyArray, BoolArray, FloatArray
-from secretballot._validation import shown
+from secretballot._validation import name_columns, shown
 from secretballot.data.frames import class_indices, unit_ids
 from secretballot.data.reading import read_table, table_blocks
 from secretballot.data.schema import Encoding, Schema
 from secretballot.drafts import draft_file, make_folder, put_in_place
 from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
-from secretballot.learners.training.private_rows import PrivateRows
+from secretballot.learners.training.table import PrivateRows
 from secretballot.report.certificate.models import CERTIFICATE_FILE, total_price
 from secretballot.report.certificate.verify import read_certificate, verify_certificate
 from secretballot.report.metrics import (

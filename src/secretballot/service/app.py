@@ -1,13 +1,16 @@
-"""The application: addresses, who may use them, and what each does."""
+"""The application: addresses, who may use them, what each does, and the page for people."""
 
 import asyncio
 import base64
+import hashlib
 import json
 import math
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict
+from importlib.resources import files
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
@@ -23,7 +26,6 @@ from secretballot.learners.training.session import SessionAnswers
 from secretballot.publishing.signing import public_pem, read_private_key
 from secretballot.report.certificate.verify import fingerprint
 from secretballot.service.access import Access, ApiKey, AuditEntry, Role
-from secretballot.service.console import console_routes
 from secretballot.service.guard import Guard, Meters
 from secretballot.service.points import ARROW, JSON, PARQUET, body_of, is_json
 from secretballot.service.problems import (
@@ -34,6 +36,45 @@ from secretballot.service.problems import (
 )
 from secretballot.service.served import AskedPoints, ServedDataset, ServedSession
 from secretballot.service.settings import ServiceSettings
+
+_KINDS = {
+    "index.html": "text/html",
+    "console.css": "text/css",
+    "console.js": "text/javascript",
+    "report.html": "text/html",
+}
+#: Only what this address serves is run, shown or asked, and no other page may frame it.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'"
+    " data:; frame-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
+#: A report brings its style with it, which must not become a right of the console: it is shown in
+#: a frame that counts as another address, runs its own script alone, and can load or ask nothing.
+_FRAME_POLICY = (
+    "default-src 'none'; script-src 'sha256-{script}'; style-src 'unsafe-inline'; form-action"
+    " 'none'; base-uri 'none'; frame-ancestors 'self'; sandbox allow-scripts"
+)
+_HEADERS = {"Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin"}
+
+
+def console_routes() -> list[Route]:
+    """Return the routes of the page, the first at ``/``; it needs no key to be read, and shows
+    nothing without one."""
+    routes = []
+    for name, kind in _KINDS.items():
+        content = (files("secretballot.service") / "page" / name).read_bytes()
+        headers = _HEADERS | {"Content-Security-Policy": _POLICY}
+        if name == "report.html":
+            (script,) = re.findall(rb"<script>(.*?)</script>", content, flags=re.DOTALL)
+            digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
+            headers["Content-Security-Policy"] = _FRAME_POLICY.format(script=digest)
+        else:
+            headers["Cross-Origin-Opener-Policy"] = "same-origin"
+        # an answer that stays the same is an application by itself
+        page = Response(content, media_type=kind, headers=headers)
+        routes.append(Route("/" if name == "index.html" else f"/{name}", page, methods=["GET"]))
+    return routes
+
 
 ANYONE: tuple[Role, ...] = ("analyst", "curator", "auditor")
 ASKERS: tuple[Role, ...] = ("analyst", "curator")

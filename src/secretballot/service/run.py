@@ -14,9 +14,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from secretballot._validation import require_extra
 from secretballot.drafts import draft_folder, hold_draft, sweep_drafts
 from secretballot.exceptions import DataError
-from secretballot.report.extras import require_extra
 from secretballot.service.settings import ServiceSettings
 
 #: Folder of temporary files where the numbers of all workers meet, and the variable that names it;

@@ -1,24 +1,120 @@
-"""From released labels and the public pool to a fitted student."""
+"""From released labels and the public pool to a fitted student, which is tried with dummy labels
+before anything is paid."""
 
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
+from sklearn.utils import Tags, assert_all_finite, column_or_1d, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from secretballot._points import take_rows
 from secretballot._seeded import own_global_states, public_seed, with_own_seeds
-from secretballot._typing import IntArray
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import ABSTENTIONS, check_choice, shown_error
-from secretballot.exceptions import DataError, SecretBallotError
+from secretballot.exceptions import DataError, Parameter, ParameterError, SecretBallotError
+from secretballot.named_learners import CLASSIFIERS, REGRESSORS, Maker, learner_by_name
 from secretballot.released import ReleasedLabels
 from secretballot.students.confirmed import with_confirmations
+from secretballot.students.hypothesis_students import VotingStudent
 from secretballot.students.noisy_counts import NoisyCountsClassifier, VoteShareClassifier
-from secretballot.students.numbered_classes import NumberedClassesClassifier
 from secretballot.students.record_votes import RecordVotesStudent
+
+
+def _has_probabilities(model: Any) -> bool:
+    return hasattr(getattr(model, "classifier_", model.classifier), "predict_proba")
+
+
+# scikit-learn ships no types
+class NumberedClassesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Number the classes that occur 0, 1, ... for a learner, and answer with the classes.
+
+    Some learners, such as XGBoost's, refuse classes by name, and labels among which one number is
+    missing. `fit_student` and the teachers put this around a learner that does.
+
+    Parameters
+    ----------
+    classifier : classifier or pipeline
+        Cloned and fitted to the numbers; it must predict them.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes that occurred, ascending: class number i is ``classes_[i]``.
+    classifier_ : the fitted learner
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> student = sb.students.NumberedClassesClassifier(LogisticRegression())
+    >>> student = student.fit([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"])
+    >>> student.predict([[0.0], [3.0]]).tolist(), student.classifier_.classes_.tolist()
+    (['low', 'high'], [0, 1])
+    """
+
+    def __init__(self, classifier: Any) -> None:
+        self.classifier = classifier
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Fit a clone of the learner to the numbers of the classes.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_points, n_features)
+        y : array of shape (n_points,)
+        """
+        labels = column_or_1d(y, warn=True)
+        assert_all_finite(labels, input_name="y")
+        check_classification_targets(labels)
+        self.classes_, numbers = np.unique(labels, return_inverse=True)
+        self.classifier_ = clone(self.classifier).fit(X, numbers.astype(np.int64))
+        for name in ("n_features_in_", "feature_names_in_"):
+            known = getattr(self.classifier_, name, None)
+            if known is not None:
+                setattr(self, name, known)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of every row of `X`, an array of shape (n_points,).
+
+        Raises
+        ------
+        DataError
+            If the learner answers with something else than the numbers that it was given.
+        """
+        check_is_fitted(self, "classifier_")
+        # some learners answer with one column, or with whole floating-point numbers
+        answers = np.asarray(self.classifier_.predict(X)).ravel()
+        if not np.isin(answers, np.arange(len(self.classes_))).all():
+            raise DataError(
+                f"{type(self.classifier_).__name__} predicts values that are no number of a class;"
+                " take a classifier that predicts the labels that it was fitted to."
+            )
+        values: NDArray[Any] = self.classes_[answers.astype(np.int64)]
+        return values
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the learner's class probabilities, in the order of `classes_`, shape
+        (n_points, n_classes)."""
+        check_is_fitted(self, "classifier_")
+        return np.asarray(self.classifier_.predict_proba(X))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.classifier).input_tags
+        tags.input_tags.sparse, tags.input_tags.allow_nan = inner.sparse, inner.allow_nan
+        return tags
+
 
 _TRIAL_ROWS = 5  # that a new student has to predict before it counts as fitted
 
@@ -225,3 +321,141 @@ def _queries_and_labels(
 
 def _last_step(student: Any) -> Any:
     return student.steps[-1][1] if isinstance(student, Pipeline) else student
+
+
+FEW_POINTS, POINTS_OF_A_CLASS = 60, 4
+_MOST_POINTS = 2000  # of the longest trial
+_SHARE = 0.8  # of the dummy votes of a point that go to its class
+
+
+@dataclass(frozen=True)
+class Teaching:
+    """What a student will be taught; all public.
+
+    Attributes
+    ----------
+    classes : sequence
+        Class values, as they will be released.
+    n_points : int
+        Public points that will have an answer.
+    votes : int or None
+        How many votes there are at a point, where noisy counts are released; None where labels
+        alone are.
+    by_record : bool
+        Whether records cast the votes for themselves.
+    """
+
+    classes: Sequence[Any]
+    n_points: int
+    votes: int | None = None
+    by_record: bool = False
+
+
+def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any = None) -> None:
+    """Fit a clone of the student to the first public points under dummy labels, which are the
+    classes in turn: to as many as it will get, up to two thousand.
+
+    Parameters
+    ----------
+    student : classifier
+    X_public : array, sparse matrix or frame of shape (n_public, n_features)
+    teaching : Teaching
+    basis : transformer with `integers`, optional
+        As for `fit_student`.
+
+    Raises
+    ------
+    ParameterError
+        If it cannot learn from them, or predict them.
+    """
+    problem = None
+    try:
+        _trial_fit(student, X_public, teaching, basis)
+    except Exception as error:  # any learner may raise anything; points and labels are public
+        cause = error.__cause__ if isinstance(error, DataError) else error
+        problem = str(error).rstrip(".") if cause is None else shown_error(cause)
+    if problem is not None:
+        raise ParameterError(
+            Parameter("student"),
+            " cannot be trained on the public points with dummy labels of the declared classes:"
+            f" {problem}. Nothing was spent; fix the student, or take another one.",
+        )
+
+
+def _trial_fit(student: Any, X_public: Any, teaching: Teaching, basis: Any = None) -> Any:
+    """Return a clone that was fitted to points, and has predicted them."""
+    few = max(FEW_POINTS, POINTS_OF_A_CLASS * len(teaching.classes))
+    n_points = max(few, min(teaching.n_points, _MOST_POINTS))
+    n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
+    # the first ones again and again, where there are fewer
+    points = take_rows(X_public, np.resize(np.arange(min(n_points, n_public)), n_points))
+    with own_global_states(0), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dummies = _dummy_release(teaching, n_points)
+        fitted = fit_student(student, points, dummies, random_state=0, basis=basis)
+        fitted.predict(points)
+    return fitted
+
+
+def fitted_to_dummies(student: Any, X_public: Any, classes: Sequence[Any]) -> Any:
+    """Return a clone of the student, fitted to the first public points under dummy labels.
+
+    Raises
+    ------
+    Exception
+        Whatever it raises.
+
+    Parameters
+    ----------
+    student : classifier
+    X_public : array of shape (n_public, n_features)
+    classes : sequence
+    """
+    return _trial_fit(student, X_public, Teaching(classes, len(X_public)))
+
+
+def _dummy_release(teaching: Teaching, n_points: int) -> ReleasedLabels:
+    """Return a release that says the classes in turn, of the kind that the student will get."""
+    n_classes = len(teaching.classes)
+    labels = np.arange(n_points) % n_classes
+    about: dict[str, Any] = {"classes": tuple(teaching.classes), "n_teachers": 1}
+    if teaching.votes is not None:
+        shares = np.where(np.eye(n_classes)[labels] > 0, _SHARE, (1 - _SHARE) / (n_classes - 1))
+        counts = np.rint(teaching.votes * shares).astype(np.int64)
+        # of two classes teachers' votes are counted for the second alone
+        about["noisy_counts"] = counts if teaching.by_record or n_classes > 2 else counts[:, 1]
+        about["sigma"], about["n_teachers"] = 1.0, 0 if teaching.by_record else teaching.votes
+    if teaching.by_record:
+        guarantee = {"unit": "record", "relation": "add-remove"}
+        shape = {"guarantee": guarantee, "moved": 1}
+        about["certificate"] = {"public": {"method": "record-votes"}, "shape": shape}
+    return ReleasedLabels(np.arange(n_points), labels, **about)
+
+
+_AUTO: dict[str, Maker] = {"auto": lambda n_classes: None}
+_CLASSIFIERS: dict[str, Maker] = {
+    **_AUTO,
+    "boosted": lambda n_classes: VotingStudent(random_state=0),
+    **CLASSIFIERS,
+    "logistic": lambda n_classes: LogisticRegression(max_iter=1000),
+}
+_REGRESSORS: dict[str, Maker] = {**_AUTO, **REGRESSORS}
+
+
+def student_by_name(name: str, *, of_numbers: bool = False) -> Any:
+    """Return a new learner of that name; None for "auto", the best measured for what is released.
+
+    Parameters
+    ----------
+    name : str
+        "auto", "boosted", a teacher's name, with settings or without, or "package.module:Class".
+    of_numbers : bool
+        Whether it learns a number; then "auto" or a name of such a teacher.
+
+    Raises
+    ------
+    ParameterError
+        If the name or one of its settings is unknown, or not taken by the learner, or the class
+        cannot be imported, made or used as a classifier.
+    """
+    return learner_by_name(name, _REGRESSORS if of_numbers else _CLASSIFIERS, "student")

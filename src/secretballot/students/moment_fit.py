@@ -13,11 +13,11 @@ import numpy as np
 from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.bases.integer_model import (
     PROBABILITY_UNIT,
+    UNIT,
     WEIGHT_UNIT,
     LinearModel,
     Smoothed,
 )
-from secretballot.bases.rotation import UNIT
 from secretballot.students.moment_links import Link, MomentEquations
 
 #: How much of what records vary as a sample a later stage counts anew: they are the same in all.

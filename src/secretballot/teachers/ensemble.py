@@ -28,7 +28,6 @@ from secretballot.drafts import sweep_drafts
 from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import isolated, one_thread, result_of
 from secretballot.teachers.executors import LOCAL, Workers, workers_of
-from secretballot.teachers.margins import vote_margins
 from secretballot.teachers.rows import as_table, block_bounds, is_sparse, n_rows, row_block
 from secretballot.teachers.training import (
     Progress,
@@ -39,6 +38,7 @@ from secretballot.teachers.training import (
     pay_processes,
     trained,
 )
+from secretballot.teachers.votes import vote_margins
 from secretballot.vault import make_vault, read_secret, write_secret
 
 _LINEAR = frozenset(

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from secretballot._naming import named
 from secretballot._seeded import own_global_states, public_seed, seed_of
-from secretballot._validation import check_count, shown
+from secretballot._validation import check_count, named, shown
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import result_of
 

@@ -1,7 +1,12 @@
-"""The stages of record moments: what each asks, and what the released sums come to; all public."""
+"""The stages of record moments: where they begin, what each asks, and what the released sums come
+to; all public.
+
+A model of a class that one record in a hundred has calls nearly every point by another name, and is
+right 99 times in 100. Weights of classes move its decisions after the release; that is
+post-processing, and costs nothing."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -9,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from secretballot._typing import BoolArray, FloatArray, IntArray
-from secretballot._validation import LARGEST_INTEGER
+from secretballot._validation import LARGEST_INTEGER, check_positive, shown, shown_classes
 from secretballot.accounting import PrivacyBudget
 from secretballot.accounting.calibration import calibrate_vector_sum
 from secretballot.bases.integer_basis import NO_CELLS
@@ -17,17 +22,18 @@ from secretballot.bases.integer_model import (
     CONSTANT,
     LARGEST_WEIGHT,
     PROBABILITY_UNIT,
+    UNIT,
     WEIGHT_UNIT,
     IntegerModel,
     LinearModel,
 )
-from secretballot.bases.rotation import UNIT
 from secretballot.core.mechanisms import NoisySums
 from secretballot.core.types import Guarantee, SumShape
-from secretballot.learners.moments.class_weights import ClassWeights, weights_of_model
-from secretballot.learners.moments.start import ReleasedStart
+from secretballot.exceptions import Parameter, ParameterError
 from secretballot.learners.moments.vectors import LARGEST_SCALE, SCALE_UNIT, Residuals
-from secretballot.learners.training.inputs import Target
+from secretballot.learners.training.inputs import Target, points_digest
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.build import labels_digest
 from secretballot.report.certificate.models import (
     CLASS_WEIGHTS,
     LABELS_MOMENTS,
@@ -39,8 +45,208 @@ from secretballot.report.certificate.models import (
     counted_by_marks,
     counts_scale,
 )
+from secretballot.report.certificate.verify import verify_certificate
 from secretballot.students.moment_fit import MomentFit, ReleasedMoments
-from secretballot.students.moment_links import Link, classes_link, labels_link, number_link
+from secretballot.students.moment_links import (
+    Link,
+    MomentEquations,
+    classes_link,
+    labels_link,
+    number_link,
+)
+from secretballot.teachers.rows import n_rows, take_rows
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedStart:
+    """A model of labels that were released before.
+
+    Attributes
+    ----------
+    fit : MomentFit
+        What the first stage starts from; its weights are whole numbers of 1 / `WEIGHT_UNIT`.
+    certificate_digest : str
+        Of the certificate of these labels.
+    """
+
+    fit: MomentFit
+    certificate_digest: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a certificate says of it."""
+        return {
+            "certificate": self.certificate_digest,
+            "weights": IntegerModel.of(self.fit.weights).weights.ravel().tolist(),
+        }
+
+
+def check_start(start: object, classes: tuple[Any, ...], X_public: Any) -> None:
+    """Refuse a start that is no verified release about these classes and these public points.
+
+    Parameters
+    ----------
+    start : object
+        None, or what should be a `ReleasedLabels`.
+    classes : tuple
+    X_public : array, sparse matrix or frame of shape (n_public, n_features)
+        As their digest is taken.
+
+    Raises
+    ------
+    ParameterError
+        If it is no release, says less than its certificate, or is about something else.
+    """
+    if start is None:
+        return
+    if not isinstance(start, ReleasedLabels):
+        raise ParameterError(
+            Parameter("start"),
+            f" is a {type(start).__name__}; give the ReleasedLabels of a release, such as"
+            " released_ of a learner: anything else may have looked at private data.",
+        )
+    failures = verify_certificate(start.certificate).failures
+    if failures:
+        raise ParameterError(
+            "The certificate of ",
+            Parameter("start"),
+            f" does not verify ({failures[0].name}: {failures[0].detail}); give a release as it was"
+            " made.",
+        )
+    stated, rows = start.certificate["released"], start.queries
+    own = labels_digest(rows, start.labels, start.classes, start.noisy_counts)
+    # 1, 1.0 and True are equal but not the same class
+    found, wanted = ([(type(value), value) for value in one] for one in (start.classes, classes))
+    # labels are rows of the pool, and in another pool they would belong to wrong points
+    inside = rows.min(initial=0) >= 0 and rows.max(initial=0) < n_rows(X_public)
+    known = points_digest(take_rows(X_public, rows)) if inside else None
+    problems = {
+        "has other labels than its certificate; take both from one release": (
+            stated["labels_sha256"] != own
+        ),
+        f"is about the classes {shown_classes(start.classes)}; these are {shown_classes(classes)},"
+        " so give a release of the same ones in the same order": found != wanted,
+        "is about other public points, or its certificate has no points_sha256; give the X_public"
+        " of that release, rows in the same order": known is None
+        or stated.get("points_sha256") != known,
+        "answers no query; fit without it": not start.answered.any(),
+    }
+    for problem, is_so in problems.items():
+        if is_so:
+            raise ParameterError(Parameter("start"), f" {problem}.")
+
+
+def released_start(
+    start: ReleasedLabels | None, pool: IntArray, link: Link, n_cells: int = 0
+) -> ReleasedStart | None:
+    """Return the model that a release comes to in a public basis; None where there is no release.
+
+    It is the logistic or softmax one of largest posterior density, with the prior of a fit that
+    starts from nothing. Released labels say where weights lie, and not how surely: they follow from
+    votes or from another model, and are no draws from what holds of records. So the start replaces
+    the mean of the prior, and the prior stays as wide, however many labels there are.
+
+    Parameters
+    ----------
+    start : ReleasedLabels or None
+        Checked by `check_start`.
+    pool : ndarray of int64, shape (n_public, n_coordinates + n_cells)
+        The public points, as rows of a `LinearModel`.
+    link : Link
+    n_cells : int
+    """
+    if start is None:
+        return None
+    nothing = MomentFit.start(pool, link, n_cells=n_cells)
+    weights, shares, noise = _shares_of(start)
+    points = nothing.points[start.queries[start.answered]]
+    targets = shares[:, -link.n_columns :]
+    equations = MomentEquations(
+        points,
+        weights[:, None],
+        points.T @ targets / len(points),
+        # noise of votes is added to the variance of a label
+        nothing.precision * (1 + noise / link.variance) / len(points),
+        nothing.weights,
+        np.zeros_like(targets),
+    )
+    whole = IntegerModel.of(link.weights_of(equations)).weights
+    return ReleasedStart(replace(nothing, weights=whole / WEIGHT_UNIT), start.certificate["digest"])
+
+
+def _shares_of(released: ReleasedLabels) -> tuple[FloatArray, FloatArray, float]:
+    """Return what a release reveals at its answered queries: their weights by the number of votes,
+    1 in the mean; the shares of the classes times these, of shape (n_answered, n_classes); and the
+    variance of what noise adds to a share. Of noisy counts shares are without bias, and may lie
+    below 0 or above 1; of labels alone they are all or nothing."""
+    n_classes, labels = released.n_classes, released.labels[released.answered]
+    if released.noisy_counts is None:
+        return np.ones(len(labels)), np.eye(n_classes)[labels], 0.0
+    assert released.sigma is not None
+    counts, left = released.noisy_counts[released.answered].astype(np.float64), 1.0
+    if counts.ndim == 1:
+        counts = np.column_stack([released.n_teachers - counts, counts])
+    else:
+        left = 1 - 1 / n_classes  # what is the same noise in all classes is taken away
+    # votes of records are as many at a point as there are records near it
+    total = counts.sum(axis=1)
+    votes = np.maximum(total, 0) if released.by_record else np.full(len(total), released.n_teachers)
+    counts += (votes - total)[:, None] / n_classes
+    mean = max(float(votes.mean()), 1.0)
+    return votes / mean, counts / mean, left * (released.sigma / mean) ** 2
+
+
+BALANCED, AUTO = "balanced", "auto"
+#: Classes are balanced by themselves where one is more than so many times as frequent as another.
+SKEWED = 9.0
+#: A class is at least as frequent as this when its weight is set.
+_LEAST_SHARE = 1e-4
+
+
+#: By how much a model's decisions count each class, as on the certificate: a number for each;
+#: "balanced", as if classes were equally frequent; or "auto", so where frequencies are `SKEWED`.
+ClassWeights = str | list[float]
+
+
+def weights_of_model(weights: ClassWeights, predicted: FloatArray) -> list[float]:
+    """Return the weights of a model that predicts these shares of the pool in the mean.
+
+    Balanced is by what the model itself says of the public points: noise makes it say that a rare
+    class is rarer than it is, and a stated share would then ask for more than it ever gives.
+
+    Parameters
+    ----------
+    weights : ClassWeights
+    predicted : ndarray of float64, shape (n_classes,)
+        Follows from released values and public points.
+    """
+    if not isinstance(weights, str):
+        return weights
+    shares = np.maximum(predicted, _LEAST_SHARE)
+    alike = weights == AUTO and not shares.max() > SKEWED * shares.min()
+    found: list[float] = (np.ones(len(shares)) if alike else 1 / (len(shares) * shares)).tolist()
+    return found
+
+
+def checked_weights(weight: object, classes: Sequence[Any]) -> ClassWeights | None:
+    """Return how decisions count classes; None where all count alike.
+
+    Raises
+    ------
+    ParameterError
+        If it is neither "balanced" nor "auto", nor a positive number for each declared class.
+    """
+    if weight is None:
+        return None
+    if isinstance(weight, str) and weight in (BALANCED, AUTO):
+        return weight
+    if not isinstance(weight, Mapping) or set(weight) != set(classes):
+        raise ParameterError(
+            Parameter("class_weight"),
+            f" is {shown(weight)}; it must be {BALANCED!r}, {AUTO!r}, or a positive number for each"
+            f" of the {len(classes)} declared classes ({shown_classes(classes)}).",
+        )
+    return [check_positive("class_weight", weight[name]) for name in classes]
+
 
 #: Noisy sums of a fit, unless another number is asked for.
 N_STAGES = 4

@@ -19,9 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
-from secretballot._naming import name_columns
 from secretballot._typing import FloatArray, IntArray, ObjectArray
-from secretballot._validation import name_part, shown, shown_kind
+from secretballot._validation import name_columns, name_part, shown, shown_kind
 from secretballot.data.frames import as_arrow, frame_of_arrow
 from secretballot.data.stored import StoredTable
 from secretballot.data.tally import check_classes

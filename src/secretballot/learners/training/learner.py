@@ -40,7 +40,7 @@ from secretballot.learners.training.table import Table, private_table, refuse_un
 from secretballot.named_learners import check_learner
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import check_ledger
-from secretballot.students.names import student_by_name
+from secretballot.students.fitting import student_by_name
 from secretballot.teachers.executors import LOCAL
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import guarantee_of

@@ -33,7 +33,14 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import FARTHEST, LARGEST_INTEGER, MOST_ROWS, plain_line, shown
+from secretballot._validation import (
+    FARTHEST,
+    LARGEST_INTEGER,
+    MOST_ROWS,
+    plain_line,
+    require_extra,
+    shown,
+)
 from secretballot.accounting import delta_upper
 from secretballot.core.mechanisms import (
     ConfidentLabels,
@@ -79,7 +86,6 @@ from secretballot.report.certificate.models import (
     stated,
     total_price,
 )
-from secretballot.report.extras import require_extra
 from secretballot.report.wording import count_text
 
 # --- labels.csv ---

@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 from scipy.optimize import brentq
 
-from secretballot._naming import named
-from secretballot._validation import RELEASES, check_choice, check_count, check_probability
+from secretballot._validation import RELEASES, check_choice, check_count, check_probability, named
 from secretballot.accounting import (
     PrivacyBudget,
     WeakSignalWarning,
@@ -29,17 +28,15 @@ from secretballot.accounting import (
 )
 from secretballot.accounting.calibration import quantile_slack
 from secretballot.accounting.recipes import (
+    CONFIDENCE,
+    THRESHOLD_SHARE,
     Terms,
     check_useful,
     deviation,
-    right_chance,
-    unanimous_chance,
-)
-from secretballot.accounting.stream_recipes import (
-    CONFIDENCE,
-    THRESHOLD_SHARE,
     largest_distance,
+    right_chance,
     stream_mechanism,
+    unanimous_chance,
 )
 from secretballot.core.events import Stream
 from secretballot.core.exponential import least_quotient

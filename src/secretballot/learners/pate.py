@@ -16,9 +16,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 
-from secretballot._naming import named
 from secretballot._typing import IntArray, ObjectArray
-from secretballot._validation import check_count, check_finite, check_positive
+from secretballot._validation import check_count, check_finite, check_positive, named
 from secretballot.accounting import check_useful, teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.core import releasing
@@ -28,7 +27,7 @@ from secretballot.core.private import Votes
 from secretballot.core.releasing import Released
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import BudgetError, DataError, Parameter, ParameterError, ServiceError
-from secretballot.learners.pate.mechanisms import (
+from secretballot.learners.pate_mechanisms import (
     EstimatedSize,
     choose_terms,
     label_terms,
@@ -81,8 +80,8 @@ from secretballot.students import (
     learns_from_counts,
 )
 from secretballot.students.confirmed import StudentInRounds
+from secretballot.students.fitting import Teaching, try_student
 from secretballot.students.table_students import default_regressor
-from secretballot.students.trial import Teaching, try_student
 from secretballot.teachers.executors import check_engine
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.training import ballots, labels_of_shard, numbers_of_shard

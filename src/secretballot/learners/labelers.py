@@ -20,20 +20,20 @@ from secretballot._files import LARGEST_JSON
 from secretballot._typing import FloatArray
 from secretballot._validation import check_name, check_probability
 from secretballot.accounting import Sampled
-from secretballot.accounting.stream_recipes import check_answerable, stream_mechanism
+from secretballot.accounting.recipes import check_answerable, stream_mechanism
 from secretballot.core.mechanisms import RelabelledSample
 from secretballot.exceptions import DataError, LedgerError, Parameter, ParameterError
 from secretballot.hypotheses import HypothesisClass, hypotheses_by_name
 from secretballot.hypotheses.base import Hypothesis, check_answers, check_points
-from secretballot.learners.labelers.algorithms import (
+from secretballot.learners.labeler_algorithms import (
     Agnostic,
     BudgetSplit,
     PublicNumbers,
+    SecretSample,
     Stability,
     Universal,
     algorithm_of,
 )
-from secretballot.learners.labelers.relabel import SecretSample
 from secretballot.learners.selection import chosen_release, private_scores
 from secretballot.learners.training.inputs import (
     Target,
@@ -339,7 +339,7 @@ class Labeler(PayingLearner):
     algorithm : str or settings, default "universal"
         A name, or a name with settings, such as "stability:max_abstentions=2". The settings are
         those of `Stability`, `Agnostic` and `Universal` in
-        `secretballot.learners.labelers.algorithms`.
+        `secretballot.learners.labeler_algorithms`.
     hypotheses : str or HypothesisClass, optional
         "stumps", "thresholds", "intervals", or one of `secretballot.hypotheses`; public, for
         "agnostic" and "universal"; labels 0 and 1 stand for ``classes[0]`` and

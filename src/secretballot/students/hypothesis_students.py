@@ -1,5 +1,7 @@
-"""The student in the voting class: a weighted vote of K hypotheses, by K rounds of AdaBoost."""
+"""Students in a class of hypotheses: the one that the released labels agree with most, and a
+weighted vote of K, by K rounds of AdaBoost."""
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -14,6 +16,117 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import FloatArray
 from secretballot._validation import check_count
+from secretballot.exceptions import DataError, Parameter
+from secretballot.hypotheses import DecisionStumps, Hypothesis, HypothesisClass
+
+
+# scikit-learn ships no types
+class HypothesisStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Learn the hypothesis of a class with the fewest mistakes on the released labels, exactly.
+
+    The natural student where queries are chosen by disagreement within the same class: it is the
+    output of Algorithm 7 of Liu et al. 2021 (supplement, appendix E).
+
+    Parameters
+    ----------
+    hypotheses : HypothesisClass, optional
+        By default the decision stumps on all columns.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Two classes, or one where the labels are all alike.
+    hypothesis_ : Hypothesis
+        Says 1 where the student says ``classes_[1]``.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> student = sb.HypothesisStudent(sb.hypotheses.Thresholds())
+    >>> student = student.fit([[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"])
+    >>> student.hypothesis_.describe()
+    {'threshold': 1.5, 'direction': 'up', 'feature': 0}
+    """
+
+    def __init__(self, hypotheses: HypothesisClass | None = None) -> None:
+        self.hypotheses = hypotheses
+
+    @classmethod
+    def of(
+        cls,
+        hypothesis: Hypothesis,
+        hypotheses: HypothesisClass,
+        classes: Sequence[Any],
+        n_features: int,
+    ) -> Self:
+        """Return the student whose hypothesis was found in another way than by `fit`, fitted.
+
+        Parameters
+        ----------
+        hypothesis : Hypothesis
+        hypotheses : HypothesisClass
+            Its class.
+        classes : sequence of two values
+            What 0 and 1 stand for.
+        n_features : int
+        """
+        student = cls(hypotheses)
+        student.classes_, student.hypothesis_ = np.asarray(classes), hypothesis
+        student.n_features_in_ = n_features
+        return student
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Search the class.
+
+        Parameters
+        ----------
+        X : array of shape (n_points, n_features)
+        y : array of shape (n_points,)
+            Of at most two classes.
+        sample_weight : array of shape (n_points,), optional
+            What a mistake on each point counts, at least 0.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError
+            If there are more than two classes, all weights are zero, or points or weights do not
+            fit the class of hypotheses.
+        """
+        points, labels = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(labels)
+        self.classes_, index = np.unique(labels, return_inverse=True)
+        if len(self.classes_) > 2:
+            raise DataError(
+                "Only binary classification is supported: a hypothesis distinguishes two classes,"
+                f" and there are {len(self.classes_)}; use another student."
+            )
+        if sample_weight is not None and not np.asarray(sample_weight).any():
+            raise DataError(
+                Parameter("sample_weight"),
+                " is zero for every point; give some of them a positive weight.",
+            )
+        hypotheses = DecisionStumps(points.shape[1]) if self.hypotheses is None else self.hypotheses
+        self.hypothesis_ = hypotheses.erm(points, index, sample_weight)
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the class of every row of `X`, shape (n_points,)."""
+        check_is_fitted(self)
+        labels = self.hypothesis_.predict(validate_data(self, X, dtype=np.float64, reset=False))
+        # where one class alone was seen, a hypothesis that is constant on its points may say 1
+        # elsewhere
+        values: NDArray[Any] = self.classes_[np.minimum(labels, len(self.classes_) - 1)]
+        return values
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
 
 # in the sentence by which AdaBoost refuses its first hypothesis
 _WORSE_THAN_A_GUESS = "worse than random"

@@ -1,2 +1,0 @@
-"""Classification-query release: labelers that are fitted once and answer public points as they
-come."""

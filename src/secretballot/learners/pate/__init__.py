@@ -1,1 +1,0 @@
-"""PATE classifiers: passive, active in rounds, and for private labels of public points."""
