@@ -1,6 +1,7 @@
 """Campaigns in small: whatever they attack works, and a broken rule is seen."""
 
 import json
+import shutil
 
 import campaigns.__main__ as driver
 import pytest
@@ -30,7 +31,7 @@ def test_finished_blocks_are_kept_and_a_process_that_died_is_a_fault(tmp_path, m
         assert found["counts"] == {"inputs": amount, "blocks": 1}
         assert found["faults"] == ([] if number else ["a fault"])
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json"] * 3
-    # in a process of its own, which does not know that case
+    monkeypatch.setattr(driver.sys, "executable", shutil.which("false"))
     found = driver.done("fuzz", "a, case", 40, 3, tmp_path)
     assert found["counts"] == {}
     assert "the process ended with 1" in found["faults"][0]
