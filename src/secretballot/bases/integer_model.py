@@ -62,7 +62,7 @@ def _exact_in_floats(weights: IntArray, largest: int) -> bool:
 #: Integers for 1.0 in the coordinates that come out.
 UNIT = 2**14
 #: Integers for 1.0 in the weights of the rotation.
-WEIGHT_UNIT = 2**18
+_ROTATION_UNIT = 2**18
 #: Directions that carry less than this share of the largest variance are left out.
 _LEAST_VARIANCE = 1e-6
 #: Share of entries that are not 0 from which on the product of two arrays is the faster one.
@@ -151,9 +151,9 @@ def fitted_rotation(
     stretched: FloatArray = with_fixed_signs(axes[:, order]) * kept ** (-whitening / 2)
     # public points have a root mean square length of one
     length = np.sqrt(np.sum(kept ** (1 - whitening)))
-    weights = np.rint(stretched * (WEIGHT_UNIT / length)).astype(np.int64)
+    weights = np.rint(stretched * (_ROTATION_UNIT / length)).astype(np.int64)
     offset = np.rint(mean * input_unit @ weights).astype(np.int64)
-    shift = int(np.log2(input_unit * WEIGHT_UNIT // UNIT))
+    shift = int(np.log2(input_unit * _ROTATION_UNIT // UNIT))
     return Rotation(weights, offset, shift, input_unit)
 
 
