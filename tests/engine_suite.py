@@ -32,7 +32,7 @@ from secretballot.data.stored import StoredShards
 from secretballot.exceptions import DataError, ResourceError
 from secretballot.learners.moments import estimators
 from secretballot.learners.moments.stages import MomentTarget
-from secretballot.learners.moments.vectors import Records, Residuals, vector_sums
+from secretballot.learners.moments.vectors import Residuals
 from secretballot.learners.training import table as tables
 from secretballot.learners.training.table import assign_stored_shards
 from secretballot.runs.tables import store_table
@@ -177,25 +177,29 @@ CASES = {
 }
 
 
-class EngineSuite:
-    """Collected by the engines' own files, which say what `engine` is, and `engine_to_break`, whose
-    workers a test may kill."""
-
-    @pytest.mark.parametrize("case", CASES)
-    def test_the_votes_are_those_of_one_machine(self, engine, monkeypatch, case):
-        monkeypatch.setattr(training, "_PILOT_SECONDS", -1.0)
-        monkeypatch.setattr(training, "_WORTH_WORKERS", -1.0)
-        teacher, private, public = CASES[case]
-        seen = []
+def votes_are_those_of_one_machine(case, engine):
+    """Demand it of teachers that are trained there, all at once and in blocks."""
+    teacher, private, public = CASES[case]
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "_PILOT_SECONDS", -1.0)
+        patch.setattr(training, "_WORTH_WORKERS", -1.0)
         there = fitted(teacher, private, engine=engine, progress=lambda *done: seen.append(done))
         counts = counts_of(there, public)
         assert (counts == counts_of(fitted(teacher, private), public)).all()
         assert seen == [(done, K) for done in range(1, K + 1)]
-        # again, and in blocks
-        monkeypatch.setattr("secretballot.teachers.ensemble._BLOCK_CELLS", 1)
-        monkeypatch.setattr("secretballot.teachers.ensemble._LEAST_ROWS", 7)
+        patch.setattr("secretballot.teachers.ensemble._BLOCK_CELLS", 1)
+        patch.setattr("secretballot.teachers.ensemble._LEAST_ROWS", 20)
         assert (counts_of(there, public) == counts).all()
-        assert "private" in repr(there)
+    assert "private" in repr(there)
+
+
+class EngineSuite:
+    """Collected by the engines' own files, which say what `engine` is, and `engine_to_break`, whose
+    workers a test may kill. What does not depend on how tasks travel is in `test_engines` alone."""
+
+    def test_the_votes_are_those_of_one_machine(self, engine):
+        votes_are_those_of_one_machine("generators", engine)
 
     def test_what_the_machine_fails_at_is_no_vote(self, engine):
         with pytest.raises(ResourceError, match="because memory ran out; no answer") as told:
@@ -232,38 +236,6 @@ class EngineSuite:
         assert killed
         assert (counts == counts_of(fitted(DecisionTreeClassifier()))).all()
 
-    def test_a_vault_keeps_what_the_cluster_trained(self, engine, tmp_path):
-        teacher, vault = DecisionTreeClassifier(), {"kept": (tmp_path, "these")}
-        counts = counts_of(fitted(teacher, engine=engine, **vault))
-        seen = []
-        again = fitted(teacher, progress=lambda *done: seen.append(done), **vault)
-        assert seen == [(K, K)]  # found, none trained
-        there = fitted(teacher, engine=engine, **vault)
-        assert (counts_of(again) == counts).all()
-        assert (counts_of(there) == counts).all()
-
-    def test_stored_shards_are_read_by_the_workers(self, engine, tmp_path):
-        source = Files.written(tmp_path)
-        there = TeacherEnsemble.of_shards(
-            DecisionTreeClassifier(), source, n_classes=C, random_state=3, engine=engine
-        )
-        assert (counts_of(there) == counts_of(fitted(DecisionTreeClassifier()))).all()
-        readers = {int(path.name.split("-")[1]) for path in tmp_path.glob("read-*")}
-        assert readers
-        assert os.getpid() not in readers
-
-    def test_shards_are_sent_to_workers_that_do_not_see_the_folder(self, engine, tmp_path):
-        shards = replace(hidden_shards(tmp_path), sparse=True)
-        settings = {"n_classes": C, "random_state": 3}
-        with pytest.raises(DataError, match=r"The rows in .* are not seen .*send_shards"):
-            TeacherEnsemble.of_shards(LogisticRegression(), shards, engine=engine, **settings)
-        there = TeacherEnsemble.of_shards(
-            LogisticRegression(), shards, engine=engine, send_shards=True, **settings
-        )
-        here = TeacherEnsemble.of_shards(LogisticRegression(), shards, **settings)
-        points = SCHEMA.encode(FRAME[:50])
-        assert (counts_of(there, points) == counts_of(here, points)).all()
-
     def test_an_interrupt_takes_back_what_was_submitted(self, engine, tmp_path):
         def interrupt(done, total):
             raise KeyboardInterrupt
@@ -273,39 +245,6 @@ class EngineSuite:
             fitted(teacher, engine=engine, progress=interrupt)
         # the cluster is free for others, and none of the rest is trained for nobody
         assert (counts_of(fitted(DecisionTreeClassifier(), engine=engine)) >= 0).all()
-
-    @pytest.mark.parametrize(("on_disk", "by_person"), [(False, True), (True, False), (True, True)])
-    def test_sums_of_records_are_those_of_one_process(
-        self, engine, tmp_path, monkeypatch, by_person, on_disk
-    ):
-        made = records_to_sum(monkeypatch, tmp_path, by_person=by_person, on_disk=on_disk)
-        here = made.sum()
-        assert here.any()
-        assert made.n_parts > 3
-        assert (made.sum(engine) == here).all()
-        if on_disk:
-            assert (made.sum(engine, send=True, hidden=True) == here).all()
-            with pytest.raises(DataError, match=r"The rows in .* are not seen .*send_shards"):
-                made.sum(engine, hidden=True)
-
-    def test_a_killed_worker_costs_its_own_work_and_changes_no_sum(self, engine_to_break, tmp_path):
-        killed, whole = [], (100 * X).astype(np.int64)
-        parts = [
-            [Records(whole[at : at + 10], Y[at : at + 10], NONE)] for at in range(0, len(X), 10)
-        ]
-        stage = Residuals(IntegerModel.of(np.zeros((4, C))), 1024, 10**6)
-
-        def run(work, tasks, *shared):
-            for found in workers_of(engine_to_break).results(work, tasks, *shared):
-                if not killed and len(list(tmp_path.iterdir())) > 1:
-                    killed.append(min(int(path.name) for path in tmp_path.iterdir()))
-                    os.kill(killed[0], signal.SIGKILL)
-                yield found
-
-        tells = partial(records_of_who_tells, tmp_path)
-        there = vector_sums(parts, stage, RECORD, tells, run)._unseal()[0]
-        assert killed
-        assert (there == vector_sums(parts, stage, RECORD)._unseal()[0]).all()
 
     def private_marker_fit(self, engine):
         """Fit on records whose cells learners quote in what they print and raise."""
@@ -331,15 +270,7 @@ FRAME = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": Y})
 SCHEMA = Schema.infer(FRAME[["a", "b"]])
 
 
-NONE = np.empty((10, 0), dtype=np.int64)
 RECORD, USER = (Guarantee(unit=unit, relation="add-remove") for unit in ("record", "user"))
-
-
-def records_of_who_tells(folder, part):
-    """Leave the number of this process in a folder, and take time."""
-    (folder / str(os.getpid())).touch()
-    time.sleep(0.05)
-    return iter(part)
 
 
 @dataclass(frozen=True)
@@ -446,6 +377,3 @@ class Files:
 
     def loader(self, number, *, send):
         return partial(tuple, self.part(number)) if send else partial(self.part, number)
-
-
-__all__ = ["CASES", "MARKER", "EngineSuite", "counts_of", "fitted"]

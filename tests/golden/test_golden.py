@@ -28,7 +28,8 @@ def test_recorded_prices_are_above_what_their_lists_can_tell() -> None:
 
 @pytest.mark.parametrize("start", range(0, FEW, 50))
 def test_prices_are_those_recorded(start: int) -> None:
-    found = prices.all_moved(range(start, start + 50))
+    numbers = range(start, start + 50)
+    found = list(prices.moved(numbers, prices.priced(numbers)))
     assert not found, recorded.table(found)
 
 
