@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
+from ensembles import ensemble_of
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import IntegerModel
 from secretballot.core.types import Guarantee
@@ -55,7 +56,7 @@ def frame(table: np.ndarray) -> pd.DataFrame:
 
 def fitted(teacher, private=X, **options):
     shape = {"n_teachers": K, "n_classes": C, "random_state": 3}
-    return TeacherEnsemble.fit(teacher, private, Y, SHARDS, **{**shape, **options})
+    return ensemble_of(teacher, private, Y, SHARDS, **{**shape, **options})
 
 
 def counts_of(ensemble, public=X_PUBLIC):
@@ -244,7 +245,7 @@ class EngineSuite:
 
     def test_stored_shards_are_read_by_the_workers(self, engine, tmp_path):
         source = Files.written(tmp_path)
-        there = TeacherEnsemble.of_shards(
+        there = TeacherEnsemble.fit(
             DecisionTreeClassifier(), source, n_classes=C, random_state=3, engine=engine
         )
         assert (counts_of(there) == counts_of(fitted(DecisionTreeClassifier()))).all()
@@ -256,11 +257,11 @@ class EngineSuite:
         shards = replace(hidden_shards(tmp_path), sparse=True)
         settings = {"n_classes": C, "random_state": 3}
         with pytest.raises(DataError, match=r"The rows in .* are not seen .*send_shards"):
-            TeacherEnsemble.of_shards(LogisticRegression(), shards, engine=engine, **settings)
-        there = TeacherEnsemble.of_shards(
+            TeacherEnsemble.fit(LogisticRegression(), shards, engine=engine, **settings)
+        there = TeacherEnsemble.fit(
             LogisticRegression(), shards, engine=engine, send_shards=True, **settings
         )
-        here = TeacherEnsemble.of_shards(LogisticRegression(), shards, **settings)
+        here = TeacherEnsemble.fit(LogisticRegression(), shards, **settings)
         points = SCHEMA.encode(FRAME[:50])
         assert (counts_of(there, points) == counts_of(here, points)).all()
 

@@ -15,6 +15,7 @@ from secretballot._validation import check_count, shown
 from secretballot.accounting.recipes import Terms, deviation_of_counts
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import isolated, one_thread
+from secretballot.learners.training.inputs import as_matrix
 from secretballot.planning.plan_model import Setting
 from secretballot.planning.votes_forecast import (
     SeededNoise,
@@ -28,7 +29,7 @@ from secretballot.planning.votes_forecast import (
 from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.students import default_student, fit_student
-from secretballot.teachers.rows import as_table, n_rows, take_rows
+from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.training import Recipe
 
 ROUNDS = 20  # of a strategy, as with real votes
@@ -234,7 +235,7 @@ class StandInModel:
     ) -> None:
         self.n_classes, self.n_folds = n_classes, n_folds
         self._n_public, self._seed = n_public, seed
-        self._X, self._y = as_table(X), y
+        self._X, self._y = as_matrix("X of like", X), y
         self._teacher, self._student = teacher, student
         Recipe.of(teacher, 0)  # refuses a teacher that is no classifier before anything is trained
         self.constant_accuracy = float(np.bincount(y).max() / len(y))
