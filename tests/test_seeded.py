@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
+from ensembles import ensemble_of
 from secretballot._seeded import own_global_states, public_seed, with_own_seeds
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import FiniteClass
@@ -29,7 +30,6 @@ from secretballot.learners.training.trained import columns_with_missing_taken, t
 from secretballot.queries import CheckedSelector, CommitteeSampling, MarginSampling, PublicPool
 from secretballot.report.student.export import converted_student
 from secretballot.students import fit_student
-from secretballot.teachers.ensemble import TeacherEnsemble
 
 X = np.random.default_rng(0).normal(size=(120, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -147,7 +147,7 @@ def candidate():
 
 def teachers():
     shards = np.arange(120) % 4
-    ensemble = TeacherEnsemble.fit(Restless(), X, Y, shards, n_teachers=4, n_classes=2)
+    ensemble = ensemble_of(Restless(), X, Y, shards, n_teachers=4, n_classes=2)
     return ensemble.vote_counts(X[:20], classes=[0, 1])._unseal()[0].tolist()
 
 
@@ -219,7 +219,7 @@ def test_a_learner_that_would_start_workers_draws_where_it_was_seeded():
     shards = np.arange(120) % 4
     votes = []
     for _ in range(2):
-        ensemble = TeacherEnsemble.fit(Parallel(), X, Y, shards, n_teachers=4, n_classes=2)
+        ensemble = ensemble_of(Parallel(), X, Y, shards, n_teachers=4, n_classes=2)
         votes.append(ensemble.vote_counts(X[:20], classes=[0, 1])._unseal()[0].tolist())
     assert votes[0] == votes[1]
 
