@@ -26,7 +26,7 @@ from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import FiniteClass
 from secretballot.learners import pate
 from secretballot.learners.selection import _refuse_unfit_candidate, private_scores
-from secretballot.learners.training.trained import columns_with_missing_taken, tried_teacher
+from secretballot.learners.training.trained import takes_missing, tried_teacher
 from secretballot.queries import CheckedSelector, CommitteeSampling, MarginSampling, PublicPool
 from secretballot.report.student.export import converted_student
 from secretballot.students import fit_student
@@ -116,7 +116,7 @@ def abstentions():
 
 def trial_fit():
     tried_teacher(Restless(), X, 2)
-    return columns_with_missing_taken(Restless(), X, 2)
+    return takes_missing(Restless(), X, 2)
 
 
 def walk():
