@@ -4,13 +4,10 @@ Learners are defined in this module, which workers import as the tests do.
 """
 
 import os
-import shutil
 import signal
 import time
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -23,21 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from secretballot.bases import TableBasis
-from secretballot.bases.integer_model import IntegerModel
-from secretballot.core.types import Guarantee
-from secretballot.data import stored
-from secretballot.data.schema import Schema
-from secretballot.data.stored import StoredShards
 from secretballot.exceptions import DataError, ResourceError
-from secretballot.learners.moments import estimators
-from secretballot.learners.moments.stages import MomentTarget
-from secretballot.learners.moments.vectors import Residuals
-from secretballot.learners.training import table as tables
-from secretballot.learners.training.table import assign_stored_shards
-from secretballot.runs.tables import store_table
 from secretballot.teachers import TeacherEnsemble, training
-from secretballot.teachers.executors import workers_of
 from secretballot.teachers.training import Shards
 
 K, C = 12, 3
@@ -264,94 +248,6 @@ class EngineSuite:
 class QuotesAndRunsOut(Learner):
     def fit(self, X, y):
         raise MemoryError(f"cannot hold {X[0, 0]}")
-
-
-FRAME = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": Y})
-SCHEMA = Schema.infer(FRAME[["a", "b"]])
-
-
-RECORD, USER = (Guarantee(unit=unit, relation="add-remove") for unit in ("record", "user"))
-
-
-@dataclass(frozen=True)
-class ToSum:
-    """Records of a table in parts, and what is asked of them."""
-
-    table: tables.Table
-    mapping: object
-    stage: Residuals
-    folder: Path
-
-    @property
-    def n_parts(self):
-        with self.table.parts() as parts:
-            return len(list(parts()))
-
-    def sum(self, engine="local", *, send=False, hidden=False):
-        """Add up; where the vault is hidden, workers cannot read it any more."""
-        task = SimpleNamespace(
-            table=self.table,
-            guarantee=USER if self.table.unit == "user" else RECORD,
-            refuse_points=lambda: None,
-        )
-        vault, elsewhere = self.folder / "vault", self.folder / "elsewhere"
-        with self.table.parts(send=send) as parts:
-            held = list(parts())
-            if hidden:
-                shutil.move(vault, elsewhere)
-            try:
-                sums = estimators.record_sums(
-                    task, self.mapping, lambda: iter(held), workers_of(engine)
-                )
-                return sums(self.stage)._unseal()[0]
-            finally:
-                if hidden:
-                    shutil.move(elsewhere, vault)
-
-
-def records_to_sum(monkeypatch, folder, *, by_person, on_disk):
-    monkeypatch.setattr(tables, "_PART_CELLS", 100)
-    monkeypatch.setattr(stored, "_BLOCK_ENTRIES", 100)
-    monkeypatch.setattr(tables, "ROWS_TOGETHER", 60)
-    target = MomentTarget.of_classes(range(C))
-    persons = np.arange(len(X)) % 41 if by_person else None
-    points = SCHEMA.encode(FRAME[:150])
-    if on_disk:
-        rows = FRAME if persons is None else FRAME.assign(who=persons)
-        rows.to_csv(folder / "t.csv", index=False)
-        about = {"schema": SCHEMA, "target": "y", "classes": list(range(C))}
-        private = store_table(
-            folder / "t.csv", folder / "vault", unit="who" if by_person else None, **about
-        )
-        given = private, None, points, target, None, None
-    else:
-        given = SCHEMA.encode(FRAME), Y, points, target, persons, None
-    table, points = tables.private_table(*given)
-    basis = TableBasis().fit(points)
-    mapping = estimators._Mapping(basis, target, counted=True, settings={})
-    weights = np.random.default_rng(3).normal(size=(basis.n_directions_ + 1, C))
-    stage = Residuals(IntegerModel.of(weights), 1024, 3_000_000, 1000, 2)
-    return ToSum(table, mapping, stage, folder)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class HiddenShards(StoredShards):
-    """Shards in a folder that the process which made them sees, and no other."""
-
-    driver: int = 0
-
-    def part(self, number):
-        if os.getpid() == self.driver:
-            return super().part(number)
-        return StoredShards.part(replace(self, folder=self.folder / "elsewhere"), number)
-
-
-def hidden_shards(folder: Path) -> HiddenShards:
-    FRAME.to_csv(folder / "t.csv", index=False)
-    about = {"schema": SCHEMA, "target": "y", "classes": list(range(C))}
-    table = store_table(folder / "t.csv", folder / "vault", **about)
-    made = assign_stored_shards(table, K, "replace-one", folder / "vault")
-    return HiddenShards(**vars(made), driver=os.getpid())
 
 
 class Files:

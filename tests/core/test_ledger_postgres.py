@@ -104,7 +104,7 @@ def test_commits_are_durable_whatever_the_role_has_set(
     postgres_server.run(f"ALTER ROLE postgres SET synchronous_commit = '{given}'")
     try:
         late = Ledger.open_existing(str(ledger.place))
-        with late._writing() as rows_there:
+        with late._transaction(write=True) as rows_there:
             look = "SELECT current_setting('synchronous_commit')"
             found = rows_there.transaction.execute(look).fetchone()
         assert found == (inside,)

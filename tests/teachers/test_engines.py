@@ -6,7 +6,6 @@ import signal
 import sys
 import warnings
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from multiprocessing import get_context
@@ -15,13 +14,10 @@ import joblib
 import numpy as np
 import pytest
 from joblib.externals.loky import get_reusable_executor
-from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from engine_suite import (
     CASES,
-    FRAME,
-    SCHEMA,
     C,
     CannotBePickled,
     DiesOnSomeShards,
@@ -31,8 +27,6 @@ from engine_suite import (
     RunsOutOfMemory,
     counts_of,
     fitted,
-    hidden_shards,
-    records_to_sum,
     votes_are_those_of_one_machine,
 )
 from secretballot.exceptions import DataError, ParameterError, ResourceError
@@ -91,32 +85,6 @@ class TestProcesses(EngineSuite):
         readers = {int(path.name.split("-")[1]) for path in tmp_path.glob("read-*")}
         assert readers
         assert os.getpid() not in readers
-
-    def test_shards_are_sent_to_workers_that_do_not_see_the_folder(self, engine, tmp_path):
-        shards = replace(hidden_shards(tmp_path), sparse=True)
-        settings = {"n_classes": C, "random_state": 3}
-        with pytest.raises(DataError, match=r"The rows in .* are not seen .*send_shards"):
-            TeacherEnsemble.of_shards(LogisticRegression(), shards, engine=engine, **settings)
-        there = TeacherEnsemble.of_shards(
-            LogisticRegression(), shards, engine=engine, send_shards=True, **settings
-        )
-        here = TeacherEnsemble.of_shards(LogisticRegression(), shards, **settings)
-        points = SCHEMA.encode(FRAME[:50])
-        assert (counts_of(there, points) == counts_of(here, points)).all()
-
-    @pytest.mark.parametrize(("on_disk", "by_person"), [(False, True), (True, False)])
-    def test_sums_of_records_are_those_of_one_process(
-        self, engine, tmp_path, monkeypatch, by_person, on_disk
-    ):
-        made = records_to_sum(monkeypatch, tmp_path, by_person=by_person, on_disk=on_disk)
-        here = made.sum()
-        assert here.any()
-        assert made.n_parts > 3
-        assert (made.sum(engine) == here).all()
-        if on_disk:
-            assert (made.sum(engine, send=True, hidden=True) == here).all()
-            with pytest.raises(DataError, match=r"The rows in .* are not seen .*send_shards"):
-                made.sum(engine, hidden=True)
 
     def test_no_output_holds_a_private_cell(self, engine, capfd):
         self.private_marker_fit(engine)

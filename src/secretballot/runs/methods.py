@@ -25,12 +25,7 @@ from secretballot.data.schema import Schema
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.learners.moments.stages import N_STAGES
-from secretballot.learners.pate import (
-    AskableRows,
-    PATEClassifier,
-    PATERegressor,
-    estimate_in,
-)
+from secretballot.learners.pate import AskableRows, PATEClassifier, PATERegressor, estimate_in
 from secretballot.learners.pate_mechanisms import choose_teachers, choose_terms
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
 from secretballot.learners.selection import SemiPrivateClassifier
@@ -60,16 +55,7 @@ from secretballot.runs.questions import (
     settle_questions,
     warnings_dropped,
 )
-from secretballot.runs.spec import (
-    CHOICE,
-    MOMENTS,
-    OWN,
-    PATE,
-    RECORD_VOTES,
-    STREAM,
-    VOTES,
-    RunSpec,
-)
+from secretballot.runs.spec import CHOICE, MOMENTS, OWN, PATE, RECORD_VOTES, STREAM, VOTES, RunSpec
 from secretballot.runs.tables import (
     LabelledTable,
     RunInputs,

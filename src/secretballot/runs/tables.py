@@ -23,15 +23,8 @@ from secretballot._typing import AnyArray, FloatArray, ObjectArray, UnsignedArra
 from secretballot._validation import NAMED_AT_MOST, name_columns, name_rows, shown
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import KeyedHashPartition
-from secretballot.data.cells import (
-    OddCells,
-    coded_texts,
-    known_texts,
-    texts_of,
-)
-from secretballot.data.columns import (
-    NumericColumn,
-)
+from secretballot.data.cells import OddCells, coded_texts, known_texts, texts_of
+from secretballot.data.columns import NumericColumn
 from secretballot.data.frames import (
     check_columns,
     check_named,
