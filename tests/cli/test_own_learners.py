@@ -12,7 +12,6 @@ from contextlib import suppress
 import pytest
 
 from patients import invoke, words_of_run, write_files
-from secretballot.cli.screens import find_in_this_folder
 
 CLASS = """
 from sklearn.linear_model import LogisticRegression
@@ -23,22 +22,15 @@ class Mine(LogisticRegression):
 """
 
 
-@pytest.fixture
-def path_kept(monkeypatch):
-    monkeypatch.setattr(sys, "path", list(sys.path))
-
-
 def own_module(folder, name):
     (folder / f"{name}.py").write_text(CLASS.format(helper=f"{name}_help"))
     (folder / f"{name}_help.py").write_text("C = 3.0\n")
 
 
-def test_a_class_of_this_folder_teaches(tmp_path):
-    """The program as installed, which has no folder of its own among its modules; two workers."""
+def test_a_class_of_ones_own_teaches(tmp_path):
+    """The program as installed, whose modules PYTHONPATH adds to; two workers."""
     write_files(tmp_path, 400)
     own_module(tmp_path, "stranger_model")
-    # what also lies in the folder is not taken for an installed package
-    (tmp_path / "skl2onnx.py").write_text("raise SystemExit('the folder came first')\n")
     words = words_of_run(
         tmp_path,
         *("--n-teachers", "10", "--set", "n_jobs=2", "--teacher", "stranger_model:Mine"),
@@ -46,10 +38,9 @@ def test_a_class_of_this_folder_teaches(tmp_path):
         *("--epsilon", "200", "--total", "200,1e-2", "--confirm", "epsilon"),
         *("--set", "n_queries=60", "--set", "exclude=report"),
     )
-    program = "import sys; sys.path.pop(0); from secretballot.cli import main; main()"
     run = subprocess.run(
-        [sys.executable, "-c", program, *words],
-        cwd=tmp_path,
+        [sys.executable, "-P", "-m", "secretballot", *words],
+        env=environment(tmp_path, 0),
         capture_output=True,
         text=True,
         check=False,
@@ -58,28 +49,6 @@ def test_a_class_of_this_folder_teaches(tmp_path):
     # shards without a teacher would vote for one class, which is right for half of the rows; the
     # noise is real, and in 30 runs the mean was .927 and the deviation .010: 34 deviations
     assert json.loads(run.stdout)["accuracy"] > 0.6
-
-
-@pytest.mark.usefixtures("path_kept")
-def test_the_folder_is_looked_into_only_for_a_name_that_was_given(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    own_module(tmp_path, "another_model")
-    (tmp_path / "sklearn").mkdir()
-    before = list(sys.path)
-    for name in (
-        "logistic",
-        "auto",
-        "tree:max_depth=3",  # a name of ours
-        "sklearn.dummy:DummyClassifier",  # installed, whatever lies here
-        "../another_model:Mine",
-    ):
-        find_in_this_folder(name)
-        assert sys.path == before, name
-    find_in_this_folder("logistic", "another_model:Mine")
-    # last, so that it takes the place of nothing
-    assert sys.path == [*before, os.fspath(tmp_path)]
-    find_in_this_folder("another_model:Mine")
-    assert sys.path == [*before, os.fspath(tmp_path)]
 
 
 SLOW = """
