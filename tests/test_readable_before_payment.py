@@ -157,7 +157,7 @@ def test_more_releases_than_a_certificate_lists_are_not_chosen_among():
     with pytest.raises((ParameterError, CertificateError), match="11 choices are label games"):
         chosen(11)
     assert len(ledger.history()) == 12
-    assert sb.verify_certificate(chosen(10).released.certificate).ok
+    assert sb.verify_certificate(chosen(10).certificate_).ok
 
 
 def semi_private(classes, **terms):
