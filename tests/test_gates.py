@@ -149,12 +149,6 @@ def test_what_stands_beside_the_package_imports_what_there_is(room):
         assert known, f"{file}: {module} has no {name}"
 
 
-def test_no_two_files_of_tests_have_one_name():
-    """Pytest loads them by their bare names, and the second of two would not be run at all."""
-    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
-    assert len(names) == len(set(names))
-
-
 #: No words of a textbook of the field; `stand-in`, and "to stand for", are.
 DIALECT = re.compile(
     r"\b(?:told|tells|stood|house|rooms?|door|dear|dearer|mend|mended|manners"
