@@ -575,10 +575,6 @@ class EstimatedSize:
             purpose="how stable the votes on the public pool are, to set how much is asked",
         )
 
-    def without_number(self) -> Terms:
-        """Return the terms that a number leads to that shows nothing."""
-        return self.terms(self._size_without_number)
-
     def size_by(self, released: int) -> int:
         """Return the number of queries, or of abstentions, that a released number leads to.
 
@@ -602,10 +598,11 @@ class EstimatedSize:
             WeakSignalWarning,
             stacklevel=2,
         )
-        return self._size_without_number
+        return self.size_without_number
 
     @property
-    def _size_without_number(self) -> int:
+    def size_without_number(self) -> int:
+        """The size that a number leads to that shows nothing."""
         return 1 if self.mechanism == SPARSE else choose_label_queries(self.rest, self.pool)
 
     def _size_shown_by(self, seen: int) -> int:
