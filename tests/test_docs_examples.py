@@ -23,6 +23,7 @@ from quick_plans import quick_forecasts
 from secretballot.cli import app
 
 ROOT = Path(__file__).resolve().parents[1]
+CORE = ROOT / "src/secretballot/core"
 PAGES = [
     page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if page.is_file()
 ]
@@ -159,6 +160,13 @@ def test_examples_run_as_they_stand(page, tmp_path, monkeypatch):
                     run_command(page, command)
 
 
+def test_the_page_of_the_core_lists_its_modules():
+    listed = re.findall(r"^\| (`.+?) \|", (CORE / "README.md").read_text(), re.MULTILINE)
+    modules = {path.stem for path in CORE.glob("*") if path.suffix in (".py", "")}
+    found = re.findall(r"\w+", " ".join(listed))
+    assert sorted(found) == sorted(modules - {"__init__", "__pycache__"})
+
+
 def test_tests_and_files_that_pages_name_are_there():
     tests = (ROOT / "tests").rglob("test_*.py")
     known = {
@@ -171,7 +179,7 @@ def test_tests_and_files_that_pages_name_are_there():
         for top in ("src", "tests", "docs", "benchmarks", "campaigns")
         for path in (ROOT / top).rglob("*.*")
     }
-    for page in PAGES:
+    for page in (*PAGES, CORE / "README.md"):
         for code in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):
             path, _, name = code.rpartition("::")
             if name.startswith("test_") and not name.endswith(".py"):

@@ -169,6 +169,18 @@ DIALECT = re.compile(
 )
 
 
+def test_no_module_gives_a_name_two_values():
+    # tools that read code take a constant that is set once more for a variable
+    for path in (ROOT / "src").rglob("*.py"):
+        assigned = [
+            node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Assign)
+        ]
+        names = [
+            name.id for node in assigned for name in node.targets if isinstance(name, ast.Name)
+        ]
+        assert sorted(names) == sorted(set(names)), path
+
+
 def test_code_and_pages_are_written_in_plain_words():
     files = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     files += [one for one in (ROOT / "src").rglob("*") if one.suffix in {".py", ".pyi", ".j2"}]

@@ -212,14 +212,6 @@ def test_the_length_of_an_id_is_not_stated():
     assert len(said) == 1
 
 
-@pytest.mark.parametrize("n_records", [8, 60])
-def test_the_very_private_table_is_no_public_one_however_short(n_records):
-    X = np.random.default_rng(0).normal(size=(n_records, 2))
-    learner = sb.RecordMomentsClassifier(epsilon=1.0, delta=1e-6)
-    with pytest.raises(sb.DataError, match="X_public holds private records"):
-        learner.fit(X, np.arange(n_records) % 2, X_public=X, classes=[0, 1])
-
-
 class OddLabel:
     """Looks like the class 1 until it is compared."""
 

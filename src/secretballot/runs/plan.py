@@ -40,12 +40,7 @@ from secretballot.runs.folder import check_new_folder, check_outside_of_runs, wr
 from secretballot.runs.methods import KINDS, Quote, Sizes, basis_of_columns, by_class, method_of
 from secretballot.runs.questions import Watch, cautions_of_price
 from secretballot.runs.spec import MOMENTS, PATE, DataSpec, RunSpec, Sources, groups, toml_text
-from secretballot.runs.tables import (
-    LabelledTable,
-    public_table,
-    refuse_nowhere,
-    schema_of,
-)
+from secretballot.runs.tables import LabelledTable, public_table, refuse_nowhere, schema_of
 from secretballot.students.fitting import student_by_name
 
 _PLAN_FILE, _JSON_FILE, _SCHEMA_FILE = "plan.toml", "plan.json", "plan.schema.json"
