@@ -1,5 +1,5 @@
-"""The bytes of a release follow from released values, public inputs and seeds: nothing else
-reaches one of them."""
+"""The bytes of a release, and of a pickled learner, follow from released values, public inputs and
+seeds: nothing else reaches one of them."""
 
 import os
 import pickle

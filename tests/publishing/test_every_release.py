@@ -1,12 +1,16 @@
 """The release of every learner: confirmed by both verifiers, with a student that answers as the
 learner's, and never taken once a forger has changed its files or its certificate."""
 
+import copy
 import functools
+import io
 import json
+import pickle
 import re
 import shutil
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -150,6 +154,21 @@ def test_both_verifiers_confirm_it_and_its_student_answers_as_the_learner(tmp_pa
     # integers by the thousand, which the certificate holds; shares of classes, where there are none
     assert not page.exists() or ">scales<" not in page.read_text()
     assert kind != "number" or "recall" not in page.read_text()
+
+
+# coefficients of record votes are a part of an array, and lie otherwise once restored
+@pytest.mark.parametrize("kind", [kind for kind in LEARNERS if kind != "record votes"])
+def test_a_learner_that_is_restored_predicts_and_is_pickled_the_same(kind):
+    model, file = fitted(kind), io.BytesIO()
+    joblib.dump(model, file)
+    kept = pickle.dumps(model)
+    again = pickle.loads(kept), joblib.load(io.BytesIO(file.getvalue())), copy.deepcopy(model)
+    for one in again:
+        assert np.array_equal(one.predict(X), model.predict(X))
+        assert one.certificate_ == model.certificate_
+        assert one.get_params().keys() == model.get_params().keys()
+        assert pickle.dumps(one) == pickle.dumps(model) == kept
+    assert copy.copy(model).released_ is model.released_
 
 
 def test_answers_are_beside_the_certificate_where_points_were_answered(tmp_path):

@@ -109,10 +109,11 @@ def test_the_walk_asks_what_the_printed_algorithm_asks(seed):
     for batch in (1, 7, 1000):
         selector = strategy.start(pool_of(X))
         assert walk(selector, answers, batch) == order[queries].tolist()
-        left = selector._region._space.describe()
-        if "labellings" in left and m & (m - 1):  # something was learnt, and no update is left out
-            ends = left["first"]["edge"], left["last"]["edge"]
-            assert (*ends, left["labellings"]) == (edges[0], edges[-1], len(edges))
+        space = selector._region._space
+        if space._restrictions and m & (m - 1):  # something was learnt, and no update is left out
+            found, left = space._labellings(space._restrictions[-1].points)
+            ends = [found.hypothesis(int(at)).edge for at in np.flatnonzero(left)[[0, -1]]]
+            assert (*ends, left.sum()) == (edges[0], edges[-1], len(edges))
 
 
 def test_an_update_without_its_answers_is_refused():

@@ -78,7 +78,7 @@ class TestProcesses(EngineSuite):
 
     def test_stored_shards_are_read_by_the_workers(self, engine, tmp_path):
         source = Files.written(tmp_path)
-        there = TeacherEnsemble.of_shards(
+        there = TeacherEnsemble.fit(
             DecisionTreeClassifier(), source, n_classes=C, random_state=3, engine=engine
         )
         assert (counts_of(there) == counts_of(fitted(DecisionTreeClassifier()))).all()
@@ -228,11 +228,11 @@ def test_an_executor_that_fails_ends_the_run_without_its_words():
 
 def test_shards_in_files_are_read_here_and_one_that_cannot_be_is_no_vote(tmp_path):
     source, shape = Files.written(tmp_path), {"n_classes": C, "random_state": 3}
-    found = TeacherEnsemble.of_shards(DecisionTreeClassifier(), source, **shape)
+    found = TeacherEnsemble.fit(DecisionTreeClassifier(), source, **shape)
     assert (counts_of(found) == counts_of(fitted(DecisionTreeClassifier()))).all()
     (tmp_path / "4.npz").unlink()
     with pytest.raises(OSError, match=r"4\.npz"):
-        TeacherEnsemble.of_shards(DecisionTreeClassifier(), source, **shape)
+        TeacherEnsemble.fit(DecisionTreeClassifier(), source, **shape)
 
 
 def ctrl_c_is_ignored():

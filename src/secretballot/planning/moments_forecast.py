@@ -20,11 +20,12 @@ from secretballot.exceptions import DataError
 from secretballot.foreign_code import isolated, one_thread
 from secretballot.learners.moments.stages import N_STAGES, ClassWeights, MomentStages, MomentTarget
 from secretballot.learners.moments.vectors import Records, vector_sums
+from secretballot.learners.training.inputs import as_matrix
 from secretballot.planning.best_setting import FRONTIER
 from secretballot.planning.plan_model import RARE, Estimate, MomentsForecast, Task
 from secretballot.planning.votes_forecast import SeededNoise
 from secretballot.students.fitting import student_by_name
-from secretballot.teachers.rows import as_table, n_rows, take_rows
+from secretballot.teachers.rows import n_rows, take_rows
 
 TURNS = 4  # at each epsilon, on rows that are divided anew
 HERE = FRONTIER.index(1.0)
@@ -80,7 +81,7 @@ def forecast_moments(
     -------
     Takes no private data and spends nothing.
     """
-    rows, n_test = as_table(X), len(y) // _TEST_PART
+    rows, n_test = as_matrix("X of like", X), len(y) // _TEST_PART
     n_pool = max(2, min(task.n_public, MOST_POOL, (len(y) - n_test) // _POOL_PART))
     n_private = min(len(y) - n_test - n_pool, task.n_records, MOST_PRIVATE)
     beyond = _steps_beyond(task, n_private, n_pool)

@@ -361,16 +361,15 @@ class RunInputs:
     def settle(self, role: str) -> None:
         """Refuse the table of a role of which most cells of a column do not fit, unless that was
         accepted; tell of what counts as missing, or as "other"."""
-        if role == PUBLIC and self._data.schema_file is None:
-            return  # the encoding was made of it
-        expected = None if role == PUBLIC else self.cells[PUBLIC]
+        # of a public table that the encoding was made of, too, which then fits
+        known = role == PUBLIC and self._data.schema_file is not None
         _settle_cells(
             self.schema,
             self.cells[role],
             self._watch,
             role=role,
             accepted=self._data.accept_unseen,
-            expected=expected,
+            expected=None if known else self.cells[PUBLIC],
         )
 
     @property

@@ -752,12 +752,12 @@ class Table(Private):
         random_state: int | None,
         **training: Any,
     ) -> TeacherEnsemble:
-        """Return one teacher for every shard; `training` as for `TeacherEnsemble.of_shards`."""
+        """Return one teacher for every shard; `training` as for `TeacherEnsemble.fit`."""
         with self.shards(n_teachers, relation, vault) as (source, content):
             # The digest ties kept teachers to these very shards: a fit that is taken up again with
             # other data finds none of them.
             kept = None if vault is None else (vault, joblib.hash(content, hash_name="sha1"))
-            return TeacherEnsemble.of_shards(
+            return TeacherEnsemble.fit(
                 teacher, source, kept=kept, random_state=random_state or 0, **training
             )
 
