@@ -227,9 +227,9 @@ def test_noise_that_drowns_unanimous_votes_is_said(
 
 
 def test_a_unanimous_quantile_is_drawn_as_often_as_stated() -> None:
-    mechanism, shape = VoteQuantiles(epsilon=0.3, rank=5), teacher_shape(4000, 30, 9)
-    votes = np.zeros((4000, 30), dtype=np.int64)
+    mechanism, shape = VoteQuantiles(epsilon=0.3, rank=5), teacher_shape(1500, 30, 9)
+    votes = np.zeros((1500, 30), dtype=np.int64)
     votes[:, 11] = 9
     drawn, _ = mechanism.draw(shape, [votes], ExactNoise(), State())
     right = (drawn[:, 0] == 11).mean()
-    assert unanimous_chance(mechanism, shape) == pytest.approx(right, abs=0.03)
+    assert unanimous_chance(mechanism, shape) == pytest.approx(right, abs=0.04)

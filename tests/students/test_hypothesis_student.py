@@ -59,7 +59,7 @@ def test_no_labelling_of_the_class_makes_fewer_mistakes(hypotheses, points):
 
 def test_is_the_output_of_the_walk_that_asks_by_disagreement():
     rng = np.random.default_rng(3)
-    X, X_public = rng.uniform(size=(4000, 1)), rng.uniform(size=(512, 1))
+    X, X_public = rng.uniform(size=(2000, 1)), rng.uniform(size=(256, 1))
     model = in_rounds(
         HypothesisStudent(Thresholds()),
         HypothesisStudent(Thresholds()),
