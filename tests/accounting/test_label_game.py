@@ -56,14 +56,6 @@ def test_game_is_the_brute_force_optimum_from_above(
     assert found <= exact * (1.02 if n_teachers % 2 else 1.6) + 1e-4
 
 
-def test_one_label_costs_exactly_a_threshold_test() -> None:
-    sigma, k = 3.0, 9
-    exact = best_attack(both_ways(label_chances(k, sigma)), 1, math.exp(0.2))
-    found = [game_delta(0.2, sigma, 1, k, resolution) for resolution in (10, 300)]
-    assert exact * (1 - 1e-11) <= found[1] <= found[0] <= exact * (1 + 1e-3)
-    assert found[1] <= exact * (1 + 1e-5)
-
-
 @functools.cache
 def _best_even_attack(epsilon: float, sigma: float, queries: int) -> float:
     """Ask the most informative single vote count again and again: no accountant may certify
