@@ -470,12 +470,6 @@ def test_what_is_done_without_a_guard_is_noticed(
         buy(Ledger.open_existing(place), "b")
 
 
-def test_a_table_is_not_emptied(databases: DatabaseLedgers, place: str, ledger: Ledger) -> None:
-    for table in ("account", "head", "entry"):
-        with databases.open(place) as run, pytest.raises(psycopg.IntegrityError):
-            run(f"TRUNCATE {table} CASCADE")
-
-
 def test_a_password_is_told_to_nobody_but_the_server(
     postgres_server: PostgresServer, roles: tuple[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
