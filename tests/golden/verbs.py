@@ -105,7 +105,7 @@ def recorded_verbs(*, long: bool) -> dict[str, dict[str, Any]]:
         found["predict"] |= {"rows": len(predicted), "columns": list(predicted.columns)}
         schema = json.loads((folder / "columns" / "plan.schema.json").read_text())["columns"]
         found["plan: schema"]["columns"] = {name: one["kind"] for name, one in schema.items()}
-    return found
+    return dict(json.loads(json.dumps(found)))  # as it is read again
 
 
 def before(name: str, folder: Path) -> None:
