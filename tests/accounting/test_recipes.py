@@ -21,7 +21,7 @@ from secretballot.accounting import (
     teacher_shape,
     vote_quantiles,
 )
-from secretballot.accounting.recipes import laplace_deviation, right_chance, unanimous_chance
+from secretballot.accounting.recipes import right_chance, unanimous_chance
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import (
     Mechanism,
@@ -194,11 +194,6 @@ def test_right_chances_are_those_of_draws(noise: str, n_classes: int) -> None:
     drawn, _ = mechanism.draw(shape, [votes], ExactNoise(), State())
     right = (drawn[:, 0] == n_classes - 1).mean()
     assert right_chance(mechanism, margin, shape) == pytest.approx(right, abs=0.02)
-
-
-def test_deviations_are_those_of_draws() -> None:
-    drawn = ExactNoise().discrete_laplace(7.0, 40_000)
-    assert laplace_deviation(7.0) == pytest.approx(drawn.std(), rel=0.05)
 
 
 @pytest.mark.parametrize(
