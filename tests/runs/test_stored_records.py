@@ -246,7 +246,7 @@ def test_what_a_folder_cannot_do_is_refused_before_an_account_is_opened(tmp_path
             perform(spec)
     for place in (folder, tmp_path / "private.csv"):
         spec = spec_of(tmp_path, whole, private=place, drop="", hypotheses="stumps", delta=0)
-        with pytest.raises(DataError, match="a class of hypotheses is chosen from in memory"):
+        with pytest.raises(ParameterError, match="or a table in memory"):
             run(spec)
     assert not [*tmp_path.glob("*.ledger"), *tmp_path.glob("out")]
 
