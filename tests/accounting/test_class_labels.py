@@ -242,14 +242,13 @@ def test_all_votes_near_and_far_are_dominated_by_the_list(listed, sigma):
 
 
 @pytest.mark.parametrize("sigma", [10.0, pytest.param(40.0, marks=pytest.mark.slow)])
-def test_a_list_without_spread_or_with_a_gap_does_not_pass_its_check(sigma, monkeypatch):
+def test_a_list_with_no_spread_a_gap_or_near_ends_does_not_pass_its_check(sigma, monkeypatch):
     monkeypatch.setattr(class_games, "TOLERANCES", (0.03,))
-    with monkeypatch.context() as patch:
-        patch.setattr(class_games, "SPREADS", np.zeros(1))
-        assert covering_laws.__wrapped__(sigma) is None
-    with monkeypatch.context() as patch:
-        patch.setattr(class_games, "APART", (0.0, 0.4, 1.0, 2.0, 4.0, 7.0))
-        assert covering_laws.__wrapped__(sigma) is None
+    apart = (0.0, 0.4, 1.0, 2.0, 4.0, 7.0)
+    for name, value in (("SPREADS", np.zeros(1)), ("APART", apart), ("FAR", 7.0)):
+        with monkeypatch.context() as patch:
+            patch.setattr(class_games, name, value)
+            assert covering_laws.__wrapped__(sigma) is None
     assert covering_laws.__wrapped__(sigma) is not None
 
 

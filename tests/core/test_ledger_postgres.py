@@ -3,6 +3,7 @@ versions."""
 
 import pickle
 import re
+import sys
 import threading
 import time
 import traceback
@@ -103,7 +104,7 @@ def test_commits_are_durable_whatever_the_role_has_set(
     postgres_server.run(f"ALTER ROLE postgres SET synchronous_commit = '{given}'")
     try:
         late = Ledger.open_existing(str(ledger.place))
-        with late._writing() as rows_there:
+        with late._transaction(write=True) as rows_there:
             look = "SELECT current_setting('synchronous_commit')"
             found = rows_there.transaction.execute(look).fetchone()
         assert found == (inside,)
@@ -277,9 +278,10 @@ def test_what_a_lost_connection_holds_is_ended_and_nothing_else(
         assert page.count == 0
 
 
-def test_a_read_that_breaks_is_done_again(proxy: PostgresProxy, far: Ledger) -> None:
+@pytest.mark.parametrize("broken", [b"FROM entry", b"COMMIT"])
+def test_a_read_that_breaks_is_done_again(proxy: PostgresProxy, far: Ledger, broken: bytes) -> None:
     buy(far, "a")
-    proxy.lose(b"FROM entry", "statement")
+    proxy.lose(broken, "statement")
     assert far.entry("a") is not None
     assert proxy.broken.is_set()
 
@@ -305,6 +307,11 @@ def test_an_end_that_nobody_can_look_up_is_said_to_be_unknown(
         )
     assert far.spent().epsilon == 0.1
     assert answer_of(far, "a") == (None if purchase else b"answer")
+
+
+def test_a_missing_driver_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "secretballot.core.ledger.postgres", None)
+    refused(lambda: Ledger.open_existing("postgresql://h/d"), "psycopg is not installed; install")
 
 
 def test_a_commit_that_took_all_back_is_an_error(ledger: Ledger) -> None:

@@ -218,7 +218,7 @@ def choose(table: dict[str, Any], epsilon: float) -> Released:
         ledger=account(),
         X_public=table["X_public"],
     )
-    return {"choice": [found.index], "held_out": held}
+    return {"choice": [found.choice_.values.item()], "held_out": held}
 
 
 @method

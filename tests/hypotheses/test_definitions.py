@@ -2,7 +2,6 @@
 tried."""
 
 import itertools
-import json
 import math
 from dataclasses import dataclass
 
@@ -123,7 +122,6 @@ def test_version_space_is_the_definition_after_several_restricts(name):
         np.testing.assert_array_equal(
             space.disagreement_region(everywhere), (labels[left] != labels[left][0]).any(axis=0)
         )
-        json.dumps(space.describe(), allow_nan=False)
 
     check()
 
@@ -227,7 +225,7 @@ def test_weights_that_floats_cannot_add_exactly_drop_nothing():
     y = np.concatenate([np.zeros(1000, dtype=int), np.tile([1, 1, 0], 1000)])
     space = Thresholds().version_space().restrict(X, y, 0.0, np.concatenate(weights))
     np.testing.assert_array_equal(space.disagreement_region(X), X >= 0)
-    assert space.describe()["labellings"] == 1001
+    assert space._labellings(X[:, None])[1].sum() == 1001
 
 
 def test_estimators_of_other_classes_are_refused():

@@ -29,7 +29,7 @@ REPLACED = Guarantee(unit="record", relation="replace-one")
 
 def votes(n: int = 40, k: int = 3, promise: Guarantee = RECORD) -> sb.Votes:
     rng = np.random.default_rng(0)
-    records = rng.integers(0, 30, (n, 1)), rng.integers(0, 2, n)
+    records = rng.integers(0, 30, (n, 1)), rng.integers(0, 2, n), np.ones(n, dtype=bool)
     return votes_of_records([records], NearestPoints(POINTS, k), ["no", "yes"], promise)
 
 
