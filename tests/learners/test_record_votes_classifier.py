@@ -244,13 +244,6 @@ def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refuse
     for points, changes in ((X + 1, {}), *((X.copy(), one) for one in more)):
         with pytest.raises(sb.ParameterError, match="begun with other terms"):
             fitted(X, y, points, **settings | changes)
-    # nor does it get what was released of another kind
-    own = sb.Ledger(tmp_path / "other.sqlite", dataset="registry", budget=BUDGET)
-    settings |= {"ledger": own}
-    number = sb.RecordMomentsRegressor(**BUDGET.to_json(), ledger=own)
-    number.fit(X, y, X_public=X.copy(), bounds=(0, 1), request="first")
-    with pytest.raises(sb.ParameterError, match="begun with other terms"):
-        fitted(X, y, X.copy(), **settings)
 
 
 def test_it_clones_and_pickles_without_a_private_number():

@@ -5,7 +5,6 @@ import json
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 from made_releases import RECORDS, USERS, binary, counted, drawn_choice, votes_of, withheld
 
@@ -29,7 +28,6 @@ from secretballot.report.certificate.build import (
     FIXED_OR_PAID,
     UNSEEN_TEACHERS,
     certificate_digest,
-    describe_released,
     with_files,
 )
 from secretballot.report.certificate.verify import verify_certificate
@@ -54,13 +52,6 @@ def test_the_digest_ignores_the_order_of_fields_and_nothing_else():
     assert digest == certificate_digest({"b": 1, "a": [0.1, "é"], "digest": "x"})
     assert digest == certificate_digest({"a": [0.1, "é"], "b": 1})
     assert certificate_digest({"a": 1}) != certificate_digest({"a": 1.0})
-
-
-def test_counts_of_no_query_have_their_columns():
-    none = np.zeros(0, dtype=np.int64)
-    for counts, columns in ((None, 0), (none, 1), (none.reshape(0, 3), 3)):
-        described = describe_released(none, none, ["a", "b", "c"][: max(2, columns)], 5, counts)
-        assert described["count_columns"] == columns
 
 
 def test_without_a_declaration_nobody_vouches_for_the_teachers():
