@@ -13,7 +13,6 @@ import secretballot as sb
 from exact_games.distributions import discrete_gaussian_distribution
 from exact_games.games import hockey_stick
 from noisy_plans import calibrated
-from secretballot.core.noise import ExactNoise
 from secretballot.learners.training import table as tables
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -33,17 +32,6 @@ def _model(**settings):
     return sb.PATEClassifier(
         **{"n_teachers": 60, **BUDGET.to_json(), "random_state": 0, **settings}
     )
-
-
-@pytest.fixture
-def noise(monkeypatch):
-    """Let releases draw the same numbers every time, by the scale and the number of draws alone."""
-
-    def drawn(self, scale, size):
-        return np.round(np.random.default_rng(size).normal(0, scale, size)).astype(np.int64)
-
-    monkeypatch.setattr(ExactNoise, "discrete_gaussian", drawn)
-    monkeypatch.setattr(ExactNoise, "discrete_laplace", drawn)
 
 
 @pytest.mark.parametrize("dropped", [0.5, 0.0])
@@ -112,7 +100,7 @@ def _others(y, dropped):
     yield _Watched(y, dropped)
 
 
-@pytest.mark.usefixtures("noise")
+@pytest.mark.usefixtures("nothing_drawn")
 def test_no_dropped_label_has_any_influence():
     X, y = _task(160, 2)
     given = {"epsilon": 3.0, "delta": 1e-3, "mechanism": "counts", "n_queries": 40}
