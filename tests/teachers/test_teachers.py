@@ -285,32 +285,26 @@ def test_ensemble_names_classes_shows_its_shape_and_refuses_to_leave():
 
 
 @pytest.mark.parametrize(
-    ("change", "match"),
+    ("changes", "error", "words"),
     [
-        ({"X": 5}, "one row per record"),
-        ({"X": [[1.0, 2.0]] * 140}, "give an array, a frame or a sparse matrix"),
-        ({"X": np.ma.masked_all((140, 4))}, "masked"),
+        ({"X": 5}, DataError, "one row per record"),
+        ({"X": [[1.0, 2.0]] * 140}, DataError, "give an array, a frame or a sparse matrix"),
+        ({"X": np.ma.masked_all((140, 4))}, DataError, "masked"),
+        *(
+            ({name: value}, ParameterError, name)
+            for name, value in (("n_teachers", 0), ("n_classes", 1), ("n_jobs", 0), ("n_jobs", 1.5))
+        ),
+        *(
+            ({"teacher": one}, ParameterError, "teacher")
+            for one in (LogisticRegression, "logistic", StandardScaler())
+        ),
     ],
 )
-def test_tables_that_do_not_fit_are_refused(change, match):
+def test_tables_and_settings_that_do_not_fit_are_refused(changes, error, words):
     X, y = sample()
-    given_tables = {"X": X, "y_index": y, "shards": np.zeros(140, dtype=int), **change}
-    with pytest.raises(DataError, match=match):
-        TeacherEnsemble.fit(Learner(), **given_tables, n_teachers=K, n_classes=C)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        *({"n_teachers": 0}, {"n_classes": 1}, {"n_jobs": 0}, {"n_jobs": 1.5}),
-        *({"teacher": one} for one in (LogisticRegression, "logistic", StandardScaler())),
-    ],
-)
-def test_settings_out_of_range_are_refused(options):
-    X, y = sample()
-    chosen = {"teacher": Learner(), "n_teachers": K, "n_classes": C, **options}
-    with pytest.raises(ParameterError):
-        TeacherEnsemble.fit(X=X, y_index=y, shards=np.zeros(140, dtype=int), **chosen)
+    given = {"teacher": Learner(), "X": X, "y_index": y, "shards": np.zeros(140, dtype=int)}
+    with pytest.raises(error, match=words):
+        TeacherEnsemble.fit(**{"n_teachers": K, "n_classes": C} | given | changes)
 
 
 def test_torch_is_imported_by_those_who_use_it_alone():
