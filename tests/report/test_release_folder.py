@@ -26,7 +26,6 @@ from secretballot.report.certificate.verify import (
     read_labels,
     verify_certificate,
 )
-from secretballot.report.student.load import load_student
 from secretballot_verify import check_files
 
 
@@ -56,8 +55,6 @@ def test_a_folder_holds_what_may_be_published(tmp_path, student, X_public):
     assert names(tmp_path) == set(written.files) == texts | parts
     assert json.loads((tmp_path / "schema.json").read_text()) == schema
     assert verify_certificate(tmp_path).ok
-    loaded = load_student(tmp_path / "student.onnx")
-    assert np.array_equal(loaded.predict(X_public), student.predict(X_public))
     frame = pd.read_csv(tmp_path / "labels.csv")
     assert frame["query"].tolist() == released.queries.tolist()
     assert frame["label"].tolist() == released.label_values.tolist()
