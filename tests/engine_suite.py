@@ -19,8 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
+from ensembles import ensemble_of
 from secretballot.exceptions import DataError, ResourceError
-from secretballot.teachers import TeacherEnsemble, training
+from secretballot.teachers import training
 
 K, C = 12, 3
 RNG = np.random.default_rng(7)
@@ -37,7 +38,7 @@ def frame(table: np.ndarray) -> pd.DataFrame:
 
 def fitted(teacher, private=X, **options):
     shape = {"n_teachers": K, "n_classes": C, "random_state": 3}
-    return TeacherEnsemble.fit(teacher, private, Y, SHARDS, **{**shape, **options})
+    return ensemble_of(teacher, private, Y, SHARDS, **{**shape, **options})
 
 
 def counts_of(ensemble, public=X_PUBLIC):

@@ -7,13 +7,14 @@ from scipy.special import ndtr
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
+from ensembles import ensemble_of
 from noisy_plans import confident, noisy, priced
 from samples import synthetic_two_class
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.exceptions import DataError
 from secretballot.planning import Setting
-from secretballot.planning.stand_in import SimulatedRun, StandInModel
+from secretballot.planning.stand_in import StandInModel, simulated_run
 from secretballot.planning.votes_forecast import (
     SeededNoise,
     VoteSample,
@@ -22,7 +23,7 @@ from secretballot.planning.votes_forecast import (
     vote_accuracy,
 )
 from secretballot.students import NoisyCountsClassifier
-from secretballot.teachers import TeacherEnsemble, teacher_by_name
+from secretballot.teachers import teacher_by_name
 from sessions import told_labels
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
@@ -88,7 +89,9 @@ def simulated(n_points=400, student=None):
     truth, rest = data.y[:n_points], data.X[n_points:]
     for_one = np.where(truth == 1, 90, 10)
     sample = VoteSample(K, np.stack([K - for_one, for_one], axis=1), truth)
-    return SimulatedRun(data.X[:n_points], sample, rest, data.y[n_points:], 10_000, student)
+    scored = rest, data.y[n_points:]
+    about = {"n_public": 10_000, "student": student}
+    return lambda *run: simulated_run(data.X[:n_points], sample, scored, *run, **about).student
 
 
 def gaussian(sigma, n, release="labels"):
@@ -99,7 +102,7 @@ def gaussian(sigma, n, release="labels"):
 def test_little_noise_teaches_and_much_noise_does_not(release):
     setting, world = Setting(K, "gaussian", release, 300), simulated()
     good, bad = (
-        [world.run(setting, gaussian(sigma, 300, release), seed).student for seed in range(4)]
+        [world(setting, gaussian(sigma, 300, release), seed) for seed in range(4)]
         for sigma in (5.0, 1e5)
     )
     assert min(good) > 0.87
@@ -109,17 +112,19 @@ def test_little_noise_teaches_and_much_noise_does_not(release):
 
 def test_the_given_student_is_used():
     setting = Setting(K, "gaussian", "labels", 50)
-    constant = simulated(student=DummyClassifier(strategy="constant", constant=1))
-    score = constant.run(setting, gaussian(1, 50), 0).student
-    assert score == constant.y_test.mean()
+    constant, other = (
+        simulated(student=DummyClassifier(strategy="constant", constant=one)) for one in (1, 0)
+    )
+    scores = [one(setting, gaussian(1, 50), 0) for one in (constant, other)]
+    assert sum(scores) == pytest.approx(1.0)
     with pytest.raises(DataError, match="release counts"):
-        simulated(student=NoisyCountsClassifier()).run(setting, gaussian(1, 50), 0)
+        simulated(student=NoisyCountsClassifier())(setting, gaussian(1, 50), 0)
 
 
 @pytest.mark.parametrize("strategy", ["margin", "cluster"])
 def test_walks_learn(strategy):
     setting = Setting(K, "gaussian", "labels", 30, strategy=strategy)
-    assert simulated(200).run(setting, gaussian(5.0, 30), 0).student > 0.8
+    assert simulated(200)(setting, gaussian(5.0, 30), 0) > 0.8
 
 
 POINTS = 20_000
@@ -209,7 +214,7 @@ def test_votes_and_students_are_those_of_runs_on_fresh_records():
     for run in range(3):
         X, y = two_classes(N_RECORDS + 3000, run, N_FEATURES)
         shards = np.random.default_rng(1000 + run).integers(0, N_TEACHERS, N_RECORDS)
-        fitted = TeacherEnsemble.fit(
+        fitted = ensemble_of(
             LOGISTIC, X[:N_RECORDS], y[:N_RECORDS], shards, n_teachers=N_TEACHERS, n_classes=2
         )
         X, y = X[N_RECORDS:], y[N_RECORDS:]

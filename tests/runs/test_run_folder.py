@@ -96,15 +96,6 @@ def test_a_run_that_goes_on_with_another_student_is_remembered_with_that_one(tmp
     assert RunFolder(tmp_path / "out", {**DESCRIPTION, "student": "tree"}).finished
 
 
-def test_a_run_that_was_begun_before_there_was_a_setting_goes_on_with_its_default(tmp_path):
-    interrupt(tmp_path / "out")
-    usual, now = {"colour": "red"}, {**DESCRIPTION, "colour": "red"}
-    assert RunFolder(tmp_path / "out", now, usual).resumed
-    for other in ({**now, "colour": "blue"}, {**now, "epsilon": 2.0}):
-        with pytest.raises(DataError, match="an interrupted run that differs in"):
-            RunFolder(tmp_path / "out", other, usual)
-
-
 RUN = '{"format": "secretballot/run", "version": 1, "request": "r", "description": %s}'
 
 

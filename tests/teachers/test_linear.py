@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from ensembles import ensemble_of
 from secretballot.teachers import TeacherEnsemble
 from secretballot.teachers.ensemble import LinearStack
 
@@ -35,7 +36,7 @@ class OwnLogistic(LogisticRegression):
 def one_by_one(ensemble, X):
     """Votes with every teacher asked by its own predict."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LinearStack, "gather", lambda *args, **given: [])
+        patch.setattr(LinearStack, "takes", lambda *_: False)
         return ensemble.vote_counts(X)._unseal()[0]
 
 
@@ -44,15 +45,12 @@ def assert_as_one_by_one(ensemble, X):
 
 
 def assert_same_votes(ensemble, X, *, stacked=True):
-    stacks = LinearStack.gather(dict(enumerate(ensemble._teachers)), X, ensemble.n_classes, {})
-    assert bool(stacks) == stacked
+    assert any(stack.takes(X) for stack in ensemble._stacks) == stacked
     assert_as_one_by_one(ensemble, X)
 
 
-def ensemble_of(learner, X, y, n_classes):
-    return TeacherEnsemble.fit(
-        learner, X, y, np.arange(len(y)) % K, n_teachers=K, n_classes=n_classes
-    )
+def fitted(learner, X, y, n_classes):
+    return ensemble_of(learner, X, y, np.arange(len(y)) % K, n_teachers=K, n_classes=n_classes)
 
 
 def sample(n_classes, n=360, width=6):
@@ -84,15 +82,14 @@ def test_stacked_votes_equal_the_teachers_own(learner, form, n_classes):
     X, y, points = sample(n_classes)
     if form is not np.asarray:
         X, points = X * (X > 3), points * (points > 3)
-    assert_same_votes(ensemble_of(learner, form(X), y, n_classes), form(points))
+    assert_same_votes(fitted(learner, form(X), y, n_classes), form(points))
 
 
 def test_teachers_with_fewer_classes_vote_for_those():
     X, y, points = sample(4)
     y = np.where(np.arange(360) % K < 6, y, np.where(y > 1, 3, 1))
-    ensemble = ensemble_of(LogisticRegression(), X, y, 4)
-    stacks = LinearStack.gather(dict(enumerate(ensemble._teachers)), points, 4, {})
-    assert sorted(len(stack.models) for stack in stacks) == [6, 6]
+    ensemble = fitted(LogisticRegression(), X, y, 4)
+    assert sorted(len(stack.models) for stack in ensemble._stacks) == [6, 6]
     assert_same_votes(ensemble, points)
 
 
@@ -110,12 +107,12 @@ def test_teachers_with_fewer_classes_vote_for_those():
 )
 def test_what_is_not_surely_linear_is_asked_itself(learner, points):
     X, y, _ = sample(2)
-    assert_same_votes(ensemble_of(learner, X, y, 2), points, stacked=False)
+    assert_same_votes(fitted(learner, X, y, 2), points, stacked=False)
 
 
 def test_points_that_are_not_finite_are_asked_of_every_teacher():
     X, y, _ = sample(2)
-    ensemble = ensemble_of(LogisticRegression(), X, y, 2)
+    ensemble = fitted(LogisticRegression(), X, y, 2)
     for odd in (np.nan, np.inf):
         points = np.array([[odd] * 6, [1.0] * 6])
         # predict refuses such points, so all vote their fixed class
@@ -187,9 +184,7 @@ def test_no_record_decides_whether_a_warning_of_the_program_is_shown_again():
     shown = []
     for first in (1.0, 3.0):
         X[0, 0] = first
-        fitted = TeacherEnsemble.fit(
-            RidgeClassifier(), X, y, np.arange(80) % 2, n_teachers=2, n_classes=2
-        )
+        fitted = ensemble_of(RidgeClassifier(), X, y, np.arange(80) % 2, n_teachers=2, n_classes=2)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("default")
             for _ in range(3):

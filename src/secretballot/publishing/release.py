@@ -61,10 +61,7 @@ from secretballot.report.certificate.verify import (
     README_FILE,
     answers_bytes,
 )
-from secretballot.report.metrics import (
-    AnyMetrics,
-    metrics_of_student,
-)
+from secretballot.report.metrics import AnyMetrics, metrics_of_student
 from secretballot.report.student.export import student_bytes
 from secretballot.report.student.load import OnnxStudent
 from secretballot.report.student.raw_columns import RawRows, can_encode

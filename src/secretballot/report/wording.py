@@ -1,9 +1,9 @@
 """Numbers and names as a reader without mathematics reads them."""
 
 import math
-import unicodedata
 from collections.abc import Mapping, Sequence
 
+from secretballot._validation import without_controls
 from secretballot.core.label_games import CHANCE_BITS
 
 _MOST_DIGITS = 9
@@ -11,14 +11,7 @@ _MOST_DIGITS = 9
 
 def shown(text: object) -> str:
     """Return text with invisible and control characters written out: nothing hides in a name."""
-    return "".join(
-        (
-            char
-            if not unicodedata.category(char).startswith("C")
-            else char.encode("unicode_escape").decode()
-        )
-        for char in str(text)
-    )
+    return without_controls(str(text))
 
 
 def number_text(value: float) -> str:

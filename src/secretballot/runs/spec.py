@@ -740,11 +740,6 @@ class RunSpec(Part):
             }
         )
 
-    def usual(self) -> dict[str, Any]:
-        """Return the defaults of all settings, as JSON values."""
-        fields = ((name, field) for _, name, _, field in self._leaves())
-        return _plain({name: one.default for name, one in fields if not one.is_required()})
-
     def to_toml(self, *, absolute: bool = False) -> str:
         """Return all settings that are not their defaults, as a file that `read` takes; with
         absolute paths from any folder."""
