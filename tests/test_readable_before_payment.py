@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression
 import secretballot as sb
 import secretballot_verify as second
 from noisy_plans import calibrated
-from secretballot._validation import MOST_ROWS
 from secretballot.accounting import noisy_means, noisy_votes
 from secretballot.accounting.recipes import Terms
 from secretballot.core.types import LARGEST, Guarantee
@@ -205,7 +204,6 @@ REFUSED = {
         "unit_column is ''",
     ),
     "labels, size": (long_labels, "labels.csv may have more than 250 MB"),
-    "labels, rows": (of_labels(public_rows=[0, MOST_ROWS]), "rows go from 0 to 1638399999"),
     "table, name": (table(["ill", LONG]), "labels"),
     "table of a label": (table(["ill", "old", "tall"], OF_A_LABEL), "not about labels"),
     "table, size": (long_table, "more than 10 MB"),

@@ -84,7 +84,7 @@ def test_blocks_and_a_sample_say_what_the_table_says(law, monkeypatch):
         for part in np.array_split(np.vstack([private, NUMBERS[:, :2]]), 7):
             rows.add(part)
         assert rows.hold(0) == found
-        assert len(rows._values) < 3000 + 4 * len(table) + 4
+        assert len(rows._pairs) < 3000 + 4 * len(table) + 4
 
 
 def test_frames_are_compared_by_cells_and_what_cannot_be_compared_passes():

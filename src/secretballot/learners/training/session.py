@@ -220,12 +220,11 @@ class LabelStream:
         Raises
         ------
         ParameterError, DataError, LedgerError
-            As for `AnswerStream.answer`, or if predictions are no probabilities of this shape.
+            As for `AnswerStream.answer`, or if predictions have another shape.
         """
         shape, against = self._terms.shape, None
         if predictions is not None:
-            of_shape = len(questions), shape.n_classes
-            against = predicted_votes(predictions, of_shape, shape.n_teachers or 0)
+            against = predicted_votes(predictions, shape.n_teachers or 0)
         found = self._stream.find(questions)
         fresh = ~found.given
         (new,) = (fresh if admit is None else admit(fresh, found.left) & fresh).nonzero()
