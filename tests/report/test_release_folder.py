@@ -7,7 +7,6 @@ import json
 import os
 import re
 import socket
-from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
@@ -19,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 import secretballot as sb
 import secretballot_verify as second
 from made_certificates import failed, renewed, reseal
-from secretballot.exceptions import CertificateError, DataError, ParameterError
+from secretballot.exceptions import CertificateError, DataError
 from secretballot.publishing import release as release_module
 from secretballot.publishing.release import ReleaseJob, write_files
 from secretballot.released import ReleasedLabels
@@ -314,13 +313,6 @@ def test_the_folder_is_whole_and_both_verifiers_confirm_it(model, tmp_path):
     # but for the estimate by the noisy counts, which may happen to be right
     told = [re.sub(r"noise:\s+[\d,]+", "", one) for one in texts]
     assert not any(re.search(r"\b(4711|4,711|28266|28,266)\b", text) for text in told)
-
-
-def test_without_the_certificate_nobody_says_that_records_voted(model):
-    released = model.released_
-    assert released.by_record
-    with pytest.raises(ParameterError, match="without teachers"):
-        replace(released, certificate={})
 
 
 PLAN = {"planned": 80, "used": 80, "rounds": [80], "strategy": {"name": "margin"}, "left": "none"}

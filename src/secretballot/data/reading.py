@@ -644,7 +644,7 @@ def _start_of(file: TableFile, where: str) -> bytes:
 
     def read() -> bytes:
         with file.opened() as content:
-            return content.read(_START)
+            return bytes(content.read(_START))
 
     return attempt(read, partial(_why_unread, where))
 

@@ -291,10 +291,11 @@ def write_files(
     values, table = LABELS_FILE, b""
     if isinstance(released, ReleasedTable):
         values, table = ANSWERS_FILE, answers_bytes(certificate)
-        written.write(values, "the released answers, one line for each query", table)
     elif isinstance(released, ReleasedLabels):
         table = _labels_bytes(released)
-        written.write(values, "the released labels, one line for each query", table)
+    if table:
+        words = f"the released {values.removesuffix('.csv')}, one line for each query"
+        written.write(values, words, table)
     if job.parquet:
         name = values.replace(".csv", ".parquet")
         written.attempt(name, f"the table of {values}, as Parquet", lambda: _parquet_bytes(table))
@@ -325,15 +326,8 @@ def write_files(
     if "report" in job.without:
         written.left_out[_REPORT_FILE] = wish
     else:
-        page = partial(
-            render_page,
-            released,
-            student=student,
-            X_public=X_public,
-            files_written=written.files | later,
-            columns=() if job.raw_rows is None else job.raw_rows.columns,
-            metrics=metrics,
-        )
+        public = student, X_public, () if job.raw_rows is None else job.raw_rows.columns
+        page = partial(render_page, released, *public, written.files | later, metrics)
         written.attempt(_REPORT_FILE, "the report, for people", lambda: page().encode())
     listed = written.files | later
     described = (columns or {}).get("columns")
