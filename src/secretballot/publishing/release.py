@@ -120,10 +120,7 @@ class ReleaseFolder:
         """Write a file, and keep what it is."""
         (self.path / name).write_bytes(content)
         self.files[name] = words
-        self._digests[name] = {
-            "sha256": hashlib.sha256(content).hexdigest(),
-            "bytes": len(content),
-        }
+        self._digests[name] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
 
     def seal(self, certificate: Mapping[str, Any]) -> None:
         """Write the certificate, bound to every file that was written before."""
@@ -248,11 +245,7 @@ def usage_of(files: Mapping[str, str], schema: Mapping[str, Any] | None) -> dict
 
 
 def write_files(
-    folder: Path,
-    job: ReleaseJob,
-    *,
-    student: Any = None,
-    metrics: AnyMetrics | None = None,
+    folder: Path, job: ReleaseJob, *, student: Any = None, metrics: AnyMetrics | None = None
 ) -> ReleaseFolder:
     """Write all that may be published of a release into an empty folder.
 
@@ -421,10 +414,7 @@ def check_parts(without: Collection[str], *, parquet: bool = False) -> None:
 
 
 def publish(
-    folder: str | Path,
-    job: ReleaseJob,
-    *,
-    say: Callable[[str], None] | None = None,
+    folder: str | Path, job: ReleaseJob, *, say: Callable[[str], None] | None = None
 ) -> ReleaseFolder:
     """Have a release made by a process that never saw private data, and move it into its place.
 
@@ -456,10 +446,7 @@ def publish(
             raise DataError(f"{str(target)!r} exists; name another folder.")
         make_folder(target.parent)
         sweep_drafts(target.parent, escape(target.name))
-        with (
-            draft_folder(target.parent, target.name) as draft,
-            publishing_process() as process,
-        ):
+        with draft_folder(target.parent, target.name) as draft, publishing_process() as process:
             new = draft / "new"  # the draft itself is locked where it is
             new.mkdir()
             written: ReleaseFolder = process.perform(content, str(new), say or (lambda _: None))

@@ -586,8 +586,7 @@ class Drawn(Part):
     shape: Annotated[Shape, BeforeValidator(_read_shape)]
     public: Any
     events: Annotated[
-        list[Annotated[AnyEvent, BeforeValidator(_read_event)]],
-        Field(min_length=1, max_length=1),
+        list[Annotated[AnyEvent, BeforeValidator(_read_event)]], Field(min_length=1, max_length=1)
     ]
     epsilon: Epsilon
     delta: Delta
