@@ -57,7 +57,7 @@ def told_labels(terms, votes, noise, shares=None):
     shape = teacher_shape(len(counts), counts.shape[1], int(counts[0].sum()))
     against = np.zeros_like(counts)
     if shares is not None:
-        against = predicted_votes(shares, counts.shape, shape.n_teachers or 0)
+        against = predicted_votes(shares, shape.n_teachers or 0)
     drawn, _ = mechanism.draw(shape, (counts, against), noise, State())
     labels = np.full(len(counts), -1)
     labels[: len(drawn)] = labels_in(mechanism, shape, drawn)[0]

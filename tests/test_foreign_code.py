@@ -13,9 +13,9 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
+from ensembles import ensemble_of
 from secretballot.exceptions import ResourceError
 from secretballot.foreign_code import resource_failure, result_of, rows_alone
-from secretballot.teachers import TeacherEnsemble
 
 MARK = "private 4711"
 K = 4
@@ -103,7 +103,7 @@ class FailsAt(ClassifierMixin, BaseEstimator):
 
 
 def voted(teacher, rows=X):
-    ensemble = TeacherEnsemble.fit(teacher, rows, Y, SHARDS, n_teachers=K, n_classes=2)
+    ensemble = ensemble_of(teacher, rows, Y, SHARDS, n_teachers=K, n_classes=2)
     return ensemble.vote_counts(X_PUBLIC)._unseal()[0]
 
 

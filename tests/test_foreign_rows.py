@@ -1,9 +1,6 @@
 """Foreign code that fails at one private record: at its content, or since the machine fails."""
 
 import itertools
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
@@ -24,7 +21,7 @@ ODD = X.copy()
 ODD[7] = 9
 
 MACHINE = {
-    "memory": lambda: MemoryError("9 9"),
+    "memory": lambda: np.ones(2**46),  # more than any machine has
     "file": lambda: OSError("9 9"),
     "stack": lambda: RecursionError("9 9"),
     "device": lambda: RuntimeError("CUDA error: device-side assert triggered at 9 9"),
@@ -168,41 +165,3 @@ def test_a_class_of_another_package_is_refused():
     ):
         with pytest.raises(ParameterError, match="hypotheses is"):
             refuse()
-
-
-OUT_OF_MEMORY = """
-import resource
-import numpy as np
-import secretballot as sb
-
-class Model:
-    def predict(self, X):
-        # one record asks for 64 GiB
-        return np.zeros(len(X), int) if not (X == 9).any() else np.ones((2**33, 1)) * X
-
-X = np.random.default_rng(0).normal(size=(80, 2))
-X[3] = 9
-ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1.0, 1e-6))
-pages = int(open("/proc/self/statm").read().split()[0])
-most = pages * resource.getpagesize() + 2**31
-resource.setrlimit(resource.RLIMIT_AS, (most, most))
-try:
-    sb.choose_candidate(
-        [Model(), Model()], X, np.arange(80) % 2, classes=[0, 1], epsilon=1.0, ledger=ledger
-    )
-except sb.exceptions.ResourceError as error:
-    print(error, ledger.spent().epsilon)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="limits of address space are Linux's")
-def test_a_record_that_exhausts_memory_ends_the_program_unpaid():
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(OUT_OF_MEMORY)],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
-    assert "ran out; no answer is made of that" in done.stdout
-    assert done.stdout.rstrip().endswith(" 0.0")

@@ -156,7 +156,7 @@ def test_more_releases_than_a_certificate_lists_are_not_chosen_among():
     with pytest.raises((ParameterError, CertificateError), match="11 choices are label games"):
         chosen(11)
     assert len(ledger.history()) == 12
-    assert sb.verify_certificate(chosen(10).released.certificate).ok
+    assert sb.verify_certificate(chosen(10).certificate_).ok
 
 
 def semi_private(classes, **terms):
@@ -222,16 +222,6 @@ REFUSED = {
         moments(sb.RecordMomentsClassifier, np.array(["no", LONG])[Y], classes=["no", LONG]),
         "classes",
     ),
-    "moments of labels, name": (
-        moments(sb.RecordMomentsClassifier, Y[:, None], labels=[LONG]),
-        "labels",
-    ),
-    "moments of a number, purpose": (
-        lambda ledger: sb.RecordMomentsRegressor(
-            epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=ledger
-        ).fit(X[:700], X[:700, 0], X_public=X[700:], bounds=(0, 1), purpose=LONG),
-        "purpose",
-    ),
     "moments of private labels": (label_moments, "classes"),
     "votes of records": (record_votes, "classes"),
     "stability, purpose": (
@@ -242,7 +232,6 @@ REFUSED = {
     "semi-private, classes": (semi_private([0, 2**60]), "certificate.released.classes"),
     "reserved choice, classes": (reserved, "classes"),
     "session, classes": (session(["no", LONG]), "classes"),
-    "session, purpose": (session([0, 1], purpose=LONG), "purpose"),
     "rounds, strategy": (in_rounds, "plan.strategy"),
 }
 

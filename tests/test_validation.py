@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -96,9 +97,12 @@ def test_a_path_is_text_or_a_path(path):
         check_path("vault", path)
 
 
-def test_a_wrong_type_is_named_with_what_to_give():
-    with pytest.raises(sb.ParameterError, match=r"^ledger is 'x'; give an instance of Ledger\.$"):
-        check_instance("ledger", "x", sb.Ledger)
+@pytest.mark.parametrize(
+    ("given", "named"), [("x", "'x'"), (Path("x"), "'x'"), (sb.Ledger, "the class Ledger")]
+)
+def test_a_wrong_type_is_named_with_what_to_give(given, named):
+    with pytest.raises(sb.ParameterError, match=f"^ledger is {named}; give an instance of Ledger"):
+        check_instance("ledger", given, sb.Ledger)
     check_instance("ledger", None, (sb.Ledger, type(None)))
 
 

@@ -56,6 +56,20 @@ def test_a_run_that_was_interrupted_between_stages_pays_once(files, monkeypatch,
     assert (ledger.spent().epsilon, len(ledger.history())) == (2.0, 1)
 
 
+def test_a_run_hands_on_the_engine_that_is_named(files, monkeypatch):
+    """What an engine does with it is tested in `test_learners_on_engines`."""
+    asked = []
+
+    def noted(engine, n_jobs):
+        asked.append(engine)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("secretballot.teachers.ensemble.workers_of", noted)
+    words = ("--n-teachers", "40", "--set", "executor=dask://host:1")
+    assert learn(files, *words).exit_code == 130
+    assert asked == ["dask://host:1"]
+
+
 def changed(files, name, change):
     table = pd.read_csv(files / name)
     change(table).to_csv(files / name, index=False)

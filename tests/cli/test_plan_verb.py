@@ -63,15 +63,15 @@ def test_a_person_gets_words(asked, tmp_path):
 
 def test_options_reach_the_planner(asked, tmp_path):
     more = (*like(tmp_path), "--teacher", "knn")
-    mechanism = ("--set", "mechanism=laplace", "--set", "random_state=3")
-    assert plan(*more, "--student", "tree", "--n-teachers", "9", *mechanism).exit_code == 0
+    seed = ("--set", "random_state=3")
+    assert plan(*more, "--student", "tree", "--n-teachers", "9", *seed).exit_code == 0
     assert plan(*more).exit_code == 0
     first, second = asked
     sizes = ("n_records", "n_public", "n_classes", "epsilon", "delta")
     assert tuple(first[name] for name in sizes) == (600, 120, 2, 4, 1e-5)
     assert (first["teacher"], first["student"], first["seed"]) == ("knn", "tree", 3)
-    assert (first["n_teachers"], first["mechanism"]) == (9, "laplace")
-    assert (second["teacher"], second["n_teachers"], second["mechanism"]) == ("knn", None, None)
+    assert first["n_teachers"] == 9
+    assert (second["teacher"], second["n_teachers"]) == ("knn", None)
 
 
 def test_a_run_by_a_plan_takes_its_classes(asked, tmp_path):
@@ -95,7 +95,7 @@ BAD = {
     "table without target": (("--like", "like.csv"), "--target is missing; name the column"),
     "interactive": (
         ("--like", "like.csv", "--target", "ill", "--set", "mechanism=interactive"),
-        "mechanism is interactive, which has no forecast; leave it out, or leave --like out",
+        "mechanism is given, and a forecast finds it itself; leave it out, or leave --like out",
     ),
     "a number": (
         ("--like", "like.csv", "--target", "a", "--bounds", "0,9"),

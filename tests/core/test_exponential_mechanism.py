@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from exact_games.games import adaptive_delta
-from made_events import ranged_event
-from secretballot.accounting import BoundedRange, PrivacyBudget, calibrate_pure, delta_upper
-from secretballot.accounting.calibration import calibrate_bounded_range
+from secretballot.accounting import BoundedRange, delta_upper
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import ExponentialChoice, State, rank_distances
 from secretballot.core.types import ScoreShape
@@ -133,16 +131,3 @@ def test_losses_lie_in_an_interval_of_the_stated_length_that_holds_zero(
         widest = max(widest, max(losses) - min(losses))
     # attained, so a shorter one would be false
     assert widest == pytest.approx(0.8, rel=1e-9)
-
-
-def test_the_calibration_uses_the_budget_and_lies_between_parts_and_what_is_possible():
-    for budget, draws in ((PrivacyBudget(1.0, 1e-6), 30), (PrivacyBudget(0.5, 0.0), 7)):
-        length = calibrate_bounded_range(budget, draws)
-        assert delta_upper([ranged_event(length, draws)], budget.epsilon) <= budget.delta
-        parts = calibrate_pure(budget, draws)
-        # randomised response of half the length has that range
-        assert parts * (1 - 1e-9) <= length <= 2 * parts
-        if budget.delta:
-            more = ranged_event(1.01 * length, draws)
-            assert delta_upper([more], budget.epsilon) > budget.delta
-        assert not budget.delta or length > 1.5 * parts

@@ -77,6 +77,13 @@ def test_a_release_is_charged_once_and_stored() -> None:
     assert (np.abs(counted[:, 0] - [10_000, 2000, 9000]) < 300).all()
 
 
+def test_what_another_program_has_just_bought_is_not_bought_again(monkeypatch: Any) -> None:
+    buy, ledger = Ledger.reserve, account()
+    monkeypatch.setattr(Ledger, "reserve", lambda *a, **more: buy(*a, **more) and buy(*a, **more))
+    assert released(votes(8000), LABELS, ledger).values.tolist() == [[1]]
+    assert ledger.spent() == (2.0, 1e-5)
+
+
 def test_what_can_be_refused_is_refused_before_anything_is_spent() -> None:
     ledger, private = account(), votes(8000)
     users = Votes.of_teachers([[1, 9]], Guarantee(unit="user", relation="replace-one"))

@@ -186,7 +186,7 @@ def test_an_interrupted_choice_stays_spent_and_a_repeated_one_is_free(monkeypatc
         return _choose([Cut(0.5), Cut(1)], POINTS, [0, 1, 1, 1], ledger, request=request)
 
     first, again = chosen("one"), chosen("one")
-    assert choice_fields(first.choice) == choice_fields(again.choice)
+    assert choice_fields(first.choice_) == choice_fields(again.choice_)
     assert len(ledger.history()) == 1
 
     class Interrupted(ExactNoise):
@@ -221,12 +221,13 @@ def test_the_certificate_counts_the_choice_and_what_candidates_cost(task):
     fits = [(f"K={k}", _fit(task, ledger, taught, n_teachers=k)) for k in (50, 20)]
     about = {"epsilon": 0.2, "X_public": task["P"]}
     found = _choose(fits, task["X"][held], task["y"][held], ledger, **about)
-    certificate, before = found.released.certificate, found.candidate.certificate_
+    certificate = found.certificate_
+    before = dict(fits)[certificate["public"]["chosen"]].certificate_
     assert sb.verify_certificate(certificate).ok
     assert [choice["epsilon"] for choice in certificate["choices"]] == [0.4, 0.4]
     assert (certificate["epsilon"], certificate["delta"]) == (0.2, 0.0)
     assert certificate["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 8e-7}
-    assert found.released.labels.tolist() == found.candidate.predict(task["P"]).tolist()
+    assert found.released_.labels.tolist() == found.predict(task["P"]).tolist()
     assert room.INDEPENDENT in certificate["assumptions"]
     assert "choices" not in before  # the candidate's own certificate stays as it was
     assert certificate["public"]["candidates"] == ["K=50", "K=20"]
@@ -242,7 +243,7 @@ def test_students_of_one_release_pay_for_it_once(task):
     always = DummyClassifier(strategy="constant", constant=1).fit(task["P"], np.ones(200))
     candidates, X, y = [first, other, always], task["X"][held], task["y"][held]
     found = _choose(candidates, X, y, ledger, epsilon=0.1)
-    certificate = found.released.certificate
+    certificate = found.certificate_
     assert [choice["epsilon"] for choice in certificate["choices"]] == [0.9]
     assert certificate["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 1e-6}
     assert sb.verify_certificate(certificate).ok

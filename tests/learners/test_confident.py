@@ -8,7 +8,7 @@ import secretballot as sb
 from exact_games.worlds import ScriptedNoise
 from noisy_plans import confident, priced, released
 from secretballot.core import releasing
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.students.confirmed import StudentInRounds, with_confirmations
 from sessions import stream_of
 
@@ -48,13 +48,7 @@ def scripted(monkeypatch, noise):
     monkeypatch.setattr(releasing, "noise_source", lambda: source)
 
 
-def test_predictions_are_refused_before_anything_is_answered():
-    opened = stream(CORRECTS, account())
-    two = counted([10, 90]), [b"a", b"b"]
-    for predictions in ([[0.5, 0.5]], [[0.9, 0.3]] * 2):
-        with pytest.raises(DataError, match="predictions"):
-            opened.answer(*two, predictions)
-    assert opened._stream.used == 0
+def test_more_voices_than_teachers_are_refused_before_anything_is_answered():
     ledger = account()
     with pytest.raises(ParameterError, match="at most the number of teachers"):
         released(votes([10, 30], 40), TERMS, ledger)
@@ -68,8 +62,6 @@ def test_a_stream_tells_the_student_apart_by_question(monkeypatch):
     # the second question is asked twice, and answered once
     given = opened.answer(counted([90, 95, 95]), [b"a", b"b", b"b"], predictions)
     assert given.labels.tolist() == [None, "yes", "yes"]
-    with pytest.raises(DataError, match="predictions"):
-        opened.answer(counted([90]), [b"c"], predictions)
 
 
 def test_the_whole_reservation_is_paid_whatever_was_answered():

@@ -9,9 +9,7 @@ import secretballot_verify as second
 from exact_games.worlds import ScriptedNoise
 from secretballot.core import releasing
 from secretballot.exceptions import LedgerError, ParameterError
-from secretballot.report.certificate.build import certificate_digest
 from secretballot.report.certificate.models import stated
-from secretballot_verify.__main__ import main as independent_verifier
 from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -46,41 +44,14 @@ def test_without_noise_the_model_is_the_likelihood_of_the_records(monkeypatch):
     assert np.abs(shares - plain.predict_proba(coordinates)[:, 1]).mean() < 0.03
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_both_verifiers_confirm_the_release_and_find_forgeries(tmp_path, n_classes):
-    X, y = plane()
-    y = y + 2 * (X[:, 2] > 0) * (n_classes > 2)
-    model = fitted(X, y, range(n_classes))
-    document = model.certificate_
-    assert [one.detail for one in sb.verify_certificate(document).checks if not one.ok] == []
+def test_a_replaced_label_moves_twice_the_bound_and_nothing_is_marked():
+    document = fitted(*plane()).certificate_
     assert (document["unit"], document["relation"]) == ("label", "replace-one")
     assert any("only the labels are private" in line for line in document["not_protected"])
     assert any("in its place" in line for line in document["assumptions"])
-    mechanism, public = stated(document), document["public"]
-    event = document["events"][0]
+    mechanism, event = stated(document), document["events"][0]
     assert event["squared_sensitivity"] == 4 * mechanism["bound"] ** 2
     assert (mechanism["marks"], mechanism["n_stages"]) == ([], 1)
-    for change in (
-        {"unit": "record"},
-        {"relation": "add-remove"},
-        {"public": {**public, "mark_weight": 5}},
-        {"public": {**public, "marks": ["uncovered"]}},
-        {"shape": {**document["shape"], "squared_sensitivity": mechanism["bound"] ** 2}},
-        # half the sensitivity, with the noise that goes with it
-        {"events": [{**event, "squared_sensitivity": mechanism["bound"] ** 2}]},
-    ):
-        forged = {**document, **change}
-        forged["digest"] = certificate_digest(forged)
-        assert not sb.verify_certificate(forged).ok, change
-        with pytest.raises(second.WrongError):
-            second_look(forged)
-    sb.write_release(tmp_path / "release", model.released_, student="auto", X_public=X)
-    assert sb.verify_certificate(tmp_path / "release").ok
-    assert independent_verifier([str(tmp_path / "release")]) == 0
-    student = sb.load_student(tmp_path / "release" / "student.onnx")
-    assert (student.predict(X) == model.predict(X)).all()
-    words = (tmp_path / "release" / "README.txt").read_text()
-    assert "not the private labels" in " ".join(words.split())
 
 
 def test_the_account_is_about_labels_and_a_student_may_learn_from_the_release():

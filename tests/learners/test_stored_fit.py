@@ -1,5 +1,10 @@
 """Learners of a table on disk: what they release is that of the same table in memory."""
 
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +14,7 @@ import secretballot as sb
 from secretballot.data import stored as stored_table
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, ParameterError
+from secretballot.learners.moments.stages import MomentTarget
 from secretballot.learners.training import table as tables
 from secretballot.runs.tables import store_table
 from secretballot.teachers.ensemble import TeacherEnsemble
@@ -87,14 +93,43 @@ def votes_of(unit, **data):
     return made_by("record_votes.release_labels", model, **data)
 
 
-def test_moments_of_a_table_on_disk_are_those_in_memory(tmp_path, unit, monkeypatch):
+@pytest.fixture(scope="module")
+def pool():
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as spawned:
+        yield spawned
+
+
+def test_moments_of_a_table_on_disk_are_those_in_memory_wherever_they_are_added_up(
+    tmp_path, unit, monkeypatch, pool
+):
     table = kept(tmp_path, unit)
     _, known = sums_of(unit, **in_memory(unit))
+    monkeypatch.setattr(tables, "_PART_CELLS", 200)
     for rows_together in (9, 10_000):
         monkeypatch.setattr(stored_table, "_BLOCK_ENTRIES", rows_together * table.n_columns)
         monkeypatch.setattr(tables, "ROWS_TOGETHER", rows_together)
         assert sums_of(unit, X=table, y=None)[1].tolist() == known.tolist()
+    for data in ({"X": table, "y": None}, in_memory(unit)):
+        assert sums_of(unit, **data, executor=pool)[1].tolist() == known.tolist()
     assert [path.name for path in table.vault.iterdir() if path.name.startswith("persons-")] == []
+
+
+@pytest.mark.parametrize("send", [False, True])
+def test_rows_on_disk_travel_by_their_place_or_whole(tmp_path, unit, send):
+    table, vault, elsewhere = kept(tmp_path, unit), tmp_path / "vault", tmp_path / "elsewhere"
+    target = MomentTarget.of_classes(CLASSES)
+    private, _ = tables.private_table(table, None, X_PUBLIC, target, None, None)
+    dealt = replace(tables.assign_stored_shards(table, 5, "add-remove", vault), sparse=True)
+    with private.parts(send=send) as parts:
+        shards = [dealt.loader(number, send=send) for number in range(5)]
+        loads = pickle.loads(pickle.dumps([*parts(), *shards]))
+        vault.rename(elsewhere)
+        if send:
+            assert sum(load()[0].shape[0] for load in loads) == 2 * N
+        for load in loads if not send else ():
+            with pytest.raises(DataError, match=r"The rows in .* are not seen .*send_shards"):
+                load()
+        elsewhere.rename(vault)
 
 
 def test_a_person_with_many_records_is_bounded_once_on_disk_too(tmp_path):

@@ -2,13 +2,14 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from ensembles import ensemble_of
 from noisy_plans import noisy
 from samples import synthetic_two_class
 from secretballot.accounting import PrivacyBudget
 from secretballot.planning import Setting
 from secretballot.planning.stand_in import StandInModel
 from secretballot.planning.votes_forecast import SeededNoise
-from secretballot.teachers import TeacherEnsemble, teacher_by_name
+from secretballot.teachers import teacher_by_name
 from sessions import told_labels
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -49,7 +50,7 @@ def test_votes_and_students_are_those_of_runs_on_fresh_records():
     for run in range(3):
         X, y = two_classes(N_RECORDS + 3000, run, N_FEATURES)
         shards = np.random.default_rng(1000 + run).integers(0, K, N_RECORDS)
-        fitted = TeacherEnsemble.fit(
+        fitted = ensemble_of(
             LOGISTIC, X[:N_RECORDS], y[:N_RECORDS], shards, n_teachers=K, n_classes=2
         )
         X, y = X[N_RECORDS:], y[N_RECORDS:]

@@ -12,6 +12,8 @@ from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
 from sklearn.linear_model import (
     LinearRegression,
     LogisticRegression,
+    RidgeClassifier,
+    SGDClassifier,
 )
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -92,6 +94,8 @@ def others():
     X, labels = released(2)
     y = labels.label_values
     makers = {
+        "ridge": RidgeClassifier(),
+        "sgd": SGDClassifier(random_state=0),
         "tree, 3 deep": DecisionTreeClassifier(max_depth=3, random_state=0),
         "extra tree": ExtraTreeClassifier(random_state=0),
         "voting": VotingStudent(n_rounds=5, random_state=0),
@@ -149,6 +153,8 @@ def of_tables():
     fitted = [one.fit(POINTS, (POINTS[:, 1] > 0).astype(int)) for one in learners]
     constant = fit_student(LogisticRegression(), POINTS, _unanimous((0, 1)))
     yield "labels", LabelsStudent([*fitted, constant], ["a", "b", "c"]), POINTS
+    fitted = [RidgeClassifier().fit(POINTS, (POINTS[:, 1] > 0).astype(int))]
+    yield "labels alone", LabelsStudent(fitted, ["a"]), POINTS
     model, table = moments(3)
     yield (
         "moments of labels",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 
-import secretballot as sb
+from ensembles import ensemble_of
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.teachers.votes import tsybakov_fit, vote_margins
 
@@ -22,9 +22,7 @@ def test_margins_are_those_of_the_definition(n_classes):
 
 def test_an_ensemble_has_the_margins_of_its_votes():
     X, y = np.zeros((6, 1)), np.array([0, 0, 1, 1, 1, 0])
-    made = sb.teachers.TeacherEnsemble.fit(
-        DummyClassifier(), X, y, np.arange(6) % 5, n_teachers=5, n_classes=3
-    )
+    made = ensemble_of(DummyClassifier(), X, y, np.arange(6) % 5, n_teachers=5, n_classes=3)
     points = np.zeros((2, 1))
     counts = made.vote_counts(points)._unseal()[0]
     assert made.margins(points).tolist() == vote_margins(counts).tolist()

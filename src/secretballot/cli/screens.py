@@ -2,10 +2,13 @@
 that follow the width of the terminal, with an example to copy."""
 
 import inspect
+import os
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -16,6 +19,7 @@ from secretballot._files import shown_place
 from secretballot._validation import shown
 from secretballot.cli.outcome import RUNNING, Answer, option_of, print_json, show, watching
 from secretballot.exceptions import ParameterError
+from secretballot.named_learners import imports_a_class
 from secretballot.runs.spec import (
     ARGUMENTS,
     DATA,
@@ -269,6 +273,7 @@ def settings_of(
             given.pop("help_all", None)
             files, pairs = given.pop("config") or [], given.pop("set_") or []
             fields = {name: one for name, one in given.items() if one is not None}
+            find_in_this_folder(*(fields[one] for one in ("teacher", "student") if one in fields))
             return verb(Sources(files, fields | _pairs(pairs), method=method), **rest)
 
         fields: dict[str, Any] = declared(*places)
@@ -299,6 +304,21 @@ def settings_of(
         return call
 
     return decorate
+
+
+def find_in_this_folder(*learners: str) -> None:
+    """Let the user's own classes in the current folder be found, as of ``--teacher mymodel:Class``.
+
+    A script finds the modules beside it, a program that was installed does not. The folder is
+    looked into only where a module that was named on the command line, never in a file, is found
+    nowhere else, and it comes last: whatever lies in it takes the place of no installed module.
+    """
+    for name in learners:
+        top = name.partition(":")[0].partition(".")[0]
+        # `python -P` and PYTHONSAFEPATH ask that this folder be left alone
+        wanted = imports_a_class(name) and top.isidentifier() and not sys.flags.safe_path
+        if wanted and find_spec(top) is None:
+            sys.path.append(os.getcwd())
 
 
 def _help_of(field: Any) -> str:

@@ -18,6 +18,7 @@ from onnx import numpy_helper
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.ensemble._forest import BaseForest
+from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
@@ -310,6 +311,8 @@ def _add_classifier(student: Any, points: Points) -> _Said:
             return add(student, points)
     if isinstance(student, Pipeline):
         return _add_classifier(student[-1], _transformed(student[:-1], points))
+    if isinstance(student, LinearClassifierMixin) and not hasattr(student, "predict_proba"):
+        return _linear_classifier(student, points)
     shares = _shares_of_learner(student, points)
     return _converted(student, points) if shares is None else _most_probable(shares)
 
@@ -530,6 +533,15 @@ _ADDERS = {
     "VotingStudent": _voting,
     "NumberedClassesClassifier": _numbered,
 }
+
+
+def _linear_classifier(student: Any, points: Value) -> _Said:
+    """Add a linear classifier without probabilities; of two classes it has one function."""
+    intercept = np.reshape(student.intercept_, (1, -1))
+    scores = points @ np.atleast_2d(student.coef_).T + intercept
+    if len(student.classes_) == 2:
+        scores = points.graph.joined([scores * 0.0, scores])
+    return _Said(scores.largest_place(), None)
 
 
 def _shares_of_learner(student: Any, points: Value) -> Value | None:
