@@ -6,17 +6,16 @@ import io
 import json
 import os
 import socket
-from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
 import pandas as pd
 import pytest
-from made_releases import binary, by_record, withheld
+from made_releases import binary, withheld
 from sklearn.linear_model import LogisticRegression
 
 from made_certificates import failed, renewed, reseal
-from secretballot.exceptions import CertificateError, DataError, ParameterError
+from secretballot.exceptions import CertificateError, DataError
 from secretballot.publishing import release as release_module
 from secretballot.publishing.release import ReleaseJob, write_files
 from secretballot.released import ReleasedLabels
@@ -273,10 +272,3 @@ def test_counts_must_be_there_exactly_where_they_are_stated():
     for columns in (0, 1, 3):
         with pytest.raises(DataError):
             read_labels(written, ["a", "b"], columns)
-
-
-def test_without_the_certificate_nobody_says_that_records_voted():
-    released = by_record()
-    assert released.by_record
-    with pytest.raises(ParameterError, match="without teachers"):
-        replace(released, certificate={})
