@@ -2,10 +2,8 @@
 
 import asyncio
 import base64
-import hashlib
 import json
 import math
-import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
@@ -42,20 +40,16 @@ _KINDS = {
     "index.html": "text/html",
     "console.css": "text/css",
     "console.js": "text/javascript",
-    "report.html": "text/html",
 }
-#: Only what this address serves is run, shown or asked, and no other page may frame it.
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'"
-    " data:; frame-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-)
-#: A report brings its style with it, which must not become a right of the console: it is shown in
-#: a frame that counts as another address, runs its own script alone, and can load or ask nothing.
-_FRAME_POLICY = (
-    "default-src 'none'; script-src 'sha256-{script}'; style-src 'unsafe-inline'; form-action"
-    " 'none'; base-uri 'none'; frame-ancestors 'self'; sandbox allow-scripts"
-)
-_HEADERS = {"Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin"}
+_HEADERS = {
+    # only what this address serves is run, shown or asked, and no other page may frame it
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' data:; form-action 'none'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+}
 
 
 def console_routes() -> list[Route]:
@@ -64,15 +58,8 @@ def console_routes() -> list[Route]:
     routes = []
     for name, kind in _KINDS.items():
         content = (files("secretballot.service") / "page" / name).read_bytes()
-        headers = _HEADERS | {"Content-Security-Policy": _POLICY}
-        if name == "report.html":
-            (script,) = re.findall(rb"<script>(.*?)</script>", content, flags=re.DOTALL)
-            digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
-            headers["Content-Security-Policy"] = _FRAME_POLICY.format(script=digest)
-        else:
-            headers["Cross-Origin-Opener-Policy"] = "same-origin"
         # an answer that stays the same is an application by itself
-        page = Response(content, media_type=kind, headers=headers)
+        page = Response(content, media_type=kind, headers=_HEADERS)
         routes.append(Route("/" if name == "index.html" else f"/{name}", page, methods=["GET"]))
     return routes
 
@@ -451,23 +438,6 @@ async def list_datasets(request: Request, service: TheService) -> Any:
 def budget(served: AnyDataset) -> Any:
     """What may be spent on the dataset, what is spent, and what is left."""
     return served.budget()
-
-
-@keyed.get("/v1/datasets/{dataset}/releases/{release}/{name}")
-def release_file(
-    request: Request, service: TheService, served: AnyDataset, release: str, name: str
-) -> Response:
-    """A file of a release, unchanged; its certificate lists it."""
-    content = served.releases.get(release, {}).get(name)
-    if content is None:
-        raise ProblemError("not-found", "There is no such file; /v1/datasets lists them.")
-    service.download(request, served.name, release)
-    return Response(
-        content,
-        media_type="application/octet-stream",
-        # a report is no page under our address: the console shows it in a sandbox
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
 
 
 # --- oversight ---
