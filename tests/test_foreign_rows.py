@@ -76,9 +76,10 @@ def by_member(foreign, rows, ledger):
 
 
 def by_candidate(foreign, rows, ledger):
-    return sb.choose_candidate(
+    chosen = sb.choose_candidate(
         [Never(), Model(**foreign)], rows, Y, classes=[0, 1], epsilon=1e4, ledger=ledger
-    ).index
+    )
+    return chosen.choice_.values.item()
 
 
 def by_teacher(foreign, rows, ledger):

@@ -860,9 +860,8 @@ def _check_stored_table(
             " classes with a table in memory.",
         )
     if hasattr(X_public, "iloc") or n_columns(X_public) != table.n_columns:
-        kind = "a frame" if hasattr(X_public, "iloc") else f"of {n_columns(X_public)} columns"
         raise DataError(
             Parameter("X_public"),
-            f" is {kind}, and the stored table has {table.n_columns}"
-            " encoded columns; encode the public rows by the same schema: schema.encode(rows).",
+            f" has not the {table.n_columns} encoded columns of the stored table; encode the public"
+            " rows by the same schema: schema.encode(rows).",
         )
