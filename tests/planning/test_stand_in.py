@@ -6,10 +6,10 @@ from ensembles import ensemble_of
 from noisy_plans import noisy
 from samples import synthetic_two_class
 from secretballot.accounting import PrivacyBudget
+from secretballot.named_learners import teacher_by_name
 from secretballot.planning import Setting
 from secretballot.planning.stand_in import StandInModel
 from secretballot.planning.votes_forecast import SeededNoise
-from secretballot.teachers import teacher_by_name
 from sessions import told_labels
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
