@@ -23,7 +23,7 @@ from secretballot.planning.votes_forecast import (
     vote_accuracy,
 )
 from secretballot.students import NoisyCountsClassifier
-from secretballot.teachers import teacher_by_name
+from secretballot.named_learners import teacher_by_name
 from sessions import told_labels
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
