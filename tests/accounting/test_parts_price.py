@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from made_events import counts_event, pure_event
-from secretballot.accounting import delta_upper
+from secretballot.accounting import delta_upper, epsilon_upper, price
 from secretballot.core.losses import (
     discrete_gaussian_pmf,
     fold,
@@ -109,6 +109,12 @@ def test_many_kinds_of_parts_cost_at_least_what_all_of_them_tell() -> None:
     for epsilon in (0.1, 0.5, 1.0):
         true = float(chance @ np.maximum(0.0, -np.expm1(epsilon - losses)))
         assert true <= delta_upper(events, epsilon) * (1 + 1e-9) <= 1.001 * true
+
+
+def test_a_pure_price_is_the_sum_also_where_delta_is_tiny() -> None:
+    events = [pure_event(0.7, 1), pure_event(0.7, 1)]
+    assert (price(events, delta=0.0).delta, delta_upper(events, 1.4)) == (0.0, 0.0)
+    assert epsilon_upper(events, 0.0) == epsilon_upper(events, 1e-9) == 1.4
 
 
 def test_the_edge_of_the_largest_loss_is_rounded_up() -> None:
