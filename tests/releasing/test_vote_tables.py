@@ -157,7 +157,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_spent() -> None:
         with pytest.raises(ParameterError, match="not of the shape"):
             sb.releasing.release_table(terms, other, ledger)
     for rows in ([1, 1, 2, 3, 4, 5], [1], [-1, 0, 1, 2, 3, 4]):
-        with pytest.raises(DataError, match="public_rows"):
+        with pytest.raises(DataError, match="rows"):
             sb.releasing.release_table(terms, votes, ledger, rows=rows)
     with pytest.raises(ParameterError, match="declaration says otherwise"):
         sb.releasing.release_table(
