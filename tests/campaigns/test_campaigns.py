@@ -84,17 +84,9 @@ def test_an_answer_in_order_breaks_no_rule_and_a_published_file_may_be_quoted():
 VERBS = {name: words for name, (_, words) in RELEASES.items()}
 
 
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tables")
-    write_tables(folder)
-    return folder
-
-
 @pytest.fixture
-def folder(tables, tmp_path, monkeypatch):
-    for path in tables.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
+def folder(tmp_path, monkeypatch):
+    write_tables(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
