@@ -644,7 +644,7 @@ def _start_of(file: TableFile, where: str) -> bytes:
 
     def read() -> bytes:
         with file.opened() as content:
-            return content.read(_START)
+            return bytes(content.read(_START))
 
     return attempt(read, partial(_why_unread, where))
 
@@ -779,10 +779,7 @@ def _why_no_text(file: TableFile, where: str, likely: str) -> str:
 def _opened_text(file: TableFile) -> Iterator[IO[str]]:
     """Give a file open as text, with its line ends as they are."""
     encoding = "utf-8-sig" if file.encoding in (None, "utf-8") else file.encoding
-    with (
-        file.opened() as content,
-        io.TextIOWrapper(content, encoding=encoding, newline="") as text,
-    ):
+    with file.opened() as content, io.TextIOWrapper(content, encoding=encoding, newline="") as text:
         yield text
 
 

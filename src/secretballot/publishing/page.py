@@ -186,8 +186,7 @@ def _parameters_of(facts: Facts) -> list[tuple[str, str]]:
     return [
         (name, " ".join([value_text(terms[key], key), *unit]))
         for key, (name, *unit) in words.items()
-        # a table of abstentions has up to thousands of weights, written as one text
-        if terms.get(key) is not None and not (key == "weights" and isinstance(terms[key], str))
+        if terms.get(key) is not None
     ]
 
 
@@ -253,11 +252,10 @@ def text_of(name: str, **values: Any) -> str:
 
 def render_page(
     released: ReleasedLabels | ReleasedSums,
-    *,
     student: Any = None,
     X_public: Any = None,
-    files_written: Mapping[str, str] | None = None,
     columns: Sequence[str] = (),
+    files_written: Mapping[str, str] | None = None,
     metrics: AnyMetrics | None = None,
 ) -> str:
     """Return the report of a release as one HTML page that needs nothing else.

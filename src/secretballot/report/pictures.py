@@ -45,14 +45,10 @@ _STYLE = {
     "axes.labelcolor": INK,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.linewidth": 0.8,
     "axes.axisbelow": True,
     "axes.unicode_minus": False,
-    "hatch.linewidth": 0.7,
     "xtick.color": INK,
     "ytick.color": INK,
-    "xtick.major.width": 0.8,
-    "ytick.major.width": 0.8,
     "figure.constrained_layout.use": True,
 }
 
@@ -120,7 +116,7 @@ def _svg_element(svg: str, name: str) -> str:
     return f'<svg {box[0] if box else ""} aria-hidden="true" stroke-linejoin="round">{body.strip()}'
 
 
-def draw_columns(names: Sequence[str], shares: FloatArray) -> str:
+def draw_columns(names: Sequence[str], shares: Any) -> str:
     """Draw a horizontal bar for what the model says by each column, the largest first; of more than
     fit in a picture the rest are added up.
 
