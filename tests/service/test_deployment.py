@@ -116,4 +116,3 @@ def test_the_demonstration_has_a_session_and_a_key(tmp_path):
         found = client.post(address, json={"points": points}, headers=headers)
         assert found.status_code == 200, found.text
         assert found.json()["left"] == 30 - demo_service.EXAMPLES - 3
-        assert client.get("/signing-key").status_code == 200
