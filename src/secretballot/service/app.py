@@ -211,9 +211,8 @@ def _json_response(document: Any) -> Response:
 # --- what an endpoint is given ---
 
 
-async def _service_of(request: Request) -> Service:
-    service: Service = request.app.state.service
-    return service
+async def _service_of(request: Request) -> Any:
+    return request.app.state.service
 
 
 TheService = Annotated[Service, Depends(_service_of)]

@@ -408,12 +408,13 @@ def points_of_file(path: Path, session: RemoteSession) -> Any:
     """Return the rows of a CSV or Parquet file as points of a session.
 
     Teachers of frames take their columns by name, and others are left out; teachers of arrays take
-    all columns of the file, in its order. Where columns are missing, the service says so.
+    all columns of the file, in its order. Where columns are missing, or cells are no numbers, the
+    service says so.
 
     Raises
     ------
     DataError
-        If the file cannot be read, or a cell is no number where the teachers take numbers.
+        If the file cannot be read.
     """
     frame = read_table(path, role="file of points").replace("", None)
     columns = session.columns
@@ -424,16 +425,9 @@ def points_of_file(path: Path, session: RemoteSession) -> Any:
         kinds = dict.fromkeys(frame.columns, columns["dtype"])
     for name, kind in kinds.items():
         if pd.api.types.is_numeric_dtype(kind):
-            frame[name] = _numbers_in(frame[name], path)
+            with contextlib.suppress(TypeError, ValueError):
+                frame[name] = pd.to_numeric(frame[name]).astype(np.float64)
     return frame if columns["kind"] == "frame" else frame.to_numpy()
-
-
-def _numbers_in(cells: pd.Series, path: Path) -> pd.Series:
-    with contextlib.suppress(TypeError, ValueError):
-        return pd.to_numeric(cells).astype(np.float64)
-    raise DataError(
-        f"Column {shown(cells.name)} of {shown(path)} has cells that are no numbers; correct them."
-    )
 
 
 def answers_table(answers: SessionAnswers, classes: Sequence[Any]) -> pd.DataFrame:
