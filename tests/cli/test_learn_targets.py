@@ -206,7 +206,7 @@ REFUSED = [
     ("pate", "number", ["--set", "n_queries=estimate:epsilon=0.1"], "n_queries is 'estimate"),
     ("record-moments", "labels", ["--class-weight", "balanced"], "does not go with labels"),
     ("pate", "labels", ["--classes", "a,b,c"], "of several labels give two spellings"),
-    ("pate", "number", ["--set", "relation=replace-one", "--unit", "patient"], "add-remove only"),
+    ("pate", "number", ["--set", "relation=replace-one", "--unit", "patient"], "use 'add-remove'"),
     ("record-moments", "number", ["--student", "ridge"], ONE_TARGET),
     (
         "record-moments",

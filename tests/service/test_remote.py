@@ -28,7 +28,7 @@ def test_a_remote_session_answers_as_the_one_there(place, line_to):
     X = np.array(points(4))
     many = session.ask_many(X)
     one = session.ask(X[0])
-    assert (one.label, one.noisy_count) == (many.labels[0], many.noisy_counts[0])
+    assert (one.label, *one.noisy_counts) == (many.labels[0], many.noisy_counts[0])
     assert (session.used, session.left, one.left) == (4, QUERIES - 4, QUERIES - 4)
     there = sb.LabelingSession.reopen(place.folder / "vault")
     found = there.ask_many(X)

@@ -49,7 +49,7 @@ def test_sample_complexity_inverts_the_rate():
     ):
         about = {"theta": 4.0, "constant": 2.0}
         need = theory.sample_complexity(algorithm, setting, 0.01, 3, 0.5, tau=tau, **about)
-        found, n, m = theory.rate(algorithm, setting, tau), int(need.n_records), int(need.n_public)
+        found, (n, m) = theory.rate(algorithm, setting, tau), map(int, need)
         assert found.excess(n, m, 3, 0.5, **about) <= 0.01 * (1 + 1e-9)
         for fewer in ((int(0.9 * n), m), (n, int(0.9 * m))):
             assert found.excess(*fewer, 3, 0.5, **about) > 0.01

@@ -17,12 +17,9 @@ from secretballot.exceptions import LedgerError
 from secretballot.runs.spec import STREAM, RunSpec, Sources
 
 if TYPE_CHECKING:
-    from secretballot.core.ledger import Ledger
-if TYPE_CHECKING:
-    from secretballot.service.access import Access
-if TYPE_CHECKING:
     from secretballot.audit import CanaryAudit, ReleaseAudit
-
+    from secretballot.core.ledger import Ledger
+    from secretballot.service.access import Access
 
 ledger_verbs = group("ledger", "Create, show and check accounts.")
 

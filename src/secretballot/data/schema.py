@@ -19,12 +19,7 @@ from scipy import sparse
 from secretballot._typing import AnyArray, FloatArray, IntArray
 from secretballot._validation import shown
 from secretballot.data.cells import OddCells
-from secretballot.data.columns import (
-    Column,
-    FeatureColumn,
-    IgnoredColumn,
-    declared_column,
-)
+from secretballot.data.columns import Column, FeatureColumn, IgnoredColumn, declared_column
 from secretballot.data.frames import check_columns, frame_of
 from secretballot.data.inferred import inferred_column
 from secretballot.exceptions import DataError

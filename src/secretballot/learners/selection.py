@@ -55,31 +55,6 @@ INDEPENDENT = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class ChosenCandidate:
-    """The outcome of `choose_candidate`; public.
-
-    Attributes
-    ----------
-    candidate : classifier
-        The chosen one.
-    index : int
-        Its place among the candidates.
-    name : str
-    choice : Released
-        What was drawn, and its price.
-    released : ReleasedLabels
-        What it says of the public points. The certificate lists the releases that the candidates
-        were learnt from, as far as they say so (``released_``).
-    """
-
-    candidate: Any
-    index: int
-    name: str
-    choice: Released
-    released: ReleasedLabels
-
-
 def chosen_release(
     choice: Released,
     labels: IntArray,
@@ -466,7 +441,7 @@ def choose_candidate(
     ledger: Ledger,
     relation: str = "add-remove",
     **given: Any,
-) -> ChosenCandidate:
+) -> SemiPrivateClassifier:
     """Choose the candidate that is right most often on private records, or nearly so.
 
     It is drawn by permute-and-flip in an account of basic composition, else by the exponential
@@ -497,7 +472,10 @@ def choose_candidate(
 
     Returns
     -------
-    ChosenCandidate
+    SemiPrivateClassifier
+        Fitted: `student_` is what was chosen, and the certificate names it. Of the public points
+        it says `released_`, whose certificate lists the releases that the candidates were learnt
+        from, as far as they say so.
 
     Raises
     ------
@@ -528,16 +506,14 @@ def choose_candidate(
     >>> models = [model.fit(X, y) for model in always]
     >>> ledger = sb.Ledger.in_memory(dataset="example", budget=sb.PrivacyBudget(1.0, 1e-6))
     >>> chosen = sb.choose_candidate(models, X, y, classes=[0, 1], epsilon=0.5, ledger=ledger)
-    >>> chosen.index in (0, 1), ledger.spent().epsilon
+    >>> chosen.choice_.values.item() in (0, 1), ledger.spent().epsilon
     (True, 0.5)
     """
-    listed = list(candidates)
-    names, models = _names_and_models(listed)
     check_ledger(ledger)
-    chooser = SemiPrivateClassifier(listed, epsilon=epsilon, relation=relation, ledger=ledger)
-    chooser.fit_labels(X, y, **given)
-    index = chooser.choice_.values.item()
-    return ChosenCandidate(models[index], index, names[index], chooser.choice_, chooser.released_)
+    chooser = SemiPrivateClassifier(
+        list(candidates), epsilon=epsilon, relation=relation, ledger=ledger
+    )
+    return chooser.fit_labels(X, y, **given)
 
 
 def private_scores(

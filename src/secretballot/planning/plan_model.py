@@ -6,11 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from secretballot._validation import (
-    RELEASES,
-    check_choice,
-    check_count,
-)
+from secretballot._validation import check_count
 from secretballot.accounting import PrivacyBudget
 from secretballot.exceptions import ParameterError
 
@@ -19,8 +15,6 @@ VERSION = 1
 STREAMS = ("sparse-vector", "abstention-table")  # that stop at the T-th abstention
 TABLE = "vote-table"
 CONFIDENT = "confident"  # that has a threshold and a number of answers
-# mechanisms that are forecast; gaussian is labels or counts, whichever is better
-PLANNED = ("gaussian", *RELEASES, TABLE, "laplace", *STREAMS, CONFIDENT)
 #: A class is rare up to this share.
 RARE = 0.05
 #: Records of a class that the noise of record moments at epsilon 1 hides.
@@ -110,14 +104,11 @@ class Task:
         Names as `secretballot learn` knows them.
     class_weight : "balanced", mapping of str to float, or None
         What decisions count each class for, by the names of the classes.
-    mechanism : str or None
-        Of votes, where it alone is planned for; one of those of a `Setting`, or "labels" or
-        "counts" for a release of "gaussian" alone.
 
     Raises
     ------
     ParameterError
-        If a number is out of its range, or the mechanism is unknown.
+        If a number is out of its range.
 
     Examples
     --------
@@ -136,7 +127,6 @@ class Task:
     teacher: str = "logistic"
     student: str = "auto"
     class_weight: str | Mapping[str, float] | None = None
-    mechanism: str | None = None
 
     def __post_init__(self) -> None:
         check_count("n_records", self.n_records)
@@ -147,8 +137,6 @@ class Task:
             # as a file has them, in which all names are texts
             weights = {str(name): weight for name, weight in self.class_weight.items()}
             object.__setattr__(self, "class_weight", weights)
-        if self.mechanism is not None:
-            check_choice("mechanism", self.mechanism, PLANNED)
 
     @property
     def budget(self) -> PrivacyBudget:

@@ -23,15 +23,8 @@ from secretballot._typing import AnyArray, FloatArray, ObjectArray, UnsignedArra
 from secretballot._validation import NAMED_AT_MOST, name_columns, name_rows, shown
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import KeyedHashPartition
-from secretballot.data.cells import (
-    OddCells,
-    coded_texts,
-    known_texts,
-    texts_of,
-)
-from secretballot.data.columns import (
-    NumericColumn,
-)
+from secretballot.data.cells import OddCells, coded_texts, known_texts, texts_of
+from secretballot.data.columns import NumericColumn
 from secretballot.data.frames import (
     check_columns,
     check_named,
@@ -368,16 +361,15 @@ class RunInputs:
     def settle(self, role: str) -> None:
         """Refuse the table of a role of which most cells of a column do not fit, unless that was
         accepted; tell of what counts as missing, or as "other"."""
-        if role == PUBLIC and self._data.schema_file is None:
-            return  # the encoding was made of it
-        expected = None if role == PUBLIC else self.cells[PUBLIC]
+        # of a public table that the encoding was made of, too, which then fits
+        known = role == PUBLIC and self._data.schema_file is not None
         _settle_cells(
             self.schema,
             self.cells[role],
             self._watch,
             role=role,
             accepted=self._data.accept_unseen,
-            expected=expected,
+            expected=None if known else self.cells[PUBLIC],
         )
 
     @property

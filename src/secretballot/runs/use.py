@@ -264,13 +264,13 @@ def verified_certificate(path: Path) -> dict[str, Any]:
     CertificateError
         If it does not verify, or is not there: what it says of itself is then worthless.
     """
-    folder = release_of(path)
-    failed = [check for check in verify_certificate(folder).checks if not check.ok]
-    if failed:
+    verification = verify_certificate(release_of(path))
+    if verification.certificate is None or not verification.ok:
+        failed = verification.failures[0]
         raise CertificateError(
-            f"The release {shown(str(path))} does not verify: {failed[0].name}: {failed[0].detail}"
+            f"The release {shown(str(path))} does not verify: {failed.name}: {failed.detail}"
         )
-    return certificate_of(folder)
+    return dict(verification.certificate)
 
 
 def certificate_of(path: Path) -> dict[str, Any]:

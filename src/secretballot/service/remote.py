@@ -32,7 +32,7 @@ from secretballot.exceptions import (
     ServiceError,
 )
 from secretballot.learners.training.inputs import as_matrix, single_point
-from secretballot.learners.training.session import SessionAnswer, SessionAnswers
+from secretballot.learners.training.session import SessionAnswers
 from secretballot.released import ReleasedLabels
 from secretballot.runs.folder import write_files
 
@@ -219,7 +219,7 @@ class RemoteSession:
         """Questions still to be had."""
         return int(self._fetched()["left"])
 
-    def ask(self, x: Any) -> SessionAnswer:
+    def ask(self, x: Any) -> SessionAnswers:
         """Return the answer to one point, of shape (n_features,) or a table of one row.
 
         Raises
@@ -231,7 +231,7 @@ class RemoteSession:
         ServiceError, LedgerError
             If the service refuses or cannot answer now.
         """
-        return self.ask_many(single_point(x)).first
+        return self.ask_many(single_point(x))
 
     def ask_many(self, X: Any) -> SessionAnswers:
         """Return the answers to the rows of `X`, of shape (n, n_features), while questions are

@@ -362,7 +362,7 @@ def record_votes_shape(
 
 
 def votes_of_records(
-    records: Iterable[tuple[IntArray, IntArray] | tuple[IntArray, IntArray, BoolArray]],
+    records: Iterable[tuple[IntArray, IntArray, BoolArray]],
     nearest: NearestPoints,
     classes: Sequence[Any],
     guarantee: Guarantee,
@@ -373,18 +373,17 @@ def votes_of_records(
 
     Parameters
     ----------
-    records : iterable of (coordinates, class index) or (coordinates, class index, covered)
-        Integers of shape (n, n_coordinates) and (n,), block by block. Of every unit one record.
-        Where uncovered records are distinguished, also whether the public points cover each, bools
-        of shape (n,).
+    records : iterable of (coordinates, class index, covered)
+        Integers of shape (n, n_coordinates) and (n,), and whether the public points cover each,
+        bools of shape (n,), block by block. Of every unit one record.
     nearest : NearestPoints
         The public points.
     classes : sequence of length C
         Every class value, declared and not taken from the records.
     guarantee : Guarantee
     counts_uncovered : bool
-        Whether uncovered records are separate: such a record votes at no public point, and once
-        in each of the first `nearest.k` cells of the spare rows.
+        Whether there are uncovered records: such a record votes at no public point, and once in
+        each of the first `nearest.k` cells of the spare rows.
 
     Examples
     --------
@@ -392,21 +391,18 @@ def votes_of_records(
     >>> from secretballot.core.types import Guarantee
     >>> from secretballot.teachers.votes import votes_of_records
     >>> nearest = NearestPoints(np.array([[0], [10], [20]]), k=2)
-    >>> records, classes = np.array([[4], [17]]), np.array([0, 1])
+    >>> records = np.array([[4], [17]]), np.array([0, 1]), np.array([True, True])
     >>> promise = Guarantee(unit="record", relation="add-remove")
-    >>> votes_of_records([(records, classes)], nearest, ["no", "yes"], promise).shape.moved
+    >>> votes_of_records([records], nearest, ["no", "yes"], promise).shape.moved
     2
     """
     n_classes = len(classes)
+    spare = nearest.n_points * n_classes + np.arange(nearest.k)
 
     def cells() -> Iterator[IntArray]:
-        for coordinates, index, *more in records:
-            voted, beyond = np.asarray(index), np.zeros(len(index), dtype=np.bool_)
-            if counts_uncovered:
-                (covered,) = more
-                beyond = ~np.asarray(covered, dtype=bool)
-            named = nearest.of(coordinates) * n_classes + voted[:, None]
-            named[beyond] = nearest.n_points * n_classes + np.arange(nearest.k)
+        for coordinates, index, covered in records:
+            named = nearest.of(coordinates) * n_classes + np.asarray(index)[:, None]
+            named[~np.asarray(covered, dtype=bool)] = spare
             yield named
 
     return Votes.of_records(

@@ -153,28 +153,23 @@ class _LearnerState:
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
         with own_global_states(0):  # a learner without a seed may keep the global generator
-            return _restored_value, (_canonical_pickle((type(self), self.__getstate__())),)
+            return _restored_learner, (_canonical_pickle((type(self), self.__getstate__())),)
 
     def __copy__(self) -> Self:
-        return self._with_attributes(vars(self))
+        return _made_of(type(self), vars(self))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self._with_attributes(copy.deepcopy(vars(self), memo))
-
-    def _with_attributes(self, attributes: dict[str, Any]) -> Self:
-        other = type(self).__new__(type(self))
-        other.__dict__.update(attributes)
-        return other
+        return _made_of(type(self), copy.deepcopy(vars(self), memo))
 
 
-def _restored_value(content: bytes) -> Any:
-    kind, state = pickle.loads(content)
+def _made_of(kind: type[Any], attributes: dict[str, Any]) -> Any:
     one = kind.__new__(kind)
-    if hasattr(one, "__setstate__"):
-        one.__setstate__(state)
-    else:
-        one.__dict__.update(state)
+    one.__dict__.update(attributes)
     return one
+
+
+def _restored_learner(content: bytes) -> Any:
+    return _made_of(*pickle.loads(content))
 
 
 class _CanonicalPickler(pickle.Pickler):

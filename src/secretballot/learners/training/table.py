@@ -105,7 +105,8 @@ class PrivateRows:
         self._tables = [row_hashes(table) for table in tables]
         known = [table for table in self._tables if table is not None]
         self._watched = np.unique(np.concatenate([*known, _none()]))
-        self._values, self._units, self._largest = _none(), _none(), 2**64 - 1
+        self._pairs = pd.DataFrame({"value": _none(), "unit": _none()})
+        self._largest = 2**64 - 1
         self._n_rows = self._n_pairs = self._digest = 0
 
     def add(self, X: Any, units: Any = None) -> None:
@@ -125,26 +126,23 @@ class PrivateRows:
         self._n_rows += len(values)
         self._digest = (self._digest + _rows_digest(values)) % 2**64
         # the same row of one unit again is no coincidence
-        values, units = _pairs(values, np.asarray(units).astype(np.uint64), len(values))
-        self._n_pairs += len(values)
-        new = self._kept(values)
-        self._values, self._units = _pairs(
-            np.concatenate([self._values, values[new]]),
-            np.concatenate([self._units, units[new]]),
-            _COUNTED,
-        )
-        sampled = np.unique(self._values[self._values <= self._largest])
+        pairs = pd.DataFrame({"value": values, "unit": np.asarray(units).astype(np.uint64)})
+        pairs = pairs.drop_duplicates()
+        self._n_pairs += len(pairs)
+        pairs = pd.concat([self._pairs, pairs[self._kept(pairs["value"])]]).drop_duplicates()
+        self._pairs = pairs.groupby("value").head(_COUNTED)
+        sampled = np.unique(self._pairs["value"])
+        sampled = sampled[sampled <= self._largest]
         if len(sampled) > MOST_SAMPLED:
             self._largest = int(sampled[MOST_SAMPLED - 1])
-            kept = self._kept(self._values)
-            self._values, self._units = self._values[kept], self._units[kept]
+            self._pairs = self._pairs[self._kept(self._pairs["value"])]
 
     def add_stored(self, table: StoredTable) -> None:
         """Add the private rows of a table on disk, block by block."""
         for block in table.blocks():
             self.add(block.X, None if block.units is None else block.units[:, 0])
 
-    def _kept(self, values: _Hashes) -> Any:
+    def _kept(self, values: Any) -> Any:
         return (values <= self._largest) | np.isin(values, self._watched)
 
     def hold(self, place: int) -> bool:
@@ -158,7 +156,7 @@ class PrivateRows:
         same = (len(table), _rows_digest(table)) == (self._n_rows, self._digest)
         if same and len(table) >= _LEAST_ROWS:
             return True
-        values, counts = np.unique(self._values, return_counts=True)
+        values, counts = np.unique(self._pairs["value"], return_counts=True)
         public, sampled = counts[np.isin(values, table)], counts[values <= self._largest]
         n_sampled = self._n_pairs * (self._largest + 1) / 2**64
         return any(
@@ -183,18 +181,6 @@ def _beyond_chance(found: int, n_rows: int, usual: int, n_usual: float) -> bool:
 
 def _none() -> _Hashes:
     return np.empty(0, dtype=np.uint64)
-
-
-def _pairs(values: _Hashes, units: _Hashes, most: int) -> tuple[_Hashes, _Hashes]:
-    """Return each pair once, by value; of each value no more than `most` of its units, the first
-    ones by number."""
-    order = np.lexsort((units, values))
-    values, units = values[order], units[order]
-    new = np.ones(len(values), dtype=np.bool_)
-    new[1:] = (values[1:] != values[:-1]) | (units[1:] != units[:-1])
-    values, units = values[new], units[new]
-    few = np.arange(len(values)) - np.searchsorted(values, values) < most
-    return values[few], units[few]
 
 
 def refuse_unlike_cells(X: Any, typed: Any, X_public: Any) -> None:
@@ -752,12 +738,12 @@ class Table(Private):
         random_state: int | None,
         **training: Any,
     ) -> TeacherEnsemble:
-        """Return one teacher for every shard; `training` as for `TeacherEnsemble.of_shards`."""
+        """Return one teacher for every shard; `training` as for `TeacherEnsemble.fit`."""
         with self.shards(n_teachers, relation, vault) as (source, content):
             # The digest ties kept teachers to these very shards: a fit that is taken up again with
             # other data finds none of them.
             kept = None if vault is None else (vault, joblib.hash(content, hash_name="sha1"))
-            return TeacherEnsemble.of_shards(
+            return TeacherEnsemble.fit(
                 teacher, source, kept=kept, random_state=random_state or 0, **training
             )
 
