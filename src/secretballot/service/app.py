@@ -21,7 +21,7 @@ import secretballot
 from secretballot.core.releasing import noise_source
 from secretballot.learners.training.inputs import question_digests
 from secretballot.learners.training.session import SessionAnswers
-from secretballot.publishing.signing import public_pem, read_private_key
+from secretballot.publishing.signing import read_private_key
 from secretballot.report.certificate.verify import fingerprint
 from secretballot.service.access import Access, ApiKey, AuditEntry, Role
 from secretballot.service.guard import Guard, Meters
@@ -211,9 +211,8 @@ def _json_response(document: Any) -> Response:
 # --- what an endpoint is given ---
 
 
-async def _service_of(request: Request) -> Service:
-    service: Service = request.app.state.service
-    return service
+async def _service_of(request: Request) -> Any:
+    return request.app.state.service
 
 
 TheService = Annotated[Service, Depends(_service_of)]
@@ -342,7 +341,7 @@ def describe(served: AnySession) -> Any:
 def certificate(request: Request, service: TheService, served: AnySession) -> Response:
     """The certificate of all answers so far, in the order in which they were asked. Where the
     service has a key, `Certificate-Signature` is the Ed25519 signature of the body in base64, and
-    `Certificate-Key` the fingerprint of the key, which `/signing-key` has."""
+    `Certificate-Key` the fingerprint of the key."""
     response = _json_response(served.transcript()["certificate"])
     service.download(request, served.dataset, served.name)
     # of the very bytes that are sent: another worker would write another moment
@@ -486,15 +485,6 @@ async def ready(service: TheService, response: Response) -> dict[str, str]:
     found = await service.ready()
     response.status_code = 200 if found else 503
     return {"status": "ready" if found else "not ready"}
-
-
-@public.get("/signing-key")
-async def signing_key(service: TheService) -> Response:
-    """The public key by which the service signs certificates, Ed25519 in PEM."""
-    if service.signing_key is None:
-        raise ProblemError("not-found", "The service signs no certificates.")
-    pem = public_pem(service.signing_key.public_key())
-    return Response(pem, media_type="application/x-pem-file")
 
 
 def application(
