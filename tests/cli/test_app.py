@@ -228,7 +228,6 @@ def test_a_key_says_until_when_it_holds(config):
         (SETTINGS + "colour = 3\n", "no setting 'datasets.registry.colour'"),
         ("[datasets.registry]\n", "vault is missing"),
         ('[datasets."a/b"]\nvault = "v"\n', "cannot be part of an address"),
-        (SETTINGS + 'releases = ["a/b", "c/b"]\n', "names one twice"),
         (SETTINGS + 'sessions = "a"\n', "sessions is 'a'"),
         (SETTINGS + "[limits]\npoints = 0\n", "points is 0; it should be"),
         (SETTINGS + "[limits]\nbody_seconds = nan\n", "body_seconds is nan"),

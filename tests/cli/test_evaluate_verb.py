@@ -109,7 +109,7 @@ def test_the_release_says_what_was_learnt(world, tmp_path):
     read_table(test).to_parquet(tmp_path / "parts" / "one.parquet")
     assert evaluate(good, tmp_path / "parts").stdout == evaluate(good, test).stdout
     (tmp_path / "schema.json").write_text(json.dumps({**schema, "target": "ill"}))
-    with pytest.raises(DataError, match='"target" of a schema is a list'):
+    with pytest.raises(DataError, match='its "target" of names'):
         Schema.read(tmp_path / "schema.json")
 
 

@@ -84,7 +84,7 @@ def test_a_declared_schema_is_completed_from_the_public_file():
         ([], "JSON object"),
         ({"columns": {"age": "numeric"}, "format": "other"}, "format 'other'"),
         ({"columns": {"age": "numeric"}, "version": 99}, "version 99"),
-        ({"columns": {"age": "numeric"}, "classes": ["one"]}, "at least two classes"),
+        ({"columns": {"age": "numeric"}, "classes": ["one"]}, "a list of two or more"),
         ({"columns": {"height": "numeric"}}, "column 'height' open"),
     ],
 )

@@ -275,8 +275,8 @@ def test_what_does_not_go_with_a_table_on_disk_is_refused(tmp_path):
             ({"y": rows()["ill"]}, "y is given beside a stored table"),
             ({"units": rows()["person"]}, "units is given beside a stored table"),
             ({"classes": ["yes", "no"]}, "give the same in the same order"),
-            ({"X_public": PUBLIC}, "X_public is a frame"),
-            ({"X_public": X_PUBLIC[:, :1]}, "X_public is of 1 columns"),
+            ({"X_public": PUBLIC}, "X_public has not the 4 encoded columns"),
+            ({"X_public": X_PUBLIC[:, :1]}, "X_public has not the 4 encoded columns"),
         ):
             settings = {"y": None, "X_public": X_PUBLIC, "classes": CLASSES, **given}
             with pytest.raises((ParameterError, DataError), match=words):

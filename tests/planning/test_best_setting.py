@@ -53,23 +53,23 @@ def made():
 
 
 def test_the_recommended_setting_fits_the_task_and_keeps_the_budget(made):
-    setting = made.votes.setting
+    setting = made.recommended.setting
     assert setting.n_queries <= TASK.n_public
     assert setting.n_teachers <= TASK.n_records
-    assert made.votes.noise == terms_of(TASK, setting).mechanism.scale
+    assert made.recommended.noise == terms_of(TASK, setting).mechanism.scale
     assert made.seed == 7
     values = [one.student_accuracy.value for one in made.evaluated]
     assert values == sorted(values, reverse=True)
-    assert made.votes in made.evaluated
-    assert values[0] - made.votes.student_accuracy.value <= 0.005
-    assert made.votes.student_accuracy.value > made.constant_accuracy
+    assert made.recommended in made.evaluated
+    assert values[0] - made.recommended.student_accuracy.value <= 0.005
+    assert made.recommended.student_accuracy.value > made.constant_accuracy
 
 
 def test_more_epsilon_promises_no_less(made):
     assert [epsilon for epsilon, _ in made.frontier] == [0.1, 1.0, 2.0]
     values = [one.value for _, one in made.frontier if one is not None]
     assert all(later >= earlier - 0.01 for earlier, later in pairwise(values))
-    assert made.frontier[1][1] == made.votes.student_accuracy
+    assert made.frontier[1][1] == made.recommended.student_accuracy
     assert values[-1] > values[0]
 
 
@@ -97,7 +97,7 @@ def test_of_those_as_good_as_the_best_the_plainest_wins():
 
 def test_a_plan_of_a_threshold_is_turned_into_options(made):
     setting = Setting(100, "confident", "labels", 60, threshold=80, max_answers=20)
-    best = replace(made.votes, setting=setting)
+    best = replace(made.recommended, setting=setting)
     plan = replace(made, recommended=best, evaluated=(best, *made.evaluated))
     assert plan.to_json()["recommended"]["setting"]["threshold"] == 80
     assert plan.settings()["mechanism"] == "confident:threshold=80,max_answers=20"
@@ -110,9 +110,9 @@ def test_without_a_delta_there_is_laplace_voting_alone():
     assert {one.setting.mechanism for one in found.evaluated} == {"laplace"}
     assert found.method == "pate"
     assert "nothing else was planned, since delta is 0" in plan_text(found)
-    noise = terms_of(found.task, found.votes.setting)
+    noise = terms_of(found.task, found.recommended.setting)
     assert (noise.mechanism.noise, noise.budget.delta) == ("laplace", 0)
-    assert found.votes.noise == pytest.approx(laplace_deviation(noise.mechanism.scale))
+    assert found.recommended.noise == pytest.approx(laplace_deviation(noise.mechanism.scale))
 
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)

@@ -13,6 +13,7 @@ from samples import synthetic_two_class
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.exceptions import DataError
+from secretballot.named_learners import teacher_by_name
 from secretballot.planning import Setting
 from secretballot.planning.stand_in import StandInModel, simulated_run
 from secretballot.planning.votes_forecast import (
@@ -23,7 +24,6 @@ from secretballot.planning.votes_forecast import (
     vote_accuracy,
 )
 from secretballot.students import NoisyCountsClassifier
-from secretballot.teachers import teacher_by_name
 from sessions import told_labels
 
 BUDGET = PrivacyBudget(1.0, 1e-5)

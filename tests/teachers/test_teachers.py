@@ -20,8 +20,9 @@ from threadpoolctl import threadpool_info
 
 from engine_suite import Learner
 from ensembles import ensemble_of
+from secretballot.core.partition import KeyedHashPartition
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.teachers import KeyedHashPartition, TeacherEnsemble
+from secretballot.teachers import TeacherEnsemble
 from secretballot.teachers import ensemble as ensemble_module
 
 K, C = 7, 3
