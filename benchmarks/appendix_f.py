@@ -41,9 +41,11 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
 from public_data import ADULT_SCHEMA, ADULT_TARGET, adult
+from secretballot.core.partition import PositionPartition
 from secretballot.data.schema import Schema
 from secretballot.report.pictures import BLUE, INK, ORANGE, Picture, grid
-from secretballot.teachers import PositionPartition, TeacherEnsemble
+from secretballot.teachers import TeacherEnsemble
+from secretballot.teachers.training import Shards
 from secretballot.teachers.votes import vote_margins
 
 CUMULATED = 200  # queries, as in Figure 3
@@ -116,9 +118,8 @@ def counted(data: Split, n_teachers: int, partition: int = 0) -> np.ndarray:
     if partition:
         shards = np.random.default_rng([partition, 1]).permutation(shards)
     learner = LogisticRegression(max_iter=1000)
-    teachers = TeacherEnsemble.fit(
-        learner, data.X, data.y, shards, n_teachers=n_teachers, n_classes=2
-    )
+    source = Shards(data.X, data.y, shards, n_teachers)
+    teachers = TeacherEnsemble.fit(learner, source, n_classes=2)
     return teachers.vote_counts(data.X_public)._unseal()[0]
 
 

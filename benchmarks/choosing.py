@@ -61,7 +61,8 @@ def chosen(candidates: list[tuple[str, Any]], held: np.ndarray, ledger: Ledger) 
         ledger=ledger,
         X_public=POOL[:40],
     )
-    return score(dict(candidates)[found.name]), found.name
+    name = found.certificate_["public"]["chosen"]
+    return score(dict(candidates)[name]), name
 
 
 def fixed(release: str) -> Callable[[int], Scored]:

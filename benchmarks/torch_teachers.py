@@ -23,6 +23,7 @@ from mnist_students import orientation_histograms
 from public_data import mnist
 from secretballot.teachers import torch_classifier
 from secretballot.teachers.ensemble import TeacherEnsemble
+from secretballot.teachers.training import Shards
 
 SHARD, QUERIES = 60, 9000
 STEPS = 90  # of 20 images: 30 passes
@@ -64,9 +65,8 @@ def main(n_teachers: int) -> None:
         torch_classifier._MOST_SLOTS[kind] = n_slots
         first = shards < n_first
         start = time.process_time()
-        ensemble = TeacherEnsemble.fit(
-            learner, X[first], y[first], shards[first], n_teachers=n_first, n_classes=10
-        )
+        source = Shards(X[first], y[first], shards[first], n_first)
+        ensemble = TeacherEnsemble.fit(learner, source, n_classes=10)
         return ensemble, time.process_time() - start
 
     trained(together, 2)  # what torch loads when it first computes is nobody's

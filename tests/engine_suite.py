@@ -4,13 +4,9 @@ Learners are defined in this module, which workers import as the tests do.
 """
 
 import os
-import shutil
 import signal
 import time
-from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -23,22 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from secretballot.bases import TableBasis
-from secretballot.bases.integer_model import IntegerModel
-from secretballot.core.types import Guarantee
-from secretballot.data import stored
-from secretballot.data.schema import Schema
-from secretballot.data.stored import StoredShards
+from ensembles import ensemble_of
 from secretballot.exceptions import DataError, ResourceError
-from secretballot.learners.moments import estimators
-from secretballot.learners.moments.stages import MomentTarget
-from secretballot.learners.moments.vectors import Records, Residuals, vector_sums
-from secretballot.learners.training import table as tables
-from secretballot.learners.training.table import assign_stored_shards
-from secretballot.runs.tables import store_table
-from secretballot.teachers import TeacherEnsemble, training
-from secretballot.teachers.executors import workers_of
-from secretballot.teachers.training import Shards
+from secretballot.teachers import training
 
 K, C = 12, 3
 RNG = np.random.default_rng(7)
@@ -55,7 +38,7 @@ def frame(table: np.ndarray) -> pd.DataFrame:
 
 def fitted(teacher, private=X, **options):
     shape = {"n_teachers": K, "n_classes": C, "random_state": 3}
-    return TeacherEnsemble.fit(teacher, private, Y, SHARDS, **{**shape, **options})
+    return ensemble_of(teacher, private, Y, SHARDS, **{**shape, **options})
 
 
 def counts_of(ensemble, public=X_PUBLIC):
@@ -177,25 +160,29 @@ CASES = {
 }
 
 
-class EngineSuite:
-    """Collected by the engines' own files, which say what `engine` is, and `engine_to_break`, whose
-    workers a test may kill."""
-
-    @pytest.mark.parametrize("case", CASES)
-    def test_the_votes_are_those_of_one_machine(self, engine, monkeypatch, case):
-        monkeypatch.setattr(training, "_PILOT_SECONDS", -1.0)
-        monkeypatch.setattr(training, "_WORTH_WORKERS", -1.0)
-        teacher, private, public = CASES[case]
-        seen = []
+def votes_are_those_of_one_machine(case, engine):
+    """Demand it of teachers that are trained there, all at once and in blocks."""
+    teacher, private, public = CASES[case]
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "_PILOT_SECONDS", -1.0)
+        patch.setattr(training, "_WORTH_WORKERS", -1.0)
         there = fitted(teacher, private, engine=engine, progress=lambda *done: seen.append(done))
         counts = counts_of(there, public)
         assert (counts == counts_of(fitted(teacher, private), public)).all()
         assert seen == [(done, K) for done in range(1, K + 1)]
-        # again, and in blocks
-        monkeypatch.setattr("secretballot.teachers.ensemble._BLOCK_CELLS", 1)
-        monkeypatch.setattr("secretballot.teachers.ensemble._LEAST_ROWS", 7)
+        patch.setattr("secretballot.teachers.ensemble._BLOCK_CELLS", 1)
+        patch.setattr("secretballot.teachers.ensemble._LEAST_ROWS", 20)
         assert (counts_of(there, public) == counts).all()
-        assert "private" in repr(there)
+    assert "private" in repr(there)
+
+
+class EngineSuite:
+    """Collected by the engines' own files, which say what `engine` is, and `engine_to_break`, whose
+    workers a test may kill. What does not depend on how tasks travel is in `test_engines` alone."""
+
+    def test_the_votes_are_those_of_one_machine(self, engine):
+        votes_are_those_of_one_machine("generators", engine)
 
     def test_what_the_machine_fails_at_is_no_vote(self, engine):
         with pytest.raises(ResourceError, match="because memory ran out; no answer") as told:
@@ -232,38 +219,6 @@ class EngineSuite:
         assert killed
         assert (counts == counts_of(fitted(DecisionTreeClassifier()))).all()
 
-    def test_a_vault_keeps_what_the_cluster_trained(self, engine, tmp_path):
-        teacher, vault = DecisionTreeClassifier(), {"kept": (tmp_path, "these")}
-        counts = counts_of(fitted(teacher, engine=engine, **vault))
-        seen = []
-        again = fitted(teacher, progress=lambda *done: seen.append(done), **vault)
-        assert seen == [(K, K)]  # found, none trained
-        there = fitted(teacher, engine=engine, **vault)
-        assert (counts_of(again) == counts).all()
-        assert (counts_of(there) == counts).all()
-
-    def test_stored_shards_are_read_by_the_workers(self, engine, tmp_path):
-        source = Files.written(tmp_path)
-        there = TeacherEnsemble.of_shards(
-            DecisionTreeClassifier(), source, n_classes=C, random_state=3, engine=engine
-        )
-        assert (counts_of(there) == counts_of(fitted(DecisionTreeClassifier()))).all()
-        readers = {int(path.name.split("-")[1]) for path in tmp_path.glob("read-*")}
-        assert readers
-        assert os.getpid() not in readers
-
-    def test_shards_are_sent_to_workers_that_do_not_see_the_folder(self, engine, tmp_path):
-        shards = replace(hidden_shards(tmp_path), sparse=True)
-        settings = {"n_classes": C, "random_state": 3}
-        with pytest.raises(DataError, match=r"The rows in .* are not seen .*send_shards"):
-            TeacherEnsemble.of_shards(LogisticRegression(), shards, engine=engine, **settings)
-        there = TeacherEnsemble.of_shards(
-            LogisticRegression(), shards, engine=engine, send_shards=True, **settings
-        )
-        here = TeacherEnsemble.of_shards(LogisticRegression(), shards, **settings)
-        points = SCHEMA.encode(FRAME[:50])
-        assert (counts_of(there, points) == counts_of(here, points)).all()
-
     def test_an_interrupt_takes_back_what_was_submitted(self, engine, tmp_path):
         def interrupt(done, total):
             raise KeyboardInterrupt
@@ -273,39 +228,6 @@ class EngineSuite:
             fitted(teacher, engine=engine, progress=interrupt)
         # the cluster is free for others, and none of the rest is trained for nobody
         assert (counts_of(fitted(DecisionTreeClassifier(), engine=engine)) >= 0).all()
-
-    @pytest.mark.parametrize(("on_disk", "by_person"), [(False, True), (True, False), (True, True)])
-    def test_sums_of_records_are_those_of_one_process(
-        self, engine, tmp_path, monkeypatch, by_person, on_disk
-    ):
-        made = records_to_sum(monkeypatch, tmp_path, by_person=by_person, on_disk=on_disk)
-        here = made.sum()
-        assert here.any()
-        assert made.n_parts > 3
-        assert (made.sum(engine) == here).all()
-        if on_disk:
-            assert (made.sum(engine, send=True, hidden=True) == here).all()
-            with pytest.raises(DataError, match=r"The rows in .* are not seen .*send_shards"):
-                made.sum(engine, hidden=True)
-
-    def test_a_killed_worker_costs_its_own_work_and_changes_no_sum(self, engine_to_break, tmp_path):
-        killed, whole = [], (100 * X).astype(np.int64)
-        parts = [
-            [Records(whole[at : at + 10], Y[at : at + 10], NONE)] for at in range(0, len(X), 10)
-        ]
-        stage = Residuals(IntegerModel.of(np.zeros((4, C))), 1024, 10**6)
-
-        def run(work, tasks, *shared):
-            for found in workers_of(engine_to_break).results(work, tasks, *shared):
-                if not killed and len(list(tmp_path.iterdir())) > 1:
-                    killed.append(min(int(path.name) for path in tmp_path.iterdir()))
-                    os.kill(killed[0], signal.SIGKILL)
-                yield found
-
-        tells = partial(records_of_who_tells, tmp_path)
-        there = vector_sums(parts, stage, RECORD, tells, run)._unseal()[0]
-        assert killed
-        assert (there == vector_sums(parts, stage, RECORD)._unseal()[0]).all()
 
     def private_marker_fit(self, engine):
         """Fit on records whose cells learners quote in what they print and raise."""
@@ -325,127 +247,3 @@ class EngineSuite:
 class QuotesAndRunsOut(Learner):
     def fit(self, X, y):
         raise MemoryError(f"cannot hold {X[0, 0]}")
-
-
-FRAME = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": Y})
-SCHEMA = Schema.infer(FRAME[["a", "b"]])
-
-
-NONE = np.empty((10, 0), dtype=np.int64)
-RECORD, USER = (Guarantee(unit=unit, relation="add-remove") for unit in ("record", "user"))
-
-
-def records_of_who_tells(folder, part):
-    """Leave the number of this process in a folder, and take time."""
-    (folder / str(os.getpid())).touch()
-    time.sleep(0.05)
-    return iter(part)
-
-
-@dataclass(frozen=True)
-class ToSum:
-    """Records of a table in parts, and what is asked of them."""
-
-    table: tables.Table
-    mapping: object
-    stage: Residuals
-    folder: Path
-
-    @property
-    def n_parts(self):
-        with self.table.parts() as parts:
-            return len(list(parts()))
-
-    def sum(self, engine="local", *, send=False, hidden=False):
-        """Add up; where the vault is hidden, workers cannot read it any more."""
-        task = SimpleNamespace(
-            table=self.table,
-            guarantee=USER if self.table.unit == "user" else RECORD,
-            refuse_points=lambda: None,
-        )
-        vault, elsewhere = self.folder / "vault", self.folder / "elsewhere"
-        with self.table.parts(send=send) as parts:
-            held = list(parts())
-            if hidden:
-                shutil.move(vault, elsewhere)
-            try:
-                sums = estimators.record_sums(
-                    task, self.mapping, lambda: iter(held), workers_of(engine)
-                )
-                return sums(self.stage)._unseal()[0]
-            finally:
-                if hidden:
-                    shutil.move(elsewhere, vault)
-
-
-def records_to_sum(monkeypatch, folder, *, by_person, on_disk):
-    monkeypatch.setattr(tables, "_PART_CELLS", 100)
-    monkeypatch.setattr(stored, "_BLOCK_ENTRIES", 100)
-    monkeypatch.setattr(tables, "ROWS_TOGETHER", 60)
-    target = MomentTarget.of_classes(range(C))
-    persons = np.arange(len(X)) % 41 if by_person else None
-    points = SCHEMA.encode(FRAME[:150])
-    if on_disk:
-        rows = FRAME if persons is None else FRAME.assign(who=persons)
-        rows.to_csv(folder / "t.csv", index=False)
-        about = {"schema": SCHEMA, "target": "y", "classes": list(range(C))}
-        private = store_table(
-            folder / "t.csv", folder / "vault", unit="who" if by_person else None, **about
-        )
-        given = private, None, points, target, None, None
-    else:
-        given = SCHEMA.encode(FRAME), Y, points, target, persons, None
-    table, points = tables.private_table(*given)
-    basis = TableBasis().fit(points)
-    mapping = estimators._Mapping(basis, target, counted=True, settings={})
-    weights = np.random.default_rng(3).normal(size=(basis.n_directions_ + 1, C))
-    stage = Residuals(IntegerModel.of(weights), 1024, 3_000_000, 1000, 2)
-    return ToSum(table, mapping, stage, folder)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class HiddenShards(StoredShards):
-    """Shards in a folder that the process which made them sees, and no other."""
-
-    driver: int = 0
-
-    def part(self, number):
-        if os.getpid() == self.driver:
-            return super().part(number)
-        return StoredShards.part(replace(self, folder=self.folder / "elsewhere"), number)
-
-
-def hidden_shards(folder: Path) -> HiddenShards:
-    FRAME.to_csv(folder / "t.csv", index=False)
-    about = {"schema": SCHEMA, "target": "y", "classes": list(range(C))}
-    table = store_table(folder / "t.csv", folder / "vault", **about)
-    made = assign_stored_shards(table, K, "replace-one", folder / "vault")
-    return HiddenShards(**vars(made), driver=os.getpid())
-
-
-class Files:
-    """One file per shard, read by whoever trains it."""
-
-    n_teachers = K
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    @classmethod
-    def written(cls, folder: Path) -> "Files":
-        parts = Shards(X, Y, SHARDS, K)
-        for number in range(K):
-            rows, labels = parts.part(number)
-            np.savez(folder / f"{number}.npz", X=rows, y=labels)
-        return cls(folder)
-
-    def part(self, number):
-        (self.folder / f"read-{os.getpid()}-{number}").touch()
-        with np.load(self.folder / f"{number}.npz") as file:
-            return file["X"], file["y"]
-
-    def loader(self, number, *, send):
-        return partial(tuple, self.part(number)) if send else partial(self.part, number)
-
-
-__all__ = ["CASES", "MARKER", "EngineSuite", "counts_of", "fitted"]

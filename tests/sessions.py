@@ -41,15 +41,6 @@ def stream_of(terms, ledger, classes, **more):
     return LabelStream(terms, votes, ledger, classes=classes, **about)
 
 
-def labels_drawn(mechanism, votes, noise, state=None, predicted=None):
-    """Return the labels of some votes as far as they are told, and the state after them."""
-    counts = np.asarray(votes)
-    shape = teacher_shape(10**6, counts.shape[1], int(counts[0].sum()))
-    against = np.zeros_like(counts) if predicted is None else predicted
-    drawn, after = mechanism.draw(shape, (counts, against), noise, state or State())
-    return drawn[:, 0].tolist(), after
-
-
 def told_labels(terms, votes, noise, shares=None):
     """Return the labels that a mechanism gives all votes; -1 after a stop."""
     mechanism = terms.mechanism
@@ -57,7 +48,7 @@ def told_labels(terms, votes, noise, shares=None):
     shape = teacher_shape(len(counts), counts.shape[1], int(counts[0].sum()))
     against = np.zeros_like(counts)
     if shares is not None:
-        against = predicted_votes(shares, counts.shape, shape.n_teachers or 0)
+        against = predicted_votes(shares, shape.n_teachers or 0)
     drawn, _ = mechanism.draw(shape, (counts, against), noise, State())
     labels = np.full(len(counts), -1)
     labels[: len(drawn)] = labels_in(mechanism, shape, drawn)[0]

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from ensembles import ensemble_of
 from secretballot.exceptions import ParameterError
-from secretballot.named_learners import CLASSIFIERS
-from secretballot.teachers import TeacherEnsemble, teacher_by_name
+from secretballot.named_learners import CLASSIFIERS, teacher_by_name
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -11,7 +11,7 @@ def test_named_learner_learns_on_a_shard_of_146_records(name):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(292, 5))
     y = (X[:, 0] > 0).astype(int)
-    ensemble = TeacherEnsemble.fit(
+    ensemble = ensemble_of(
         teacher_by_name(name), X, y, np.arange(292) % 2, n_teachers=2, n_classes=2
     )
     votes = ensemble.vote_counts(X)._unseal()[0]

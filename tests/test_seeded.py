@@ -20,16 +20,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
+from ensembles import ensemble_of
 from secretballot._seeded import own_global_states, public_seed, with_own_seeds
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import FiniteClass
 from secretballot.learners import pate
 from secretballot.learners.selection import _refuse_unfit_candidate, private_scores
-from secretballot.learners.training.trained import columns_with_missing_taken, tried_teacher
+from secretballot.learners.training.trained import takes_missing, tried_teacher
 from secretballot.queries import CheckedSelector, CommitteeSampling, MarginSampling, PublicPool
 from secretballot.report.student.export import converted_student
 from secretballot.students import fit_student
-from secretballot.teachers.ensemble import TeacherEnsemble
 
 X = np.random.default_rng(0).normal(size=(120, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -116,7 +116,7 @@ def abstentions():
 
 def trial_fit():
     tried_teacher(Restless(), X, 2)
-    return columns_with_missing_taken(Restless(), X, 2)
+    return takes_missing(Restless(), X, 2)
 
 
 def walk():
@@ -147,7 +147,7 @@ def candidate():
 
 def teachers():
     shards = np.arange(120) % 4
-    ensemble = TeacherEnsemble.fit(Restless(), X, Y, shards, n_teachers=4, n_classes=2)
+    ensemble = ensemble_of(Restless(), X, Y, shards, n_teachers=4, n_classes=2)
     return ensemble.vote_counts(X[:20], classes=[0, 1])._unseal()[0].tolist()
 
 
@@ -219,7 +219,7 @@ def test_a_learner_that_would_start_workers_draws_where_it_was_seeded():
     shards = np.arange(120) % 4
     votes = []
     for _ in range(2):
-        ensemble = TeacherEnsemble.fit(Parallel(), X, Y, shards, n_teachers=4, n_classes=2)
+        ensemble = ensemble_of(Parallel(), X, Y, shards, n_teachers=4, n_classes=2)
         votes.append(ensemble.vote_counts(X[:20], classes=[0, 1])._unseal()[0].tolist())
     assert votes[0] == votes[1]
 

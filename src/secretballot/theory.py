@@ -20,7 +20,6 @@ from secretballot._validation import (
     name_part,
     shown,
 )
-from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = [
@@ -28,9 +27,7 @@ __all__ = [
     "FAILING_CLASS",
     "SETTINGS",
     "Rate",
-    "SampleComplexity",
     "VotingExample",
-    "label_accuracy",
     "rate",
     "render_rates",
     "sample_complexity",
@@ -181,34 +178,6 @@ def rate(algorithm: str, setting: str, tau: float | None = None) -> Rate:
     return Rate(algorithm, setting, t / (2 - t), 1.5, 0.5 if algorithm == "active" else 0.0, 1.0)
 
 
-@dataclass(frozen=True)
-class SampleComplexity:
-    """Private records and public points for an excess error of alpha.
-
-    Attributes
-    ----------
-    n_records, n_public : float
-        Integers, or infinity where no number is enough.
-    remark : str
-        Beyond what error alpha is meant, or why there is no number.
-
-    Examples
-    --------
-    >>> need = sb.theory.sample_complexity("active", "realizable", 0.1, 3, epsilon=1.0)
-    >>> need.n_public, need.vacuous
-    (30.0, False)
-    """
-
-    n_records: float
-    n_public: float
-    remark: str = ""
-
-    @property
-    def vacuous(self) -> bool:
-        """True if no number is enough."""
-        return math.isinf(self.n_records) or math.isinf(self.n_public)
-
-
 def sample_complexity(
     algorithm: str,
     setting: str,
@@ -219,8 +188,9 @@ def sample_complexity(
     tau: float | None = None,
     theta: float = 1.0,
     constant: float = 1.0,
-) -> SampleComplexity:
-    """Return the private and the public sample size at which `rate` is alpha.
+) -> tuple[float, float]:
+    """Return the numbers of private records and of public points at which `rate` is alpha beyond
+    its best error: integers, or infinity where no number is enough.
 
     n = d^a theta^b (constant / alpha)^(1 / p) / epsilon, m = d (constant / alpha)^(1 / q), rounded
     up. Hidden: `constant` and logarithms. In the realizable case n = d^1.5 / (alpha epsilon) and m
@@ -237,20 +207,22 @@ def sample_complexity(
     theta : float
         Disagreement coefficient, read by "active" alone.
     constant : float
+
+    Examples
+    --------
+    >>> sb.theory.sample_complexity("active", "realizable", 0.1, 3, epsilon=1.0)
+    (52.0, 30.0)
     """
     found, goal = rate(algorithm, setting, tau), check_probability("alpha", alpha)
     d, budget = check_count("vc_dimension", vc_dimension), check_positive("epsilon", epsilon)
     at, scale = check_positive("theta", theta), check_positive("constant", constant)
     # its exponents may be 0, by which the sizes below would divide
     if found.vacuous:
-        return SampleComplexity(
-            math.inf, math.inf, found.remark or "at tau = 0 the bound does not fall"
-        )
+        return math.inf, math.inf
     size = d**found.dimension * at**found.coefficient / budget
     n = size * math.pow(scale / goal, 1 / found.records)
     m = d * math.pow(scale / goal, 1 / found.public)
-    remark = "" if found.best_factor == 1 else f"beyond {found.best_factor:g} times the best error"
-    return SampleComplexity(_rounded_up_or_inf(n), _rounded_up_or_inf(m), remark)
+    return _rounded_up_or_inf(n), _rounded_up_or_inf(m)
 
 
 def _rounded_up_or_inf(value: float) -> float:
@@ -284,25 +256,6 @@ def render_rates(taus: tuple[float, ...] = (0.25, 0.5, 1.0)) -> str:
             found = (rate(algorithm, setting, tau) for algorithm in ALGORITHMS)
             lines.append([name, *map(_formula_text, found)])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def label_accuracy(margin: int, sigma: float) -> float:
-    """Return the chance that Gaussian voting releases the label that leads by `margin` of K votes.
-
-    Exact for discrete Gaussian noise X: the label 0, ties going to 1, so P(2 X < margin). Close to
-    Phi(margin / (2 sigma)).
-
-    Parameters
-    ----------
-    margin : int
-        Votes for the label less votes for the other one; negative if it trails.
-    sigma : float
-        Noise, in votes.
-    """
-    lead = check_count("margin", margin, minimum=-(10**12))
-    reach, pmf = discrete_gaussian_pmf(check_positive("sigma", sigma))
-    last = (lead - 1) // 2  # the largest noise below half the margin
-    return float(pmf[: max(0, last + reach + 1)].sum())
 
 
 @dataclass(frozen=True)

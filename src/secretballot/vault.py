@@ -218,9 +218,10 @@ def remember_head(place: Path, position: int, chain: str) -> None:
     Several processes may write at once: one at a time reads and writes, so that the furthest row
     stays.
     """
+    row = f"{position:018d} {chain}".encode()
     with suppress(OSError, DataError), _held(place.parent) as alone:
-        if alone and position > (_head_in(place) or (-1,))[0]:
-            _overwrite(place, f"{position:018d} {chain}".encode())
+        if alone and not _overwritten(place, position, row):
+            write_secret(place, row)
 
 
 @contextmanager
@@ -234,26 +235,33 @@ def _held(folder: Path) -> Iterator[bool]:
 
 
 def _head_in(place: Path) -> tuple[int, str] | None:
-    found = _ROW.fullmatch(read_secret(place, largest=_LARGEST_STATE) or b"")
+    return _head_of(read_secret(place, largest=_LARGEST_STATE) or b"")
+
+
+def _head_of(row: bytes) -> tuple[int, str] | None:
+    found = _ROW.fullmatch(row)
     return None if found is None else (int(found[1]), found[2].decode())
 
 
-def _overwrite(place: Path, content: bytes) -> None:
-    """Write a file of the vault in its own place where it has this size already.
+def _overwritten(place: Path, position: int, row: bytes) -> bool:
+    """Write a row in the place of one that is less far; return whether there is one of this size,
+    however far it is.
 
     Every answer of a session waits for this, and one block of the disk, which is written whole or
     not at all, takes a third of the time of a new file.
     """
     with suppress(FileNotFoundError):
-        handle = os.open(place, os.O_WRONLY | os.O_NOFOLLOW)
+        handle = os.open(place, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
         try:
-            if os.fstat(handle).st_size == len(content):
-                os.pwrite(handle, content, 0)
-                getattr(os, "fdatasync", os.fsync)(handle)  # macOS has one of them
-                return
+            known = os.read(handle, len(row) + 1)
+            if len(known) == len(row):
+                if position > (_head_of(known) or (-1,))[0]:
+                    os.pwrite(handle, row, 0)
+                    getattr(os, "fdatasync", os.fsync)(handle)  # macOS has one of them
+                return True
         finally:
             os.close(handle)
-    write_secret(place, content)
+    return False
 
 
 _ROW = re.compile(rb"([0-9]{1,18}) ([0-9a-f]{64})")

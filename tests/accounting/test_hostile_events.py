@@ -28,7 +28,7 @@ from secretballot.accounting import BinaryLabels, delta_upper
 from secretballot.core.events import Event, Stream
 from secretballot.core.losses import ORDERS, delta_of, largest_moments
 from secretballot.core.price import round_up
-from secretballot.core.streams import false_answer, laplace_above
+from secretballot.core.streams import WHOLE, false_answer, laplace_above, neighbours_keep
 
 SECONDS = 20.0  # of this process's own time; some 3 are measured at most
 
@@ -136,7 +136,7 @@ def test_hostile_events_are_priced_in_bounded_time_and_more_of_them_cost_more(se
         [sampled_event(sparse_event(20.0, 30.0, 1000, 500), 30, 400, "replace-one")],
         pytest.param([class_event(2000.0, 100)], marks=pytest.mark.slow, id="ClassLabels-2000"),
         pytest.param([class_event(300.0, 100)], marks=pytest.mark.slow, id="ClassLabels-300"),
-        [class_event(60.0, 100)],
+        [class_event(30.0, 60)],
         [label_event(1e4, 100, 250)],  # once a second
         [sparse_event(20.0 + 0.01 * i, 30.0, 1000, 500) for i in range(20)],
         [counts_event(1e5, 500), pure_event(1e-4, 190_000)],
@@ -144,6 +144,7 @@ def test_hostile_events_are_priced_in_bounded_time_and_more_of_them_cost_more(se
         [label_event(200.0, 10**12, None), pure_event(0.01, 1000)],
         [abstention_event(10.0 + 0.01 * i, 0.1, 1e-9, 10) for i in range(60)],
         [abstention_event(2.0**13, 64.0, 0.5, 10**12)],
+        [sums_event(4.0, 2**53 - 1, 1, 1)],
     ],
     ids=lambda events: f"{type(events[0]).__name__}-{len(events)}",
 )
@@ -206,3 +207,7 @@ def test_no_tail_is_ever_nothing() -> None:
     assert laplace_above(10, 1e-3) > 0
     assert math.isclose(delta_upper([pure_event(1e12, 1)], 1.0), 1.0)
     assert false_answer(sparse_event(1e-6, 1e-6, 10**15, 1)) > 0
+
+
+def test_weights_whose_power_is_far_above_the_whole_do_not_keep_an_inequality() -> None:
+    assert not neighbours_keep(2.0**13, 64.0, WHOLE - 1, 1)

@@ -10,11 +10,13 @@ import pytest
 
 from made_events import (
     abstention_event,
+    confident_event,
     counts_event,
     json_of,
     pure_event,
     sampled_event,
     sparse_event,
+    stable_event,
     table_event,
 )
 from secretballot.accounting import (
@@ -117,6 +119,7 @@ REFUSED: list[tuple[Any, ...]] = [
     (cost, " ", {}, {"epsilon": 1.0, "delta": 1e-6}, {"epsilon": math.nan}),
     (cost, " ", {"delta": 0.0}, {"delta": math.nan}),
     (filter_for, " ", ("best", BUDGET), ("renyi", PURE)),
+    (filter_for, "order", ("renyi", BUDGET, 1.0), ("renyi", BUDGET, 2.0)),
     (sampled, " ", {"sampled": 0}, {"sampled": 401}, {"sampled": 1.5}, {"out_of": 10**13}),
     (sampled, " ", {"relation": "both"}, {"stream": pure_event(1.0, 1)}),
     (sampled, " ", *({"relabel_epsilon": loss} for loss in (0.0, math.nan, 1e3))),
@@ -134,6 +137,13 @@ REFUSED: list[tuple[Any, ...]] = [
     (event_in, " ", ({"kind": "counts", "sigma": 1.0},), ({**SPARSE, "refresh": False},)),
     (event_in, " ", ({"kind": "binary-labels", "chances": {"sigma": 1.0}, "queries": 1},)),
     (event_in, " ", ({**SUMS, "sigmas": [1.0]},)),
+    (PrivacyBudget, "a number below 1e308", (10**400, 1e-6)),
+    (PrivacyBudget, "delta", (1.0, 1.0), (1.0, math.nan), (1.0, -1e-9)),
+    (delta_upper, "no event", ([counts_event(1.0, 1), None], 1.0)),
+    # which fails with some chance
+    (price, "delta", {"events": [stable_event(4.0, 60, 1)], "delta": 0.0}),
+    (confident_event, "asked", (1.0, 1.0, 1, 2, 2)),
+    (confident_event, "A threshold", (1.0, 1.0, 2, 1, 2, 4, 3)),
 ]
 
 

@@ -61,7 +61,7 @@ def test_laplace_labels_need_no_delta(counts):
         (("--n-teachers", "99"), "a sum that is not the number of teachers"),
         (("--mechanism", "sparse-vector:release=counts"), "sparse-vector has no setting 'release'"),
         (("--mechanism", "confident:threshold=500"), "threshold is 500, more votes than"),
-        (("--mechanism", "interactive"), "votes from a file have none"),
+        (("--mechanism", "interactive"), "contradicts a student"),
         (("--mechanism", "auto:threshold"), "write NAME:key=value"),
         (("--epsilon", "0.1", "--mechanism", "sparse-vector"), "at least|smaller max_abstentions"),
         (("--kind", "ballots"), "--kind is 'ballots'; it must be 'votes' or 'counts'"),

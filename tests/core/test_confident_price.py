@@ -19,7 +19,6 @@ from secretballot.core.events import Confident
 from secretballot.core.losses import ORDERS, delta_of
 from secretballot.core.mechanisms import State
 from secretballot.core.price import price
-from secretballot.exceptions import DataError
 from secretballot.students.confirmed import predicted_votes
 from secretballot_verify import games
 
@@ -77,10 +76,9 @@ def true_delta(steps, queries, answers, epsilon):
 
 CASES = [
     (9, 6, 1.5, 1.0, False),
-    (8, 7, 2.0, 2.0, False),
     (12, 10, 1.2, 3.0, False),
+    (12, 6, 0.3, 1.0, False),
     (5, 4, 0.8, 0.8, True),
-    (6, 5, 1.5, 2.5, True),
     (7, 3, 2.0, 1.2, True),
 ]
 
@@ -156,7 +154,7 @@ def test_the_difference_from_any_prediction_moves_by_one_vote_at_most(n_classes)
     here, there = neighbouring_counts(6, n_classes)
     rng = np.random.default_rng(0)
     for predicted in rng.dirichlet(np.ones(n_classes), 40):
-        against = predicted_votes([predicted], (1, n_classes), 6)
+        against = predicted_votes([predicted], 6)
         tops = [(votes - against).max(axis=1) for votes in (here, there)]
         assert np.abs(tops[0] - tops[1]).max() == 1
 
@@ -180,15 +178,3 @@ def test_the_price_lies_between_two_that_dp_accounting_gives(n_classes):
         both = delta_upper([counts_event(60.0, 120), counts_event(20.0, shifts)], epsilon)
         # but for the rounding, which costs a relative 2 / sigma^2 of sigma
         assert 0.999 * above < both < 1.2 * above
-
-
-def test_predictions_that_do_not_fit_are_refused():
-    for bad in (
-        [[0.5, 0.5]],
-        [[0.5, 0.6], [0, 0]],
-        [[-0.1, 0.5], [0, 0]],
-        [["a", "b"]] * 2,
-        [[math.nan, 0.5], [0, 0]],
-    ):
-        with pytest.raises(DataError, match="predictions"):
-            predicted_votes(bad, (2, 2), 8)

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exact_games.distributions import Distribution
-from exact_games.statistics import outcomes_p_value, sample_p_value
+from exact_games.statistics import outcomes_p_value
 from flips import flip_law
 from secretballot.core import exponential
 from secretballot.core.exponential import (
@@ -40,13 +39,6 @@ def true_sums(scores, scale, counts=None):
         total = mpmath.fsum(weights)
         sums = [mpmath.fsum(weights[: k + 1]) / total for k in range(len(weights))]
     return sums, order
-
-
-def law(scores, scale):
-    sums, order = true_sums(scores, scale)
-    probability = np.empty(len(order))
-    probability[order] = np.diff([0.0, *map(float, sums)])
-    return Distribution(0, probability, 0.0)
 
 
 def digits_of(number):
@@ -144,23 +136,50 @@ def test_the_choice_is_the_one_that_all_digits_of_the_uniform_real_make(
     assert max(known[1] for known in looks) > 700
 
 
+def law_of(draw, given, scale):
+    """Return the chance of every outcome, by the definitions, in floats."""
+    if draw == "flipped_index":
+        return dict(enumerate(flip_law(given[0], scale)))
+    scores = dict(enumerate(given[0]))
+    if draw == "exponential_range":
+        starts, ends = given
+        scores = {None: 0} | {
+            (i, j): starts[i] - ends[j] for j in range(len(ends)) for i in range(j + 1)
+        }
+    best = max(scores.values())
+    weights = {outcome: math.exp((score - best) / scale) for outcome, score in scores.items()}
+    return {outcome: weight / sum(weights.values()) for outcome, weight in weights.items()}
+
+
+COUNTS = [1, 7, 2, 9, 1, 1]
+RANGES = np.array([0, 2, 1, 3]), np.array([1, 2, 0, 2])
+
+
 @pytest.mark.parametrize(
-    ("spare", "counts", "scale", "scores"),
+    ("draw", "bits", "scale", "given"),
     [
-        (-5, 1, 0.8, [1, 0, 2, -1, 2, -9]),
-        (64, [1, 7, 2, 9, 1, 1], 2.0, [3, 1, 4, 0, 4, -9]),
-        (-5, [1, 7, 2, 9, 1, 1], 25.0, [40, 10, 60, -20, 60, -99]),
+        ("exponential_index", -5, 0.8, [[1, 0, 2, -1, 2, -9]]),
+        ("exponential_index", 64, 2.0, [np.repeat([3, 1, 4, 0, 4, -9], COUNTS)]),
+        ("exponential_index", -5, 25.0, [np.repeat([40, 10, 60, -20, 60, -99], COUNTS)]),
+        ("exponential_range", 64, 0.6, RANGES),
+        ("exponential_range", 64, 2.0, RANGES),
+        ("exponential_range", 64, 9.0, [5 * side for side in RANGES]),
+        # with few bits at first most coins need more of them
+        ("flipped_index", 3, 0.8, [[1, 0, 2, -1]]),
+        ("flipped_index", 62, 2.0, [[3, 1, 4, 4, -900]]),
+        ("flipped_index", 62, 1e-6, [[5, 7, 6]]),
     ],
 )
 def test_choices_follow_their_law_and_no_law_of_another_scale(
-    monkeypatch, spare, counts, scale, scores
+    monkeypatch, draw, bits, scale, given
 ):
-    monkeypatch.setattr(exponential, "_SPARE_BITS", spare)
-    scores, source = np.repeat(scores, counts), ExactNoise()
-    sample = np.array([source.exponential_index(scores, scale) for _ in range(2200)])
-    assert sample_p_value(sample, law(scores, scale)) > ALPHA
-    for wrong in (0.5, 2.0):
-        assert sample_p_value(sample, law(scores, wrong * scale)) < ALPHA
+    name = "_FLIP_BITS" if draw == "flipped_index" else "_SPARE_BITS"
+    monkeypatch.setattr(exponential, name, bits)
+    choose, sides = getattr(ExactNoise(), draw), [np.array(side) for side in given]
+    sample = [choose(*sides, scale) for _ in range(1200)]
+    assert outcomes_p_value(sample, law_of(draw, given, scale)) > ALPHA
+    for wrong in (0.4, 2.5) if scale > 1e-3 else ():
+        assert outcomes_p_value(sample, law_of(draw, given, wrong * scale)) < ALPHA
 
 
 def test_a_million_candidates_are_weighed_by_score_and_drawn_evenly_inside_one():
@@ -190,17 +209,6 @@ def test_the_least_scale_keeps_its_loss_in_exact_arithmetic_and_no_smaller_float
             assert Fraction(float(np.nextafter(scale, 0))) * Fraction(epsilon) < sensitivity
 
 
-def law_of_ranges(starts, ends, scale):
-    """Probability of every range and of none, by listing them."""
-    scores = {None: 0} | {
-        (i, j): int(starts[i] - ends[j]) for j in range(len(ends)) for i in range(j + 1)
-    }
-    best = max(scores.values())
-    weights = {outcome: np.exp((score - best) / scale) for outcome, score in scores.items()}
-    total = sum(weights.values())
-    return {outcome: weight / total for outcome, weight in weights.items()}
-
-
 places = st.integers(1, 12).flatmap(
     lambda m: st.tuples(*[st.lists(st.integers(-30, 30), min_size=m, max_size=m).map(np.array)] * 2)
 )
@@ -223,17 +231,6 @@ def test_bounds_hold_and_are_as_near_as_stated(sides, scale):
             assert high - low == (k + 3) ** 3
 
 
-@pytest.mark.parametrize(("scale", "unit"), [(0.6, 1), (2.0, 1), (9.0, 5)])
-def test_ranges_follow_their_law_and_no_law_of_another_scale(scale, unit):
-    starts, ends = unit * np.array([0, 2, 1, 3]), unit * np.array([1, 2, 0, 2])
-    source = ExactNoise()
-    sample = [source.exponential_range(starts, ends, scale) for _ in range(700)]
-    assert outcomes_p_value(sample, law_of_ranges(starts, ends, scale)) > ALPHA
-    assert outcomes_p_value(sample, law_of_ranges(starts, ends, scale / 3)) < ALPHA
-    swapped = law_of_ranges(starts, ends[::-1], scale)
-    assert outcomes_p_value(sample, swapped) < ALPHA
-
-
 def law_of_orders(scores, scale):
     """Return the chance of each candidate: by the order of all, as the paper states it."""
     heads = np.exp((np.asarray(scores) - max(scores)) / scale)
@@ -246,28 +243,9 @@ def law_of_orders(scores, scale):
     return found
 
 
-def flipped(scores, scale, size):
-    source = ExactNoise()
-    return np.array([source.flipped_index(np.array(scores), scale) for _ in range(size)])
-
-
 def test_the_mean_over_orders_is_one_of_all_heads():
     for scores, scale in (([1, 0, 2, -1], 0.8), ([3, 1, 4, 4, -90], 2.0)):
         assert flip_law(scores, scale) == pytest.approx(law_of_orders(scores, scale))
-
-
-@pytest.mark.parametrize(
-    ("bits", "scale", "scores"),
-    [(3, 0.8, [1, 0, 2, -1]), (62, 2.0, [3, 1, 4, 4, -900]), (62, 1e-6, [5, 7, 6])],
-)
-def test_flips_follow_their_law_and_no_other(monkeypatch, bits, scale, scores):
-    # with few bits at first most coins need more of them
-    monkeypatch.setattr(exponential, "_FLIP_BITS", bits)
-    sample = flipped(scores, scale, 1500)
-    assert sample_p_value(sample, Distribution(0, flip_law(scores, scale), 0.0)) > ALPHA
-    if scale > 1e-3:
-        wrong = Distribution(0, flip_law(scores, 2 * scale), 0.0)
-        assert sample_p_value(sample, wrong) < ALPHA
 
 
 def test_every_coin_is_decided_by_all_digits_of_its_uniform_real(monkeypatch):
@@ -300,4 +278,4 @@ def test_many_candidates_are_drawn_together():
     scores = np.random.default_rng(0).integers(-(2**30), 0, 50_000)
     scores[7] = 0
     assert ExactNoise().flipped_index(scores, 100.0) == 7
-    assert flipped(np.zeros(1000, dtype=int), 1.0, 3).max() < 1000
+    assert ExactNoise().flipped_index(np.zeros(1000, dtype=int), 1.0) < 1000

@@ -1,7 +1,6 @@
 """The ledger as an account: what may be bought, what stays spent, and what a handle is."""
 
 import contextlib
-import copy
 import multiprocessing
 import os
 import pickle
@@ -14,7 +13,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from sklearn.base import BaseEstimator, clone
 
 from ledger_backends import DatabaseLedgers, Ledgers
 from made_events import counts_event, pure_event
@@ -211,16 +209,6 @@ def test_relative_path_survives_a_change_of_folder(
     monkeypatch.chdir(tmp_path / "elsewhere")
     buy(ledger, "a")
     assert ledger.path == tmp_path / "ledger.sqlite"
-
-
-def test_copies_are_the_same_account(ledger: Ledger) -> None:
-    class Estimator(BaseEstimator):
-        def __init__(self, ledger: Ledger) -> None:
-            self.ledger = ledger
-
-    for number, other in enumerate([copy.deepcopy(ledger), clone(Estimator(ledger)).ledger]):
-        buy(other, str(number))
-    assert ledger.spent().epsilon == 0.5
 
 
 def test_pickled_handle_carries_path_and_name_and_opens_when_used(path: Path) -> None:

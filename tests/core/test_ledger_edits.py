@@ -67,10 +67,13 @@ REFUSED_IN_A_FILE = [
 ]
 
 
+REFUSED_IN_A_DATABASE = [f"TRUNCATE {table} CASCADE" for table in ("account", "head", "entry")]
+
+
 def test_the_tables_themselves_are_append_only(place: str, ledgers: Ledgers) -> None:
     before = Ledger.open_existing(place).history()
     in_a_file = isinstance(ledgers, FileLedgers)
-    for statement in [*REFUSED, *(REFUSED_IN_A_FILE if in_a_file else ())]:
+    for statement in [*REFUSED, *(REFUSED_IN_A_FILE if in_a_file else REFUSED_IN_A_DATABASE)]:
         with ledgers.open(place) as run, pytest.raises(ledgers.refusal):
             run(statement.format(byte=ledgers.literal(b"0")))
     assert Ledger.open_existing(place).history() == before
@@ -185,6 +188,7 @@ def long(ledgers: Ledgers, monkeypatch: pytest.MonkeyPatch) -> str:
     [
         ("UPDATE entry SET terms = replace(terms, '0.1', '0.01') WHERE position = 1", "history"),
         ("UPDATE entry SET key = {byte} WHERE position = 3", "history"),
+        ("UPDATE entry SET reservation = 9 WHERE position = 1", "history"),
         ("UPDATE entry SET sums = '9 9 9' WHERE position = 4", "history"),
         ("UPDATE entry SET body = {byte} WHERE position = 6", "find"),
         ("UPDATE entry SET body = {byte} WHERE position = 6", "parts"),
@@ -208,12 +212,18 @@ def test_an_edit_of_an_older_row_is_noticed_where_it_is_read_and_by_check(
         ledger.check()
 
 
-@pytest.mark.parametrize("position", [1, 6, 8])
+@pytest.mark.parametrize(
+    "edit",
+    [
+        *(f"DELETE FROM entry WHERE position = {position}" for position in (1, 6, 8)),
+        "UPDATE entry SET position = 99 WHERE position = 7",
+    ],
+)
 def test_a_row_that_is_gone_is_noticed_however_old_it_is(
-    long: str, ledgers: Ledgers, position: int
+    long: str, ledgers: Ledgers, edit: str
 ) -> None:
     with ledgers.edited(long) as run:
-        run(f"DELETE FROM entry WHERE position = {position}")
+        run(edit)
     assert "has lost entries" in refusal(long)
 
 

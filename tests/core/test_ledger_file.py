@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import traceback
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +147,7 @@ def test_another_version_is_refused(path: Path, version: int) -> None:
 def test_one_changed_byte_is_noticed_or_changes_nothing(path: Path) -> None:
     whole = bytearray(path.read_bytes())
     before = Ledger.open_existing(path).history()
-    places = [*range(100), *np.random.default_rng(0).integers(100, len(whole), 300)]
+    places = [*range(100), *np.random.default_rng(0).integers(100, len(whole), 120)]
     noticed = 0
     for place in places:
         whole[place] ^= 0x15
@@ -249,6 +250,19 @@ def test_journal_mode_left_by_another_program_is_taken_back(path: Path) -> None:
     ledger = Ledger(path, dataset="registry")
     buy(ledger, "new")
     assert not path.with_name("ledger.sqlite-wal").exists()
+
+
+def test_a_journal_that_stays_as_it_was_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stubborn(sqlite3.Connection):
+        def execute(self, statement: str) -> sqlite3.Cursor:  # type: ignore[override]
+            return super().execute("SELECT 'wal'" if "journal" in statement else statement)
+
+    connect = partial(sqlite3.connect, factory=Stubborn)
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    with pytest.raises(LedgerError, match="keeps its journal in mode 'wal'; close"):
+        sqlite.connect(path)
 
 
 def test_connection_is_as_durable_as_sqlite_can_be(path: Path) -> None:

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable
 from decimal import Decimal
+from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
@@ -130,15 +131,21 @@ def test_text_is_stripped_and_normalised_and_large_numbers_stay_apart():
     assert canonical_id("12e4567") == b"s12e4567"
     assert canonical_id("1.5") == b"s1.5"
     assert len({canonical_id(2**62 + step) for step in range(5)}) == 5
-    assert canonical_id(2**62 + 1) == canonical_id(str(2**62 + 1))
+    for number in (2**53 - 1, 2**62 + 1, 10**40 - 1, 10**40, 2**4096 - 1):
+        assert canonical_id(number) == canonical_id(str(number))
+    # a float has digits of its own
+    assert canonical_id(f"{2**53 - 1}.0") == canonical_id(2**53 - 1)
+    assert canonical_id(f"{2**53}.0") == b"s%d.0" % 2**53
+    assert canonical_id(np.float32(2**24 - 1)) == canonical_id(2**24 - 1)
 
 
 @pytest.mark.parametrize(
     "unfit",
     [
         *(None, float("nan"), np.float32("nan"), "", "  ", "nan", "<NA>", pd.NA, pd.NaT),
-        *(Decimal("nan"), True, np.True_, 1.5, float("inf"), 2.0**53, np.float32(2**24)),
-        *(Decimal("1.5"), Decimal("1E+9999"), [1], {"a": 1}, pd.Timestamp(0)),
+        *(Decimal("nan"), True, np.True_, 1.5, float("inf"), 2.0**53, np.longdouble(2**53)),
+        np.float32(2**24),
+        *(Decimal("1.5"), Decimal("1E+9999"), 2**4096, [1], {"a": 1}, pd.Timestamp(0)),
     ],
 )
 def test_missing_and_unfit_ids_are_told_by_row_number_only(unfit):
@@ -154,6 +161,7 @@ def test_missing_and_unfit_ids_are_told_by_row_number_only(unfit):
         np.ma.array([1, 2], mask=[False, True]),
         np.array(["2020-01-01"], dtype="datetime64[D]"),
         np.array([True]),
+        np.array([2**24], dtype=np.float32),  # as a float of Python it would be exact
         pd.Series(pd.to_datetime(["2020-01-01"])),
         *("abc", 5, np.array(1), [[1], [2]]),
     ],
@@ -179,12 +187,19 @@ def test_column_types_do_not_move_a_unit(column):
     )
 
 
+def test_a_shard_is_the_keyed_hash_of_an_id_modulo_the_number_of_teachers():
+    key = KEY * 4
+    hashed = blake2b(b"i7", key=key, digest_size=16, person=b"secretballot").digest()
+    for n in (1, 7, 250, 2**32):
+        assert KeyedHashPartition(n, key).assign([7]) == [int.from_bytes(hashed) % n]
+
+
 def test_shards_are_even_on_average_and_move_with_the_key():
-    ids = np.arange(100_000)
+    ids = np.arange(40_000)
     shards = KeyedHashPartition(100, KEY).assign(ids)
     sizes = np.bincount(shards, minlength=100)
-    # 100 cells of mean 1000: chi-square with 99 degrees of freedom, mean 99, standard deviation 14.
-    assert np.sum((sizes - 1000) ** 2 / 1000) < 99 + 5 * 14
+    # 100 cells of mean 400: chi-square with 99 degrees of freedom, mean 99, standard deviation 14.
+    assert np.sum((sizes - 400) ** 2 / 400) < 99 + 5 * 14
     assert np.mean(shards == KeyedHashPartition(100, KEY[::-1]).assign(ids)) < 0.02
 
 
@@ -195,7 +210,7 @@ def test_unfit_key_is_refused_without_being_shown(key):
     assert "short" not in str(caught.value)
 
 
-@pytest.mark.parametrize("n_teachers", [0, -1, 2.5, True, None])
+@pytest.mark.parametrize("n_teachers", [0, -1, 2.5, True, None, 2**32 + 1])
 def test_number_of_teachers_must_be_whole_and_positive(n_teachers):
     with pytest.raises(ParameterError, match="n_teachers"):
         KeyedHashPartition(n_teachers, KEY)

@@ -17,6 +17,7 @@ from itertools import groupby
 from golden import prices, recorded
 from golden.lists import LISTS
 from golden.moved import INTEGERS, Moved
+from golden.verbs import recorded_verbs
 
 CHANGES = recorded.HERE / "CHANGES.md"
 LISTED = 40  # of one kind of change; of more the number and the largest are written down
@@ -57,14 +58,12 @@ def main() -> int:
     parser.add_argument("--only", default="runs,verbs,prices")
     given = parser.parse_args()
     only, reason, found = given.only.split(","), given.reason.strip(), list[Moved]()
-    every = {"runs": recorded.runs_now, "verbs": lambda: recorded.verbs_now(long=True)}
+    every = {"runs": recorded.runs_now, "verbs": lambda: recorded_verbs(long=True)}
     values = {name: now() for name, now in every.items() if name in only}
     for name, new in values.items():
         found += recorded.moved(recorded.read(name), new)
-    # what lists can tell at least is enumerated for what is recorded alone
-    rows = prices.new_rows() if reason and "prices" in only else None
-    if "prices" in only:
-        found += prices.all_moved(range(LISTS)) if rows is None else prices.rows_moved(rows)
+    now = prices.priced(range(LISTS)) if "prices" in only else []
+    found += prices.moved(range(len(now)), now)
     print(recorded.table(found))
     if not reason:
         return 1 if found else 0
@@ -73,8 +72,8 @@ def main() -> int:
         return 2
     for name, new in values.items():
         recorded.write(name, new)
-    if rows is not None:
-        prices.write(rows)
+    if now:
+        prices.write(now)
     with CHANGES.open("a") as log:
         log.write(entry_of(found, reason, given.replaces, given.proof))
     return 0

@@ -7,14 +7,13 @@ from typing import Any
 
 LAST_DIGITS = 1e-6  # machines differ below
 PROBABILITY, MARGIN = 1e-5, 1e-3  # predictions may differ by the first, labels below the second
-DEAREST = 1.01  # of the recorded delta of a run
+DEAREST = 1.01  # of a recorded price
 INTEGERS = "integers"  # the finding that an integer left of the release moved
 
 
 @dataclass(frozen=True)
 class Moved:
-    """One value that moved, and what that is: "below", "fell", "dearer", "above", "integers" or
-    "moved"."""
+    """One value that moved, and what that is: "below", "fell", "dearer", "integers" or "moved"."""
 
     entry: str
     old: Any
@@ -35,7 +34,7 @@ def run_moved(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[M
     """Yield what moved in one run."""
     for part in sorted(old.keys() | new.keys()):
         entry, before, after = f"{name}: {part}", old.get(part), new.get(part)
-        if part in ("accuracy", "predicted") or before == after:
+        if part == "predicted" or before == after:
             continue
         if part == "prices" and len(before or ()) == len(after or ()):
             yield from _prices(entry, before, after)

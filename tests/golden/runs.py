@@ -1,6 +1,7 @@
 """Runs of every method that stays: neutral definitions, an adapter of a few lines for each, and
 what is recorded of a run."""
 
+import json
 import math
 import tempfile
 import tomllib
@@ -19,15 +20,21 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import public_data
 import secretballot as sb
 from golden import data
-from golden.seam import GoldenNoise, fixed_bytes, golden, whole
+from golden.seam import fixed_bytes, golden, whole
 from secretballot.accounting import epsilon_upper, event_in, noisy_votes, teacher_shape
 from secretballot.accounting.recipes import Terms, stream_mechanism
-from secretballot.core.mechanisms import AnyMechanism, StableValue, State
+from secretballot.core.mechanisms import AnyMechanism
+from secretballot.core.partition import KeyedHashPartition, PositionPartition
 from secretballot.exceptions import BudgetError, DataError
 from sessions import session_of
 
 HERE = Path(__file__).parent
-TEACHERS = {"bayes": GaussianNB, "logistic": LogisticRegression, "default": lambda: "logistic"}
+TEACHERS = {
+    "bayes": GaussianNB,
+    "logistic": LogisticRegression,
+    "default": lambda: "logistic",
+    "regression": lambda: DecisionTreeRegressor(max_depth=2, random_state=0),
+}
 Released = dict[str, Any]
 METHODS: dict[str, Callable[..., Released]] = {}
 
@@ -65,8 +72,21 @@ def fit(
     model.fit(table["X"], y, **given)
 
 
+def aim(table: dict[str, Any], target: str) -> tuple[Any, dict[str, Any]]:
+    """Return what is learnt of a table, and what a fit is told of it."""
+    told: dict[str, tuple[str, dict[str, Any]]] = {
+        "classes": ("y", {"classes": table["classes"]}),
+        "numbers": ("numbers", {"bounds": (-12.0, 12.0)}),
+        "sets": ("sets", {"labels": ["a", "b", "c"]}),
+    }
+    column, given = told[target]
+    return table[column], given
+
+
 def of_labels(model: Any, **more: Any) -> Released:
     released = model.released_
+    if hasattr(released, "answers"):
+        return {"answers": released.answers, "model": model}
     counts = released.noisy_counts
     return {
         "asked": released.queries,
@@ -85,6 +105,7 @@ def pate(
     mechanism: str = "auto",
     teacher: str = "bayes",
     student: str = "default",
+    target: str = "classes",
     strategy: str | None = None,
     units: bool = False,
     relation: str = "add-remove",
@@ -103,7 +124,8 @@ def pate(
     if strategy is not None:
         chosen = sb.queries.strategy_by_name(strategy)
         more["strategy"] = sb.queries.InRounds(chosen, round_size=10)
-    model = sb.PATEClassifier(
+    kind = sb.PATERegressor if target == "numbers" else sb.PATEClassifier
+    model = kind(
         TEACHERS[teacher](),
         students[student](),
         **{"n_teachers": 20, **more, **settings},
@@ -113,30 +135,9 @@ def pate(
         random_state=0,
         ledger=None if label_private else account(**promise(units, relation)),
     )
-    fit(model, table, table["y"], units, label_private, classes=table["classes"])
+    y, given = aim(table, target)
+    fit(model, table, y, units, label_private, **given)
     return of_labels(model)
-
-
-@method
-def pate_labels(table: dict[str, Any], epsilon: float, **settings: Any) -> Released:
-    model = sb.PATEClassifier(
-        GaussianNB(), n_teachers=20, **price(epsilon), random_state=0, **settings
-    )
-    model.fit(table["X"], table["sets"], X_public=table["X_public"], labels=["a", "b", "c"])
-    return {"answers": model.released_.answers, "model": model}
-
-
-@method
-def pate_numbers(table: dict[str, Any], epsilon: float, mechanism: str = "mean") -> Released:
-    model = sb.PATERegressor(
-        DecisionTreeRegressor(max_depth=2, random_state=0),
-        n_teachers=20,
-        mechanism=f"{mechanism}:n_positions=25",
-        **price(epsilon),
-        random_state=0,
-    )
-    model.fit(table["X"], table["numbers"], X_public=table["X_public"], bounds=(-12.0, 12.0))
-    return {"answers": model.released_.answers, "model": model}
 
 
 @method
@@ -150,20 +151,11 @@ def moments(
     label_private: bool = False,
     **settings: Any,
 ) -> Released:
-    given: dict[str, Any] = {}
     more: dict[str, Any] = {**price(epsilon), **settings}
     if not label_private:
         more |= {"relation": relation, "ledger": account(**promise(units, relation))}
-    model: Any
-    if target == "classes":
-        model, y = sb.RecordMomentsClassifier(**more), table["y"]
-        given["classes"] = table["classes"]
-    elif target == "numbers":
-        model, y = sb.RecordMomentsRegressor(**more), table["numbers"]
-        given["bounds"] = (-12.0, 12.0)
-    else:
-        model, y = sb.RecordMomentsClassifier(**more), table["sets"]
-        given["labels"] = ["a", "b", "c"]
+    kind = sb.RecordMomentsRegressor if target == "numbers" else sb.RecordMomentsClassifier
+    model, (y, given) = kind(**more), aim(table, target)
     if start:
         first = sb.PATEClassifier(
             GaussianNB(), **price(60.0), n_teachers=20, ledger=more["ledger"], random_state=0
@@ -227,7 +219,7 @@ def choose(table: dict[str, Any], epsilon: float) -> Released:
         ledger=account(),
         X_public=table["X_public"],
     )
-    return {"choice": [found.index], "held_out": held}
+    return {"choice": [found.choice_.values.item()], "held_out": held}
 
 
 @method
@@ -309,24 +301,13 @@ def relabelled(table: dict[str, Any], hypotheses: str, relabel_epsilon: float) -
 
 
 @method
-def stable_value(table: dict[str, Any], scale: float, threshold: int) -> Released:
-    """Test distances to instability from 0 to 19."""
-    noise = GoldenNoise(table["trace"], table["hashed"])
-    distances = np.arange(20)
-    ones = 20 + (distances + 1) * (2 * (distances % 2) - 1)
-    test, shape = StableValue(scale=scale, threshold=threshold), teacher_shape(20, 2, 40)
-    drawn, _ = test.draw(shape, [np.column_stack([40 - ones, ones])], noise, State())
-    return {"labels": drawn[:, 0]}
-
-
-@method
 def shards(table: dict[str, Any], n_teachers: int) -> Released:
-    hashed = sb.teachers.KeyedHashPartition(n_teachers, fixed_bytes(32))
+    hashed = KeyedHashPartition(n_teachers, fixed_bytes(32))
     words = [f"patient {i}" for i in range(40)]
     return {
         "of_numbers": hashed.assign(np.arange(-20, 200)),
         "of_texts": hashed.assign([*words, "Ärztin", "o'Neil", "7"]),
-        "of_positions": sb.teachers.PositionPartition(n_teachers, 50).assign(),
+        "of_positions": PositionPartition(n_teachers, 50).assign(),
     }
 
 
@@ -460,11 +441,11 @@ def recorded_run(name: str, noise: str) -> dict[str, Any]:
     work, table_of = METHODS[settings.pop("method")], TABLES[settings.pop("table", "plane")]
     with golden(noise) as trace, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        table = table_of() | {"trace": trace, "hashed": noise == "hashed"}
+        table = table_of()
         released = work(table, **settings)
         model, points = released.pop("model", None), released.pop("points", table.get("X_new"))
-        predicted = {} if model is None else predictions_of(model, points, table)
-    return {
+        predicted = {} if model is None else predictions_of(model, points)
+    found = {
         "prices": [[float(e), float(d)] for e, d in trace.prices],
         "opened": trace.opened(),
         "private" if work in (shards, encoded_rows) else "released": {
@@ -472,15 +453,14 @@ def recorded_run(name: str, noise: str) -> dict[str, Any]:
         },
         **predicted,
     }
+    return dict(json.loads(json.dumps(found)))  # as it is read again
 
 
-def predictions_of(model: Any, points: Any, table: dict[str, Any]) -> dict[str, Any]:
+def predictions_of(model: Any, points: Any) -> dict[str, Any]:
     """Return what a model predicts: probabilities, else numbers."""
     answers = np.asarray(model.predict(points))
     found: dict[str, Any] = {}
     if answers.ndim == 1 and hasattr(model, "classes_"):
-        if points is table["X_new"]:
-            found["accuracy"] = round(float((answers == table["y_new"]).mean()), 4)
         found["predicted"] = answers.tolist()
     try:
         values = np.asarray(model.predict_proba(points), dtype=float)

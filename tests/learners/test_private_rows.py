@@ -84,7 +84,7 @@ def test_blocks_and_a_sample_say_what_the_table_says(law, monkeypatch):
         for part in np.array_split(np.vstack([private, NUMBERS[:, :2]]), 7):
             rows.add(part)
         assert rows.hold(0) == found
-        assert len(rows._values) < 3000 + 4 * len(table) + 4
+        assert len(rows._pairs) < 3000 + 4 * len(table) + 4
 
 
 def test_frames_are_compared_by_cells_and_what_cannot_be_compared_passes():
@@ -194,8 +194,8 @@ def test_a_text_is_no_number_whatever_it_says(text):
 def test_integers_beyond_64_bits_are_no_texts(kind):
     public = pd.DataFrame({"c": pd.Series(["005", "A1", "7"] * 20).astype(kind)})
     learner = sb.RecordMomentsClassifier(epsilon=1.0, delta=1e-6)
-    private = pd.DataFrame({"c": read(["005"] * 59 + ["9" * 25])})
-    assert private.c.dtype == object
+    # what pandas, from 3.0 on, reads of a file with 005 and a number of 25 digits
+    private = pd.DataFrame({"c": pd.Series([5] * 59 + [10**25 - 1], dtype=object)})
     with pytest.raises(sb.DataError, match="Column 'c' of X does not fit"):
         learner.fit(private, np.arange(60) % 2, X_public=public, classes=[0, 1])
 
@@ -210,14 +210,6 @@ def test_the_length_of_an_id_is_not_stated():
             learner.fit(X, np.arange(60) % 2, X_public=X + 1, classes=[0, 1], units=ids)
         said.add(str(refused.value))
     assert len(said) == 1
-
-
-@pytest.mark.parametrize("n_records", [8, 60])
-def test_the_very_private_table_is_no_public_one_however_short(n_records):
-    X = np.random.default_rng(0).normal(size=(n_records, 2))
-    learner = sb.RecordMomentsClassifier(epsilon=1.0, delta=1e-6)
-    with pytest.raises(sb.DataError, match="X_public holds private records"):
-        learner.fit(X, np.arange(n_records) % 2, X_public=X, classes=[0, 1])
 
 
 class OddLabel:

@@ -35,54 +35,59 @@ def some_records(n_classes, seed=0, n=N, largest=40_000):
     return coordinates, rng.integers(0, n_classes, n)
 
 
-def asked(n_classes, seed=0, bound=3_000_000, weight=0):
-    columns = 1 if n_classes == 2 else n_classes
-    weights = np.random.default_rng(seed).normal(0, 3, (5, columns))
-    return Residuals(IntegerModel.of(weights), 1024, bound, weight, 2 if weight else 0)
+def some_targets(n_columns, seed=0):
+    """Return coordinates and targets, some of them at the ends, beyond, or missing."""
+    rng = np.random.default_rng(seed)
+    targets = rng.integers(0, PROBABILITY_UNIT + 1, (N, n_columns))
+    targets[:4, 0] = 0, PROBABILITY_UNIT, -1, 10 * PROBABILITY_UNIT
+    return some_records(2, seed)[0], targets
 
 
-def records_at(rows, table, *, marked):
-    """Return some rows of coordinates, classes and perhaps persons, with marks if wanted."""
-    coordinates, classes, *persons = (part[rows] for part in table)
-    marks = np.column_stack([np.ones(len(classes), int), classes > 0]) if marked else None
-    return records_of(coordinates, classes, *(persons or [None]), marks)
+def asked(n_columns, bound=3_000_000, weight=0, kind=IntegerModel):
+    """Return a stage; one column is for two classes."""
+    weights = np.random.default_rng(0).normal(0, 3, (5, n_columns))
+    return Residuals(kind.of(weights), 1024, bound, weight, 2 if weight else 0)
 
 
-@pytest.mark.parametrize("n_classes", [2, 7])
+def records_at(rows, coordinates, targets, persons=None, *, marked):
+    """Return some rows of coordinates, classes or targets and persons, with marks if wanted."""
+    first = targets[rows].reshape(len(targets[rows]), -1)[:, 0]
+    marks = np.column_stack([np.ones(len(first), int), first > 0]) if marked else None
+    own = None if persons is None else persons[rows]
+    return records_of(coordinates[rows], targets[rows], own, marks)
+
+
+TARGET_MODELS = [(IntegerLine, 1), (IntegerLabels, 1), (IntegerLabels, 3)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_columns"), [(IntegerModel, 1), (IntegerModel, 7), *TARGET_MODELS]
+)
 @pytest.mark.parametrize("weight", [0, 300_000])
 @pytest.mark.parametrize("bound", [1, 50, 3_000_000, LARGEST_BOUND])
-def test_a_sum_is_that_of_its_records_alone_and_none_is_longer_than_the_bound(
-    n_classes, weight, bound
+@pytest.mark.parametrize("by_person", [False, True])
+def test_a_sum_is_that_of_its_units_alone_and_none_is_longer_than_the_bound(
+    kind, n_columns, weight, bound, by_person
 ):
-    table = some_records(n_classes)
+    classes = kind is IntegerModel
+    table = some_records(max(2, n_columns)) if classes else some_targets(n_columns)
+    units = np.arange(N)
+    if by_person:
+        units = np.random.default_rng(1).integers(0, 9, N)
+        units[:12] = 3  # one has many
+        table = (*table, units)
     weight = min(weight, bound // 4)
-    stage = asked(n_classes, bound=bound, weight=weight)
-    alone = [sum_of(records_at([i], table, marked=weight > 0), stage) for i in range(N)]
-    for vector in alone:
-        assert sum(int(entry) ** 2 for entry in vector) <= bound**2
-    together = sum_of(records_at(slice(None), table, marked=weight > 0), stage)
-    assert (together == np.sum(alone, axis=0)).all()
-    # some are cut, and yet most of the bound is used
-    longest = max(sum(int(entry) ** 2 for entry in vector) for vector in alone)
-    assert bound < 1000 or longest > 0.98 * min(bound, 10**9) ** 2 or bound == LARGEST_BOUND
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("weight", [0, 100_000])
-def test_all_records_of_one_person_are_bounded_together(n_classes, weight):
-    persons = np.random.default_rng(1).integers(0, 9, N)
-    persons[:12] = 3  # one has many
-    table = (*some_records(n_classes), persons)
-    stage = asked(n_classes, bound=2_000_000, weight=weight)
+    stage, marked = asked(n_columns, bound, weight, kind), weight > 0
     alone = [
-        sum_of(records_at(persons == one, table, marked=weight > 0), stage)
-        for one in np.unique(persons)
+        sum_of(records_at(units == one, *table, marked=marked), stage) for one in np.unique(units)
     ]
-    for vector in alone:
-        assert sum(int(entry) ** 2 for entry in vector) <= stage.bound**2
-    whole = records_at(slice(None), table, marked=weight > 0)
-    assert whole.persons is not None
-    assert (sum_of(whole, stage) == np.sum(alone, axis=0)).all()
+    # all columns together, in exact integers
+    longest = max(sum(int(entry) ** 2 for entry in vector) for vector in alone)
+    assert longest <= bound**2
+    # some are cut, and yet most of the bound is used
+    assert bound < 1000 or bound == LARGEST_BOUND or longest > 0.98 * bound**2
+    together = sum_of(records_at(slice(None), *table, marked=marked), stage)
+    assert (together == np.sum(alone, axis=0)).all()
 
 
 def test_a_person_with_very_many_long_records_stays_within_the_bound():
@@ -90,10 +95,8 @@ def test_a_person_with_very_many_long_records_stays_within_the_bound():
     coordinates = np.full((n, 5), LARGEST_COORDINATE)
     persons = np.zeros(n, dtype=np.int64)
     for bound in (7, 2_000_000, LARGEST_BOUND):
-        stage = asked(2, bound=bound, weight=bound // 4 if bound > 7 else 0)
-        records = records_at(
-            slice(None), (coordinates, np.zeros(n, int), persons), marked=bound > 7
-        )
+        stage = asked(1, bound=bound, weight=bound // 4 if bound > 7 else 0)
+        records = records_at(slice(None), coordinates, np.zeros(n, int), persons, marked=bound > 7)
         vector = sum_of(records, stage)
         assert 0.9 * bound**2 - 50 * bound < sum(int(entry) ** 2 for entry in vector) <= bound**2
 
@@ -134,13 +137,13 @@ def test_the_finest_unit_keeps_the_bound():
 def test_every_mark_is_counted():
     coordinates, classes = some_records(2)
     marks = np.column_stack([np.ones(N, int), np.arange(N) < 7])
-    stage = asked(2, weight=1000)
+    stage = asked(1, weight=1000)
     total = sum_of(records_of(coordinates, classes, marks=marks), stage)
     assert len(total) == stage.n_coordinates == 7
     assert total[-2:].tolist() == [1000 * N, 1000 * 7]
     by_person = records_of(coordinates // 16, classes, np.arange(N) // 2, marks)
     # what a person has in two records counts twice, less where that is too long
-    assert sum_of(by_person, asked(2, weight=1000, bound=LARGEST_BOUND))[-2:].tolist() == [
+    assert sum_of(by_person, asked(1, weight=1000, bound=LARGEST_BOUND))[-2:].tolist() == [
         1000 * N,
         1000 * 7,
     ]
@@ -152,8 +155,8 @@ def test_marked_records_are_left_out_where_that_is_asked():
     table = some_records(3)
     stage = Residuals(asked(3).model, 1024, 3_000_000, 1000, 2, without_marked=True)
     marked = table[1] > 0
-    total = sum_of(records_at(slice(None), table, marked=True), stage)
-    rest = sum_of(records_at(~marked, table, marked=True), stage)
+    total = sum_of(records_at(slice(None), *table, marked=True), stage)
+    rest = sum_of(records_at(~marked, *table, marked=True), stage)
     assert (total[:-2] == rest[:-2]).all()
     assert total[-2:].tolist() == [1000 * N, 1000 * marked.sum()]
 
@@ -163,47 +166,8 @@ def test_coordinates_that_are_too_large_are_cut():
     sums = []
     for beyond in (LARGEST_COORDINATE, LARGEST_COORDINATE + 7, np.iinfo(np.int64).max):
         coordinates[3, 2] = beyond
-        sums.append(sum_of(records_of(coordinates, classes), asked(2)).tolist())
+        sums.append(sum_of(records_of(coordinates, classes), asked(1)).tolist())
     assert sums[0] == sums[1] == sums[2]
-
-
-def some_targets(n_columns, seed=0):
-    """Return coordinates and targets, some of them at the ends, beyond, or missing."""
-    rng = np.random.default_rng(seed)
-    targets = rng.integers(0, PROBABILITY_UNIT + 1, (N, n_columns))
-    targets[:4, 0] = 0, PROBABILITY_UNIT, -1, 10 * PROBABILITY_UNIT
-    return some_records(2, seed)[0], targets
-
-
-TARGET_MODELS = [(IntegerLine, 1), (IntegerLabels, 1), (IntegerLabels, 3)]
-
-
-def target_stage(kind, n_columns, bound):
-    weights = np.random.default_rng(3).normal(0, 1, (5, n_columns))
-    return Residuals(kind.of(weights), 1024, bound)
-
-
-@pytest.mark.parametrize(("kind", "n_columns"), TARGET_MODELS)
-@pytest.mark.parametrize("bound", [1, 3_000_000, LARGEST_BOUND])
-@pytest.mark.parametrize("by_person", [False, True])
-def test_a_sum_over_targets_is_that_of_its_units_alone_within_one_bound(
-    kind, n_columns, bound, *, by_person
-):
-    coordinates, targets = some_targets(n_columns)
-    stage = target_stage(kind, n_columns, bound)
-    parts, size = [coordinates, targets], 1
-    if by_person:
-        parts, size = [*parts, np.arange(N) // 4], 4
-    alone = [
-        sum_of(records_of(*(part[at : at + size] for part in parts)), stage)
-        for at in range(0, N, size)
-    ]
-    # all columns together are as long as the bound, and no longer
-    longest = max(sum(int(entry) ** 2 for entry in vector) for vector in alone)
-    assert longest <= bound**2
-    assert bound in (1, LARGEST_BOUND) or longest > 0.98 * bound**2
-    together = sum_of(records_of(*parts), stage)
-    assert (together == np.sum(alone, axis=0)).all()
 
 
 @pytest.mark.parametrize(("kind", "n_columns"), [*TARGET_MODELS, (IntegerModel, 3)])
@@ -215,7 +179,7 @@ def test_vectors_are_coordinates_times_what_is_missed_of_the_targets(kind, n_col
     if kind is IntegerModel:
         given = np.arange(N) % n_columns
         targets = PROBABILITY_UNIT * np.eye(n_columns, dtype=np.int64)[given]
-    stage = target_stage(kind, n_columns, LARGEST_BOUND)
+    stage = asked(n_columns, LARGEST_BOUND, kind=kind)
     total = sum_of(records_of(coordinates, given), stage).reshape(5, n_columns)
     predicted = stage.model.predictions(coordinates)
     exact = [[Fraction(0)] * n_columns for _ in range(5)]

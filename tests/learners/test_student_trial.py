@@ -71,13 +71,13 @@ def test_a_release_that_is_stored_is_not_tried_again():
 def failed_shards(teacher, monkeypatch):
     """Return how many shards became fixed votes, where every second one lacks the first class."""
     found = []
-    first = TeacherEnsemble.of_shards
+    first = TeacherEnsemble.fit
 
     def noted(*given, **more):
         found.append(first(*given, **more))
         return found[-1]
 
-    monkeypatch.setattr(TeacherEnsemble, "of_shards", noted)
+    monkeypatch.setattr(TeacherEnsemble, "fit", noted)
     y = np.arange(len(X)) // 2 % 3
     shards = np.arange(len(X)) % 20
     y[(shards % 2 == 0) & (y == 0)] = 1

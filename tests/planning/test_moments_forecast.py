@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import secretballot as sb
-from quick_plans import few_budgets_in, quick_forecasts
+from quick_plans import quick_forecasts
 from secretballot.cli import app
 from secretballot.exceptions import ParameterError
 from secretballot.planning import moments_forecast
@@ -32,16 +32,14 @@ def rows(n, seed):
 
 def test_the_noise_is_that_of_all_records_and_drawn_by_the_seed(monkeypatch):
     """Fewer records drown in the same noise, and a stand-in of one size says so."""
-    few_budgets_in(monkeypatch)
-    monkeypatch.setattr(moments_forecast, "TURNS", 2)
+    for name, value in {"FRONTIER": (1.0,), "HERE": 0, "HALVED": (0,), "TURNS": 2}.items():
+        monkeypatch.setattr(moments_forecast, name, value)
     X, y = rows(250, 0)
-    few, many, same, other = (
-        forecast_moments(Task(n, 500, 2, 0.03, 1e-5), X, y, seed=seed)
-        for n, seed in ((600, 0), (60_000, 0), (600, 0), (600, 1))
+    few, many, same = (
+        forecast_moments(Task(n, 500, 2, 0.03, 1e-5), X, y) for n in (600, 60_000, 600)
     )
     assert few.student_accuracy.value + 0.1 < many.student_accuracy.value
     assert few == same  # a plan is the same each time
-    assert few != other
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +50,8 @@ def made():
 
 
 def test_a_plan_with_a_stand_in_compares_the_methods(made):
-    assert made.moments is not None
+    assert (made.task.n_classes, made.task.student, made.moments is not None) == (2, "auto", True)
+    assert 0.7 < made.recommended.student_accuracy.value < 0.9  # at best 0.87
     assert made.method == "record-moments"
     assert made.student_accuracy == made.moments.student_accuracy
     text = plan_text(made)
@@ -86,16 +85,14 @@ def test_a_plan_of_moments_is_carried_out(tmp_path, made):
 
 
 def test_a_plan_with_weights_of_classes_has_no_votes_and_hands_them_on(tmp_path):
-    X, _ = rows(1200, 0)
+    X, _ = rows(600, 0)
     rare = (X[:, 0] > 1.8).astype(np.int64)
     with quick_forecasts():
         made = sb.plan(4000, 200, budget=BUDGET, like=(X, rare), class_weight="balanced")
-        plain = sb.plan(4000, 200, budget=BUDGET, like=(X, rare), teacher="naive-bayes")
     assert (made.method, made.recommended, made.evaluated) == ("record-moments", None, ())
     assert made.settings()["class_weight"] == "balanced"
     assert made.student_accuracy is not None
-    with pytest.raises(ParameterError, match="the plan has no setting of votes"):
-        _ = made.votes
+    plain = replace(made, task=replace(made.task, class_weight=None))
     assert "beware       The rarest class of the stand-in has" in plan_text(plain)
     assert "would be worthless" not in plan_text(plain)
     few = replace(plain, task=replace(plain.task, epsilon=0.01))

@@ -1,16 +1,10 @@
 """Small releases made by releases."""
 
-import shutil
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import secretballot as sb
-import secretballot_verify as second
-from made_certificates import files_in, reseal
 from noisy_plans import noisy, released
-from secretballot.publishing.release import write_release
 
 N_POINTS = 60
 
@@ -32,26 +26,3 @@ def make_released(points):
         return released(counts, terms, account)
 
     return make
-
-
-@pytest.fixture
-def refused_by_both(tmp_path):
-    """Return what demands that both verifiers take a release, and neither takes it once a forger
-    has changed its files or its certificate; whatever lies in the folder is listed, so that the
-    digests alone refuse nothing."""
-
-    def refuse(released, forgeries):
-        genuine = write_release(tmp_path / "release", released, without=["report"]).path
-        assert second.exit_code(second.check_release(str(genuine))) == 0
-        for name, forge in forgeries.items():
-            folder = Path(shutil.copytree(genuine, tmp_path / name))
-
-            def change(document, forge=forge, folder=folder):
-                forge(folder, document)
-                document["files"] = files_in(folder)
-
-            reseal(folder, change)
-            assert not sb.verify_certificate(folder).ok, name
-            assert second.exit_code(second.check_release(str(folder))) == 4, name
-
-    return refuse

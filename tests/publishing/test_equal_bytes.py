@@ -1,7 +1,6 @@
-"""The bytes of a release follow from released values, public inputs and seeds: nothing else
-reaches one of them."""
+"""The bytes of a release, and of a pickled learner, follow from released values, public inputs and
+seeds: nothing else reaches one of them."""
 
-import json
 import os
 import pickle
 import subprocess
@@ -10,14 +9,17 @@ import sys
 import numpy as np
 import pytest
 import write_releases
+from test_every_release import NAMES, POINTS, TERMS, X, fitted
 
 import secretballot as sb
 from noisy_plans import noisy
+from secretballot.publishing.release import ChosenHypothesis, ReleaseJob
 
 EVERY_KIND = {
     *("student.onnx", "report.html", "README.txt", "labels.csv", "answers.csv", "schema.json"),
     *("certificate.json", "model-card.md"),
 }
+LABELS, CLASSES = np.where(X[:, 0] > 0, "yes", "no"), ["no", "yes"]
 
 
 def contents(folder):
@@ -30,49 +32,43 @@ def contents(folder):
 
 @pytest.fixture
 def given(tmp_path):
-    """Return a folder with released values of every kind, and the public points that they are
-    about."""
-    folder = tmp_path / "given"
-    folder.mkdir()
-    points = np.random.default_rng(0).normal(size=(60, 3)).round(2)
-    np.save(folder / "points.npy", points)
-    yes = np.where(points[:, 0] > 0, 180, 20)
-    counts = sb.votes_of_counts(np.column_stack([200 - yes, yes]), ["no", "yes"])
+    """Return a file with releases of every kind that are to be written, and an account."""
+    yes = np.where(POINTS[:, 0] > 0, 180, 20)
+    counts = sb.votes_of_counts(np.column_stack([200 - yes, yes]), CLASSES)
     ledger = sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(500.0, 1e-3))
-    terms = {kind: noisy(12.0, 60, release=kind, n_teachers=200) for kind in ("counts", "labels")}
-    released = {
-        kind: sb.release(counts, one.mechanism, ledger, one.budget) for kind, one in terms.items()
+    terms = (
+        noisy(12.0, len(POINTS), release=kind, n_teachers=200) for kind in ("counts", "labels")
+    )
+    of_counts, of_labels = (sb.release(counts, one.mechanism, ledger, one.budget) for one in terms)
+    asking = {"mechanism": "counts", "strategy": "margin:round_size=5", "n_queries": 30}
+    rounds = sb.PATEClassifier(n_teachers=15, epsilon=9.0, delta=1e-5, **asking)
+    rounds.fit_labels(X, LABELS, X_public=POINTS, classes=CLASSES)
+    schema, without = {"columns": [{"name": name} for name in NAMES]}, ("report",)
+    jobs = {
+        "counts": (of_counts, "auto", without),
+        "rounds": (rounds.released_, "logistic", ()),
+        "chosen": (fitted("stumps").released_, ChosenHypothesis("stumps"), without),
+        "moments": (fitted("moments").released_, "auto", ()),
+        "sums": (fitted("moments of a number").released_, "auto", without),
+        "number": (fitted("number").released_, "tree", without),
+        "several": (fitted("several").released_, "auto", without),
     }
-    X = np.random.default_rng(1).normal(size=(800, 3))
-    y = np.where(X[:, 0] > 0, "yes", "no")
-    chosen = sb.SemiPrivateClassifier(epsilon=1.0).fit(X, y, X_public=points, classes=["no", "yes"])
-    released["chosen"] = chosen.released_
-    price = {"n_teachers": 15, "epsilon": 9.0, "delta": 1e-5}
-    rounds = sb.PATEClassifier(
-        mechanism="counts", strategy="margin:round_size=5", n_queries=30, **price
-    )
-    rounds.fit_labels(X, y, X_public=points, classes=["no", "yes"])
-    released["rounds"] = rounds.released_
-    moments = sb.RecordMomentsClassifier(epsilon=1.0, delta=1e-5).fit(
-        X, y, X_public=points, classes=["no", "yes"]
-    )
-    released["moments"] = moments.released_
-    sums = sb.RecordMomentsRegressor(epsilon=1.0, delta=1e-5)
-    released["sums"] = sums.fit(X, X[:, 0], X_public=points, bounds=(-3, 3)).released_
-    labels = (X > 0).astype(int)
-    several = sb.PATEClassifier(n_teachers=15, epsilon=4.0, delta=1e-5)
-    several.fit_labels(X, labels, X_public=points, labels=["a", "b", "c"])
-    released["several"] = several.released_
-    number = sb.PATERegressor(n_teachers=15, epsilon=4.0, delta=1e-5)
-    number.fit_labels(X, X[:, 0], X_public=points, bounds=(-3.0, 3.0))
-    released["number"] = number.released_
-    for name, values in released.items():
-        (folder / f"{name}.json").write_text(json.dumps(values.to_json()))
-    account = sb.Ledger(folder / "ledger.sqlite", dataset="d", budget=sb.PrivacyBudget(4.0, 1e-5))
-    model = sb.PATEClassifier(n_teachers=20, epsilon=4.0, delta=1e-5, ledger=account)
-    model.fit(X, y, X_public=points, classes=["no", "yes"], request="once")
-    (folder / "account.pickle").write_bytes(pickle.dumps(account))
-    return folder
+    account = sb.Ledger(tmp_path / "ledger", dataset="d", budget=sb.PrivacyBudget(4.0, 1e-5))
+    model = sb.PATEClassifier(n_teachers=20, **TERMS, ledger=account)
+    model.fit(X, LABELS, X_public=POINTS, classes=CLASSES, request="once")
+    made = {
+        name: ReleaseJob(
+            values,
+            student,
+            POINTS[:80] if name in ("number", "several") else POINTS,
+            schema,
+            3,
+            parts,
+        )
+        for name, (values, student, parts) in jobs.items()
+    }
+    (tmp_path / "given").write_bytes(pickle.dumps((made, of_labels, POINTS, account)))
+    return tmp_path / "given"
 
 
 def test_no_byte_depends_on_the_private_side(tmp_path, given):

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 from onnx.reference import ReferenceEvaluator
 from onnxruntime import InferenceSession
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -33,30 +32,16 @@ POINTS = every_student.POINTS
 STUDENTS = every_student.every()
 
 
-class OwnStudent(ClassifierMixin, BaseEstimator):
-    """A student that nobody else knows."""
-
-    def fit(self, X, y):
-        self.classes_, self.n_features_in_ = np.unique(y), X.shape[1]
-        return self
-
-    def predict(self, X):
-        return np.full(len(X), self.classes_[0])
-
-
 def more_points(student, points):
     """Return the points, others around them, and where the student takes them missing numbers."""
+    odd = [[value] * points.shape[1] for value in (np.nan, np.inf, -np.inf, 3e38, 0, -0.0)]
     if points.dtype == object:
-        odd = [[value] * points.shape[1] for value in (np.nan, np.inf, -np.inf, 3e38, 0, -0.0)]
         unseen = points[:20].copy()
         unseen[:, -1] = "nowhere"
         return np.vstack([points, np.array(odd, dtype=object), unseen])
     others = np.random.default_rng(5).normal(size=(3000, points.shape[1])) * 1.5
-    found = np.vstack([points, others, 1e9 * points])
-    if hasattr(student, "basis") or hasattr(student, "basis_"):
-        odd = [[value] * points.shape[1] for value in (np.nan, np.inf, -np.inf, 3e38, 0, -0.0)]
-        found = np.vstack([found, odd])
-    return found
+    takes_odd = hasattr(student, "basis") or hasattr(student, "basis_")
+    return np.vstack([points, others, 1e9 * points, *([odd] if takes_odd else [])])
 
 
 @pytest.mark.parametrize("name", STUDENTS)
@@ -141,7 +126,6 @@ def test_how_often_a_student_was_asked_is_not_told():
 @pytest.mark.parametrize(
     "student",
     [
-        OwnStudent(),
         SVC(),
         KNeighborsClassifier(metric="manhattan"),
         KNeighborsClassifier(weights="distance"),
@@ -208,19 +192,12 @@ def rows_of(frame):
     return RawRows({name: frame[name].tolist() for name in frame}, SCHEMA.encode(frame))
 
 
-def moments(basis, n_classes):
-    fitted = basis.fit(SCHEMA.encode(PUBLIC))
-    width = fitted.n_directions_ + 1
-    columns = 1 if n_classes == 2 else n_classes
-    weights = np.random.default_rng(1).integers(-(2**18), 2**18, size=(width, columns))
-    return MomentsStudent(fitted, weights, ["no", "yes", "unknown"][:n_classes])
-
-
-def student_of(schema, public):
+def student_of(schema, public, basis=None, n_classes=2):
     """Return a model of moments of the columns of a schema."""
-    fitted = TableBasis().fit(schema.encode(public))
-    weights = np.random.default_rng(1).integers(-(2**18), 2**18, (fitted.n_directions_ + 1, 1))
-    return MomentsStudent(fitted, weights, ["no", "yes"])
+    fitted = (basis or TableBasis()).fit(schema.encode(public))
+    shape = (fitted.n_directions_ + 1, 1 if n_classes == 2 else n_classes)
+    weights = np.random.default_rng(1).integers(-(2**18), 2**18, size=shape)
+    return MomentsStudent(fitted, weights, ["no", "yes", "unknown"][:n_classes])
 
 
 def same(loaded, student, schema, frame):
@@ -235,7 +212,7 @@ def same(loaded, student, schema, frame):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("basis", [TableBasis(n_bins=8), KernelBasis(n_directions=20)])
 def test_a_model_of_moments_says_the_same_of_raw_cells_digit_by_digit(basis, n_classes):
-    student = moments(basis, n_classes)
+    student = student_of(SCHEMA, PUBLIC, basis, n_classes)
     content = student_bytes(student, schema=SCHEMA.to_json(), rows=rows_of(PUBLIC))
     other = table(500, 3)
     # cells that are the odd ones of the encoding
@@ -253,9 +230,7 @@ def test_vectors_are_read_as_by_the_package():
         {"scan": [str(row.tolist()) for row in rng.normal(size=(200, 6))], "age": range(200)}
     )
     schema = Schema.from_json({"columns": {"scan": "vector", "age": "numeric"}}, public=public)
-    fitted = KernelBasis(n_directions=10, scaled=False).fit(schema.encode(public))
-    weights = rng.integers(-(2**18), 2**18, size=(fitted.n_directions_ + 1, 1))
-    student = MomentsStudent(fitted, weights, ["no", "yes"])
+    student = student_of(schema, public, KernelBasis(n_directions=10, scaled=False))
     loaded = converted_student(student, schema.to_json())
     vectors, ages = rng.normal(size=(300, 6)), rng.integers(0, 300, 300).astype(float)
     # what the package takes as a vector of which nothing is known
@@ -271,7 +246,7 @@ def test_a_file_that_says_otherwise_is_not_written():
     # the cells of other rows than those that were encoded
     wrong = RawRows({name: cells[::-1] for name, cells in rows.cells.items()}, rows.X)
     with pytest.raises(DataError, match=r"differs from the student on \d+ of 200 public points"):
-        student_bytes(moments(TableBasis(), 2), schema=SCHEMA.to_json(), rows=wrong)
+        student_bytes(student_of(SCHEMA, PUBLIC), schema=SCHEMA.to_json(), rows=wrong)
 
 
 KINDS = {

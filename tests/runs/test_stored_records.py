@@ -1,7 +1,6 @@
 """Private tables that go to disk: checked as in memory, learned from, and nothing left of them.
 Rows of them in public files are refused by every run, before anything is paid."""
 
-import itertools
 import os
 
 import numpy as np
@@ -54,7 +53,6 @@ def spec_of(folder, records=None, **more):
     return RunSpec.read(**fields | {key: one for key, one in more.items() if one is not None})
 
 
-# every method and either unit at each commit, and every pair of them in slow runs
 VOTING = {"n_teachers": 20, "n_queries": 60, "teacher": "tree"}
 WAYS = {
     "record-moments": {},
@@ -62,14 +60,10 @@ WAYS = {
     "pate": VOTING,
     "rounds": {**VOTING, "strategy": "margin"},
 }
-QUICK = [("record-moments", None), ("record-votes", "person"), ("pate", "person"), ("rounds", None)]
-PAIRS = itertools.product(WAYS, [None, "person"])
+PAIRS = [("record-moments", None), ("record-votes", "person"), ("pate", "person"), ("rounds", None)]
 
 
-@pytest.mark.parametrize(
-    ("way", "unit"),
-    [pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow) for one in PAIRS],
-)
+@pytest.mark.parametrize(("way", "unit"), PAIRS)
 def test_a_run_from_disk_learns_and_leaves_no_record_behind(tmp_path, way, unit):
     test = tmp_path / "test.csv"
     made = run(spec_of(tmp_path, epsilon=5, unit=unit, evaluate=test, **WAYS[way]))
@@ -98,6 +92,7 @@ def test_what_is_read_from_disk_is_what_is_read_in_memory(tmp_path, monkeypatch)
     assert X.tobytes() == known.private.X.tobytes()
     assert [note.text for note in watch.notes] == [note.text for note in plain.notes]
     assert "(rows 7, 801)" in watch.notes[-1].text
+    assert all(note.private for note in watch.notes)
     assert found.n_units == known.n_units == N // 3
     assert SECRET not in repr(found) + repr(found.private)
     assert "array" not in repr(next(found.private.blocks()))
@@ -246,7 +241,7 @@ def test_what_a_folder_cannot_do_is_refused_before_an_account_is_opened(tmp_path
             perform(spec)
     for place in (folder, tmp_path / "private.csv"):
         spec = spec_of(tmp_path, whole, private=place, drop="", hypotheses="stumps", delta=0)
-        with pytest.raises(DataError, match="a class of hypotheses is chosen from in memory"):
+        with pytest.raises(ParameterError, match="fitted classifiers alone are compared"):
             run(spec)
     assert not [*tmp_path.glob("*.ledger"), *tmp_path.glob("out")]
 

@@ -28,7 +28,7 @@ def test_a_remote_session_answers_as_the_one_there(place, line_to):
     X = np.array(points(4))
     many = session.ask_many(X)
     one = session.ask(X[0])
-    assert (one.label, one.noisy_count) == (many.labels[0], many.noisy_counts[0])
+    assert (one.label, *one.noisy_counts) == (many.labels[0], many.noisy_counts[0])
     assert (session.used, session.left, one.left) == (4, QUERIES - 4, QUERIES - 4)
     there = sb.LabelingSession.reopen(place.folder / "vault")
     found = there.ask_many(X)
@@ -155,6 +155,12 @@ def test_rows_of_a_file_are_asked_and_the_answers_written(place, tmp_path, line_
     done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "answers.csv")])
     assert done.exit_code == 3, done.stderr  # answered in part
     assert f"{QUERIES} of {QUERIES + 2} points" in done.stderr
+    before = (tmp_path / "answers.csv").read_bytes()
+    refused = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "answers.csv")])
+    assert (refused.exit_code, "add --overwrite" in refused.stderr) == (2, True)
+    more = ["--overwrite", "--out", str(tmp_path / "answers.csv")]
+    assert CliRunner().invoke(app, [*words, *more]).exit_code == 3
+    assert (tmp_path / "answers.csv").read_bytes() == before
     again = CliRunner().invoke(app, [*words, "--max-new", "2", "--json"])
     none = CliRunner().invoke(app, words[:4], env={"SECRETBALLOT_KEY": ""})
     found = pd.read_csv(tmp_path / "answers.csv")

@@ -36,68 +36,56 @@ def ask(client, url, key, rows):
     return found.json() if found.status_code == 200 else None
 
 
-def test_killed_while_it_answers_it_goes_on_with_the_same_answers(tmp_path, client):
+def test_killed_while_it_answers_it_goes_on_with_the_same_answers_and_a_locked_ledger_ends_it(
+    tmp_path, client
+):
     """What left the house is on the books, word for word, and paid once."""
-    large_place = made_place(tmp_path, queries=3000)
-    key = large_place.key()
-    got = {}
-    asked = 0
-    service = RunningService(large_place.config, workers=1)
-    for _ in range(2):
-        service.start()
-        halt = threading.Event()
+    place = made_place(tmp_path, queries=3000, more="[listen]\nstop_seconds = 0.3")
+    key, got = place.key(), {}
+    with RunningService(place.config, workers=1) as service:
+        for enough in (20, 40):
+            service.start()
+            halt = threading.Event()
 
-        def go_on(numbers, halt=halt):
-            for number in numbers:
-                if halt.is_set():
-                    return
-                document = ask(client, service.url, key, points(1, number))
-                if document is not None:
-                    said = document["answers"][0]
-                    # an answer that was had before a kill stays the answer
-                    assert got.setdefault(number, said) == said
+            def go_on(numbers, halt=halt):
+                for number in numbers:
+                    if halt.is_set():
+                        return
+                    document = ask(client, service.url, key, points(1, number))
+                    if document is not None:
+                        said = document["answers"][0]
+                        # an answer that was had before a kill stays the answer
+                        assert got.setdefault(number, said) == said
 
-        with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            every = [pool.submit(go_on, range(first, 3000, 4)) for first in range(4)]
-            end = time.monotonic() + PATIENCE_S
-            while len(got) < asked + 20:  # it answers, and is asked
-                assert time.monotonic() < end
-                time.sleep(0.01)
-            service.kill_all()
-            halt.set()
-            for one in every:
-                one.result()
-        assert len(got) > asked
-        asked = len(got)
-    session = sb.LabelingSession.reopen(large_place.folder / "vault")
-    numbers = sorted(got)
-    stored = session.stored(np.array([points(1, number)[0] for number in numbers]))
-    assert stored.given.all()
-    assert stored.labels.tolist() == [got[number]["label"] for number in numbers]
-    assert stored.noisy_counts is not None
-    assert stored.noisy_counts.tolist() == [got[number]["noisy_count"] for number in numbers]
-    # what was stored and not delivered is at most what was under way at each kill
-    assert len(got) <= session.used <= len(got) + 2 * 4
-    assert len(large_place.ledger.history()) == 2
-    large_place.ledger.check()
-
-
-def test_a_stop_ends_a_service_whose_ledger_is_locked(tmp_path, client):
-    place = made_place(tmp_path, more="[listen]\nstop_seconds = 0.3")
-    with (
-        RunningService(place.config, workers=1) as running,
-        closing(sqlite3.connect(tmp_path / "registry.ledger", isolation_level=None)) as other,
-    ):
-        other.execute("BEGIN EXCLUSIVE")
-        # a look at the ledger waits for the lock, long after the one who asked has left
-        with pytest.raises(httpx.ReadTimeout):
-            client.post(
-                running.url + QUESTIONS,
-                json={"points": points(1)},
-                headers=place.key(),
-                timeout=0.5,
-            )
-        assert running.stop(sqlite.WAIT_S / 2) == 0
+            with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                every = [pool.submit(go_on, range(first, 3000, 4)) for first in range(4)]
+                end = time.monotonic() + PATIENCE_S
+                while len(got) < enough:  # it answers, and is asked
+                    assert time.monotonic() < end
+                    time.sleep(0.01)
+                if enough == 20:
+                    service.kill_all()
+                halt.set()
+                for one in every:
+                    one.result()
+        session = sb.LabelingSession.reopen(tmp_path / "vault")
+        numbers = sorted(got)
+        stored = session.stored(np.array([points(1, number)[0] for number in numbers]))
+        assert stored.given.all()
+        assert stored.labels.tolist() == [got[number]["label"] for number in numbers]
+        assert stored.noisy_counts is not None
+        assert stored.noisy_counts.tolist() == [got[number]["noisy_count"] for number in numbers]
+        # what was stored and not delivered is at most what was under way at the kill
+        assert len(got) <= session.used <= len(got) + 4
+        assert len(place.ledger.history()) == 2
+        place.ledger.check()
+        with closing(sqlite3.connect(tmp_path / "registry.ledger", isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            # a look at the ledger waits for the lock, long after the one who asked has left
+            question = {"json": {"points": points(1, 3000)}, "headers": key}
+            with pytest.raises(httpx.ReadTimeout):
+                client.post(service.url + QUESTIONS, timeout=0.5, **question)
+            assert service.stop(sqlite.WAIT_S / 2) == 0
 
 
 def test_two_workers_answer_from_one_ledger_and_a_stop_answers_first_what_was_asked(

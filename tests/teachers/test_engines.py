@@ -17,17 +17,17 @@ from sklearn.tree import DecisionTreeClassifier
 
 from engine_suite import (
     CASES,
-    C,
     CannotBePickled,
     DiesOnSomeShards,
     EngineSuite,
-    Files,
+    K,
     RunsOutOfMemory,
     counts_of,
     fitted,
+    votes_are_those_of_one_machine,
 )
 from secretballot.exceptions import DataError, ParameterError, ResourceError
-from secretballot.teachers import TeacherEnsemble, executors, training
+from secretballot.teachers import executors, training
 from secretballot.teachers.executors import (
     Packed,
     Trouble,
@@ -59,6 +59,20 @@ class TestProcesses(EngineSuite):
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as spawned:
             yield spawned
 
+    @pytest.mark.parametrize("case", [case for case in CASES if case != "generators"])
+    def test_the_votes_of_any_learner_are_those_of_one_machine(self, engine, case):
+        votes_are_those_of_one_machine(case, engine)
+
+    def test_a_vault_keeps_what_the_cluster_trained(self, engine, tmp_path):
+        teacher, vault = DecisionTreeClassifier(), {"kept": (tmp_path, "these")}
+        counts = counts_of(fitted(teacher, engine=engine, **vault))
+        seen = []
+        again = fitted(teacher, progress=lambda *done: seen.append(done), **vault)
+        assert seen == [(K, K)]  # found, none trained
+        there = fitted(teacher, engine=engine, **vault)
+        assert (counts_of(again) == counts).all()
+        assert (counts_of(there) == counts).all()
+
     def test_no_output_holds_a_private_cell(self, engine, capfd):
         self.private_marker_fit(engine)
         assert "Ada" not in "".join(capfd.readouterr())
@@ -89,7 +103,7 @@ def test_processes_of_this_machine_are_deaf_to_ctrl_c_serve_joblib_too_and_end_t
     assert powers() == [0, 1, 4]
 
 
-@pytest.mark.parametrize("case", ["generators", "forest", "in place"])
+@pytest.mark.parametrize("case", ["generators", "forest"])
 def test_threads_of_one_process_do_not_meet(monkeypatch, case):
     monkeypatch.setattr(training, "_PILOT_SECONDS", -1.0)
     monkeypatch.setattr(training, "_WORTH_WORKERS", -1.0)
@@ -197,15 +211,6 @@ def test_an_executor_that_fails_ends_the_run_without_its_words():
         fitted(DecisionTreeClassifier(), engine=Broken(1))
     assert caught.value.__context__ is None
     assert "Ada" not in str(caught.value)
-
-
-def test_shards_in_files_are_read_here_and_one_that_cannot_be_is_no_vote(tmp_path):
-    source, shape = Files.written(tmp_path), {"n_classes": C, "random_state": 3}
-    found = TeacherEnsemble.of_shards(DecisionTreeClassifier(), source, **shape)
-    assert (counts_of(found) == counts_of(fitted(DecisionTreeClassifier()))).all()
-    (tmp_path / "4.npz").unlink()
-    with pytest.raises(OSError, match=r"4\.npz"):
-        TeacherEnsemble.of_shards(DecisionTreeClassifier(), source, **shape)
 
 
 def ctrl_c_is_ignored():

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from ensembles import ensemble_of
 from secretballot import vault
 from secretballot.exceptions import DataError
-from secretballot.teachers import TeacherEnsemble
 from secretballot.teachers.ensemble import TeacherStore
 
 K = 6
@@ -49,7 +49,7 @@ def no_fits():
 
 def run(folder, teacher=None, fingerprint="data of May", labels=Y, **options):
     settings = {"n_teachers": K, "n_classes": 2, **options}
-    ensemble = TeacherEnsemble.fit(
+    ensemble = ensemble_of(
         teacher or Counted(), X, labels, SHARDS, kept=(folder, fingerprint), **settings
     )
     return ensemble.vote_counts(X)._unseal()[0]

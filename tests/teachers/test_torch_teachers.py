@@ -13,9 +13,9 @@ import pytest
 from sklearn.base import clone
 
 import secretballot as sb
+from ensembles import ensemble_of
 from secretballot.exceptions import ParameterError
 from secretballot.teachers import torch_classifier as classifier
-from secretballot.teachers.ensemble import TeacherEnsemble
 from secretballot.teachers.torch_classifier import Recipe, Stack, keeps_apart, slot_bytes
 
 pytestmark = [
@@ -48,7 +48,7 @@ def records(seed=0):
 
 def fitted(X, y, shards, learner=None, **more):
     given = {"n_teachers": N_TEACHERS, "n_classes": CLASSES, "random_state": 4, **more}
-    return TeacherEnsemble.fit(learner or teacher(), X, y, shards, **given)
+    return ensemble_of(learner or teacher(), X, y, shards, **given)
 
 
 def bits(ensemble):

@@ -28,14 +28,6 @@ def opened(counts):
     return counts._unseal()[0].tolist()
 
 
-def test_votes_become_counts():
-    counts = votes_of_teachers(VOTES, [0, 1])
-    assert (counts.shape.n_queries, counts.shape.n_classes, counts.shape.n_teachers) == (3, 2, 4)
-    assert counts.classes == (0, 1)
-    assert opened(counts) == COUNTS.tolist()
-    assert opened(votes_of_teachers(VOTES, [1, 0])) == COUNTS[:, ::-1].tolist()
-
-
 @pytest.mark.parametrize(
     ("votes", "classes"),
     [
@@ -52,7 +44,9 @@ def test_votes_become_counts():
     ],
 )
 def test_votes_of_every_type_are_counted(votes, classes):
-    assert opened(votes_of_teachers(votes, classes)) == COUNTS.tolist()
+    counts = votes_of_teachers(votes, classes)
+    assert opened(counts) == COUNTS.tolist()
+    assert (counts.shape.n_queries, counts.shape.n_classes, counts.shape.n_teachers) == (3, 2, 4)
 
 
 @settings(max_examples=40, deadline=None)
@@ -174,7 +168,7 @@ def table(records, k, apart):
     coordinates = np.array([[place] for place, _, _ in records], dtype=np.int64).reshape(-1, 1)
     index = np.array([label for _, label, _ in records], dtype=np.int64)
     covered = np.array([told for _, _, told in records], dtype=np.bool_)
-    given = (coordinates, index, covered) if apart else (coordinates, index)
+    given = coordinates, index, covered
     votes = votes_of_records(
         [given], NearestPoints(POINTS, k), [0, 1, 2], RECORD, counts_uncovered=apart
     )
@@ -213,8 +207,9 @@ def test_blocks_and_their_order_do_not_matter():
     rng = np.random.default_rng(0)
     coordinates, index = rng.integers(-3, 9, (50, 1)), rng.integers(0, 3, 50)
     nearest = NearestPoints(POINTS, 2)
-    whole = votes_of_records([(coordinates, index)], nearest, [0, 1, 2], RECORD)._unseal()[0]
-    parts = [(coordinates[part], index[part]) for part in (np.arange(30, 50), np.arange(30))]
+    records = coordinates, index, index < 3
+    whole = votes_of_records([records], nearest, [0, 1, 2], RECORD)._unseal()[0]
+    parts = [[one[part] for one in records] for part in (np.arange(30, 50), np.arange(30))]
     assert np.array_equal(votes_of_records(parts, nearest, [0, 1, 2], RECORD)._unseal()[0], whole)
     assert whole.sum() == 100
     assert votes_of_records([], nearest, [0, 1, 2], RECORD)._unseal()[0].sum() == 0
@@ -222,7 +217,7 @@ def test_blocks_and_their_order_do_not_matter():
 
 def test_points_are_taken_once_each():
     votes = votes_of_records(
-        [(np.array([[2]]), np.array([1]))], NearestPoints(POINTS, 2), [0, 1], RECORD
+        [(np.array([[2]]), np.array([1]), [True])], NearestPoints(POINTS, 2), [0, 1], RECORD
     )
     assert votes.take([3, 1])._unseal()[0].tolist() == [[0, 0], [0, 1]]
     assert votes.take([1]).shape.moved == votes.shape.moved == 2

@@ -284,7 +284,9 @@ def verify(
             "The second program checks release folders; give the folder of the certificate."
         )
     verification = verify_certificate(certificate, key=key)
-    trusted = _statements(certificate) if verification.ok else []
+    # what the curator states and nobody can check
+    document = verification.certificate or {}
+    trusted = list(document["assumptions"]) if verification.ok else []
     if not as_json:
         show("checks", verification, trusted)
     second = []
@@ -299,19 +301,10 @@ def verify(
     code = DONE if verification.ok else NOT_VERIFIED
     if verification.ok and second:
         code = exit_code(second)
-    document = {"certificate": str(certificate), **verification.to_json(), "trusted": trusted}
+    said = {"certificate": str(certificate), **verification.to_json(), "trusted": trusted}
     if independent:
-        document["independent"] = [finding._asdict() for finding in second]
-    return Answer(document, "verified", (verification, code if second else None), code)
-
-
-def _statements(certificate: Path) -> list[str]:
-    """Return what the curator states and nobody can check, as a certificate lists it."""
-    from secretballot.report.certificate.models import CERTIFICATE_FILE
-    from secretballot.report.certificate.verify import read_certificate
-
-    path = certificate / CERTIFICATE_FILE if certificate.is_dir() else certificate
-    return list(read_certificate(path)["assumptions"])
+        said["independent"] = [finding._asdict() for finding in second]
+    return Answer(said, "verified", (verification, code if second else None), code)
 
 
 def sign(

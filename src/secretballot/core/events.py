@@ -120,8 +120,6 @@ class Event(Model, ABC):
         divergences = self.renyi(orders)
         held = np.isfinite(divergences)
         orders, divergences = orders[held], divergences[held]
-        if not len(orders):
-            return np.ones_like, 1.0
 
         def delta(at: FloatArray) -> FloatArray:
             return np.minimum(1.0, delta_of(divergences, orders, at) + failure)

@@ -487,7 +487,5 @@ def response_weights(count: int, epsilon: float) -> FloatArray:
 
 
 def one_of_many(probability: float, count: int) -> float:
-    """Return 1 - (1 - probability)^count, digits kept for tiny probabilities."""
-    if probability >= 1:
-        return 1.0
+    """Return 1 - (1 - probability)^count, digits kept for tiny probabilities; of one below 1."""
     return -math.expm1(count * math.log1p(-probability))

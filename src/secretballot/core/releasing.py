@@ -70,16 +70,18 @@ def _signals_held_back() -> Iterator[None]:
     nothing needs to be where the handler raises. A signal that nobody can catch, such as number 9,
     is not held back.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     came: list[int] = []
     with ExitStack() as stack:
-        if threading.current_thread() is threading.main_thread():
-            stack.callback(lambda: [*map(signal.raise_signal, came[:1])])
-            for number in _ENDING:
-                handler = signal.getsignal(number)
-                # None: set by a program in C
-                if handler is not None and handler is not signal.SIG_IGN:
-                    stack.callback(signal.signal, number, handler)
-                    signal.signal(number, lambda seen, _: came.append(seen))
+        stack.callback(lambda: [*map(signal.raise_signal, came[:1])])
+        for number in _ENDING:
+            handler = signal.getsignal(number)
+            # None: set by a program in C
+            if handler is not None and handler is not signal.SIG_IGN:
+                stack.callback(signal.signal, number, handler)
+                signal.signal(number, lambda seen, _: came.append(seen))
         yield
 
 
@@ -428,11 +430,11 @@ class AnswerStream:
         n_rows = given.n_queries if isinstance(given, VoteShape) else 1
         if n_rows != n_questions:
             raise DataError(f"{n_questions} questions with votes on {n_rows}; give one row each.")
-        stated = dict(given)
+        stated = vars(given)
         if isinstance(given, VoteShape) and isinstance(paid, VoteShape):
             # in each new row a teacher moves one vote at most, and it was paid for in all of them
-            stated |= {"n_queries": paid.n_queries, "moved": paid.moved}
-        if type(given) is not type(paid) or stated != dict(paid):
+            stated = stated | {"n_queries": paid.n_queries, "moved": paid.moved}
+        if type(given) is not type(paid) or stated != vars(paid):
             raise ParameterError(
                 "The votes or scores are not those that were paid for: of another shape; ask the"
                 " teachers that it began with. Nothing was answered."

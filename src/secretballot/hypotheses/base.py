@@ -343,17 +343,6 @@ class VersionSpace:
         found, left = self._labellings(points)
         return np.asarray(found.disputed(left)[-len(points) :])
 
-    def describe(self) -> dict[str, Any]:
-        """Return how many labellings of what was asked are left, and the first and the last of
-        them, as JSON values."""
-        about: dict[str, Any] = {"class": self._class.name}
-        if self._restrictions:
-            found, left = self._labellings(self._restrictions[-1].points)
-            places = np.flatnonzero(left)
-            first, last = (found.hypothesis(int(places[at])).describe() for at in (0, -1))
-            about |= {"labellings": len(places), "first": first, "last": last}
-        return about
-
     def _labellings(self, points: FloatArray) -> tuple[Dichotomies, BoolArray]:
         """Return all labellings of the points that were asked, and of more of them after these; and
         which of them are in the space."""

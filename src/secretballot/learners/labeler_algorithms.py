@@ -48,6 +48,7 @@ from secretballot.hypotheses.ranges import EMPTY, IntervalDichotomies
 from secretballot.learners.training.learner import rest_of
 from secretballot.learners.training.table import Table, assign_shards
 from secretballot.teachers.ensemble import TeacherEnsemble, learner_identity
+from secretballot.teachers.training import Shards
 
 
 class SecretSample(Table):
@@ -109,15 +110,8 @@ class SecretSample(Table):
         if len(rows):  # under add-remove a sample may be empty, and an error would tell
             epsilon = event.relabel_epsilon
             labels = relabel(sample, labels, self._hypotheses, relabel_epsilon=epsilon)
-        return TeacherEnsemble.fit(
-            teacher,
-            sample,
-            labels,
-            shards,
-            n_teachers=n_teachers,
-            random_state=random_state or 0,
-            **training,
-        )
+        source = Shards(sample, labels, shards, n_teachers)
+        return TeacherEnsemble.fit(teacher, source, random_state=random_state or 0, **training)
 
 
 def relabel(

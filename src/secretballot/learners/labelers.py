@@ -46,7 +46,7 @@ from secretballot.learners.training.inputs import (
     single_point,
 )
 from secretballot.learners.training.learner import Given, PayingLearner, Task, refuse_beyond
-from secretballot.learners.training.session import LabelingSession, SessionAnswer, SessionAnswers
+from secretballot.learners.training.session import LabelingSession, SessionAnswers
 from secretballot.learners.training.table import Table
 from secretballot.learners.training.trained import reservation_folder, teachers_of_table
 from secretballot.released import ReleasedLabels
@@ -56,27 +56,6 @@ from secretballot.teachers.executors import check_engine
 from secretballot.vault import make_vault, read_secret, write_secret
 
 _QUERIED = "queried.doubles"  # the points as rows of numbers
-
-
-@dataclass(frozen=True)
-class UniversalRelease:
-    """All that a universal labeler has released so far, each part with its certificate; public.
-
-    Attributes
-    ----------
-    first : ReleasedLabels
-        Answers of the first part.
-    endless : ReleasedLabels or None
-        The labels of all points by the hypothesis; None before the switch, though it is paid for.
-    """
-
-    first: ReleasedLabels
-    endless: ReleasedLabels | None
-
-    @property
-    def certificates(self) -> tuple[dict[str, Any], ...]:
-        """Those of the parts that there are; their prices add up to at most the budget."""
-        return tuple(part.certificate for part in (self.first, self.endless) if part is not None)
 
 
 class Endless(NamedTuple):
@@ -196,18 +175,17 @@ class UniversalSession:
                 self.switch(self._queried())
         else:
             labels = self.first.stored(points).labels
+        silent = np.array([label is None for label in labels], dtype=np.bool_)
+        if self.endless is not None and silent.any():
+            drawn = self.endless.hypothesis.predict(points[silent])
+            labels[silent] = object_array(self.classes)[drawn]
+            silent[:] = False
         given = np.ones(len(labels), dtype=np.bool_)
-        endless = np.array([label is None for label in labels], dtype=np.bool_)
-        if self.endless is None:
-            return SessionAnswers(labels, ~endless, given, None, self.left, ~given)
-        if endless.any():
-            drawn = self.endless.hypothesis.predict(points[endless])
-            labels[endless] = object_array(self.classes)[drawn]
-        return SessionAnswers(labels, given, given, None, self.left, endless)
+        return SessionAnswers(labels, ~silent, given, None, self.left)
 
-    def released(self, X: Any) -> UniversalRelease:
-        """Return what was released so far: all answers of the first part, and the labels of `X` by
-        the hypothesis.
+    def released(self, X: Any) -> tuple[ReleasedLabels, ...]:
+        """Return what was released so far, each part with its certificate: all answers of the
+        first part and, after the switch, the labels of `X` by the hypothesis.
 
         Parameters
         ----------
@@ -222,7 +200,7 @@ class UniversalSession:
         points = check_points(X, self.width)
         first, found = self.first.released(points), self.endless
         if found is None:
-            return UniversalRelease(first, None)
+            return (first,)  # the second part is paid for, and not drawn
         # The cover's digest: with it, and the points, anybody finds the function of that number.
         endless = chosen_release(
             self._reserved.released(),
@@ -239,7 +217,7 @@ class UniversalSession:
             },
             unit_column=None,
         )
-        return UniversalRelease(first, endless)
+        return first, endless
 
     def switch(self, points: FloatArray) -> None:
         """Draw the hypothesis by public points, of shape (n, n_features), unless it was drawn.
@@ -485,7 +463,7 @@ class Labeler(PayingLearner):
         chosen, hypotheses = session.endless.hypothesis, session.hypotheses
         return HypothesisStudent.of(chosen, hypotheses, session.classes, session.width)
 
-    def ask(self, x: Any) -> SessionAnswer:
+    def ask(self, x: Any) -> SessionAnswers:
         """Return the answer to one public point, of shape (n_features,); a repeated point gets its
         stored answer.
 
@@ -496,7 +474,7 @@ class Labeler(PayingLearner):
         BudgetError
             If the point was never asked and the reservation is spent.
         """
-        return self.ask_many(single_point(x)).first
+        return self.ask_many(single_point(x))
 
     def ask_many(self, X: Any) -> SessionAnswers:
         """Return the answers to public points, of shape (n, n_features), while queries are left.
@@ -510,7 +488,7 @@ class Labeler(PayingLearner):
         """
         return self._started.ask_many(self._numeric(X))
 
-    def released(self, X: Any) -> ReleasedLabels | UniversalRelease:
+    def released(self, X: Any) -> ReleasedLabels | tuple[ReleasedLabels, ...]:
         """Return all answers so far, with the certificate of the reservation, as rows of `X`; of
         "universal" a release of each part.
 

@@ -67,9 +67,9 @@ from secretballot.queries import (
     PassiveSampling,
     PublicPool,
     QueryStrategy,
-    default_round_size,
     rounds_of,
 )
+from secretballot.queries.base import default_round_size
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.releasing import ASKED, release_labels, release_table
 from secretballot.report.certificate.build import choice_fields
@@ -504,7 +504,8 @@ class PATELearner(Learner):
             return label_terms(self.mechanism, budget, target.labels, *sizes, **asked)
         pool = teacher_shape(n_points, len(target.classes), self.n_teachers, guarantee)
         if self.estimate_epsilon is not None:
-            return EstimatedSize.of_settings(self, pool).without_number()
+            estimated = EstimatedSize.of_settings(self, pool)
+            return estimated.terms(estimated.size_without_number)
         terms = choose_terms(self.mechanism, budget, pool, rounds=self._rounds, **asked)
         # warns while it still costs nothing
         check_useful(terms.mechanism, terms.shape)

@@ -3,7 +3,7 @@ public numbers alone, or from one paid number about the votes."""
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -42,7 +42,6 @@ from secretballot.core.events import Stream
 from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import (
-    ConfidentLabels,
     Mechanism,
     NoisyVotes,
     VoteQuantiles,
@@ -125,9 +124,9 @@ def choose_terms(
             f" is {n_queries}, and there are {pool.n_queries} distinct public points; ask at most"
             " as many as there are, or give more public points.",
         )
-    name, own = ("", {}) if isinstance(asked, Mechanism) else named("mechanism", asked, OF_CLASSES)
     if isinstance(asked, Mechanism):
         return Terms(asked, pool.first(n_queries or pool.n_queries), budget)
+    name, own = named("mechanism", asked, OF_CLASSES)
     if name == "interactive" and rounds is None:
         raise ParameterError(
             Parameter("mechanism"),
@@ -136,16 +135,11 @@ def choose_terms(
             Argument("strategy", "margin"),
             ".",
         )
-    noise = noise_of(name)
-    if n_queries is None and rounds is not None and name not in THRESHOLDS:
-        n_queries = choose_label_queries(budget, pool, noise=noise)
     if name in THRESHOLDS:
-        public: dict[str, Any] = {"method": "votes"}
-        if name == "interactive":
-            own = {"confidence": CONFIDENCE, **own}
-            public["confidence"] = check_probability("confidence", own.pop("confidence"))
-        mechanism, n_queries = _confident(name, budget, pool, n_queries, **own)
-        return Terms(mechanism, pool.first(n_queries), budget, public)
+        return _confident_terms(name, budget, pool, n_queries, **own)
+    noise = noise_of(name)
+    if n_queries is None and rounds is not None:
+        n_queries = choose_label_queries(budget, pool, noise=noise)
     if name in STREAMS:
         stop = own.get("max_abstentions")
         if stop is None:
@@ -153,27 +147,26 @@ def choose_terms(
         event = STREAMS[name](budget, check_count("max_abstentions", stop))
         stream = stream_mechanism(event, teachers_of(pool))
         return Terms(stream, pool.first(n_queries or pool.n_queries), budget)
-    release = "counts" if _gives_counts(asked, counts=counts) else "labels"
+    release = _released_kind(name, own, counts=counts)
     if n_queries is None:  # a student averages the noise of counts, so all may be asked
         averaged = release == "counts" and name != PURE
         n_queries = pool.n_queries if averaged else choose_label_queries(budget, pool, noise=noise)
     return _noisy_terms(noise, budget, pool.first(n_queries), release)
 
 
-def _gives_counts(asked: str | Mechanism, *, counts: bool) -> bool:
-    """Return whether noisy counts are released, and not labels alone: where a mechanism leaves it
-    open, if `counts` are of use.
+def _released_kind(name: str, own: Mapping[str, Any], *, counts: bool) -> str:
+    """Return "counts", or "labels" where labels alone are released; where a mechanism leaves it
+    open, "counts" if they are of use.
 
     Raises
     ------
     ParameterError
-        If the mechanism is none of `OF_CLASSES`, or is asked for something else.
+        If it is asked for something else.
     """
-    if isinstance(asked, Mechanism):
-        return bool(getattr(asked, "release", "labels") == "counts")
-    name, own = named("mechanism", asked, OF_CLASSES)
-    wanted = own.get("release", "counts" if counts and name in ("auto", PURE) else "labels")
-    return name == "counts" or check_choice("release", wanted, RELEASES) == "counts"
+    if name == "counts":
+        return name
+    of_use = "counts" if counts and name in ("auto", PURE) else "labels"
+    return check_choice("release", own.get("release", of_use), RELEASES)
 
 
 def noise_of(name: str) -> str:
@@ -194,20 +187,25 @@ def _noisy_terms(noise: str, budget: PrivacyBudget, shape: VoteShape, release: s
     return Terms(noisy_votes(budget, shape, release=release, noise=noise), shape, budget)
 
 
-def _confident(
+def _confident_terms(
     name: str,
     budget: PrivacyBudget,
     pool: VoteShape,
     n_queries: int | None,
+    *,
     threshold: Any = None,
     max_answers: Any = None,
-) -> tuple[ConfidentLabels, int]:
+    confidence: Any = CONFIDENCE,
+) -> Terms:
     """Return confident or interactive voting, calibrated to the budget, and its number of queries.
 
     By default as many answers as leave a vote of margin `_STABLE_MARGIN` K right with probability
     `RIGHT`, and three queries for each.
     """
     answers = max_answers
+    public: dict[str, Any] = {"method": "votes"}
+    if name == "interactive":
+        public["confidence"] = check_probability("confidence", confidence)
     if answers is None:
         # labels grow with the squared signal-to-noise ratio, of which the threshold takes a share
         labels = choose_label_queries(budget, pool)
@@ -218,7 +216,8 @@ def _confident(
     if threshold is None:
         threshold = max(1, round(THRESHOLDS[name] * teachers_of(pool)))
     shape = pool.first(n_queries)
-    return confident_labels(budget, shape, threshold=threshold, max_answers=answers), n_queries
+    drawn = confident_labels(budget, shape, threshold=threshold, max_answers=answers)
+    return Terms(drawn, shape, budget, public)
 
 
 def choose_teachers(budget: PrivacyBudget, n_records: int, n_features: int) -> int:
@@ -498,8 +497,8 @@ class EstimatedSize:
         asked, price, budget = model.mechanism, model.estimate_epsilon, model._budget
         by_name = isinstance(asked, str)
         name, own = named("mechanism", asked, OF_CLASSES) if by_name else ("", {})
-        counts = by_name and _gives_counts(asked, counts=model._counts)
-        if name not in FRACTIONS or own or counts or model.strategy != "passive":
+        open_kind = by_name and _released_kind(name, own, counts=model._counts)
+        if name not in FRACTIONS or own or open_kind == "counts" or model.strategy != "passive":
             raise ParameterError(
                 Parameter("n_queries"),
                 " pays for an estimate of how many labels are asked, or how many abstentions are"
@@ -576,10 +575,6 @@ class EstimatedSize:
             purpose="how stable the votes on the public pool are, to set how much is asked",
         )
 
-    def without_number(self) -> Terms:
-        """Return the terms that a number leads to that shows nothing."""
-        return self.terms(self._size_without_number)
-
     def size_by(self, released: int) -> int:
         """Return the number of queries, or of abstentions, that a released number leads to.
 
@@ -603,10 +598,11 @@ class EstimatedSize:
             WeakSignalWarning,
             stacklevel=2,
         )
-        return self._size_without_number
+        return self.size_without_number
 
     @property
-    def _size_without_number(self) -> int:
+    def size_without_number(self) -> int:
+        """The size that a number leads to that shows nothing."""
         return 1 if self.mechanism == SPARSE else choose_label_queries(self.rest, self.pool)
 
     def _size_shown_by(self, seen: int) -> int:

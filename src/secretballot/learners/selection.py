@@ -12,7 +12,7 @@ import sklearn
 from numpy.typing import NDArray
 
 from secretballot._seeded import own_global_states
-from secretballot._typing import BoolArray, IntArray
+from secretballot._typing import IntArray
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
@@ -53,31 +53,6 @@ INDEPENDENT = (
     "The candidates depend on the held-out records by nothing that was not paid for, and each"
     " predicts a row from that row alone."
 )
-
-
-@dataclass(frozen=True, eq=False)
-class ChosenCandidate:
-    """The outcome of `choose_candidate`; public.
-
-    Attributes
-    ----------
-    candidate : classifier
-        The chosen one.
-    index : int
-        Its place among the candidates.
-    name : str
-    choice : Released
-        What was drawn, and its price.
-    released : ReleasedLabels
-        What it says of the public points. The certificate lists the releases that the candidates
-        were learnt from, as far as they say so (``released_``).
-    """
-
-    candidate: Any
-    index: int
-    name: str
-    choice: Released
-    released: ReleasedLabels
 
 
 def chosen_release(
@@ -228,24 +203,14 @@ def _right_units(model: Any, X: Any, truth: NDArray[Any], units: Any) -> int:
 
     def is_right(rows: IntArray) -> bool:
         with isolated(0, settings):
-            right = _where_equal(model.predict(take_rows(X, rows)), truth[rows])
-        return bool(2 * right.sum() > len(rows))
+            said = np.asarray(model.predict(take_rows(X, rows))).ravel().tolist()
+            pairs = zip(said, truth[rows].tolist(), strict=True)
+            return 2 * sum(bool(one == true) for one, true in pairs) > len(rows)
 
     # Each unit in a call of its own: what a candidate remembers of one, or fails on, must not
     # change its answers to another.
     with one_thread():
         return sum(found is True for found in each_alone(is_right, groups))
-
-
-def _where_equal(predicted: Any, truth: NDArray[Any]) -> BoolArray:
-    """Return where a prediction is the true class; nowhere if it is not one value for each row."""
-    found = np.asarray(predicted)
-    if found.shape not in ((len(truth),), (len(truth), 1)):
-        return np.zeros(len(truth), dtype=np.bool_)
-    return np.array(
-        [bool(a == b) for a, b in zip(found.ravel().tolist(), truth.tolist(), strict=True)],
-        dtype=np.bool_,
-    )
 
 
 # scikit-learn ships no types
@@ -466,7 +431,7 @@ def choose_candidate(
     ledger: Ledger,
     relation: str = "add-remove",
     **given: Any,
-) -> ChosenCandidate:
+) -> SemiPrivateClassifier:
     """Choose the candidate that is right most often on private records, or nearly so.
 
     It is drawn by permute-and-flip in an account of basic composition, else by the exponential
@@ -497,7 +462,10 @@ def choose_candidate(
 
     Returns
     -------
-    ChosenCandidate
+    SemiPrivateClassifier
+        Fitted: `student_` is what was chosen, and the certificate names it. Of the public points
+        it says `released_`, whose certificate lists the releases that the candidates were learnt
+        from, as far as they say so.
 
     Raises
     ------
@@ -528,16 +496,14 @@ def choose_candidate(
     >>> models = [model.fit(X, y) for model in always]
     >>> ledger = sb.Ledger.in_memory(dataset="example", budget=sb.PrivacyBudget(1.0, 1e-6))
     >>> chosen = sb.choose_candidate(models, X, y, classes=[0, 1], epsilon=0.5, ledger=ledger)
-    >>> chosen.index in (0, 1), ledger.spent().epsilon
+    >>> chosen.choice_.values.item() in (0, 1), ledger.spent().epsilon
     (True, 0.5)
     """
-    listed = list(candidates)
-    names, models = _names_and_models(listed)
     check_ledger(ledger)
-    chooser = SemiPrivateClassifier(listed, epsilon=epsilon, relation=relation, ledger=ledger)
-    chooser.fit_labels(X, y, **given)
-    index = chooser.choice_.values.item()
-    return ChosenCandidate(models[index], index, names[index], chooser.choice_, chooser.released_)
+    chooser = SemiPrivateClassifier(
+        list(candidates), epsilon=epsilon, relation=relation, ledger=ledger
+    )
+    return chooser.fit_labels(X, y, **given)
 
 
 def private_scores(

@@ -11,7 +11,6 @@ from secretballot.exceptions import Parameter, ParameterError
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.evaluation import Evaluation, Spread, best_of
 from secretballot.planning.plan_model import (
-    TABLE,
     Candidate,
     Estimate,
     Plan,
@@ -121,22 +120,13 @@ def plan_votes(
 
 
 def _refuse_unfit_task(task: Task, model: StandInModel, n_teachers: int | None) -> None:
-    """Refuse numbers of teachers of which too little is known, and a mechanism that the task cannot
-    have."""
+    """Refuse numbers of teachers of which too little is known."""
     least, most = model.teacher_range(task.n_records)
     if n_teachers is not None and not least <= check_count("n_teachers", n_teachers) <= most:
         raise ParameterError(
             Parameter("n_teachers"),
             f" is {n_teachers}, which cannot be forecast for {task.n_records} records from what"
             f" is known; give {least} to {most}.",
-        )
-    no_table = task.mechanism == TABLE and task.n_classes != 2
-    # a promise without delta has Laplace noise alone
-    if no_table or (task.mechanism not in (None, "laplace") and not task.delta > 0):
-        raise ParameterError(
-            Parameter("mechanism"),
-            f" is {task.mechanism!r}, which needs a delta above 0, and a table two classes; plan"
-            " for another one.",
         )
 
 
@@ -158,8 +148,7 @@ def _evaluated_candidates(
     best_settings = [one.setting for one in middle[:_WINNERS]]
     # a table of chances is sharper than noise or not, as the votes are: tried beside the winners
     # alone, since it ranks settings as noise does
-    task = evaluation.task
-    beside = tables_for(best_settings, task) if task.mechanism is None else []
+    beside = tables_for(best_settings, evaluation.task)
     winners = evaluation.tried([*best_settings, *beside], model.n_folds)
     # chosen among the winners alone: a mean over fewer folds may be high by luck
     best, spread = best_of(winners), Spread.of(winners)

@@ -9,22 +9,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import sklearn
-from sklearn.base import clone
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis, unfitted_basis
 from secretballot.core.types import Guarantee
-from secretballot.exceptions import DataError
-from secretballot.foreign_code import isolated, one_thread
+from secretballot.foreign_code import one_thread
 from secretballot.learners.moments.stages import N_STAGES, ClassWeights, MomentStages, MomentTarget
 from secretballot.learners.moments.vectors import Records, vector_sums
+from secretballot.learners.training.inputs import as_matrix
 from secretballot.planning.best_setting import FRONTIER
 from secretballot.planning.plan_model import RARE, Estimate, MomentsForecast, Task
 from secretballot.planning.votes_forecast import SeededNoise
 from secretballot.students.fitting import student_by_name
-from secretballot.teachers.rows import as_table, n_rows, take_rows
+from secretballot.students.table_students import fitted_to_public
+from secretballot.teachers.rows import n_rows, take_rows
 
 TURNS = 4  # at each epsilon, on rows that are divided anew
 HERE = FRONTIER.index(1.0)
@@ -80,7 +79,7 @@ def forecast_moments(
     -------
     Takes no private data and spends nothing.
     """
-    rows, n_test = as_table(X), len(y) // _TEST_PART
+    rows, n_test = as_matrix("X of like", X), len(y) // _TEST_PART
     n_pool = max(2, min(task.n_public, MOST_POOL, (len(y) - n_test) // _POOL_PART))
     n_private = min(len(y) - n_test - n_pool, task.n_records, MOST_PRIVATE)
     beyond = _steps_beyond(task, n_private, n_pool)
@@ -195,16 +194,8 @@ def _labels_of_student(name: str, points: Any, labels: IntArray, test: Any) -> I
     """Return what a student that learns from the model's labels says."""
     if len(set(labels.tolist())) == 1:
         return np.full(n_rows(test), labels[0])
-    try:
-        # a learner without a seed of its own draws from the global generators, seeded here
-        with isolated(0, sklearn.get_config()):
-            fitted = clone(student_by_name(name)).fit(points, labels)
-            return np.asarray(fitted.predict(test), dtype=np.int64)
-    except Exception as error:  # any learner may raise anything; all that it sees is public
-        raise DataError(
-            f"the student {name!r} cannot learn from labels of a model ({type(error).__name__});"
-            " plan with another one."
-        ) from None
+    fitted = fitted_to_public(student_by_name(name), points, labels, 0)
+    return np.asarray(fitted.predict(test), dtype=np.int64)
 
 
 def _estimates_of(reached: FloatArray, more: float) -> list[Estimate]:

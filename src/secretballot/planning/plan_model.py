@@ -6,21 +6,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from secretballot._validation import (
-    RELEASES,
-    check_choice,
-    check_count,
-)
+from secretballot._validation import check_count
 from secretballot.accounting import PrivacyBudget
-from secretballot.exceptions import ParameterError
 
 FORMAT = "secretballot/plan"
 VERSION = 1
 STREAMS = ("sparse-vector", "abstention-table")  # that stop at the T-th abstention
 TABLE = "vote-table"
 CONFIDENT = "confident"  # that has a threshold and a number of answers
-# mechanisms that are forecast; gaussian is labels or counts, whichever is better
-PLANNED = ("gaussian", *RELEASES, TABLE, "laplace", *STREAMS, CONFIDENT)
 #: A class is rare up to this share.
 RARE = 0.05
 #: Records of a class that the noise of record moments at epsilon 1 hides.
@@ -110,14 +103,11 @@ class Task:
         Names as `secretballot learn` knows them.
     class_weight : "balanced", mapping of str to float, or None
         What decisions count each class for, by the names of the classes.
-    mechanism : str or None
-        Of votes, where it alone is planned for; one of those of a `Setting`, or "labels" or
-        "counts" for a release of "gaussian" alone.
 
     Raises
     ------
     ParameterError
-        If a number is out of its range, or the mechanism is unknown.
+        If a number is out of its range.
 
     Examples
     --------
@@ -136,7 +126,6 @@ class Task:
     teacher: str = "logistic"
     student: str = "auto"
     class_weight: str | Mapping[str, float] | None = None
-    mechanism: str | None = None
 
     def __post_init__(self) -> None:
         check_count("n_records", self.n_records)
@@ -147,8 +136,6 @@ class Task:
             # as a file has them, in which all names are texts
             weights = {str(name): weight for name, weight in self.class_weight.items()}
             object.__setattr__(self, "class_weight", weights)
-        if self.mechanism is not None:
-            check_choice("mechanism", self.mechanism, PLANNED)
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -290,23 +277,6 @@ class Plan:
     classes: tuple[str | int, ...] | None = None
 
     @property
-    def votes(self) -> Candidate:
-        """The best setting of votes.
-
-        Raises
-        ------
-        ParameterError
-            If only record moments were planned, as for a task about rare classes.
-        """
-        if self.recommended is None:
-            raise ParameterError(
-                "the plan has no setting of votes, which take no weights of classes or cannot do"
-                " the task; take record moments (RecordMomentsClassifier, learn --method"
-                " record-moments), or plan for another task."
-            )
-        return self.recommended
-
-    @property
     def method(self) -> str:
         """The recommended method of `secretballot learn`: "record-moments" or "pate".
 
@@ -323,7 +293,8 @@ class Plan:
         """What the student of the recommended method should reach."""
         if self.moments is not None and self.method == "record-moments":
             return self.moments.student_accuracy
-        return self.votes.student_accuracy
+        assert self.recommended is not None
+        return self.recommended.student_accuracy
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
@@ -334,7 +305,7 @@ class Plan:
     def settings(self) -> dict[str, Any]:
         """Return what the recommendation sets of a run, by the names of its settings; nothing that
         has its usual value."""
-        task, setting = self.task, None if self.method == "record-moments" else self.votes.setting
+        task, votes = self.task, self.recommended if self.method == "pate" else None
         found: dict[str, Any] = {
             "method": self.method,
             "epsilon": task.epsilon,
@@ -343,12 +314,13 @@ class Plan:
             "classes": self.classes,
             "student": None if task.student == "auto" else task.student,
         }
-        if setting is None:
+        if votes is None:
             weight: object = task.class_weight
             if weight is None and self.moments is not None and self.moments.rare_share:
                 weight = "none"  # a run would balance what the plan did not
             found |= {"class_weight": weight}
         else:
+            setting = votes.setting
             found |= {
                 "teacher": None if task.teacher == "logistic" else task.teacher,
                 "n_teachers": setting.n_teachers,
@@ -366,8 +338,8 @@ class Plan:
             "n_classes": self.task.n_classes,
             "student_accuracy": self.student_accuracy,
         }
-        if self.method == "pate":
-            found["answered"] = self.votes.answered
+        if self.recommended is not None and self.method == "pate":
+            found["answered"] = self.recommended.answered
         return {
             name: [one.value, one.low, one.high] if isinstance(one, Estimate) else one
             for name, one in found.items()

@@ -77,18 +77,12 @@ def _two_digits(value: float, least: int, most: int) -> int:
 
 
 def settings_of(task: Task, n_teachers: int, *, thorough: bool = True) -> Iterator[Setting]:
-    """Yield the settings that are ranked by a forecast: those of the mechanism that the task asks
-    for, else all that answer every query and, where it should be thorough, those that refuse some.
-    """
-    only = task.mechanism
-    if only == TABLE:
-        yield from tables_for(_noisy_settings(task, n_teachers), task)
-    else:
-        found = [*_noisy_settings(task, n_teachers)]
-        if thorough or only is not None:
-            found += _stream_settings(task, n_teachers)
-            found += _confident_settings(task, n_teachers)
-        yield from (one for one in found if only in (None, one.mechanism, one.named))
+    """Yield the settings that are ranked by a forecast: those that answer every query and, where it
+    should be thorough, those that refuse some."""
+    yield from _noisy_settings(task, n_teachers)
+    if thorough:
+        yield from _stream_settings(task, n_teachers)
+        yield from _confident_settings(task, n_teachers)
 
 
 def _label_counts(task: Task) -> list[int]:
@@ -100,11 +94,11 @@ def _noisy_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
     """Yield settings that answer every query: labels of few to all public points, and noisy counts
     of all, a quarter, a sixteenth.
 
-    Under Laplace noise, where delta is 0, which keeps no Gaussian noise, or that is asked for: then
-    labels and counts cost the same, and fewer counts are known better than many.
+    Under Laplace noise where delta is 0, which keeps no Gaussian noise: then labels and counts cost
+    the same, and fewer counts are known better than many.
     """
     labels, m = _label_counts(task), task.n_public
-    gaussian = task.delta > 0 and task.mechanism != "laplace"
+    gaussian = task.delta > 0
     counts = sorted({m, math.ceil(m / 4), math.ceil(m / 16)}) if gaussian else labels
     for release, sizes in (("labels", labels), ("counts", counts)):
         for size in sizes:
@@ -124,10 +118,10 @@ def _confident_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
 
 
 def _stream_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
-    """Yield sparse vectors or tables of abstentions, whichever answers less stable queries or is
-    asked for, as long as can be evaluated, that unanimous teachers would pass."""
+    """Yield sparse vectors or tables of abstentions, whichever answers less stable queries, as long
+    as can be evaluated, that unanimous teachers would pass."""
     for stop in STOPS:
-        event = _stream(task.budget, task.mechanism, stop) if stop <= task.n_public else None
+        event = _stream(task.budget, None, stop) if stop <= task.n_public else None
         # the distance that is needed grows with T, so no larger T has an event that passes either
         if event is None or needed_distance(event, HALF) > (n_teachers - 1) // 2:
             return

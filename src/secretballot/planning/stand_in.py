@@ -15,6 +15,7 @@ from secretballot._validation import check_count, shown
 from secretballot.accounting.recipes import Terms, deviation_of_counts
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import isolated, one_thread
+from secretballot.learners.training.inputs import as_matrix
 from secretballot.planning.plan_model import Setting
 from secretballot.planning.votes_forecast import (
     SeededNoise,
@@ -28,7 +29,7 @@ from secretballot.planning.votes_forecast import (
 from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.students import default_student, fit_student
-from secretballot.teachers.rows import as_table, n_rows, take_rows
+from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.training import Recipe
 
 ROUNDS = 20  # of a strategy, as with real votes
@@ -50,110 +51,92 @@ class RunOutcome:
     answered: float
 
 
-@dataclass(frozen=True, eq=False)
-class SimulatedRun:
-    """What a simulated run needs beside its setting: points with votes, and points to score on.
+def simulated_run(
+    points: Any,
+    sample: VoteSample,
+    scored: tuple[Any, IntArray],
+    setting: Setting,
+    terms: Terms,
+    seed: int,
+    *,
+    n_public: int,
+    student: Any = None,
+) -> RunOutcome:
+    """Return what comes of one run.
 
-    Attributes
+    Parameters
     ----------
     points : array, sparse matrix or frame of shape (n_points, n_features)
         The points of `sample`.
     sample : VoteSample
-    X_test : array, sparse matrix or frame of shape (n_test, n_features)
-    y_test : ndarray of int64, shape (n_test,)
-        Class indices.
+    scored : (array, sparse matrix or frame, ndarray of int64)
+        Points to score the student on, of shape (n_test, n_features), with their class indices.
+    setting : Setting
+    terms : Terms
+        With the noise of the run.
+    seed : int
+        Fixes the public points, the noise and the student's randomness.
     n_public : int
         Public points that the run imitates; the student sees so many of `points`, or all of them.
     student : classifier or None
         None takes what is measured best for the release.
+
+    Raises
+    ------
+    DataError
+        If the student cannot learn from what would be released.
     """
+    rng = np.random.default_rng(seed)
+    public = rng.permutation(len(sample.truth))[:n_public]
+    points, counts = take_rows(points, public), sample.counts[public]
+    # a learner without a seed of its own draws from the global generators, which are seeded here
+    with one_thread(), isolated(seed % 2**32, sklearn.get_config()):
+        released = _simulated_release(points, counts, setting, terms, rng)
+        learner = default_student(released) if student is None else student
+        fitted = fit_student(learner, points, released, random_state=seed % 2**32)
+        accuracy = float(np.mean(np.asarray(fitted.predict(scored[0])) == scored[1]))
+    return RunOutcome(accuracy, float(released.answered.sum()))
 
-    points: Any
-    sample: VoteSample
-    X_test: Any
-    y_test: IntArray
-    n_public: int
-    student: Any = None
 
-    def run(self, setting: Setting, terms: Terms, seed: int) -> RunOutcome:
-        """Return what comes of one run.
+def _simulated_release(
+    points: Any, counts: IntArray, setting: Setting, terms: Terms, rng: np.random.Generator
+) -> ReleasedLabels:
+    """Answer random points, of which too few are asked again, under fresh noise; or what a strategy
+    asks in rounds, every distinct point once, by a mechanism that answers everything."""
+    noise, n_classes = SeededNoise(rng), counts.shape[1]
 
-        Parameters
-        ----------
-        setting : Setting
-        terms : Terms
-            With the noise of the run.
-        seed : int
-            Fixes the public points, the noise and the student's randomness.
-
-        Raises
-        ------
-        DataError
-            If the student cannot learn from what would be released.
-        """
-        rng = np.random.default_rng(seed)
-        public = rng.permutation(len(self.sample.truth))[: self.n_public]
-        noise = SeededNoise(rng)
-        # a learner without a seed of its own draws from the global generators, which are seeded
-        # here
-        with one_thread(), isolated(seed % 2**32, sklearn.get_config()):
-            released = self._asked(public, setting, terms, noise, rng)
-            student = default_student(released) if self.student is None else self.student
-            points = take_rows(self.points, public)
-            fitted = fit_student(student, points, released, random_state=seed % 2**32)
-            student_accuracy = float(
-                np.mean(np.asarray(fitted.predict(self.X_test)) == self.y_test)
-            )
-        return RunOutcome(student_accuracy, float(released.answered.sum()))
-
-    def _asked(
-        self,
-        public: IntArray,
-        setting: Setting,
-        terms: Terms,
-        noise: Any,
-        rng: np.random.Generator,
-    ) -> ReleasedLabels:
-        """Answer random points, of which too few are asked again, under fresh noise; or what a
-        strategy asks in rounds, every distinct point once, by a mechanism that answers everything.
-        """
-
-        def answered(queries: IntArray) -> IntArray:
-            return answers(terms, self.sample.counts[public[queries]].astype(np.int64), noise)
-
-        if setting.strategy == "passive":
-            asked = queries_at_random(rng, len(public), setting.n_queries)
-            given = answered(asked)
-            return self._as_released(asked[: len(given)], given, terms)
-        places = _distinct_rows(take_rows(self.points, public))
-        # rounds as in a real run: what a strategy asks next depends on what was answered so far
-        classes = tuple(range(self.sample.counts.shape[1]))
-        points, seed = take_rows(self.points, public[places]), int(rng.integers(2**31))
-        pool = PublicPool(points, classes, setting.n_queries, seed)
-        selector = CheckedSelector(strategy_by_name(setting.strategy), pool)
-        asked = np.empty(0, dtype=np.int64)
-        given = np.empty((0, terms.mechanism.answer_shape(terms.shape)[1]), dtype=np.int64)
-        size = max(1, setting.n_queries // ROUNDS)
-        while len(asked) < setting.n_queries:
-            proposed = selector.propose(min(size, setting.n_queries - len(asked)))
-            if not len(proposed):
-                break
-            given = np.concatenate([given, answered(places[proposed])])
-            asked = np.concatenate([asked, proposed])
-            selector.receive(self._as_released(asked, given, terms))
-        return self._as_released(places[asked], given, terms)
-
-    def _as_released(self, queries: IntArray, values: IntArray, terms: Terms) -> ReleasedLabels:
-        labels, counts = labels_in(terms.mechanism, terms.shape, values)
+    def released(queries: IntArray, values: IntArray) -> ReleasedLabels:
+        labels, noisy = labels_in(terms.mechanism, terms.shape, values)
         return ReleasedLabels(
             queries=queries,
             labels=labels,
-            classes=tuple(range(self.sample.counts.shape[1])),
-            n_teachers=self.sample.n_teachers,
+            classes=tuple(range(n_classes)),
+            n_teachers=setting.n_teachers,
             sigma=deviation_of_counts(terms.mechanism),
-            noisy_counts=counts,
+            noisy_counts=noisy,
             certificate={"simulated": True},
         )
+
+    if setting.strategy == "passive":
+        asked = queries_at_random(rng, len(counts), setting.n_queries)
+        given = answers(terms, counts[asked], noise)
+        return released(asked[: len(given)], given)
+    places = _distinct_rows(points)
+    # rounds as in a real run: what a strategy asks next depends on what was answered so far
+    distinct, seed = take_rows(points, places), int(rng.integers(2**31))
+    pool = PublicPool(distinct, tuple(range(n_classes)), setting.n_queries, seed)
+    selector = CheckedSelector(strategy_by_name(setting.strategy), pool)
+    asked = np.empty(0, dtype=np.int64)
+    given = np.empty((0, terms.mechanism.answer_shape(terms.shape)[1]), dtype=np.int64)
+    size = max(1, setting.n_queries // ROUNDS)
+    while len(asked) < setting.n_queries:
+        proposed = selector.propose(min(size, setting.n_queries - len(asked)))
+        if not len(proposed):
+            break
+        given = np.concatenate([given, answers(terms, counts[places[proposed]], noise)])
+        asked = np.concatenate([asked, proposed])
+        selector.receive(released(asked, given))
+    return released(places[asked], given)
 
 
 def _distinct_rows(X: Any) -> IntArray:
@@ -234,7 +217,7 @@ class StandInModel:
     ) -> None:
         self.n_classes, self.n_folds = n_classes, n_folds
         self._n_public, self._seed = n_public, seed
-        self._X, self._y = as_table(X), y
+        self._X, self._y = as_matrix("X of like", X), y
         self._teacher, self._student = teacher, student
         Recipe.of(teacher, 0)  # refuses a teacher that is no classifier before anything is trained
         self.constant_accuracy = float(np.bincount(y).max() / len(y))
@@ -291,18 +274,19 @@ class StandInModel:
         # scored on rows that neither teachers nor public points of this fold come from
         sample = self.votes(setting.n_teachers, n_records, fold)
         stock, test = self._fold(fold)
-        simulated = SimulatedRun(
-            take_rows(self._X, stock[: len(sample.truth)]),
-            sample,
-            take_rows(self._X, test),
-            self._y[test],
-            self._n_public,
-            self._student,
-        )
         # Python's own `hash` of strings differs from run to run
         named = zlib.crc32(repr((setting, n_records)).encode())
         seed = np.random.SeedSequence([self._seed, fold, 3, named]).generate_state(1)[0]
-        return simulated.run(setting, terms, int(seed))
+        return simulated_run(
+            take_rows(self._X, stock[: len(sample.truth)]),
+            sample,
+            (take_rows(self._X, test), self._y[test]),
+            setting,
+            terms,
+            int(seed),
+            n_public=self._n_public,
+            student=self._student,
+        )
 
     def _stock_and_test(self, fold: int) -> tuple[IntArray, IntArray]:
         """Return the rows of a fold for shards and public points, and those that are scored."""

@@ -61,10 +61,7 @@ from secretballot.report.certificate.verify import (
     README_FILE,
     answers_bytes,
 )
-from secretballot.report.metrics import (
-    AnyMetrics,
-    metrics_of_student,
-)
+from secretballot.report.metrics import AnyMetrics, metrics_of_student
 from secretballot.report.student.export import student_bytes
 from secretballot.report.student.load import OnnxStudent
 from secretballot.report.student.raw_columns import RawRows, can_encode
@@ -123,10 +120,7 @@ class ReleaseFolder:
         """Write a file, and keep what it is."""
         (self.path / name).write_bytes(content)
         self.files[name] = words
-        self._digests[name] = {
-            "sha256": hashlib.sha256(content).hexdigest(),
-            "bytes": len(content),
-        }
+        self._digests[name] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
 
     def seal(self, certificate: Mapping[str, Any]) -> None:
         """Write the certificate, bound to every file that was written before."""
@@ -251,11 +245,7 @@ def usage_of(files: Mapping[str, str], schema: Mapping[str, Any] | None) -> dict
 
 
 def write_files(
-    folder: Path,
-    job: ReleaseJob,
-    *,
-    student: Any = None,
-    metrics: AnyMetrics | None = None,
+    folder: Path, job: ReleaseJob, *, student: Any = None, metrics: AnyMetrics | None = None
 ) -> ReleaseFolder:
     """Write all that may be published of a release into an empty folder.
 
@@ -294,10 +284,11 @@ def write_files(
     values, table = LABELS_FILE, b""
     if isinstance(released, ReleasedTable):
         values, table = ANSWERS_FILE, answers_bytes(certificate)
-        written.write(values, "the released answers, one line for each query", table)
     elif isinstance(released, ReleasedLabels):
         table = _labels_bytes(released)
-        written.write(values, "the released labels, one line for each query", table)
+    if table:
+        words = f"the released {values.removesuffix('.csv')}, one line for each query"
+        written.write(values, words, table)
     if job.parquet:
         name = values.replace(".csv", ".parquet")
         written.attempt(name, f"the table of {values}, as Parquet", lambda: _parquet_bytes(table))
@@ -328,15 +319,8 @@ def write_files(
     if "report" in job.without:
         written.left_out[_REPORT_FILE] = wish
     else:
-        page = partial(
-            render_page,
-            released,
-            student=student,
-            X_public=X_public,
-            files_written=written.files | later,
-            columns=() if job.raw_rows is None else job.raw_rows.columns,
-            metrics=metrics,
-        )
+        public = student, X_public, () if job.raw_rows is None else job.raw_rows.columns
+        page = partial(render_page, released, *public, written.files | later, metrics)
         written.attempt(_REPORT_FILE, "the report, for people", lambda: page().encode())
     listed = written.files | later
     described = (columns or {}).get("columns")
@@ -430,10 +414,7 @@ def check_parts(without: Collection[str], *, parquet: bool = False) -> None:
 
 
 def publish(
-    folder: str | Path,
-    job: ReleaseJob,
-    *,
-    say: Callable[[str], None] | None = None,
+    folder: str | Path, job: ReleaseJob, *, say: Callable[[str], None] | None = None
 ) -> ReleaseFolder:
     """Have a release made by a process that never saw private data, and move it into its place.
 
@@ -465,10 +446,7 @@ def publish(
             raise DataError(f"{str(target)!r} exists; name another folder.")
         make_folder(target.parent)
         sweep_drafts(target.parent, escape(target.name))
-        with (
-            draft_folder(target.parent, target.name) as draft,
-            publishing_process() as process,
-        ):
+        with draft_folder(target.parent, target.name) as draft, publishing_process() as process:
             new = draft / "new"  # the draft itself is locked where it is
             new.mkdir()
             written: ReleaseFolder = process.perform(content, str(new), say or (lambda _: None))
@@ -713,15 +691,9 @@ def model_of_certificate(released: ReleasedLabels | ReleasedSums, X_public: Any)
     Raises
     ------
     DataError
-        If the certificate is about something else, or the public points do not give its basis.
+        If the public points do not give its basis.
     """
-    certificate = released.certificate
-    if certificate["public"]["method"] not in SUMS:
-        raise DataError(
-            "The release holds no sums over records, so no model follows from its certificate; name"
-            " another student."
-        )
-    public = certificate["public"]
+    public = released.certificate["public"]
     basis = _basis_by_settings(public["basis"]).fit(X_public)
     pool = basis.rows(X_public)
     weights = np.array(public["weights"], dtype=np.int64)

@@ -1,24 +1,16 @@
 """Numbers and names as a reader without mathematics reads them."""
 
 import math
-import unicodedata
 from collections.abc import Mapping, Sequence
 
-from secretballot.core.label_games import CHANCE_BITS
+from secretballot._validation import without_controls
 
 _MOST_DIGITS = 9
 
 
 def shown(text: object) -> str:
     """Return text with invisible and control characters written out: nothing hides in a name."""
-    return "".join(
-        (
-            char
-            if not unicodedata.category(char).startswith("C")
-            else char.encode("unicode_escape").decode()
-        )
-        for char in str(text)
-    )
+    return without_controls(str(text))
 
 
 def number_text(value: float) -> str:
@@ -67,8 +59,7 @@ def percent_text(percent: float) -> str:
 
 def value_text(value: object, key: str = "") -> str:
     """Return a public setting in words, by its name where that matters: objects as names and
-    values, an object inside another one in brackets, lists by commas, the places of what is true;
-    long tables are in the certificate."""
+    values, an object inside another one in brackets, lists by commas, places of what is true."""
     if key == "start" and isinstance(value, Mapping):
         value = value["certificate"]
     if isinstance(value, bool):
@@ -84,9 +75,6 @@ def value_text(value: object, key: str = "") -> str:
         )
     if not isinstance(value, list):
         return shown(value)
-    if key == "weights":
-        first, last = (number_text(weight / 2**CHANCE_BITS) for weight in (value[0], value[-1]))
-        return f"{count_text(len(value), 'chance')}, from {first} down to {last}"
     if value and all(isinstance(one, bool) for one in value):
         return places_text(value)
     return ", ".join(map(value_text, value))

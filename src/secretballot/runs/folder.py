@@ -12,7 +12,6 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -40,7 +39,7 @@ _FREE = frozenset({"student", "title", "controller", "contact"})
 #: What a run leaves in its vault before anything was learnt.
 _BEGINNINGS = {"run.json", SPEC_FILE, "run.lock", "ledgers", "partition.key", "table"}
 _BEGINNINGS |= {"ledger.sqlite", "ledger.sqlite-journal"}
-_WITHOUT_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_WITHOUT_LINKS = os.O_NOFOLLOW | os.O_NONBLOCK
 #: What identifies the vault of a run or of a fit.
 _SECRETS = ("run.lock", "partition.key", "record.ids")
 
@@ -84,6 +83,20 @@ def check_new_folder(folder: Path) -> None:
         raise DataError(f"{str(folder)!r} exists; give a new folder with --out, or remove it.")
 
 
+def check_new_file(path: Path, *, overwrite: bool) -> None:
+    """Refuse a file that exists, unless it may be replaced, or a folder that is no place for it.
+
+    Raises
+    ------
+    DataError
+        If it is such a one.
+    """
+    check_outside_of_runs(path.parent)
+    # a device or a link would be replaced by the file
+    if path.is_symlink() or (path.exists() and not (overwrite and path.is_file())):
+        raise DataError(f"{str(path)!r} exists; give another name, or add --overwrite to a file.")
+
+
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Write files into a folder, which is made where there is none."""
     make_folder(folder)
@@ -103,9 +116,6 @@ class RunFolder:
         New, empty, or holding the same run.
     description : mapping
         JSON values: the settings, and the digests of the files, that make a run the same run.
-    usual : mapping
-        Values of settings where a run says nothing of them: so a run goes on that was begun before
-        there was a setting, and one whose default has changed since does not.
 
     Attributes
     ----------
@@ -130,18 +140,13 @@ class RunFolder:
         release of a run.
     """
 
-    def __init__(
-        self,
-        root: str | os.PathLike[str],
-        description: Mapping[str, Any],
-        usual: Mapping[str, Any] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, root: str | os.PathLike[str], description: Mapping[str, Any]) -> None:
         check_outside_of_runs(root)
         self.root = Path(root)
         self.vault = self.root / "vault"
         self.release = self.root / "release"
         self.ledger = self.vault / "ledger.sqlite"
-        self._description, self._usual = dict(description), usual
+        self._description = dict(description)
         self.account: Path | DatabasePlace | None = None
         self._in_use: Ledger | None = None
         self._lock: int | None = None
@@ -229,9 +234,9 @@ class RunFolder:
         return {*_names_in(self.root)} <= {"vault"} and {*_names_in(self.vault)} <= {"run.lock"}
 
     def _refuse_other(self, stored: Mapping[str, Any], *, finished: bool) -> None:
-        now, described = self._description, {**self._usual, **stored}
+        now = self._description
         keys = {*stored, *now} - (frozenset() if finished else _FREE)
-        other = sorted(key for key in keys if described.get(key) != now.get(key))
+        other = sorted(key for key in keys if stored.get(key) != now.get(key))
         if other:
             # what else is in the file may be anything, and may be long
             named = [key for key in other if key in now] or ["settings that this run does not have"]

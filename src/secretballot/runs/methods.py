@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from secretballot._validation import HYPOTHESES, name_part, named, shown
+from secretballot._validation import HYPOTHESES, name_part, shown
 from secretballot.accounting import WeakSignalWarning, noisy_votes, teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.accounting.rounding import gaussian_mu
@@ -25,13 +25,8 @@ from secretballot.data.schema import Schema
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.learners.moments.stages import N_STAGES
-from secretballot.learners.pate import (
-    AskableRows,
-    PATEClassifier,
-    PATERegressor,
-    estimate_in,
-)
-from secretballot.learners.pate_mechanisms import OF_CLASSES, choose_teachers, choose_terms
+from secretballot.learners.pate import AskableRows, PATEClassifier, PATERegressor, estimate_in
+from secretballot.learners.pate_mechanisms import choose_teachers, choose_terms
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
 from secretballot.learners.selection import SemiPrivateClassifier
 from secretballot.learners.training.inputs import Target, random_rows
@@ -60,16 +55,7 @@ from secretballot.runs.questions import (
     settle_questions,
     warnings_dropped,
 )
-from secretballot.runs.spec import (
-    CHOICE,
-    MOMENTS,
-    OWN,
-    PATE,
-    RECORD_VOTES,
-    STREAM,
-    VOTES,
-    RunSpec,
-)
+from secretballot.runs.spec import CHOICE, MOMENTS, OWN, PATE, RECORD_VOTES, STREAM, VOTES, RunSpec
 from secretballot.runs.tables import (
     LabelledTable,
     RunInputs,
@@ -205,10 +191,6 @@ class Method:
             )
         student = getattr(self.settings, "student", "auto")
         student_by_name(student, of_numbers=self.kind == "number")
-        if self.spec.relation == "replace-one" and self.spec.data.unit is not None:
-            raise ParameterError(
-                Parameter("unit"), " goes with relation add-remove only; leave one of the two out."
-            )
         check_files(self.spec)
 
     def read(self, watch: Watch, vault: Path | None) -> Any:
@@ -329,18 +311,9 @@ class Method:
 
     def quoted(self, sigma: float, sizes: Sizes, terms: Mapping[str, Any], **more: Any) -> Quote:
         """Return a quote of this method and price."""
-        spec = self.spec
-        return Quote(
-            self.settings.name,
-            self.price.epsilon,
-            self.price.delta,
-            spec.data.unit_kind,
-            spec.relation,
-            dict(terms),
-            sigma,
-            sizes.n_public,
-            **more,
-        )
+        price, promise = self.price, (self.spec.data.unit_kind, self.spec.relation)
+        about = self.settings.name, price.epsilon, price.delta, *promise
+        return Quote(*about, dict(terms), sigma, sizes.n_public, **more)
 
     def needs_delta(self) -> None:
         """Refuse a delta of 0."""
@@ -563,23 +536,12 @@ class _CastVotes(_VoteMethod):
                 Parameter("relation"),
                 " of votes from a file is add-remove; declare another one in Python.",
             )
-        if named("mechanism", self.settings.mechanism, OF_CLASSES)[0] == "interactive":
-            raise ParameterError(
-                Parameter("mechanism"),
-                " is interactive, which contradicts a student, and votes from a file have none;"
-                " use confident.",
-            )
 
     def read(self, watch: Watch, vault: Path | None) -> Votes:
         """Return the votes, and settle by their shape alone what they will be asked."""
-        given, declared = self.settings, self.spec.data.classes
-        votes = read_votes(
-            Path(self.spec.private),
-            kind=given.kind,
-            classes=None if declared is None else list(declared),
-            n_teachers=given.n_teachers,
-            header=given.header,
-        )
+        given = self.settings
+        place, classes = Path(self.spec.private), self.spec.data.classes
+        votes = read_votes(place, given.kind, classes, given.n_teachers, given.header)
         asked, shape = given.mechanism, votes.shape
         self.terms = choose_terms(asked, self.price, shape, n_queries=given.n_queries)
         return votes
@@ -649,12 +611,6 @@ class Choice(Method):
 
     def questions(self, inputs: RunInputs, quoted: Quote, watch: Watch) -> Iterator[Caution]:
         """Refuse settings that do not go with the tables, and yield what is to be asked."""
-        if self.hypotheses is not None and not isinstance(inputs.private, LabelledTable):
-            raise DataError(
-                "The private file is read from disk, block by block, since it is a folder, at a URL"
-                " or too large for memory, and a class of hypotheses is chosen from in memory; give"
-                " one smaller file, or saved students. Nothing was spent."
-            )
         n_features = inputs.X_public.shape[1]
         if self.hypotheses not in (None, "stumps") and n_features != 1:
             raise DataError(

@@ -20,7 +20,6 @@ from secretballot._validation import (
     check_instance,
     integers_or_words,
     name_part,
-    named,
 )
 from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis
@@ -31,10 +30,9 @@ from secretballot.data.schema import Schema
 from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.learners.moments.stages import checked_weights
-from secretballot.learners.pate_mechanisms import OF_CLASSES
 from secretballot.planning.best_setting import ImpossibleTaskError, plan_votes
 from secretballot.planning.moments_forecast import forecast_moments
-from secretballot.planning.plan_model import PLANNED, Plan, Task
+from secretballot.planning.plan_model import Plan, Task
 from secretballot.planning.plan_report import plan_picture
 from secretballot.planning.stand_in import MOST_CLASSES, checked_stand_in
 from secretballot.report.wording import count_text
@@ -42,12 +40,7 @@ from secretballot.runs.folder import check_new_folder, check_outside_of_runs, wr
 from secretballot.runs.methods import KINDS, Quote, Sizes, basis_of_columns, by_class, method_of
 from secretballot.runs.questions import Watch, cautions_of_price
 from secretballot.runs.spec import MOMENTS, PATE, DataSpec, RunSpec, Sources, groups, toml_text
-from secretballot.runs.tables import (
-    LabelledTable,
-    public_table,
-    refuse_nowhere,
-    schema_of,
-)
+from secretballot.runs.tables import LabelledTable, public_table, refuse_nowhere, schema_of
 from secretballot.students.fitting import student_by_name
 
 _PLAN_FILE, _JSON_FILE, _SCHEMA_FILE = "plan.toml", "plan.json", "plan.schema.json"
@@ -118,7 +111,7 @@ def run_plan(
     table, classes, columns = _read_stand_in(like, spec.data, watch)
     watch.step("Evaluating settings")
     method: Any = spec.method
-    weight, mechanism = getattr(method, "weights", None), sources.given.get("mechanism")
+    weight = getattr(method, "weights", None)
     made = plan(
         spec.data.n_records,
         n_public,
@@ -129,7 +122,6 @@ def run_plan(
         n_teachers=getattr(method, "n_teachers", None),
         teacher=str(getattr(method, "teacher", None) or "logistic"),
         student=str(getattr(method, "student", "auto")),
-        mechanism="gaussian" if mechanism == "auto" else mechanism,  # labels or counts
         # a plan about rare classes has no votes, so it is made where it is asked for
         class_weight=None if weight == "auto" else weight,
         basis=basis_of_columns(getattr(method, "basis", "auto"), columns, table.X),
@@ -179,17 +171,12 @@ def _check_forecast(sources: Sources, spec: RunSpec) -> None:
         raise ParameterError(
             Parameter("target"), " is missing; name the column of the stand-in with the class."
         )
-    name, own = named("mechanism", getattr(spec.method, "mechanism", "auto"), OF_CLASSES)
-    found = [one for one in ("n_queries", "strategy") if one in sources.given]
+    found = [one for one in ("mechanism", "n_queries", "strategy") if one in sources.given]
     if spec.method.name not in (MOMENTS, PATE):
         setting = "method"
         why = f"is {spec.method.name}, and a forecast compares {MOMENTS} and {PATE}"
     elif spec.data.kind != "class":
         setting, why = "target", f"is {KINDS[spec.data.kind]}, and a forecast is for one of classes"
-    elif name not in ("auto", *PLANNED):
-        setting, why = "mechanism", f"is {name}, which has no forecast"
-    elif own:
-        setting, why = "mechanism", "has settings, which a forecast finds itself"
     elif found:
         setting, why = found[0], "is given, and a forecast finds it itself"
     else:
@@ -202,12 +189,6 @@ def _check_forecast(sources: Sources, spec: RunSpec) -> None:
 def _public_points(spec: RunSpec, watch: Watch) -> tuple[int, Schema | None]:
     """Return the number of public points, and the schema of their table where there is one."""
     public = spec.data.public
-    if spec.data.public_features:
-        raise ParameterError(
-            Parameter("public_features"),
-            " means that the private file has the public points, and a plan reads none; say how"
-            " many there are, and leave it out.",
-        )
     if public is None:
         raise ParameterError(
             Parameter("public"), " is missing; give a table, or how many points there are."
@@ -231,7 +212,6 @@ def plan(
     n_teachers: int | None = None,
     teacher: str = "logistic",
     student: str = "auto",
-    mechanism: str | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
     basis: Basis | str = "auto",
     seed: int = 0,
@@ -260,9 +240,6 @@ def plan(
         K, where votes or silos exist already; then votes alone are planned.
     teacher, student : str
         Names as for `secretballot learn`.
-    mechanism : str, optional
-        Plan for votes by this mechanism alone, by its name for `PATEClassifier`; by default all
-        are weighed.
     class_weight : "balanced" or mapping of class to float, optional
         What decisions count each class for, as for `RecordMomentsClassifier`. Votes take none, so
         record moments alone are planned.
@@ -278,7 +255,7 @@ def plan(
     Returns
     -------
     Plan
-        With a forecast of record moments where neither `n_teachers` nor `mechanism` is given;
+        With a forecast of record moments where no `n_teachers` are given;
         without any setting of votes where `class_weight` is given, or where votes cannot do the
         task.
 
@@ -298,17 +275,17 @@ def plan(
     check_instance("budget", budget, PrivacyBudget)
     X, index, found = checked_stand_in(like, n_classes)
     price, learners = (budget.epsilon, budget.delta), (teacher, student)
-    task = Task(n_records, n_public, found, *price, *learners, class_weight, mechanism)
+    task = Task(n_records, n_public, found, *price, *learners, class_weight)
     if method is not None:
         check_choice("method", method, (MOMENTS, PATE))
     # noisy sums over records need a delta above 0; votes under Laplace noise do not
-    of_votes = method == PATE or n_teachers is not None or mechanism is not None
+    of_votes = method == PATE or n_teachers is not None
     of_moments = method == MOMENTS or class_weight is not None
     if of_votes and of_moments:
         raise ParameterError(
             Parameter("class_weight"),
-            f" and method {MOMENTS} are about record moments, and teachers and mechanisms about"
-            " votes; leave one of the two out.",
+            f" and method {MOMENTS} are about record moments, and teachers about votes; leave"
+            " one of the two out.",
         )
     of_votes = of_votes or not (of_moments or budget.delta > 0)
     watch, made = reporter or Watch(), None

@@ -192,7 +192,7 @@ def _checked(spec: RunSpec, watch: Watch) -> tuple[Method, RunFolder]:
     method.check()
     described = {**spec.identity(), **method.description()}
     description = json.loads(json.dumps(described, default=str))
-    return method, RunFolder(spec.output.out, description, spec.usual())
+    return method, RunFolder(spec.output.out, description)
 
 
 def _job(method: Method, inputs: Any, fitted: Fitted) -> ReleaseJob:

@@ -740,11 +740,6 @@ class RunSpec(Part):
             }
         )
 
-    def usual(self) -> dict[str, Any]:
-        """Return the defaults of all settings, as JSON values."""
-        fields = ((name, field) for _, name, _, field in self._leaves())
-        return _plain({name: one.default for name, one in fields if not one.is_required()})
-
     def to_toml(self, *, absolute: bool = False) -> str:
         """Return all settings that are not their defaults, as a file that `read` takes; with
         absolute paths from any folder."""
@@ -1018,11 +1013,9 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _written_place(place: Any, *, absolute: bool) -> str:
     """Return a place as a file has it: without passwords."""
-    return (
-        shown_place(place)
-        if is_url(place)
-        else str(place.absolute() if absolute and isinstance(place, Path) else place)
-    )
+    if is_url(place):
+        return shown_place(place)
+    return str(place.absolute() if absolute and isinstance(place, Path) else place)
 
 
 def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:

@@ -23,15 +23,8 @@ from secretballot._typing import AnyArray, FloatArray, ObjectArray, UnsignedArra
 from secretballot._validation import NAMED_AT_MOST, name_columns, name_rows, shown
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import KeyedHashPartition
-from secretballot.data.cells import (
-    OddCells,
-    coded_texts,
-    known_texts,
-    texts_of,
-)
-from secretballot.data.columns import (
-    NumericColumn,
-)
+from secretballot.data.cells import OddCells, coded_texts, known_texts, texts_of
+from secretballot.data.columns import NumericColumn
 from secretballot.data.frames import (
     check_columns,
     check_named,
@@ -368,16 +361,15 @@ class RunInputs:
     def settle(self, role: str) -> None:
         """Refuse the table of a role of which most cells of a column do not fit, unless that was
         accepted; tell of what counts as missing, or as "other"."""
-        if role == PUBLIC and self._data.schema_file is None:
-            return  # the encoding was made of it
-        expected = None if role == PUBLIC else self.cells[PUBLIC]
+        # of a public table that the encoding was made of, too, which then fits
+        known = role == PUBLIC and self._data.schema_file is not None
         _settle_cells(
             self.schema,
             self.cells[role],
             self._watch,
             role=role,
             accepted=self._data.accept_unseen,
-            expected=expected,
+            expected=None if known else self.cells[PUBLIC],
         )
 
     @property
@@ -787,7 +779,7 @@ def read_to_disk(
             writer = TableWriter(vault, *public)
         if data.unit is not None:
             # without a vault units are only counted, by a key that nobody needs again
-            key = entropy_bytes(32) if vault is None else partition_key(vault)
+            key = partition_key(vault)
             partition = KeyedHashPartition(1, key)
         cells, units, columns = TableCells(), _UnitCount(), tuple[str, ...]()
         for frame in table_blocks(place, role=PRIVATE, rows=BLOCK_ROWS, encoding=data.encoding):

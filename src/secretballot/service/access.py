@@ -1,6 +1,7 @@
 """Keys, how many new questions each has asked, and who asked what: one file in the state folder."""
 
 import base64
+import functools
 import hashlib
 import hmac
 import os
@@ -9,7 +10,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -44,7 +45,6 @@ _TABLES = """
     CREATE TABLE IF NOT EXISTS asked (
         key TEXT NOT NULL, dataset TEXT NOT NULL, new INTEGER NOT NULL, PRIMARY KEY (key, dataset)
     ) STRICT, WITHOUT ROWID;
-    DROP TRIGGER IF EXISTS question_counts;
     CREATE TRIGGER IF NOT EXISTS entry_stays BEFORE UPDATE ON entry
         BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
     CREATE TRIGGER IF NOT EXISTS entry_remains BEFORE DELETE ON entry
@@ -130,6 +130,8 @@ class AuditEntry:
     at: str = ""
 
 
+# the same few keys ask again and again
+_key_in = functools.lru_cache(maxsize=1024)(ApiKey.model_validate_json)
 _COLUMNS = AuditEntry.__match_args__
 _COUNT = """INSERT INTO asked VALUES (?, ?, ?)
     ON CONFLICT (key, dataset) DO UPDATE SET new = new + excluded.new RETURNING new"""
@@ -268,7 +270,7 @@ class Access:
             return None
         found = self._read("SELECT sha256, about FROM key WHERE id = ?", part[1])
         if found and hmac.compare_digest(_sha256_hex(part[2]), found[0][0]):
-            return ApiKey.model_validate_json(found[0][1])
+            return _key_in(found[0][1])
         return None
 
     # --- quotas and the audit log ---
@@ -292,20 +294,21 @@ class Access:
                     [(*place, entry.session, question) for question in new],
                 ).rowcount
                 (asked,) = connection.execute(_COUNT, (*place, counted)).fetchone()
-                if fits := quota is None or asked <= quota:
-                    _append(connection, replace(entry, new=counted))
-                else:
+                fits = quota is None or asked <= quota
+                if not fits:
                     connection.execute("ROLLBACK TO request")
-                    _append(connection, replace(entry, outcome="quota-spent"))
                 connection.execute("RELEASE request")
+                row = {"at": _time_now("milliseconds"), "new": counted if fits else 0}
+                row["outcome"] = "admitted" if fits else "quota-spent"
+                connection.execute(_INSERT, vars(entry) | row)
                 return fits
 
             yield admit
 
     def asked(self, key: str, dataset: str) -> int:
         """Return how many new questions a key has asked of a dataset."""
-        with _in_words(self._path):
-            return _asked(self._reader, key, dataset)
+        query = "SELECT new FROM asked WHERE key = ? AND dataset = ?"
+        return sum(new for (new,) in self._read(query, key, dataset))
 
     def rows(self, dataset: str | None, *, after: int, most: int) -> list[AuditEntry]:
         """Return rows behind a position, oldest first, of a dataset or of all."""
@@ -332,24 +335,12 @@ class Access:
                 raise
 
 
-def _asked(connection: sqlite3.Connection, key: str, dataset: str) -> int:
-    query = "SELECT new FROM asked WHERE key = ? AND dataset = ?"
-    found = connection.execute(query, (key, dataset)).fetchone()
-    return int(found[0]) if found else 0
-
-
-def _append(connection: sqlite3.Connection, entry: AuditEntry) -> None:
-    """Add a row at the end of the log."""
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    connection.execute(_INSERT, {**vars(entry), "at": now})
-
-
 def _sha256_hex(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _time_now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def _time_now(unit: str = "seconds") -> str:
+    return datetime.now(UTC).isoformat(timespec=unit)
 
 
 @contextmanager

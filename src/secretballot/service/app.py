@@ -2,10 +2,8 @@
 
 import asyncio
 import base64
-import hashlib
 import json
 import math
-import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
@@ -23,7 +21,7 @@ import secretballot
 from secretballot.core.releasing import noise_source
 from secretballot.learners.training.inputs import question_digests
 from secretballot.learners.training.session import SessionAnswers
-from secretballot.publishing.signing import public_pem, read_private_key
+from secretballot.publishing.signing import read_private_key
 from secretballot.report.certificate.verify import fingerprint
 from secretballot.service.access import Access, ApiKey, AuditEntry, Role
 from secretballot.service.guard import Guard, Meters
@@ -41,20 +39,16 @@ _KINDS = {
     "index.html": "text/html",
     "console.css": "text/css",
     "console.js": "text/javascript",
-    "report.html": "text/html",
 }
-#: Only what this address serves is run, shown or asked, and no other page may frame it.
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'"
-    " data:; frame-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-)
-#: A report brings its style with it, which must not become a right of the console: it is shown in
-#: a frame that counts as another address, runs its own script alone, and can load or ask nothing.
-_FRAME_POLICY = (
-    "default-src 'none'; script-src 'sha256-{script}'; style-src 'unsafe-inline'; form-action"
-    " 'none'; base-uri 'none'; frame-ancestors 'self'; sandbox allow-scripts"
-)
-_HEADERS = {"Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin"}
+_HEADERS = {
+    # only what this address serves is run, shown or asked, and no other page may frame it
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' data:; form-action 'none'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+}
 
 
 def console_routes() -> list[Route]:
@@ -63,15 +57,8 @@ def console_routes() -> list[Route]:
     routes = []
     for name, kind in _KINDS.items():
         content = (files("secretballot.service") / "page" / name).read_bytes()
-        headers = _HEADERS | {"Content-Security-Policy": _POLICY}
-        if name == "report.html":
-            (script,) = re.findall(rb"<script>(.*?)</script>", content, flags=re.DOTALL)
-            digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
-            headers["Content-Security-Policy"] = _FRAME_POLICY.format(script=digest)
-        else:
-            headers["Cross-Origin-Opener-Policy"] = "same-origin"
         # an answer that stays the same is an application by itself
-        page = Response(content, media_type=kind, headers=headers)
+        page = Response(content, media_type=kind, headers=_HEADERS)
         routes.append(Route("/" if name == "index.html" else f"/{name}", page, methods=["GET"]))
     return routes
 
@@ -214,16 +201,18 @@ class Service:
         )
 
 
+_json_text = json.JSONEncoder(allow_nan=False).encode
+
+
 def _json_response(document: Any) -> Response:
-    return Response(json.dumps(document, allow_nan=False), media_type=JSON)
+    return Response(_json_text(document), media_type=JSON)
 
 
 # --- what an endpoint is given ---
 
 
-async def _service_of(request: Request) -> Service:
-    service: Service = request.app.state.service
-    return service
+async def _service_of(request: Request) -> Any:
+    return request.app.state.service
 
 
 TheService = Annotated[Service, Depends(_service_of)]
@@ -352,7 +341,7 @@ def describe(served: AnySession) -> Any:
 def certificate(request: Request, service: TheService, served: AnySession) -> Response:
     """The certificate of all answers so far, in the order in which they were asked. Where the
     service has a key, `Certificate-Signature` is the Ed25519 signature of the body in base64, and
-    `Certificate-Key` the fingerprint of the key, which `/signing-key` has."""
+    `Certificate-Key` the fingerprint of the key."""
     response = _json_response(served.transcript()["certificate"])
     service.download(request, served.dataset, served.name)
     # of the very bytes that are sent: another worker would write another moment
@@ -446,23 +435,6 @@ def budget(served: AnyDataset) -> Any:
     return served.budget()
 
 
-@keyed.get("/v1/datasets/{dataset}/releases/{release}/{name}")
-def release_file(
-    request: Request, service: TheService, served: AnyDataset, release: str, name: str
-) -> Response:
-    """A file of a release, unchanged; its certificate lists it."""
-    content = served.releases.get(release, {}).get(name)
-    if content is None:
-        raise ProblemError("not-found", "There is no such file; /v1/datasets lists them.")
-    service.download(request, served.name, release)
-    return Response(
-        content,
-        media_type="application/octet-stream",
-        # a report is no page under our address: the console shows it in a sandbox
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
-
-
 # --- oversight ---
 
 
@@ -513,15 +485,6 @@ async def ready(service: TheService, response: Response) -> dict[str, str]:
     found = await service.ready()
     response.status_code = 200 if found else 503
     return {"status": "ready" if found else "not ready"}
-
-
-@public.get("/signing-key")
-async def signing_key(service: TheService) -> Response:
-    """The public key by which the service signs certificates, Ed25519 in PEM."""
-    if service.signing_key is None:
-        raise ProblemError("not-found", "The service signs no certificates.")
-    pem = public_pem(service.signing_key.public_key())
-    return Response(pem, media_type="application/x-pem-file")
 
 
 def application(

@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -28,11 +28,10 @@ from secretballot.drafts import sweep_drafts
 from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import isolated, one_thread, result_of
 from secretballot.teachers.executors import LOCAL, Workers, workers_of
-from secretballot.teachers.rows import as_table, block_bounds, is_sparse, n_rows, row_block
+from secretballot.teachers.rows import block_bounds, is_sparse, n_rows, row_block
 from secretballot.teachers.training import (
     Progress,
     Recipe,
-    Shards,
     ShardSource,
     alone,
     pay_processes,
@@ -76,21 +75,9 @@ def predicted(model: Classifier, block: Matrix, n_classes: int) -> IntArray:
     return numbers.astype(np.int64)
 
 
-class _LinearForm(NamedTuple):
-    """A fitted teacher as `block @ weights.T + bias`.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (k, n_features)
-        k = 1 for two classes, else one row per class.
-    bias : ndarray of shape (k,)
-    classes : tuple of int
-        Class index of each decision, two of them where k = 1.
-    """
-
-    weights: FloatArray
-    bias: FloatArray
-    classes: tuple[int, ...]
+#: A fitted teacher as `block @ weights.T + bias`, weights of shape (k, n_features), bias of shape
+#: (k,): k = 1 for two classes, else one row per class; and the class index of each decision.
+_LinearForm = tuple[FloatArray, FloatArray, tuple[int, ...]]
 
 
 class LinearStack:
@@ -108,44 +95,32 @@ class LinearStack:
 
     def __init__(self, models: Mapping[int, Classifier], forms: Sequence[_LinearForm]) -> None:
         self.models = dict(models)
-        self._classes = forms[0].classes
-        self._n_decisions = len(forms[0].bias)
-        self._weights = np.concatenate([form.weights for form in forms]).T.copy()
-        self._bias = np.concatenate([form.bias for form in forms])
+        weights, biases, (self._classes, *_) = zip(*forms, strict=True)
+        self._n_decisions = len(biases[0])
+        self._weights, self._bias = np.concatenate(weights).T.copy(), np.concatenate(biases)
         with np.errstate(over="ignore"):
-            self._norm = np.array([np.linalg.norm(form.weights, axis=1).max() for form in forms])
-        self._offset = np.array([np.abs(form.bias).max() for form in forms])
+            self._norm = np.array([np.linalg.norm(one, axis=1).max() for one in weights])
+        self._offset = np.array([np.abs(one).max() for one in biases])
 
     @classmethod
-    def gather(
-        cls, models: Mapping[int, Any], X: Any, n_classes: int, kept: dict[int, list["LinearStack"]]
-    ) -> list["LinearStack"]:
-        """Return stacks of the linear teachers among `models`; none where `X`, of shape (n_queries,
-        n_features), is no array or sparse matrix of doubles, whose arithmetic the bound covers.
-
-        Those of the last table of as many columns are found in `kept`, which belongs to these
-        models alone.
-        """
-        if hasattr(X, "iloc") or X.ndim != 2 or X.dtype != np.float64:
-            return []
-        if X.shape[1] not in kept:
-            kept[X.shape[1]] = cls._gathered_stacks(models, X.shape[1], n_classes)
-        return kept[X.shape[1]]
-
-    @classmethod
-    def _gathered_stacks(
-        cls, models: Mapping[int, Any], width: int, n_classes: int
-    ) -> list["LinearStack"]:
-        groups: dict[tuple[int, ...], dict[int, _LinearForm]] = {}
+    def gather(cls, models: Mapping[int, Any], n_classes: int) -> list["LinearStack"]:
+        """Return stacks of the linear teachers among `models`."""
+        groups: dict[Any, dict[int, _LinearForm]] = {}
         for number, model in models.items():
             # None too where a teacher's attributes are odd: its own predict says what it votes
-            form = result_of(partial(_linear_form, model, width))
-            if form is not None and min(form.classes) >= 0 and max(form.classes) < n_classes:
-                groups.setdefault(form.classes, {})[number] = form
+            form = result_of(partial(_linear_form, model))
+            if form is not None and min(form[2]) >= 0 and max(form[2]) < n_classes:
+                groups.setdefault((form[2], form[0].shape[1]), {})[number] = form
         return [
             cls({number: models[number] for number in forms}, list(forms.values()))
             for forms in groups.values()
         ]
+
+    def takes(self, X: Any) -> bool:
+        """Return whether `X`, of shape (n_queries, n_features), is an array or a sparse matrix of
+        doubles, whose arithmetic the bound covers, with the columns of these teachers."""
+        is_plain = not hasattr(X, "iloc") and X.ndim == 2 and X.dtype == np.float64
+        return is_plain and X.shape[1] == len(self._weights)
 
     def count(self, block: Any, counts: CountArray, poll: "Poll") -> None:
         """Add the votes on one block of a poll to `counts`, an array of shape (rows, n_classes).
@@ -196,7 +171,7 @@ class LinearStack:
         return np.where(grown < _LARGEST, error, np.inf)
 
 
-def _linear_form(model: Any, width: int) -> _LinearForm | None:
+def _linear_form(model: Any) -> _LinearForm | None:
     """Return the linear form of a fitted teacher, or None where its votes are not surely those
     of one."""
     # exact types only: a subclass may predict otherwise than its parent
@@ -205,13 +180,13 @@ def _linear_form(model: Any, width: int) -> _LinearForm | None:
         return None
     weights, classes = np.atleast_2d(model.coef_), np.asarray(model.classes_)
     decisions = 1 if len(classes) == 2 else len(classes)
-    if weights.shape != (decisions, width) or classes.dtype.kind not in "iu":
+    if weights.shape[:-1] != (decisions,) or classes.dtype.kind not in "iu":
         return None
     bias = np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), (decisions,))
     # with infinite or missing numbers the error bound says nothing, so the model votes by itself
     if weights.dtype != np.float64 or not (np.isfinite(weights).all() and np.isfinite(bias).all()):
         return None
-    return _LinearForm(weights, bias, tuple(int(value) for value in classes))
+    return weights, bias, tuple(int(value) for value in classes)
 
 
 def _row_norms(block: Any) -> FloatArray:
@@ -299,7 +274,7 @@ def counted_votes(
     poll: Poll,
     *,
     workers: Workers | None,
-    kept: dict[int, list[LinearStack]],
+    stacks: Sequence[LinearStack],
 ) -> CountArray:
     """Return the counts of some teachers' votes on all rows of a table.
 
@@ -311,9 +286,8 @@ def counted_votes(
     workers : Workers, optional
         Of those that are asked one by one the first are asked here and timed; the others there, if
         that repays sending them.
-    kept : dict
-        Stacks of these teachers, by the number of columns: what one table's count leaves for the
-        next.
+    stacks : sequence of LinearStack
+        Of the linear ones among these teachers.
 
     Returns
     -------
@@ -326,8 +300,8 @@ def counted_votes(
     """
     # linear teachers first; what they leave is asked one by one
     rest, counts = dict(teachers), poll.no_votes()
-    for stack in LinearStack.gather(rest, poll.X, poll.n_classes, kept):
-        counted = _stack_counts(stack, poll)
+    for stack in stacks:
+        counted = _stack_counts(stack, poll) if stack.takes(poll.X) else None
         if counted is not None:
             counts += counted
             rest = {number: model for number, model in rest.items() if number not in stack.models}
@@ -493,12 +467,11 @@ class TeacherEnsemble:
 
     Examples
     --------
+    >>> from secretballot.teachers.training import Shards
     >>> from sklearn.dummy import DummyClassifier
     >>> X, y = np.zeros((6, 1)), np.array([0, 0, 1, 1, 1, 1])
-    >>> shards = np.array([0, 0, 1, 1, 2, 2])
-    >>> teachers = sb.teachers.TeacherEnsemble.fit(
-    ...     DummyClassifier(), X, y, shards, n_teachers=3, n_classes=2
-    ... )
+    >>> shards = Shards(X, y, np.array([0, 0, 1, 1, 2, 2]), n_teachers=3)
+    >>> teachers = sb.teachers.TeacherEnsemble.fit(DummyClassifier(), shards, n_classes=2)
     >>> teachers
     TeacherEnsemble(n_teachers=3, n_classes=2, teachers=<private>)
     >>> teachers.vote_counts(np.zeros((4, 1))).shape.n_queries
@@ -518,62 +491,15 @@ class TeacherEnsemble:
         self.n_classes = n_classes
         self._random_state = random_state
         self._workers = workers
+
+    @cached_property
+    def _stacks(self) -> list[LinearStack]:
         # a session asks the same teachers point by point, and folding their weights takes longer
         # than a vote; a teacher is never fitted again
-        self._stacks: dict[int, list[LinearStack]] = {}
+        return LinearStack.gather(dict(enumerate(self._teachers)), self.n_classes)
 
     @classmethod
     def fit(
-        cls,
-        teacher: Classifier,
-        X: Any,
-        y_index: Any,
-        shards: Any,
-        *,
-        n_teachers: int,
-        n_classes: int,
-        **training: Any,
-    ) -> "TeacherEnsemble":
-        """Train one copy of `teacher` on every shard.
-
-        A shard that cannot be trained (no records, one class, a learner that fails) is no error:
-        its teacher votes the class (teacher number mod `n_classes`) on every query, a rule that
-        reads nothing.
-
-        Parameters
-        ----------
-        teacher : classifier or pipeline
-            With scikit-learn's fit, predict and get_params; copied for every shard.
-        X : table of shape (n_records, n_features)
-            Array, sparse matrix or pandas frame. Its column types count as public: encode it by a
-            public schema.
-        y_index : array-like of shape (n_records,), int
-            Class indices from 0 to `n_classes` - 1.
-        shards : array-like of shape (n_records,), int
-            Shard numbers from 0 to `n_teachers` - 1, from a partition.
-        n_teachers, n_classes : int
-            Public numbers, fixed without looking at the data.
-        **training
-            n_jobs, engine, random_state, kept, progress, as for `of_shards`.
-
-        Raises
-        ------
-        ParameterError
-            If a setting is out of range.
-        DataError
-            If the vault cannot be used.
-        ResourceError
-            If memory, files or processes ran out: that is no shard's failure, and no vote is made
-            of it.
-        """
-        table = as_table(X)
-        check_count("n_teachers", n_teachers)
-        check_count("n_classes", n_classes, minimum=2)
-        parts = Shards(table, np.asarray(y_index), np.asarray(shards), n_teachers)
-        return cls.of_shards(teacher, parts, n_classes=n_classes, **training)
-
-    @classmethod
-    def of_shards(
         cls,
         teacher: Classifier,
         source: ShardSource,
@@ -586,11 +512,16 @@ class TeacherEnsemble:
         progress: Progress | None = None,
         send_shards: bool = False,
     ) -> "TeacherEnsemble":
-        """Train one copy of `teacher` on every shard of a source, as `fit` does on a table's.
+        """Train one copy of `teacher` on every shard of a source.
+
+        A shard that cannot be trained (no records, one class, a learner that fails) is no error:
+        its teacher votes the class (teacher number mod `n_classes`) on every query, a rule that
+        reads nothing.
 
         Parameters
         ----------
         teacher : classifier or pipeline
+            With scikit-learn's fit, predict and get_params; copied for every shard.
         source : ShardSource
             Its labels are class indices from 0 to `n_classes` - 1: whoever made it checked that.
         n_classes : int
@@ -710,13 +641,12 @@ class TeacherEnsemble:
         return vote_margins(self._counted_votes(X_public))
 
     def _counted_votes(self, X_public: Any) -> CountArray:
-        table = as_table(X_public, "X_public")
-        if not n_rows(table):
+        if not n_rows(X_public):
             raise DataError(
                 Parameter("X_public"), " has no rows; give at least one public point to vote on."
             )
         poll = Poll(
-            table,
+            X_public,
             self.n_classes,
             # blocks bound the memory, whatever the number of teachers and classes
             max(_LEAST_ROWS, _BLOCK_CELLS // (self.n_teachers * self.n_classes)),
@@ -728,7 +658,7 @@ class TeacherEnsemble:
         # isolation lets Python show the program's own warnings again: so they always are.
         with ALONE, warnings.catch_warnings():
             pass
-        return counted_votes(teachers, poll, workers=self._workers, kept=self._stacks)
+        return counted_votes(teachers, poll, workers=self._workers, stacks=self._stacks)
 
     def packed(self, about: Any) -> bytes:
         """Return the teachers as a file of a vault, with what else is to be known of them, for

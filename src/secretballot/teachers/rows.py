@@ -13,39 +13,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from secretballot._typing import IntArray, Matrix
-from secretballot._validation import name_part
 from secretballot.core.partition import KeyedHashPartition, canonical_id
 from secretballot.exceptions import DataError, Parameter
 
 _INT32_MAX = np.iinfo(np.int32).max
-
-
-def as_table(X: Any, name: str = "X") -> Any:
-    """Return `X` as a pandas frame, a CSR matrix or an array whose rows are records.
-
-    Arrays have the shape (n_rows, ...) that they came with.
-
-    Raises
-    ------
-    DataError
-        If `X` has no rows to take.
-    """
-    if hasattr(X, "iloc"):
-        return X
-    if is_sparse(X):
-        return X.tocsr()
-    if isinstance(X, np.ma.MaskedArray):
-        raise DataError(name_part(name), " is a masked array; fill or drop what is masked.")
-    # of a list numpy would find one type for all cells, so that one of them changed all others
-    table = np.empty(()) if isinstance(X, list | tuple) else np.asarray(X)
-    if table.ndim == 0:
-        raise DataError(
-            name_part(name),
-            f" has the type {type(X).__name__}; give an array, a frame or a sparse matrix with one"
-            " row per record.",
-        )
-    # The width of a text array is the longest text of all rows, which no single shard may know.
-    return table.astype(object) if table.dtype.kind in "US" else table
 
 
 def n_rows(table: Matrix) -> int:

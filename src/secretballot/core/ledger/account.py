@@ -8,7 +8,7 @@ nobody can look, `UnknownEndError` says so.
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
@@ -182,9 +182,12 @@ class AnswerPage:
         del self._rows
 
     def _read(self, found: Iterable[rows.Row]) -> list[tuple[bytes, bytes]]:
-        read = [row for row in found if row.kind == "part"]
-        self.furthest = max([self.furthest, *(row.position for row in read)])
-        return [(row.key, row.body) for row in read]
+        read = []
+        for row in found:
+            if row.kind == "part":
+                self.furthest = max(self.furthest, row.position)
+                read.append((row.key, row.body))
+        return read
 
     def find(self, questions: Iterable[bytes]) -> dict[bytes, bytes]:
         """Return the stored answers to those of `questions` that were asked before."""
@@ -557,7 +560,7 @@ class Ledger:
             self._store.claim_space(space + len(text) + len(body))
         # the filter is asked and the row written in one transaction: two processes cannot both
         # spend the rest
-        with self._writing() as found:
+        with self._transaction(write=True) as found:
             known = _entry_in(found, request)
             if known is not None:
                 raise LedgerError(
@@ -572,7 +575,7 @@ class Ledger:
     # --- answering ---
 
     @contextmanager
-    def answering(self, reservation: int) -> Iterator[AnswerPage]:
+    def answering(self, reservation: int, *, write: bool = True) -> Iterator[AnswerPage]:
         """Hold the answers of a reservation while some are added.
 
         They are on the disk at the end, or not at all, in one transaction however many they are:
@@ -583,6 +586,8 @@ class Ledger:
         ----------
         reservation : int
             Number that `reserve` returned.
+        write : bool
+            Whether answers are added; else see `reading`.
 
         Raises
         ------
@@ -590,12 +595,14 @@ class Ledger:
             If the ledger cannot be written, or something is added to a reservation that is unknown
             or closed; no answer may then leave.
         """
-        with self._writing() as found, closing(AnswerPage(found, reservation)) as page:
+        with (
+            self._transaction(write=write) as found,
+            closing(AnswerPage(found, reservation)) as page,
+        ):
             yield page
         self._make_lasting(page.furthest)
 
-    @contextmanager
-    def reading(self, reservation: int) -> Iterator[AnswerPage]:
+    def reading(self, reservation: int) -> AbstractContextManager[AnswerPage]:
         """Show the answers given so far under a reservation, open or closed; nothing can be
         added.
 
@@ -605,9 +612,7 @@ class Ledger:
             If the ledger cannot be read, or, at the first answer that another handle wrote, not be
             written; no answer may then leave.
         """
-        with self._reading() as found, closing(AnswerPage(found, reservation)) as page:
-            yield page
-        self._make_lasting(page.furthest)
+        return self.answering(reservation, write=False)
 
     @repeated
     def forfeit(self, reservation: int, reason: str) -> None:
@@ -693,27 +698,13 @@ class Ledger:
 
     @repeated
     def _read(self, work: Callable[[rows.Rows], Result]) -> Result:
-        with self._reading() as found:
+        with self._transaction(write=False) as found:
             return work(found)
 
     @contextmanager
-    def _reading(self) -> Iterator[rows.Rows]:
-        """Give a transaction that only reads, and the rows checked up to its state.
-
-        Raises
-        ------
-        LedgerError
-            If the account cannot be read or trusted.
-        """
-        known = self._seen  # taken before the transaction starts: never newer than what that sees
-        with self._store.transaction(write=False) as transaction:
-            found = self._rows(transaction, known)
-            self._seen = found.seen
-            yield found
-
-    @contextmanager
-    def _writing(self) -> Iterator[rows.Rows]:
-        """Give a transaction that may write. At the end it is durable, or nothing is changed.
+    def _transaction(self, *, write: bool) -> Iterator[rows.Rows]:
+        """Give a transaction, and the rows checked up to its state. At the end of one that may
+        write it is durable, or nothing is changed.
 
         Raises
         ------
@@ -724,17 +715,21 @@ class Ledger:
         LedgerError
             If the account cannot be read, trusted or, at the end, written.
         """
+        # taken before the transaction starts: never newer than what that sees
         known, found, began, ended = self._seen, None, 0, False
         try:
-            with self._store.transaction(write=True) as transaction:
+            with self._store.transaction(write=write) as transaction:
                 found = self._rows(transaction, known)
                 self._seen, began = found.seen, found.seen.position
                 yield found
-                found.check_end()
-                ended = True
+                if write:
+                    found.check_end()
+                    ended = True
         except UnknownEndError:
             if found is None or not ended or not self._is_stored(found.seen):
                 raise
+        if not write:
+            return
         written = found.seen
         if written.position > began:  # a commit without writes makes nothing certain
             self._lasting = written.position

@@ -39,39 +39,13 @@ from secretballot.teachers.votes import checked_labels, checked_range
 _EXACT_BELOW = 2.0**53
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 _PLAIN = (str, Number, np.bool_, type(pd.NA), type(pd.NaT), type(None))
-_REFUSALS = (ValueError, TypeError, ArithmeticError, NotImplementedError)
 
 
 def _value_or_none(read: Callable[[], Any]) -> Any:
     """Return what a conversion yields, None where it fails; errors and warnings may quote cells."""
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            return read()
-    except _REFUSALS:
-        return None
-
-
-def _table_of_rows(rows: Sequence[Any]) -> ObjectArray | None:
-    """Return rows of plain cells as objects, shape (n_rows, n_features); None if they are none.
-
-    numpy is never asked to make one array of all rows: it would choose one type for them.
-    """
-    if not all(isinstance(row, list | tuple) or getattr(row, "ndim", 0) == 1 for row in rows):
-        return None
-    width = len(rows[0]) if rows else 0
-    if not width or any(len(row) != width for row in rows):
-        return None
-    table = np.empty((len(rows), width), dtype=object)
-    for number, row in enumerate(rows):
-        for place, cell in enumerate(row):
-            table[number, place] = cell
-    return table if _are_all(table, _PLAIN) else None
-
-
-def _are_numbers(cells: ObjectArray) -> bool:
-    """Return whether all cells, of any shape, are numbers of Python's or numpy's."""
-    return _are_all(cells, _NUMBERS)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return result_of(read)
 
 
 def _are_all(cells: ObjectArray, kinds: tuple[type, ...]) -> bool:
@@ -145,10 +119,8 @@ def _cell_as_float(cell: Any) -> float:
 
 
 def _float_or_nan(cell: Any) -> float:
-    try:
-        return _cell_as_float(cell)
-    except _REFUSALS:
-        return math.nan
+    found = result_of(partial(_cell_as_float, cell))
+    return math.nan if found is None else found
 
 
 def _is_missing(cell: Any) -> bool:
@@ -156,12 +128,9 @@ def _is_missing(cell: Any) -> bool:
     return no_value or (isinstance(cell, float) and cell != cell)
 
 
-def _column_as(column: "pd.Series[Any]", kind: Any) -> Any:
-    """Return a column, of shape (n,), in the type of the public one; None where that cannot be."""
-    return _value_or_none(lambda: _column_in_type(column, kind))
-
-
 def _column_in_type(column: "pd.Series[Any]", kind: Any) -> Any:
+    """Return a column, of shape (n,), in the type of the public one; None, or an error, where that
+    cannot be."""
     own = column.dtype
     if isinstance(kind, pd.CategoricalDtype):
         return _public_categories(column, kind)
@@ -262,7 +231,7 @@ def as_matrix(name: str, X: Any) -> Any:
     elif not is_frame and (hasattr(X, "__dataframe__") or hasattr(X, "to_arrow")):
         table, is_frame = _pandas_frame(name, X), True
     elif isinstance(X, list | tuple):
-        table = _array_of_lists(X)
+        table = result_of(partial(_array_of_lists, X))
     elif sparse.issparse(X):
         table = result_of(lambda: _with_plain_sums(X).tocsr())
     elif not is_frame:
@@ -311,8 +280,14 @@ def _pandas_frame(name: str, table: Any) -> pd.DataFrame:
 
 
 def _array_of_lists(rows: Sequence[Any]) -> NDArray[Any] | None:
-    table = _table_of_rows(rows)
-    if table is not None and _are_numbers(table):
+    """Return rows of plain cells, as floating point where all are numbers; None if they are none.
+
+    As objects first: numpy would choose one type for all of them.
+    """
+    table = np.array(rows, dtype=object)
+    if table.ndim != 2 or not _are_all(table, _PLAIN):
+        return None
+    if _are_all(table, _NUMBERS):
         # an integer beyond the floats stays an object, and is refused where the cells get their
         # type
         with contextlib.suppress(OverflowError):
@@ -367,7 +342,10 @@ def with_public_types(X: Any, X_public: Any, *, known: str = "X_public") -> Any:
                 " both the same type, or encode them by one schema."
             )
         return typed
-    columns = [_column_as(X.iloc[:, place], kind) for place, kind in enumerate(X_public.dtypes)]
+    columns = [
+        _value_or_none(partial(_column_in_type, X.iloc[:, place], kind))
+        for place, kind in enumerate(X_public.dtypes)
+    ]
     refused = [place for place, column in enumerate(columns) if column is None]
     if refused:
         name, kind = X_public.columns[refused[0]], X_public.dtypes.iloc[refused[0]]
@@ -505,16 +483,16 @@ def check_same_columns(X: Any, X_public: Any, *, known: str = "X_public") -> Non
         )
 
 
-def refuse_unfit(name: str, X: Any, taken: Sequence[int]) -> None:
-    """Refuse rows with missing or infinite values, which teachers do not take.
+def refuse_unfit(name: str, X: Any, *, missing_taken: bool) -> None:
+    """Refuse rows with missing or infinite values that teachers do not take.
 
     Parameters
     ----------
     name : str
         What the caller calls them.
     X : array, sparse matrix or frame of shape (n, n_features)
-    taken : sequence of int
-        Columns in which teachers take missing values.
+    missing_taken : bool
+        Whether teachers take missing values.
 
     Raises
     ------
@@ -527,12 +505,10 @@ def refuse_unfit(name: str, X: Any, taken: Sequence[int]) -> None:
         rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
         unfit = np.unique(rows[~np.isfinite(table.data)])
     elif hasattr(X, "iloc"):
-        missing = np.array(X.isna())
-        missing[:, taken] = False
-        unfit = np.flatnonzero(missing.any(axis=1))
+        if not missing_taken:
+            unfit = np.flatnonzero(X.isna().any(axis=1))
     elif X.dtype.kind == "f":
-        bad = ~np.isfinite(X)
-        bad[:, taken] = np.isinf(X[:, taken])
+        bad = np.isinf(X) if missing_taken else ~np.isfinite(X)
         unfit = np.flatnonzero(bad.any(axis=1))
     if len(unfit):
         raise DataError(

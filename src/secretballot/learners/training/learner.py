@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
 from traceback import walk_stack
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,8 @@ from secretballot.students.fitting import student_by_name
 from secretballot.teachers.executors import LOCAL
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import guarantee_of
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,28 +155,23 @@ class _LearnerState:
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
         with own_global_states(0):  # a learner without a seed may keep the global generator
-            return _restored_value, (_canonical_pickle((type(self), self.__getstate__())),)
+            return _restored_learner, (_canonical_pickle((type(self), self.__getstate__())),)
 
     def __copy__(self) -> Self:
-        return self._with_attributes(vars(self))
+        return _made_of(type(self), vars(self))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self._with_attributes(copy.deepcopy(vars(self), memo))
-
-    def _with_attributes(self, attributes: dict[str, Any]) -> Self:
-        other = type(self).__new__(type(self))
-        other.__dict__.update(attributes)
-        return other
+        return _made_of(type(self), copy.deepcopy(vars(self), memo))
 
 
-def _restored_value(content: bytes) -> Any:
-    kind, state = pickle.loads(content)
-    one = kind.__new__(kind)
-    if hasattr(one, "__setstate__"):
-        one.__setstate__(state)
-    else:
-        one.__dict__.update(state)
+def _made_of(kind: type[T], attributes: dict[str, Any]) -> T:
+    one = object.__new__(kind)
+    one.__dict__.update(attributes)
     return one
+
+
+def _restored_learner(content: bytes) -> Any:
+    return _made_of(*pickle.loads(content))
 
 
 class _CanonicalPickler(pickle.Pickler):

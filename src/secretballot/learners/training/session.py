@@ -41,36 +41,9 @@ from secretballot.teachers.rows import take_rows
 from secretballot.vault import VaultFiles, is_other_ledger, keep_in_step, read_secret, write_secret
 
 
-@dataclass(frozen=True)
-class SessionAnswer:
-    """The answer to one question; public.
-
-    Attributes
-    ----------
-    label : class value or None
-        None where the session abstained.
-    noisy_count : int, tuple of int or None
-        Where counts are released: of the second class for two classes, or of every class; in votes.
-    left : float
-        Questions that are still paid for: an integer, or infinity of a universal labeler.
-    endless : bool
-        Whether the hypothesis of a universal labeler gave it.
-    """
-
-    label: Any
-    noisy_count: int | tuple[int, ...] | None
-    left: float
-    endless: bool = False
-
-    @property
-    def abstained(self) -> bool:
-        """Whether there is no label."""
-        return self.label is None
-
-
 @dataclass(frozen=True, eq=False)
 class SessionAnswers:
-    """The answers to many questions; public.
+    """The answers to questions; public.
 
     Attributes
     ----------
@@ -84,8 +57,6 @@ class SessionAnswers:
         Where counts are released.
     left : float
         Questions that are still paid for: an integer, or infinity of a universal labeler.
-    endless : ndarray of bool, shape (n,), or None
-        Of a universal labeler: where its hypothesis gave the label.
     """
 
     labels: ObjectArray
@@ -93,21 +64,14 @@ class SessionAnswers:
     given: BoolArray
     noisy_counts: IntArray | None
     left: float
-    endless: BoolArray | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
-    def first(self) -> SessionAnswer:
-        """The answer to the first question."""
-        count = None if self.noisy_counts is None else self.noisy_counts[0].tolist()
-        return SessionAnswer(
-            self.labels[0],
-            tuple(count) if isinstance(count, list) else count,
-            self.left,
-            self.endless is not None and bool(self.endless[0]),
-        )
+    def label(self) -> Any:
+        """The label of the first question; None where the session abstained."""
+        return self.labels[0]
 
 
 class LabelStream:
@@ -225,10 +189,6 @@ class LabelStream:
             return "returned"
         return "kept" if self.left and (self.resumable or not ends) else "forfeited"
 
-    def find(self, questions: Sequence[bytes]) -> SessionAnswers:
-        """Return the stored answers; it costs nothing and draws nothing."""
-        return self._read(self._stream.find(questions))
-
     def answer(
         self,
         asked: Any,
@@ -253,12 +213,11 @@ class LabelStream:
         Raises
         ------
         ParameterError, DataError, LedgerError
-            As for `AnswerStream.answer`, or if predictions are no probabilities of this shape.
+            As for `AnswerStream.answer`, or if predictions have another shape.
         """
         shape, against = self._terms.shape, None
         if predictions is not None:
-            of_shape = len(questions), shape.n_classes
-            against = predicted_votes(predictions, of_shape, shape.n_teachers or 0)
+            against = predicted_votes(predictions, shape.n_teachers or 0)
         found = self._stream.find(questions)
         fresh = ~found.given
         (new,) = (fresh if admit is None else admit(fresh, found.left) & fresh).nonzero()
@@ -519,7 +478,7 @@ class LabelingSession(LabelStream):
         kind = "sparse" if sparse.issparse(template) else "array"
         return {"kind": kind, "dtype": template.dtype.str, "columns": n_columns(template)}
 
-    def ask(self, x: Any) -> SessionAnswer:
+    def ask(self, x: Any) -> SessionAnswers:
         """Return the answer to one point.
 
         Parameters
@@ -534,7 +493,7 @@ class LabelingSession(LabelStream):
         BudgetError
             If the point was never asked and the reservation is spent.
         """
-        return self.ask_many(single_point(x)).first
+        return self.ask_many(single_point(x))
 
     def ask_many(self, X: Any) -> SessionAnswers:
         """Return the answers to the rows of `X`, in their order, while questions are left.
@@ -615,7 +574,7 @@ class LabelingSession(LabelStream):
         DataError
             If the points do not fit the teachers.
         """
-        return self.find(question_digests(self._teachers.points(X)))
+        return self._read(self._stream.find(question_digests(self._teachers.points(X))))
 
     def transcript(self) -> ReleasedLabels:
         """Return all answers so far with the certificate of the reservation, in the order in which

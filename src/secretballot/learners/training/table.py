@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from secretballot._typing import IntArray, UnsignedArray
+from secretballot._typing import IntArray
 from secretballot._validation import (
     RELATIONS,
     check_choice,
@@ -105,7 +105,8 @@ class PrivateRows:
         self._tables = [row_hashes(table) for table in tables]
         known = [table for table in self._tables if table is not None]
         self._watched = np.unique(np.concatenate([*known, _none()]))
-        self._values, self._units, self._largest = _none(), _none(), 2**64 - 1
+        self._pairs = pd.DataFrame({"value": _none(), "unit": _none()})
+        self._largest = 2**64 - 1
         self._n_rows = self._n_pairs = self._digest = 0
 
     def add(self, X: Any, units: Any = None) -> None:
@@ -125,26 +126,23 @@ class PrivateRows:
         self._n_rows += len(values)
         self._digest = (self._digest + _rows_digest(values)) % 2**64
         # the same row of one unit again is no coincidence
-        values, units = _pairs(values, np.asarray(units).astype(np.uint64), len(values))
-        self._n_pairs += len(values)
-        new = self._kept(values)
-        self._values, self._units = _pairs(
-            np.concatenate([self._values, values[new]]),
-            np.concatenate([self._units, units[new]]),
-            _COUNTED,
-        )
-        sampled = np.unique(self._values[self._values <= self._largest])
+        pairs = pd.DataFrame({"value": values, "unit": np.asarray(units).astype(np.uint64)})
+        pairs = pairs.drop_duplicates()
+        self._n_pairs += len(pairs)
+        pairs = pd.concat([self._pairs, pairs[self._kept(pairs["value"])]]).drop_duplicates()
+        self._pairs = pairs.groupby("value").head(_COUNTED)
+        sampled = np.unique(self._pairs["value"])
+        sampled = sampled[sampled <= self._largest]
         if len(sampled) > MOST_SAMPLED:
             self._largest = int(sampled[MOST_SAMPLED - 1])
-            kept = self._kept(self._values)
-            self._values, self._units = self._values[kept], self._units[kept]
+            self._pairs = self._pairs[self._kept(self._pairs["value"])]
 
     def add_stored(self, table: StoredTable) -> None:
         """Add the private rows of a table on disk, block by block."""
         for block in table.blocks():
             self.add(block.X, None if block.units is None else block.units[:, 0])
 
-    def _kept(self, values: _Hashes) -> Any:
+    def _kept(self, values: Any) -> Any:
         return (values <= self._largest) | np.isin(values, self._watched)
 
     def hold(self, place: int) -> bool:
@@ -158,7 +156,7 @@ class PrivateRows:
         same = (len(table), _rows_digest(table)) == (self._n_rows, self._digest)
         if same and len(table) >= _LEAST_ROWS:
             return True
-        values, counts = np.unique(self._values, return_counts=True)
+        values, counts = np.unique(self._pairs["value"], return_counts=True)
         public, sampled = counts[np.isin(values, table)], counts[values <= self._largest]
         n_sampled = self._n_pairs * (self._largest + 1) / 2**64
         return any(
@@ -183,18 +181,6 @@ def _beyond_chance(found: int, n_rows: int, usual: int, n_usual: float) -> bool:
 
 def _none() -> _Hashes:
     return np.empty(0, dtype=np.uint64)
-
-
-def _pairs(values: _Hashes, units: _Hashes, most: int) -> tuple[_Hashes, _Hashes]:
-    """Return each pair once, by value; of each value no more than `most` of its units, the first
-    ones by number."""
-    order = np.lexsort((units, values))
-    values, units = values[order], units[order]
-    new = np.ones(len(values), dtype=np.bool_)
-    new[1:] = (values[1:] != values[:-1]) | (units[1:] != units[:-1])
-    values, units = values[new], units[new]
-    few = np.arange(len(values)) - np.searchsorted(values, values) < most
-    return values[few], units[few]
 
 
 def refuse_unlike_cells(X: Any, typed: Any, X_public: Any) -> None:
@@ -326,22 +312,14 @@ def assign_shards(
     if relation == "replace-one":
         refuse_units(units, relation)
         return PositionPartition(n_teachers, n_records).assign()
-    return shards_of_digests(_digests_of_units(n_records, n_teachers, units, vault), n_teachers)
-
-
-def _digests_of_units(
-    n_records: int, n_teachers: int, units: Any, vault: Path | None
-) -> UnsignedArray:
-    """Return the keyed hash of every record's unit, uint64 of shape (n_records, 2)."""
-    key = entropy_bytes(_KEY_BYTES) if vault is None else partition_key(vault)
-    ids = units
+    key, ids = partition_key(vault), units
     if units is None:
         # a collision of two random ids only puts two records in one shard
         raw = _kept_entropy(vault, _RECORD_IDS, _ID_BYTES * n_records)
         ids = np.frombuffer(raw, dtype=np.uint64) >> np.uint64(1)
     digests = KeyedHashPartition(n_teachers, key).digests(ids)
     check_ids(len(digests), n_records)
-    return digests
+    return shards_of_digests(digests, n_teachers)
 
 
 def hold_out(
@@ -442,20 +420,6 @@ def assign_stored_shards(
     return _dealt(table, vault, n_teachers, rule)
 
 
-def _persons_together(table: StoredTable, folder: str | Path) -> StoredShards:
-    """Return a stored table dealt out so that all records of a person are in one part, and few
-    enough in each to be held at once; no more than an order of the records.
-
-    Parameters
-    ----------
-    table : StoredTable
-        About users.
-    folder : path
-        Secret; takes the files.
-    """
-    return _dealt(table, Path(folder), max(1, table.count_rows() // ROWS_TOGETHER), "user")
-
-
 def _dealt(table: StoredTable, folder: Path, n_shards: int, rule: str) -> StoredShards:
     """Return a stored table dealt out by the hash of a unit, by position, or at random."""
 
@@ -505,7 +469,7 @@ def check_positions(*, single: bool) -> None:
         )
 
 
-def partition_key(vault: Path) -> bytes:
+def partition_key(vault: Path | None) -> bytes:
     """Return the key of a vault by which units are hashed, drawn now if there is none."""
     return _kept_entropy(vault, "partition.key", _KEY_BYTES)
 
@@ -752,12 +716,12 @@ class Table(Private):
         random_state: int | None,
         **training: Any,
     ) -> TeacherEnsemble:
-        """Return one teacher for every shard; `training` as for `TeacherEnsemble.of_shards`."""
+        """Return one teacher for every shard; `training` as for `TeacherEnsemble.fit`."""
         with self.shards(n_teachers, relation, vault) as (source, content):
             # The digest ties kept teachers to these very shards: a fit that is taken up again with
             # other data finds none of them.
             kept = None if vault is None else (vault, joblib.hash(content, hash_name="sha1"))
-            return TeacherEnsemble.of_shards(
+            return TeacherEnsemble.fit(
                 teacher, source, kept=kept, random_state=random_state or 0, **training
             )
 
@@ -860,9 +824,11 @@ def _units_together(table: StoredTable) -> Iterator[StoredTable | StoredShards]:
     if table.unit == "record":
         yield table
         return
-    # what counts a person once must have all of the person's records at hand
+    # what counts a person once must have all of the person's records at hand: the parts are few
+    # enough records to be held at once, and no more than an order of the records
+    n_parts = max(1, table.count_rows() // ROWS_TOGETHER)
     with TemporaryDirectory(dir=table.vault, prefix=PERSONS) as folder:
-        yield _persons_together(table, folder)
+        yield _dealt(table, Path(folder), n_parts, "user")
 
 
 def _part_by_unit(load: Callable[[], RowBlock]) -> Block:
@@ -894,9 +860,8 @@ def _check_stored_table(
             " classes with a table in memory.",
         )
     if hasattr(X_public, "iloc") or n_columns(X_public) != table.n_columns:
-        kind = "a frame" if hasattr(X_public, "iloc") else f"of {n_columns(X_public)} columns"
         raise DataError(
             Parameter("X_public"),
-            f" is {kind}, and the stored table has {table.n_columns}"
-            " encoded columns; encode the public rows by the same schema: schema.encode(rows).",
+            f" does not have the {table.n_columns} encoded columns of the stored table; encode the"
+            " public rows by the same schema: schema.encode(rows).",
         )

@@ -17,7 +17,6 @@ from typing import Any
 
 import joblib
 import numpy as np
-import pandas as pd
 from scipy import sparse
 from sklearn.base import clone
 
@@ -32,7 +31,6 @@ from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
     example_rows,
-    n_columns,
     refuse_unfit,
     with_public_types,
 )
@@ -49,9 +47,9 @@ from secretballot.vault import keep_secret, make_vault, read_secret
 ROWS = 60
 
 
-def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> tuple[Any, list[int]]:
-    """Return the learner to clone for every shard, after it was tried with dummy labels, and the
-    columns in which it takes missing values.
+def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> tuple[Any, bool]:
+    """Return the learner to clone for every shard, after it was tried with dummy labels, and
+    whether it takes missing values.
 
     It is tried with missing values too, whatever the private table holds.
 
@@ -72,9 +70,9 @@ def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> tuple[
     """
     learner = tried_teacher(named_teacher(teacher, n_classes), X_public, n_classes)
     # before it is known whether any are missing
-    taken = columns_with_missing_taken(learner, X_public, n_classes)
-    refuse_unfit("X", X, taken)
-    refuse_unfit("X_public", X_public, taken)
+    taken = takes_missing(learner, X_public, n_classes)
+    refuse_unfit("X", X, missing_taken=taken)
+    refuse_unfit("X_public", X_public, missing_taken=taken)
     return learner, taken
 
 
@@ -124,39 +122,20 @@ def tried_teacher(teacher: Any, X_public: Any, n_classes: int) -> Any:
     return numbered if helps else teacher
 
 
-def columns_with_missing_taken(teacher: Any, X_public: Any, n_classes: int) -> list[int]:
-    """Return the columns in which the teacher takes missing values, by trial fits.
-
-    All columns are tried together; where that fails those of numbers, then the others: a pipeline
-    may impute one kind alone.
-
-    Returns
-    -------
-    list of int
-        Empty for sparse points.
-    """
+def takes_missing(teacher: Any, X_public: Any, n_classes: int) -> bool:
+    """Return whether the teacher takes missing values in every column, by a trial fit; none in
+    sparse points."""
     points = _trial_points(X_public, n_classes)
     if sparse.issparse(points):
-        return []
-    numbers = [True] * n_columns(points)
+        return False
+    # every seventh value, in every column
+    missing = np.add.outer(np.arange(points.shape[0]), np.arange(points.shape[1])) % 7 == 0
     if hasattr(points, "iloc"):
-        numbers = [pd.api.types.is_numeric_dtype(kind) for kind in points.dtypes]
-    kinds = range(len(numbers)), np.flatnonzero(numbers), np.flatnonzero(~np.array(numbers))
-    for columns in map(list, kinds):
-        missing = _with_missing(points, columns)
-        if columns and problem_of_fit(teacher, missing, n_classes) is None:
-            return columns
-    return []
-
-
-def _with_missing(points: Any, columns: list[int]) -> Any:
-    """Return points in which every seventh value of the given columns is missing."""
-    missing = np.zeros(points.shape, dtype=bool)
-    missing[::7, columns] = True
-    if hasattr(points, "iloc"):
-        return points.mask(missing)
-    numbers = points.astype(float) if points.dtype.kind in "biuf" else points.astype(object)
-    return np.where(missing, np.nan, numbers)
+        holed = points.mask(missing)
+    else:
+        kind = np.float64 if points.dtype.kind in "biuf" else object
+        holed = np.where(missing, np.nan, points.astype(kind))
+    return problem_of_fit(teacher, holed, n_classes) is None
 
 
 def _trial_points(X_public: Any, n_classes: int) -> Any:
@@ -205,8 +184,8 @@ class TrainedTeachers:
         Unit and relation that the shards were made for.
     template : frame, array or matrix without rows
         The columns and types that the teachers take; public.
-    missing_taken : list of int
-        Columns in which they take missing values.
+    missing_taken : bool
+        Whether they take missing values.
     serial : str
         Names these teachers and no others; drawn at random, never computed from data.
     vault : Path or None
@@ -225,7 +204,7 @@ class TrainedTeachers:
     classes: tuple[Any, ...]
     declaration: Mapping[str, object]
     template: Any
-    missing_taken: Sequence[int] = ()
+    missing_taken: bool = False
     serial: str = ""
     vault: Path | None = None
 
@@ -263,7 +242,7 @@ class TrainedTeachers:
         points = as_matrix("X", X)
         check_same_columns(points, self.template, known=_TRAINED)
         points = with_public_types(points, self.template, known=_TRAINED)
-        refuse_unfit("X", points, self.missing_taken)
+        refuse_unfit("X", points, missing_taken=self.missing_taken)
         return points
 
     def vote(self, points: Any, *, request: str | None = None) -> Votes:

@@ -24,7 +24,7 @@ import stat
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -175,11 +175,8 @@ _MAX_KEY_SHOWN = 40  # characters of a field name in a message
 _BLOCK = 1 << 20  # bytes
 _LONGEST_NAME = 120  # characters of a path in a message
 
-# Never follow a link, never wait for the other end of a pipe; names that a system lacks are no
-# flags there.
-_FLAGS = os.O_RDONLY | sum(
-    getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
-)
+# never follow a link, never wait for the other end of a pipe
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def named(path: str | Path) -> str:
@@ -728,6 +725,8 @@ class Verification:
         the checks that need them are left out.
     unchecked : tuple of str
         One sentence on each thing that was not looked at, since it was not given.
+    certificate : mapping or None
+        What was read and checked; None where that is no certificate.
 
     Examples
     --------
@@ -740,6 +739,7 @@ class Verification:
 
     checks: tuple[Check, ...]
     unchecked: tuple[str, ...] = ()
+    certificate: Mapping[str, Any] | None = field(default=None, repr=False)
 
     @property
     def ok(self) -> bool:
@@ -780,9 +780,8 @@ def verify_certificate(
     Parameters
     ----------
     certificate : mapping or path
-        The certificate, its file, or a release folder. A file beside a ``labels.csv``,
-        ``answers.csv`` or ``README.txt`` is taken for that of a release folder, and the folder is
-        checked too.
+        The certificate, its file, or a release folder. A file beside a ``README.txt``, which every
+        release has, is taken for that of a release folder, and the folder is checked too.
     folder : path, optional
         Release folder, whose files must be those that the certificate lists, and whose
         ``labels.csv`` or ``answers.csv``, where it has one, must hold what was paid for. By default
@@ -813,10 +812,7 @@ def verify_certificate(
         path = Path(certificate)
         if path.is_dir():
             path, place = path / CERTIFICATE_FILE, place or path
-        elif path.name == CERTIFICATE_FILE and any(
-            os.path.lexists(path.with_name(name))
-            for name in (LABELS_FILE, ANSWERS_FILE, README_FILE)
-        ):
+        elif path.name == CERTIFICATE_FILE and os.path.lexists(path.with_name(README_FILE)):
             place = place or path.parent
         if path.name == CERTIFICATE_FILE:
             beside = place or path.parent
@@ -848,14 +844,14 @@ def verify_certificate(
     signed = beside is not None and os.path.lexists(beside / SIGNATURE_FILE)
     unasked = (_NO_KEY,) if signed and key is None else ()
     if place is None:
-        return Verification(tuple(checks), (_NO_FOLDER, *unasked))
+        return Verification(tuple(checks), (_NO_FOLDER, *unasked), document)
     values = _values_file(whole.public.method)
     checks.append(_made("files", lambda: check_files(whole, place)))
     if agree and values is not None:
         holds = _check_answers if values == ANSWERS_FILE else _check_rows
         name = values.removesuffix(".csv")
         checks.append(_made(name, lambda: holds(whole, place / values)))
-    return Verification(tuple(checks), unasked)
+    return Verification(tuple(checks), unasked, document)
 
 
 _NO_KEY = (

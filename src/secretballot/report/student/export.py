@@ -16,10 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import numpy_helper
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-)
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.ensemble._forest import BaseForest
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
