@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.sparse import diags_array
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import expit, log_softmax, softmax
@@ -28,7 +27,7 @@ _LINE_VARIANCE = 0.02
 #: Least answer of a moment to a prediction.
 _LEAST_ANSWER = 0.01
 _NEWTON_STEPS = 100
-_LAST_STEPS = 3
+_STEP_PRECISION = 1e-5
 _SETTLED = 1e-12  # gain of the objective, below which a search ends
 
 
@@ -192,31 +191,30 @@ def _logistic_weights(asked: MomentEquations) -> FloatArray:
     return np.column_stack([_binary_weights(asked, k) for k in columns])
 
 
-def _binary_weights(asked: MomentEquations, k: int) -> FloatArray:
-    """Return the weights of one column, by Newton's method with backtracking."""
-    points, penalty, before = asked.points, asked.penalty, asked.before
-    counts, w0, aim, before = (
-        np.ascontiguousarray(part[:, k])
-        for part in (np.broadcast_to(asked.counts, before.shape), asked.start, asked.target, before)
-    )
+def _minimum(
+    start: FloatArray,
+    objective: Callable[[FloatArray], tuple[float, FloatArray]],
+    step_from: Callable[[FloatArray, FloatArray], FloatArray],
+) -> FloatArray:
+    """Return where a convex function is least, by Newton's method with backtracking; to the last
+    digits, which would otherwise move with the processor.
 
-    def objective(w: FloatArray, logits: FloatArray) -> float:
-        spread = float(penalty @ (w - w0) ** 2) / 2
-        return float((counts * np.logaddexp(0, logits)).mean() - w @ aim) + spread
-
-    w, logits = w0.copy(), before + points @ w0
-    value = objective(w, logits)
+    Parameters
+    ----------
+    start : ndarray of shape (n,)
+    objective : callable
+        Returns value and gradient at weights.
+    step_from : callable
+        Returns the gradient times the inverse of the second derivatives, at weights.
+    """
+    w, (value, gradient) = start, objective(start)
     for _ in range(_NEWTON_STEPS):
-        p = expit(logits)
-        gradient = points.T @ (counts * p) / len(points) - aim + penalty * (w - w0)
-        hessian = (points * (counts * p * (1 - p))[:, None]).T @ points / len(points)
-        step = np.linalg.solve(hessian + np.diag(penalty), gradient)
+        step = step_from(w, gradient)
         decrease, length, last = 1e-4 * float(gradient @ step), 1.0, value
         # half as far, until the objective falls by enough of what its slope promises
         while True:
             moved = w - length * step
-            logits = before + points @ moved
-            value = objective(moved, logits)
+            value, gradient = objective(moved)
             if value <= last - length * decrease or not length > 1e-9:
                 break
             length /= 2
@@ -226,12 +224,36 @@ def _binary_weights(asked: MomentEquations, k: int) -> FloatArray:
     return w
 
 
+def _binary_weights(asked: MomentEquations, k: int) -> FloatArray:
+    """Return the weights of one column."""
+    points, penalty, before = asked.points, asked.penalty, asked.before
+    counts, w0, aim, before = (
+        np.ascontiguousarray(part[:, k])
+        for part in (np.broadcast_to(asked.counts, before.shape), asked.start, asked.target, before)
+    )
+
+    def objective(w: FloatArray) -> tuple[float, FloatArray]:
+        logits, spread = before + points @ w, float(penalty @ (w - w0) ** 2) / 2
+        value = float((counts * np.logaddexp(0, logits)).mean() - w @ aim) + spread
+        met = points.T @ (counts * expit(logits)) / len(points)
+        return value, met - aim + penalty * (w - w0)
+
+    def step_from(w: FloatArray, gradient: FloatArray) -> FloatArray:
+        p = expit(before + points @ w)
+        hessian = (points * (counts * p * (1 - p))[:, None]).T @ points / len(points)
+        step: FloatArray = np.linalg.solve(hessian + np.diag(penalty), gradient)
+        return step
+
+    return _minimum(w0, objective, step_from)
+
+
 def _softmax_weights(asked: MomentEquations) -> FloatArray:
-    """Return weights of shape (n_coordinates, n_classes), by L-BFGS."""
-    points, counts, penalty, start = asked.points, asked.counts, asked.penalty, asked.start
-    # in units of each weight's own curvature, about, in which a search is several times as short
-    curved_by = (points**2).mean(axis=0) / start.shape[1] + penalty
-    units = np.repeat(1 / np.sqrt(curved_by), start.shape[1])
+    """Return weights of shape (n_coordinates, n_classes)."""
+    points, counts, start = asked.points, asked.counts, asked.start
+    penalty = asked.penalty[:, None]
+    # about the curvature of each weight, in whose units a step is found in a few products
+    curved_by = (points**2).mean(axis=0) / start.shape[1] + asked.penalty
+    inverse = diags_array(np.repeat(1 / curved_by, start.shape[1]))
 
     def objective(flat: FloatArray) -> tuple[float, FloatArray]:
         w = flat.reshape(start.shape)
@@ -240,39 +262,25 @@ def _softmax_weights(asked: MomentEquations) -> FloatArray:
         # log sum exp of a row is its first logit less that logit's log share
         normaliser = (counts[:, 0] * (logits[:, 0] - logs[:, 0])).mean()
         moved = w - start
-        value = normaliser - np.sum(w * asked.target) + np.sum(penalty[:, None] * moved**2) / 2
-        shares = counts * np.exp(logs)
-        gradient = points.T @ shares / len(points) - asked.target + penalty[:, None] * moved
-        return float(value), gradient.ravel()
+        value = normaliser - np.sum(w * asked.target) + np.sum(penalty * moved**2) / 2
+        met = points.T @ (counts * np.exp(logs)) / len(points)
+        return float(value), (met - asked.target + penalty * moved).ravel()
 
-    def in_units(flat: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient = objective(flat * units)
-        return value, gradient * units
+    def step_from(flat: FloatArray, gradient: FloatArray) -> FloatArray:
+        shares = softmax(asked.before + points @ flat.reshape(start.shape), axis=1)
 
-    found = minimize(
-        in_units,
-        start.ravel() / units,
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 500, "ftol": 1e-10, "gtol": 1e-7},
-    )
-    weights: FloatArray = found.x * units
+        def curved(flat: FloatArray) -> FloatArray:
+            moved = flat.reshape(start.shape)
+            change = points @ moved
+            change = shares * (change - (shares * change).sum(axis=1, keepdims=True))
+            pulled: FloatArray = points.T @ (counts * change) / len(points) + penalty * moved
+            return pulled.ravel()
 
-    def curved(flat: FloatArray) -> FloatArray:
-        shares = softmax(asked.before + points @ weights.reshape(start.shape), axis=1)
-        moved = flat.reshape(start.shape)
-        change = points @ moved
-        change = shares * (change - (shares * change).sum(axis=1, keepdims=True))
-        pulled = points.T @ (counts * change) / len(points)
-        found: FloatArray = (pulled + penalty[:, None] * moved).ravel()
-        return found
+        hessian = LinearOperator((start.size, start.size), matvec=curved, dtype=np.float64)
+        step: FloatArray = cg(hessian, gradient, rtol=_STEP_PRECISION, M=inverse)[0]
+        return step
 
-    # Newton's steps to the last digits, which would otherwise move with the processor
-    hessian = LinearOperator((start.size, start.size), matvec=curved, dtype=np.float64)
-    inverse = diags_array(units**2)
-    for _ in range(_LAST_STEPS):
-        weights = weights - cg(hessian, objective(weights)[1], rtol=1e-10, M=inverse)[0]
-    moved = weights.reshape(start.shape) - start
+    moved = _minimum(start.ravel(), objective, step_from).reshape(start.shape) - start
     # what moves all classes alike changes no prediction
     level: FloatArray = start + moved - moved.mean(axis=1, keepdims=True)
     return level
