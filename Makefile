@@ -46,7 +46,7 @@ demo-service-sqlite: $(VENV)/.ready
 # whose threads stay and draw from the generators that other tests look at. One process takes a group: it has the cluster.
 APART := tests/teachers/test_torch_teachers.py tests/test_docs_examples.py tests/test_docstring_examples.py \
 	tests/teachers/test_dask_engine.py tests/teachers/test_ray_engine.py \
-	tests/learners/test_learners_on_engines.py tests/cli/test_learn_on_engines.py
+	tests/learners/test_learners_on_engines.py
 
 # Everything that must hold.
 test: $(VENV)/.ready

@@ -21,6 +21,7 @@ def quick_forecasts():
     with pytest.MonkeyPatch.context() as quick:
         few_budgets_in(quick)
         quick.setattr(moments_forecast, "TURNS", 2)
+        quick.setattr(moments_forecast, "N_STAGES", 2)
         quick.setattr(stand_in, "TRAINED", 20)
         quick.setattr(best_setting, "FOLDS", 2)
         quick.setattr(best_setting, "FRONTIER", (1.0, 2.0))

@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression
 import secretballot as sb
 import secretballot_verify as second
 from noisy_plans import calibrated
-from secretballot._validation import MOST_ROWS
 from secretballot.accounting import noisy_means, noisy_votes
 from secretballot.accounting.recipes import Terms
 from secretballot.core.types import LARGEST, Guarantee
@@ -115,17 +114,6 @@ def moments(learner, y, **terms):
     )
 
 
-def label_moments(ledger):
-    model = sb.RecordMomentsClassifier(epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=ledger)
-    return model.fit(X, np.array(["no", LONG])[Y], classes=["no", LONG], public_features=True)
-
-
-def record_votes(ledger):
-    model = sb.RecordVotesClassifier(epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=ledger)
-    names = np.array(["no", LONG])
-    return model.fit(X[:700], names[Y[:700]], X_public=X[700:], classes=names.tolist())
-
-
 def choice(names, **terms):
     models = [DummyClassifier(strategy="constant", constant=k).fit(X, Y) for k in (0, 1)]
     return lambda ledger: sb.choose_candidate(
@@ -216,7 +204,6 @@ REFUSED = {
         "unit_column is ''",
     ),
     "labels, size": (long_labels, "labels.csv may have more than 250 MB"),
-    "labels, rows": (of_labels(public_rows=[0, MOST_ROWS]), "rows go from 0 to 1638399999"),
     "table, name": (table(["ill", LONG]), "labels"),
     "table of a label": (table(["ill", "old", "tall"], OF_A_LABEL), "not about labels"),
     "table, size": (long_table, "more than 10 MB"),
@@ -224,27 +211,10 @@ REFUSED = {
         moments(sb.RecordMomentsClassifier, np.array(["no", LONG])[Y], classes=["no", LONG]),
         "classes",
     ),
-    "moments of labels, name": (
-        moments(sb.RecordMomentsClassifier, Y[:, None], labels=[LONG]),
-        "labels",
-    ),
-    "moments of a number, purpose": (
-        lambda ledger: sb.RecordMomentsRegressor(
-            epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=ledger
-        ).fit(X[:700], X[:700, 0], X_public=X[700:], bounds=(0, 1), purpose=LONG),
-        "purpose",
-    ),
-    "moments of private labels": (label_moments, "classes"),
-    "votes of records": (record_votes, "classes"),
-    "stability, purpose": (
-        lambda ledger: sb.estimate_stability(VOTES, ledger, fraction=0.5, epsilon=0.5, purpose=" "),
-        "purpose",
-    ),
     "choice, name": (choice(["one", LONG]), "string of 10001"),
     "semi-private, classes": (semi_private([0, 2**60]), "certificate.released.classes"),
     "reserved choice, classes": (reserved, "classes"),
     "session, classes": (session(["no", LONG]), "classes"),
-    "session, purpose": (session([0, 1], purpose=LONG), "purpose"),
     "rounds, strategy": (in_rounds, "plan.strategy"),
 }
 
@@ -252,8 +222,7 @@ REFUSED = {
 @pytest.mark.parametrize("way", REFUSED)
 def test_what_no_verifier_takes_is_refused_before_it_is_paid(way):
     buy, words = REFUSED[way]
-    of_labels_alone = "of a label" in way or way == "moments of private labels"
-    ledger = account(**(OF_A_LABEL if of_labels_alone else {}))
+    ledger = account(**(OF_A_LABEL if "of a label" in way else {}))
     with pytest.raises((ParameterError, CertificateError, DataError)) as refused:
         buy(ledger)
     assert words[:40] in str(refused.value)

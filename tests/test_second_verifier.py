@@ -44,9 +44,7 @@ from secretballot.accounting import (
     PrivacyBudget,
     calibrate_label_gaussian,
     calibrate_vote_table,
-    confident_labels,
     delta_upper,
-    teacher_shape,
 )
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import mechanism_in, shape_in
@@ -128,28 +126,6 @@ def test_it_confirms_labels_that_were_calibrated_to_the_promise(
         ).lower
         > delta
     )
-
-
-@pytest.mark.parametrize(
-    ("queries", "answers", "n_classes"),
-    [(60, 20, 2), (60, 20, 10)],
-)
-@pytest.mark.slow  # short games of two classes: tests/core/test_confident_price.py
-@pytest.mark.usefixtures("games_of_classes")
-def test_it_confirms_answers_that_pass_a_threshold(queries, answers, n_classes):
-    shape, budget = teacher_shape(queries, n_classes, 1000), PrivacyBudget(1.0, 1e-6)
-    found = confident_labels(budget, shape, threshold=1, max_answers=answers)
-    event = json_of(found.event(shape))
-    own = second.price_of(event, 1.0, 1e-6)
-    # two classes are one game here, and of few queries the first program's losses, on a grid, cost
-    # up to a quarter of delta more
-    assert (0.2e-6 if n_classes == 2 else 0.7e-6) <= own.upper <= 1e-6 * (1 + second.ERROR)
-    assert own.lower < own.upper
-    cheaper = event | {"threshold_sigma": 0.5 * found.threshold_sigma}
-    assert n_classes == 2 or second.price_of(cheaper, 1.0, 1e-6).upper > 1.2e-6
-    loud = second.price_of(event | {"sigma": 0.7 * found.sigma}, 1.0, 1e-6)
-    assert loud.upper > 1.2e-6
-    assert loud.lower > 1e-6 or n_classes == 2
 
 
 @pytest.mark.parametrize(

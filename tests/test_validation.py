@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -96,9 +97,12 @@ def test_a_path_is_text_or_a_path(path):
         check_path("vault", path)
 
 
-def test_a_wrong_type_is_named_with_what_to_give():
-    with pytest.raises(sb.ParameterError, match=r"^ledger is 'x'; give an instance of Ledger\.$"):
-        check_instance("ledger", "x", sb.Ledger)
+@pytest.mark.parametrize(
+    ("given", "named"), [("x", "'x'"), (Path("x"), "'x'"), (sb.Ledger, "the class Ledger")]
+)
+def test_a_wrong_type_is_named_with_what_to_give(given, named):
+    with pytest.raises(sb.ParameterError, match=f"^ledger is {named}; give an instance of Ledger"):
+        check_instance("ledger", given, sb.Ledger)
     check_instance("ledger", None, (sb.Ledger, type(None)))
 
 
@@ -160,18 +164,15 @@ def three_classes(**changes):
     return ReleasedLabels(**(fields | changes))
 
 
-def labels_only():
-    return binary(sigma=None, noisy_counts=None)
+RELEASES = [
+    binary(),
+    three_classes(),
+    binary(sigma=None, noisy_counts=None),
+    three_classes(queries=[], labels=[], noisy_counts=np.zeros((0, 3), dtype=int)),
+]
 
 
-def no_query():
-    return three_classes(queries=[], labels=[], noisy_counts=np.zeros((0, 3), dtype=int))
-
-
-RELEASES = [binary, three_classes, labels_only, no_query]
-
-
-@pytest.mark.parametrize("make", RELEASES)
+@pytest.mark.parametrize("released", RELEASES, ids=["binary", "classes", "labels", "no query"])
 @pytest.mark.parametrize(
     "copier",
     [
@@ -182,9 +183,9 @@ RELEASES = [binary, three_classes, labels_only, no_query]
     ],
     ids=["copy", "deep copy", "pickle", "json"],
 )
-def test_copies_are_equal_and_stay_read_only(make, copier):
-    copied = copier(make())
-    assert copied == make()
+def test_copies_are_equal_and_stay_read_only(released, copier):
+    copied = copier(released)
+    assert copied == released
     assert not copied.labels.flags.writeable
 
 

@@ -12,7 +12,7 @@ from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_count, check_positive, name_part
 from secretballot.core.mechanisms import Mechanism, NoisyVotes
 from secretballot.core.types import VoteShape
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.exceptions import DataError, Parameter
 
 __all__ = ["ReleasedLabels", "ReleasedSums", "ReleasedTable", "labels_of_table"]
 
@@ -196,11 +196,6 @@ class ReleasedLabels(_Document):
             )
 
     def _check_counts(self, counts: IntArray) -> None:
-        if not self.n_teachers and not self.by_record:
-            raise ParameterError(
-                Parameter("n_teachers"),
-                " is 0 and noisy_counts are given; without teachers there are no votes.",
-            )
         l, n_classes = len(self.queries), len(self.classes)  # noqa: E741  # the papers' letter
         if not counts.size and n_classes > 2:  # JSON's empty list has no columns
             counts = counts.reshape(0, n_classes)

@@ -82,7 +82,6 @@ def release(
     budget: PrivacyBudget,
     *,
     queries: ArrayLike | None = None,
-    public_rows: ArrayLike | None = None,
     request: str | None = None,
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
@@ -106,10 +105,8 @@ def release(
     budget : PrivacyBudget
         What is promised, and spent.
     queries : array of int, shape (l,), optional
-        Rows of `private` to ask, distinct, in the order to ask them. All of them by default.
-    public_rows : array of int, shape (l,), optional
-        Row of the public pool that each asked query is, distinct; `queries` itself by
-        default.
+        Rows of `private` to ask, distinct, in the order to ask them. All of them by default. The
+        released labels name the same rows.
     request : str, optional
         Key of this release in the ledger. A request that was answered before gets the stored answer
         and costs nothing; one that was interrupted goes on, and is paid for once. A new key by
@@ -162,7 +159,6 @@ def release(
     check_instance("private", private, Votes, hint="give Votes, as votes_of_counts makes them")
     n_queries = private.shape.n_queries
     asked = _distinct_rows("queries", range(n_queries) if queries is None else queries, n_queries)
-    named = asked if public_rows is None else _named_rows(public_rows, len(asked))
     votes, made = private.take(asked), private.shape.guarantee
     if isinstance(mechanism, str):
         check_instance("budget", budget, PrivacyBudget, hint="give a PrivacyBudget")
@@ -178,7 +174,7 @@ def release(
         votes,
         ledger,
         classes=votes.classes,
-        rows=named,
+        rows=asked,
         request=request,
         purpose=purpose,
         declaration=declaration,
@@ -323,7 +319,11 @@ def release_table(
     check_useful(terms.mechanism, terms.shape)
     labels = terms.public.get("labels", [None])
     sets, n_asked = terms.public.get("ballot") == "sets", terms.n_points
-    named = np.arange(n_asked) if rows is None else _named_rows(rows, n_asked)
+    named = np.arange(n_asked) if rows is None else _distinct_rows("rows", rows, MOST_ROWS)
+    if len(named) != n_asked:
+        raise DataError(
+            f"rows names {len(named)} rows for {n_asked} queries; name one row for each query."
+        )
 
     def certified(done: Released) -> ReleasedTable:
         answers = done.values.reshape(n_asked, -1)
@@ -786,17 +786,6 @@ def check_readable(certificate: Mapping[str, Any]) -> None:
 def _digest(rows: IntArray) -> str:
     """Return what stands for rows of the public pool in the ledger, however many they are."""
     return hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()
-
-
-def _named_rows(public_rows: ArrayLike, n_queries: int) -> IntArray:
-    """Return the rows of the public pool that the queries stand for, as int64, distinct."""
-    named = _distinct_rows("public_rows", public_rows, MOST_ROWS)
-    if len(named) != n_queries:
-        raise DataError(
-            f"public_rows names {len(named)} rows for {n_queries} queries; name one row for each"
-            " query."
-        )
-    return named
 
 
 def _distinct_rows(name: str, given: ArrayLike, n_rows: int) -> IntArray:

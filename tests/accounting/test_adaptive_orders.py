@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from exact_games.distributions import discrete_gaussian_distribution, discrete_laplace_distribution
-from exact_games.games import Asked, Move, Steps, Stream, delta_of_all_orders
+from exact_games.games import Asked, Steps, Stream, delta_of_all_orders, stream_moves
 from made_events import (
     abstention_event,
     counts_event,
@@ -31,28 +31,11 @@ DEPTH = 3  # questions
 LEFT_OUT = 1e-12  # of noise that is not listed
 
 
-@dataclass
-class Votes:
-    """Votes of so many teachers on two classes."""
-
-    k: int
-
-    def pairs(self) -> Iterator[tuple[int, int]]:
-        for v in range(self.k):
-            yield v, v + 1
-            yield v + 1, v
-
-    def label(self, v: int) -> int:
-        return int(2 * v >= self.k)
-
-    def distance(self, v: int) -> int:
-        return max(0, math.ceil(abs(2 * v - self.k) / 2) - 1)
-
-    def moves(self) -> set[Move]:
-        return {
-            (self.distance(a), self.distance(b), self.label(a) != self.label(b))
-            for a, b in self.pairs()
-        }
+def pairs(k: int) -> Iterator[tuple[int, int]]:
+    """Yield how many of k teachers vote 1, on both sides."""
+    for v in range(k):
+        yield v, v + 1
+        yield v + 1, v
 
 
 @dataclass
@@ -63,25 +46,25 @@ class Kind:
     asked: Asked
 
 
-def labels(rng: random.Random, votes: Votes, count: int) -> Kind:
+def labels(rng: random.Random, k: int, count: int) -> Kind:
     sigma = rng.choice([0.3, 0.6, 1.0, 2.0, 5.0])
-    law, half = discrete_gaussian_distribution(sigma), -(-votes.k // 2)
-    chances = {v: float(law.at_least(half - v)) for v in range(votes.k + 1)}
-    laws = [[(1 - chances[v], chances[v]) for v in pair] for pair in votes.pairs()]
-    return Kind(label_event(sigma, count, rng.choice([None, votes.k])), Steps(count, laws))
+    law, half = discrete_gaussian_distribution(sigma), -(-k // 2)
+    chances = {v: float(law.at_least(half - v)) for v in range(k + 1)}
+    laws = [[(1 - chances[v], chances[v]) for v in pair] for pair in pairs(k)]
+    return Kind(label_event(sigma, count, rng.choice([None, k])), Steps(count, laws))
 
 
-def drawn_labels(rng: random.Random, votes: Votes, count: int) -> Kind:
-    weights = [2**52 if votes.k % 2 == 0 else int(2**52 * rng.uniform(0.3, 0.99))]
-    for _ in range(votes.k // 2):
+def drawn_labels(rng: random.Random, k: int, count: int) -> Kind:
+    weights = [2**52 if k % 2 == 0 else int(2**52 * rng.uniform(0.3, 0.99))]
+    for _ in range(k // 2):
         weights.append(max(1, int(weights[-1] * rng.uniform(0.05, 0.95))))
-    minority = {v: weights[abs(2 * v - votes.k) // 2] / 2**53 for v in range(votes.k + 1)}
-    one = {v: 1 - u if votes.label(v) else u for v, u in minority.items()}
-    laws = [[(1 - one[v], one[v]) for v in pair] for pair in votes.pairs()]
-    return Kind(table_event(tuple(weights), count, votes.k), Steps(count, laws))
+    minority = {v: weights[abs(2 * v - k) // 2] / 2**53 for v in range(k + 1)}
+    one = {v: 1 - u if 2 * v >= k else u for v, u in minority.items()}
+    laws = [[(1 - one[v], one[v]) for v in pair] for pair in pairs(k)]
+    return Kind(table_event(tuple(weights), count, k), Steps(count, laws))
 
 
-def counts(rng: random.Random, votes: Votes, count: int) -> Kind:
+def counts(rng: random.Random, k: int, count: int) -> Kind:
     sigma = rng.choice([0.4, 0.6, 0.8])
     chance = discrete_gaussian_distribution(sigma).pmf
     here, there = np.append(chance, 0.0), np.append(0.0, chance)
@@ -89,13 +72,13 @@ def counts(rng: random.Random, votes: Votes, count: int) -> Kind:
     return Kind(counts_event(sigma, count), Steps(count, [(here[kept], there[kept])]))
 
 
-def parts(rng: random.Random, votes: Votes, count: int) -> Kind:
+def parts(rng: random.Random, k: int, count: int) -> Kind:
     loss = rng.choice([0.1, 0.5, 1.0, 2.0])
     p = 1 / (1 + math.exp(-loss))
     return Kind(pure_event(loss, count), Steps(count, [((p, 1 - p), (1 - p, p))]))
 
 
-def ranges(rng: random.Random, votes: Votes, count: int) -> Kind:
+def ranges(rng: random.Random, k: int, count: int) -> Kind:
     length, laws = rng.choice([0.2, 0.5, 1.0, 2.0]), []
     for share in np.linspace(0.05, 0.95, 7):
         low, high = math.exp(-share * length), math.exp((1 - share) * length)
@@ -104,33 +87,34 @@ def ranges(rng: random.Random, votes: Votes, count: int) -> Kind:
     return Kind(ranged_event(length, count), Steps(count, laws))
 
 
-def stability_tests(rng: random.Random, votes: Votes, count: int) -> Kind:
+def stability_tests(rng: random.Random, k: int, count: int) -> Kind:
     scale, threshold = rng.choice([0.5, 1.0, 2.0]), rng.choice([0, 1, 2, 4])
     law = discrete_laplace_distribution(scale)
 
     def told(v: int) -> list[float]:
-        chance = float(law.at_least(threshold + 1 - votes.distance(v)))
-        return [1 - chance, *(chance * (votes.label(v) == label) for label in (0, 1))]
+        distance = max(0, math.ceil(abs(2 * v - k) / 2) - 1)
+        chance = float(law.at_least(threshold + 1 - distance))
+        return [1 - chance, *(chance * ((2 * v >= k) == label) for label in (0, 1))]
 
     event = stable_event(scale, threshold, count)
-    return Kind(event, Steps(count, [(told(a), told(b)) for a, b in votes.pairs()]))
+    return Kind(event, Steps(count, [(told(a), told(b)) for a, b in pairs(k)]))
 
 
-def sparse(rng: random.Random, votes: Votes, count: int) -> Kind:
+def sparse(rng: random.Random, k: int, count: int) -> Kind:
     scales = rng.choice([0.5, 1.0, 2.0]), rng.choice([0.5, 1.0, 2.0, 3.0])
     threshold = rng.choice([0, 1, 2, 3])
     hidden, own = map(discrete_laplace_distribution, scales)
     needed = threshold + hidden.support + 1
-    known = {distance: own.at_least(needed - distance) for distance in range(votes.k)}
-    stream = Stream(count, votes.moves(), known.__getitem__, hidden.pmf)
+    known = {distance: own.at_least(needed - distance) for distance in range(k)}
+    stream = Stream(count, stream_moves(k), known.__getitem__, hidden.pmf)
     return Kind(sparse_event(*scales, threshold, count), stream)
 
 
-def withheld(rng: random.Random, votes: Votes, count: int) -> Kind:
+def withheld(rng: random.Random, k: int, count: int) -> Kind:
     order, charge = rng.choice([1.5, 3.0, 8.0]), rng.choice([0.1, 0.5, 1.0, 2.0])
     tie = rng.choice([0.01, 0.1, 0.3])
     weights = [int(WHOLE * tie)]
-    for _ in range(votes.k):  # as fast as the inequalities allow
+    for _ in range(k):  # as fast as the inequalities allow
         low, high = weights[-1], WHOLE - 1
         while high - low > WHOLE >> 40:
             middle = (low + high) // 2
@@ -139,7 +123,7 @@ def withheld(rng: random.Random, votes: Votes, count: int) -> Kind:
         weights.append(low)
     event = abstention_event(order, charge, tie, count)
     told = {d: np.array([weight / WHOLE]) for d, weight in enumerate(weights)}
-    return Kind(event, Stream(count, votes.moves(), told.__getitem__, np.ones(1)))
+    return Kind(event, Stream(count, stream_moves(k), told.__getitem__, np.ones(1)))
 
 
 KINDS = [labels, drawn_labels, counts, parts, ranges, stability_tests, sparse, withheld]
@@ -149,8 +133,8 @@ KINDS = [labels, drawn_labels, counts, parts, ranges, stability_tests, sparse, w
 def some(seed: int) -> tuple[list[Any], list[float], list[float]]:
     """Return some kinds of events, some epsilons, and the truth at each."""
     rng = random.Random(seed)
-    votes, kinds = Votes(rng.randint(1, 4)), rng.sample(KINDS, 2)
-    asked = [kind(rng, votes, rng.randint(1, 2)) for kind in kinds]
+    k, kinds = rng.randint(1, 4), rng.sample(KINDS, 2)
+    asked = [kind(rng, k, rng.randint(1, 2)) for kind in kinds]
     epsilons = [0.0, rng.choice([0.05, 0.3, 1.0]), rng.uniform(1.0, 4.0)]
     games = [one.asked for one in asked]
     return asked, epsilons, [delta_of_all_orders(games, DEPTH, e) for e in epsilons]

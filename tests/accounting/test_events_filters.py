@@ -38,7 +38,7 @@ EVENTS: list[Event] = [
     counts_event(20.0, 100),
     label_event(20.0, 40, 250),
     label_event(20.0, 40),
-    class_event(10.0, 20),
+    class_event(10.0, 5),
     table_event(table_weights(250, 20.0, 0.004), 100, 250),
     table_event((2**51, 2**50), 3, 9),
     pure_event(0.1, 10),

@@ -17,32 +17,14 @@ from secretballot.accounting import (
     delta_upper,
     epsilon_upper,
 )
-from secretballot.accounting import rounding as room
 from secretballot.accounting.calibration import calibrate_vector_sum
 from secretballot.core.losses import DEVIATIONS, Losses, count_losses, discrete_gaussian_pmf
 from secretballot.exceptions import ParameterError
 
 
-@pytest.mark.parametrize(
-    ("queries", "sigma", "delta", "expected"),
-    [
-        (100, 20, 1e-6, 2.2540846502),
-        (100, 10, 1e-6, 4.8865541175),
-        (2 * 286, 40, 1e-5, 2.4353597494),
-    ],
-)
-def test_analytic_epsilon_reaches_the_reference(
-    queries: int, sigma: float, delta: float, expected: float
-) -> None:
-    # reference: measured with dp-accounting and an independent closed form, ten digits
-    assert room.gaussian_delta(expected, math.sqrt(queries) / sigma) == pytest.approx(
-        delta, rel=1e-8
-    )
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0])
-@pytest.mark.parametrize("delta", [1e-5, 1e-6, 1e-8])
-@pytest.mark.parametrize("queries", [1, 20, 300])
+@pytest.mark.parametrize("epsilon", [0.1, 2.0])
+@pytest.mark.parametrize("delta", [1e-5, 1e-8])
+@pytest.mark.parametrize("queries", [1, 300])
 def test_agrees_with_dp_accounting(epsilon: float, delta: float, queries: int) -> None:
     from dp_accounting.pld import privacy_loss_distribution
 

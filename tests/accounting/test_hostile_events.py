@@ -136,7 +136,7 @@ def test_hostile_events_are_priced_in_bounded_time_and_more_of_them_cost_more(se
         [sampled_event(sparse_event(20.0, 30.0, 1000, 500), 30, 400, "replace-one")],
         pytest.param([class_event(2000.0, 100)], marks=pytest.mark.slow, id="ClassLabels-2000"),
         pytest.param([class_event(300.0, 100)], marks=pytest.mark.slow, id="ClassLabels-300"),
-        [class_event(60.0, 100)],
+        [class_event(30.0, 60)],
         [label_event(1e4, 100, 250)],  # once a second
         [sparse_event(20.0 + 0.01 * i, 30.0, 1000, 500) for i in range(20)],
         [counts_event(1e5, 500), pure_event(1e-4, 190_000)],

@@ -56,14 +56,6 @@ def test_game_is_the_brute_force_optimum_from_above(
     assert found <= exact * (1.02 if n_teachers % 2 else 1.6) + 1e-4
 
 
-def test_one_label_costs_exactly_a_threshold_test() -> None:
-    sigma, k = 3.0, 9
-    exact = best_attack(both_ways(label_chances(k, sigma)), 1, math.exp(0.2))
-    found = [game_delta(0.2, sigma, 1, k, resolution) for resolution in (10, 300)]
-    assert exact * (1 - 1e-11) <= found[1] <= found[0] <= exact * (1 + 1e-3)
-    assert found[1] <= exact * (1 + 1e-5)
-
-
 @functools.cache
 def _best_even_attack(epsilon: float, sigma: float, queries: int) -> float:
     """Ask the most informative single vote count again and again: no accountant may certify
@@ -136,7 +128,7 @@ def test_renyi_of_one_label_is_its_supremum() -> None:
 
 
 @pytest.mark.parametrize("n_teachers", [2, 3, 5])
-@pytest.mark.parametrize(("queries", "block"), [(2, 1), (3, 1), (3, 2), (4, 2)])
+@pytest.mark.parametrize(("queries", "block"), [(2, 1), (3, 1), (3, 2)])
 @pytest.mark.parametrize("sigma", [0.8, 2.0])
 def test_blocks_lie_above_every_strategy(
     n_teachers: int, queries: int, block: int, sigma: float
@@ -148,8 +140,7 @@ def test_blocks_lie_above_every_strategy(
         assert delta_at(losses, epsilon) >= truth * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("n_teachers", [250, None])
-@pytest.mark.parametrize("block", [100, 150])
+@pytest.mark.parametrize(("n_teachers", "block"), [(250, 100), (None, 150)])
 def test_blocks_cost_little_more_than_the_game(n_teachers: int | None, block: int) -> None:
     sigma, queries = 58.66, 300
     game = delta_at(losses_of(sigma, queries, n_teachers, queries), 1.0)

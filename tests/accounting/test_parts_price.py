@@ -96,21 +96,6 @@ def test_gaussian_beside_parts_is_the_joint_enumeration() -> None:
     assert exact <= found <= exact * (1 + 1e-4)
 
 
-def test_many_kinds_of_parts_cost_at_least_what_all_of_them_tell() -> None:
-    kinds = [(0.01 * k, 10 + k) for k in range(1, 6)]
-    losses, chance = np.zeros(1), np.ones(1)
-    for epsilon0, count in kinds:
-        each = (count - 2.0 * np.arange(count + 1)) * epsilon0
-        losses = np.round(np.add.outer(losses, each).ravel(), 10)
-        chance = np.multiply.outer(chance, response_weights(count, epsilon0)).ravel()
-        losses, place = np.unique(losses, return_inverse=True)
-        chance = np.bincount(place, chance)
-    events = [pure_event(*kind) for kind in kinds]
-    for epsilon in (0.1, 0.5, 1.0):
-        true = float(chance @ np.maximum(0.0, -np.expm1(epsilon - losses)))
-        assert true <= delta_upper(events, epsilon) * (1 + 1e-9) <= 1.001 * true
-
-
 def test_the_edge_of_the_largest_loss_is_rounded_up() -> None:
     # epsilon just below 18 parts' whole loss: the difference has few digits left, and they must not
     # fall short

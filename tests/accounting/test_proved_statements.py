@@ -2,33 +2,22 @@
 against an independent library."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from adaptive_labels import both_ways, label_chances
+from exact_games.games import Outcome, delta_of_all_orders
 from made_events import admits, counts_event, label_event, stable_event
 from secretballot.accounting import PrivacyBudget, RenyiFilter, StableTests, delta_upper
 from secretballot.core.events import Event
 from secretballot.core.losses import ORDERS, delta_of, response
 
 Pair = tuple[float, float]
-
-
-Step = Callable[[Any], Iterable[tuple[Any, list[Pair]]]]
-
-
-def best_attack(step: Step, start: Any, epsilon: float, p: float = 1.0, q: float = 1.0) -> float:
-    """Return the most that an adversary reaches who plays as long as it likes: a step gives what
-    may be done in a state, with the state after it and the chances of all outcomes."""
-    best = max(0.0, p - math.exp(epsilon) * q)
-    for then, outcomes in step(start):
-        gain = sum(best_attack(step, then, epsilon, p * a, q * b) for a, b in outcomes)
-        best = max(best, gain)
-    return best
 
 
 def grants(*events: Event) -> list[Any]:
@@ -48,12 +37,13 @@ def test_the_filter_keeps_its_promise_with_failures_and_adaptive_choices() -> No
         high = (1 - failure) * math.exp(loss) / (1 + math.exp(loss))
         return [(failure, 0.0), (high, 1 - failure - high), (1 - failure - high, high)]
 
-    def step(spent: tuple[StableTests, ...]) -> Iterator[tuple[Any, list[Pair]]]:
-        for event in menu if len(spent) < 3 else ():
+    def questions(spent: tuple[StableTests, ...]) -> Iterator[list[Outcome]]:
+        for event in menu:
             if admits(rule, grants(*spent), *grants(event)):
-                yield (*spent, event), outcomes(event)
+                yield [((*spent, event), *pair) for pair in outcomes(event)]
 
-    assert 0 < best_attack(step, (), budget.epsilon) <= budget.delta
+    game = SimpleNamespace(start=(), questions=questions)
+    assert 0 < delta_of_all_orders([game], 3, budget.epsilon) <= budget.delta
 
 
 def test_unused_labels_may_be_bought_again() -> None:
@@ -65,21 +55,22 @@ def test_unused_labels_may_be_bought_again() -> None:
     assert admits(rule, [], *grants(planned))
 
     @cache
-    def labelled(sigma: float) -> list[list[Pair]]:
+    def labelled(then: Any, sigma: float) -> list[list[Outcome]]:
         pairs = both_ways(label_chances(n_teachers, sigma))
-        return [[(a, b), (1 - a, 1 - b)] for a, b in pairs]
+        return [[(then, a, b), (then, 1 - a, 1 - b)] for a, b in pairs]
 
-    def step(state: tuple[int, tuple[float, ...]]) -> Iterator[tuple[Any, list[Pair]]]:
+    def questions(state: tuple[int, tuple[float, ...]]) -> Iterator[list[Outcome]]:
         taken, bought = state
         if not bought and taken < planned.queries:
-            yield from (((taken + 1, ()), pair) for pair in labelled(planned.chances.sigma))
+            yield from labelled((taken + 1, ()), planned.chances.sigma)
         used = [label_event(1.9, taken, n_teachers)] if taken else []
         used += [label_event(sigma, 1, n_teachers) for sigma in bought]
-        for sigma in (1.6, 2.5) if taken + len(bought) < 3 else ():
+        for sigma in (1.6, 2.5):
             if admits(rule, grants(*used), *grants(label_event(sigma, 1, n_teachers))):
-                yield from (((taken, (*bought, sigma)), pair) for pair in labelled(sigma))
+                yield from labelled((taken, (*bought, sigma)), sigma)
 
-    assert 0 < best_attack(step, (0, ()), budget.epsilon) <= budget.delta
+    game = SimpleNamespace(start=(0, ()), questions=questions)
+    assert 0 < delta_of_all_orders([game], 3, budget.epsilon) <= budget.delta
 
 
 @pytest.mark.parametrize(

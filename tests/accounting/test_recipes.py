@@ -21,7 +21,7 @@ from secretballot.accounting import (
     teacher_shape,
     vote_quantiles,
 )
-from secretballot.accounting.recipes import laplace_deviation, right_chance, unanimous_chance
+from secretballot.accounting.recipes import right_chance, unanimous_chance
 from secretballot.core.exponential import least_quotient
 from secretballot.core.mechanisms import (
     Mechanism,
@@ -196,11 +196,6 @@ def test_right_chances_are_those_of_draws(noise: str, n_classes: int) -> None:
     assert right_chance(mechanism, margin, shape) == pytest.approx(right, abs=0.02)
 
 
-def test_deviations_are_those_of_draws() -> None:
-    drawn = ExactNoise().discrete_laplace(7.0, 40_000)
-    assert laplace_deviation(7.0) == pytest.approx(drawn.std(), rel=0.05)
-
-
 @pytest.mark.parametrize(
     ("drowned", "useful"),
     [
@@ -227,9 +222,9 @@ def test_noise_that_drowns_unanimous_votes_is_said(
 
 
 def test_a_unanimous_quantile_is_drawn_as_often_as_stated() -> None:
-    mechanism, shape = VoteQuantiles(epsilon=0.3, rank=5), teacher_shape(4000, 30, 9)
-    votes = np.zeros((4000, 30), dtype=np.int64)
+    mechanism, shape = VoteQuantiles(epsilon=0.3, rank=5), teacher_shape(1500, 30, 9)
+    votes = np.zeros((1500, 30), dtype=np.int64)
     votes[:, 11] = 9
     drawn, _ = mechanism.draw(shape, [votes], ExactNoise(), State())
     right = (drawn[:, 0] == 11).mean()
-    assert unanimous_chance(mechanism, shape) == pytest.approx(right, abs=0.03)
+    assert unanimous_chance(mechanism, shape) == pytest.approx(right, abs=0.04)

@@ -136,6 +136,7 @@ REFUSED: list[tuple[Any, ...]] = [
     (event_in, " ", ({"kind": "counts", "sigma": 1.0},), ({**SPARSE, "refresh": False},)),
     (event_in, " ", ({"kind": "binary-labels", "chances": {"sigma": 1.0}, "queries": 1},)),
     (event_in, " ", ({**SUMS, "sigmas": [1.0]},)),
+    (PrivacyBudget, "a number below 1e308", (10**400, 1e-6)),
     (confident_event, "asked", (1.0, 1.0, 1, 2, 2)),
     (confident_event, "A threshold", (1.0, 1.0, 2, 1, 2, 4, 3)),
 ]

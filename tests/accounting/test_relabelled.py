@@ -380,7 +380,7 @@ WORLDS = [
     (sampled_event(FAINT, 3, 4, "replace-one"), Thresholds(), 3, "spy", 4),
     (sampled_event(LOUD_TWICE, 3, 4, "replace-one"), Intervals(), 3, "learner", 4),
     (sampled_event(LOUD, 1, 2, "add-remove"), Thresholds(), 2, "spy", 3),
-    (sampled_event(LOUD, 1, 1, "add-remove"), Intervals(), 2, "learner", 3),
+    (sampled_event(LOUD, 1, 1, "add-remove"), Intervals(), 2, "learner", 2),
 ]
 
 

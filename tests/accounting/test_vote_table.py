@@ -195,13 +195,6 @@ def test_corners_cover_every_pair(n_teachers: int, seed: int) -> None:
     assert len(curve.p) < 250
 
 
-def test_more_teachers_than_the_table_has_margins_for_change_nothing() -> None:
-    weights = table_weights(60, 20.0, 0.004)
-    assert delta_upper([table_event(weights, 20, 60)], 1.0) == delta_upper(
-        [table_event(weights, 20, 10**12)], 1.0
-    )
-
-
 def test_divergences_are_those_of_the_worst_pair() -> None:
     event = random_table(6, 30, 5)
 

@@ -103,7 +103,7 @@ def noise(rng, n, fields=40):
 
 def test_identical_worlds_raise_alarms_at_most_at_the_stated_rate():
     rng = np.random.default_rng(1)
-    audits = 40
+    audits = 20
     bounds = [audited(noise(rng, 45, 24), rng.random(45) < 0.5)[1].bound for _ in range(audits)]
     assert np.mean(np.array(bounds) > 0) <= ALPHA + 3 * np.sqrt(ALPHA * (1 - ALPHA) / audits)
 

@@ -2,8 +2,8 @@
 
 import json
 import re
-import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -103,7 +103,6 @@ def test_a_value_that_looks_like_a_parameter_is_left_alone(look):
         assert failure_of(DataError(f"{value} is no column.")).parameter is None
 
 
-FAULTY = f"{sys.executable} -S {Path(__file__).parents[1] / 'audit' / 'planted_faults.py'}"
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 
 
@@ -114,13 +113,16 @@ def test_the_help_and_the_page_name_every_code():
     assert ",".join(named) == "0,1,2,3,4,5,6,7,130"
 
 
-def test_a_fault_that_an_audit_finds_is_code_6(tmp_path):
-    private, neighbour = tmp_path / "private.json", tmp_path / "neighbour.json"
-    cells = [[age, 0.5] for age in range(60)]
-    private.write_text(json.dumps(cells))
-    # a missing value, which the planted fault lets out
-    neighbour.write_text(json.dumps([*cells, [None, 0.5]]))
-    inputs = ["--private", str(private), "--neighbour", str(neighbour)]
-    settings = ["--program", FAULTY, "--runs", "30", "--random-state", "3", "--n-jobs", "2"]
-    words = ["audit", "release", *inputs, *settings, "--", "coin", str(private), "--out", "x"]
-    assert invoke(*words).exit_code == 6
+def test_a_fault_that_an_audit_finds_is_code_6(monkeypatch):
+    asked = {}
+
+    def audit(**given):
+        asked.update(given)
+        return SimpleNamespace(passed=False, text=lambda: "FAILED", to_json=dict)
+
+    monkeypatch.setattr("secretballot.audit.release_audit.audit_release", audit)
+    settings = ["--private", "p.json", "--program", "python 'a b.py'", "--runs", "30"]
+    result = invoke("audit", "release", *settings, "--", "coin", "p.json", "--out", "x")
+    assert (result.exit_code, result.stdout) == (6, "FAILED\n")
+    assert (asked["program"], asked["runs"]) == (["python", "a b.py"], 30)
+    assert asked["command"] == ["coin", "p.json", "--out", "x"]

@@ -6,7 +6,6 @@ from uuid import uuid4
 import numpy as np
 import psycopg
 import pytest
-from campaigns.postgres_proxy import PostgresProxy
 from typer.testing import CliRunner
 
 import secretballot as sb
@@ -117,21 +116,3 @@ def test_runs_pay_from_a_database_and_keep_no_password(tmp_path, place, with_pas
     assert SECRET not in first.output + second.output
     # the vault has seen how far the account had come
     assert list((tmp_path / "two" / "vault" / "ledgers").glob(f"{ledger.account[:32]}*"))
-
-
-@pytest.fixture
-def proxy(postgres_server):
-    between = PostgresProxy(postgres_server)
-    yield between
-    between.close()
-
-
-def test_a_run_goes_on_where_acknowledgements_are_lost(tmp_path, proxy):
-    place = proxy.url(f"t{uuid4().hex[:20]}")
-    # the kind of a row is sent with its length
-    for statement in (b"INSERT INTO head", b"\0\0\0\x07reserve", b"\0\0\0\x05close"):
-        proxy.lose(statement, "acknowledgement")
-    done = label(tmp_path, "--ledger", place, "--out", str(tmp_path / "one"))
-    assert done.exit_code == 0, done.output
-    assert proxy.faults == []
-    assert [entry.state for entry in Ledger.open_existing(place).history()] == ["committed"]

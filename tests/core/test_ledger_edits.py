@@ -67,10 +67,13 @@ REFUSED_IN_A_FILE = [
 ]
 
 
+REFUSED_IN_A_DATABASE = [f"TRUNCATE {table} CASCADE" for table in ("account", "head", "entry")]
+
+
 def test_the_tables_themselves_are_append_only(place: str, ledgers: Ledgers) -> None:
     before = Ledger.open_existing(place).history()
     in_a_file = isinstance(ledgers, FileLedgers)
-    for statement in [*REFUSED, *(REFUSED_IN_A_FILE if in_a_file else ())]:
+    for statement in [*REFUSED, *(REFUSED_IN_A_FILE if in_a_file else REFUSED_IN_A_DATABASE)]:
         with ledgers.open(place) as run, pytest.raises(ledgers.refusal):
             run(statement.format(byte=ledgers.literal(b"0")))
     assert Ledger.open_existing(place).history() == before

@@ -331,23 +331,10 @@ def test_a_connection_that_ended_at_rest_costs_nothing(
     assert buy(ledger, "b") == 2
 
 
-def test_connections_of_many_threads_come_to_rest_and_are_few(
-    postgres_server: PostgresServer, place: str
-) -> None:
-    ledger = Ledger(place, dataset="registry", budget=BUDGET)
+def test_connections_of_many_threads_come_to_rest_and_are_few(ledger: Ledger) -> None:
     with ThreadPoolExecutor(12) as pool:
         assert set(pool.map(lambda _: ledger.releases(), range(60))) == {0}
-    resting = ledger._store._resting._kept
-    assert 1 <= len(resting) <= postgres._KEPT
-    pids = {connection.info.backend_pid for connection, _, _ in resting}
-    ledger = resting = None
-    until = time.monotonic() + 300
-    while time.monotonic() < until:
-        found = postgres_server.run("SELECT pid FROM pg_stat_activity")
-        if not pids & {pid for (pid,) in found}:
-            return
-        time.sleep(0.05)
-    raise AssertionError("connections outlive their ledger")
+    assert 1 <= len(ledger._store._resting._kept) <= postgres._KEPT
 
 
 def test_a_database_that_is_down_is_one_sentence_and_nothing_is_drawn(
@@ -475,12 +462,6 @@ def test_what_is_done_without_a_guard_is_noticed(
         run(edit)
     with pytest.raises(LedgerError):
         buy(Ledger.open_existing(place), "b")
-
-
-def test_a_table_is_not_emptied(databases: DatabaseLedgers, place: str, ledger: Ledger) -> None:
-    for table in ("account", "head", "entry"):
-        with databases.open(place) as run, pytest.raises(psycopg.IntegrityError):
-            run(f"TRUNCATE {table} CASCADE")
 
 
 def test_a_password_is_told_to_nobody_but_the_server(

@@ -95,6 +95,7 @@ def test_one_call_opens_a_container_and_stands_where_noise_is_added() -> None:
     found = {
         path.relative_to(root).as_posix()
         for path in root.rglob("*.py")
+        if any(name in path.read_text() for name in ("_unseal", "__integers"))
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and node.attr.endswith(("_unseal", "__integers"))
     }

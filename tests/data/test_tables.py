@@ -219,7 +219,7 @@ def test_a_null_in_one_file_changes_no_cell_of_another(tmp_path):
 def test_files_that_disagree_on_columns_are_refused(tmp_path):
     rows().to_parquet(tmp_path / "a.parquet")
     rows().rename(columns={"dose": "dosis"}).to_parquet(tmp_path / "b.parquet")
-    with pytest.raises(DataError, match=r"b\.parquet' has other columns than"):
+    with pytest.raises(DataError, match=r"b\.parquet, file 2\)' has other columns than"):
         list(table_blocks(tmp_path, role="private file"))
     rows().to_parquet(tmp_path / "b.parquet")
     (tmp_path / "ward=1").mkdir()
@@ -233,7 +233,7 @@ def test_folders_that_are_no_table_are_refused(tmp_path):
         read_table(tmp_path)
     rows().to_parquet(tmp_path / "a.parquet")
     (tmp_path / "notes.txt").write_text(TOKEN)
-    with pytest.raises(DataError, match=r"other files than Parquet \('notes.txt'\)"):
+    with pytest.raises(DataError, match=r"other files than Parquet, such as 'notes.txt'"):
         read_table(tmp_path)
     (tmp_path / "notes.txt").unlink()
     (tmp_path / "b.parquet").write_bytes(b"PAR1" + TOKEN.encode())
@@ -275,12 +275,10 @@ def test_what_folders_say_stands_in_no_message(tmp_path):
         rows().drop(columns="ward").to_parquet(folder / f"ward={name}" / "part.parquet")
     damaged = folder / f"ward={TOKEN}" / "part.parquet"
     damaged.write_bytes(b"PAR1")
-    with pytest.raises(
-        DataError, match=r"'.*all/ward=.../part.parquet \(number 2 by name\)'"
-    ) as one:
+    with pytest.raises(DataError, match=r"'.*all \(part.parquet, file 2\)'") as one:
         read_table(folder)
     damaged.rename(damaged.with_suffix(".txt"))
-    with pytest.raises(DataError, match=r"other files than Parquet \('ward=.../part.txt'\)") as two:
+    with pytest.raises(DataError, match=r"than Parquet, such as 'part.txt'") as two:
         read_table(folder)
     assert TOKEN not in str(one.value) + str(two.value)
 

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -83,32 +81,16 @@ def test_hashed_words_need_no_public_table_and_are_the_same_everywhere():
     assert schema_of(HASHED, public=None) == schema_of(HASHED)
 
 
-def test_a_schema_is_complete_and_the_same_in_two_processes():
+def test_a_schema_is_complete_and_the_same_in_every_process():
+    """Each process hashes texts by a seed of its own, so what is written here is of another one."""
     declared = {"columns": {"a": FEW, "b": HASHED, "c": {"kind": "text", "width": 4}}}
     frame = pd.DataFrame({"a": NOTES, "b": NOTES, "c": NOTES})
     schema = Schema.from_json(declared, public=frame)
-    text = json.dumps(schema.to_json())
-    assert Schema.from_json(json.loads(text)) == schema
+    assert Schema.from_json(json.loads(json.dumps(schema.to_json()))) == schema
     assert [len(one.feature_names) for one in schema.columns] == [7, 33, 5]
-    program = (
-        "import hashlib, json, sys, pandas as pd\n"
-        "from secretballot.data.schema import Schema\n"
-        "declared, cells = json.loads(sys.stdin.read())\n"
-        "schema = Schema.from_json(declared, public=pd.DataFrame(cells))\n"
-        "matrix = schema.encode(pd.DataFrame(cells))\n"
-        "print(json.dumps(schema.to_json()), hashlib.sha256(matrix.tobytes()).hexdigest())"
-    )
-    there = subprocess.run(
-        [sys.executable, "-c", program],
-        input=json.dumps([declared, dict.fromkeys("abc", NOTES)]),
-        capture_output=True,
-        text=True,
-        check=True,
-        # this process has another seed, drawn at random
-        env={"PYTHONHASHSEED": "1", "PYTHONPATH": ":".join(sys.path)},
-    )
+    assert schema.columns[0].words == ("cough", "fever", "pain", "rash", "since", "some")
     digest = hashlib.sha256(schema.encode(frame).tobytes()).hexdigest()
-    assert there.stdout == f"{text} {digest}\n"
+    assert digest == "c127f9ea5e6a74a4a9be841d97d8b497456ae386eda9a43d91e10c18dfc02312"
 
 
 @pytest.mark.parametrize(

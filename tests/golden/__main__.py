@@ -17,6 +17,7 @@ from itertools import groupby
 from golden import prices, recorded
 from golden.lists import LISTS
 from golden.moved import INTEGERS, Moved
+from golden.verbs import recorded_verbs
 
 CHANGES = recorded.HERE / "CHANGES.md"
 LISTED = 40  # of one kind of change; of more the number and the largest are written down
@@ -57,7 +58,7 @@ def main() -> int:
     parser.add_argument("--only", default="runs,verbs,prices")
     given = parser.parse_args()
     only, reason, found = given.only.split(","), given.reason.strip(), list[Moved]()
-    every = {"runs": recorded.runs_now, "verbs": lambda: recorded.verbs_now(long=True)}
+    every = {"runs": recorded.runs_now, "verbs": lambda: recorded_verbs(long=True)}
     values = {name: now() for name, now in every.items() if name in only}
     for name, new in values.items():
         found += recorded.moved(recorded.read(name), new)

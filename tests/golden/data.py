@@ -38,7 +38,7 @@ def line() -> dict[str, Any]:
     X = drawn.randint(0, 10_001, (3060, 1)) / 10_000
     y = np.where(drawn.randint(10, size=len(X)) == 0, 1, 0) ^ (X[:, 0] > 0.4)
     asked = np.array([[0.02], [0.05], [0.1], [0.9], [0.95], [0.99], [0.02], [0.5]])
-    more = {"X_public": X[3000:], "X_new": X[3000:], "y_new": (X[3000:, 0] > 0.4).astype(int)}
+    more = {"X_public": X[3000:], "X_new": X[3000:]}
     return {"X": X[:3000], "y": y[:3000].astype(int), "asked": asked, "classes": [0, 1], **more}
 
 

@@ -34,7 +34,7 @@ def run_moved(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[M
     """Yield what moved in one run."""
     for part in sorted(old.keys() | new.keys()):
         entry, before, after = f"{name}: {part}", old.get(part), new.get(part)
-        if part in ("accuracy", "predicted") or before == after:
+        if part == "predicted" or before == after:
             continue
         if part == "prices" and len(before or ()) == len(after or ()):
             yield from _prices(entry, before, after)

@@ -7,7 +7,6 @@ from typing import Any
 
 from golden import runs
 from golden.moved import Moved, run_moved
-from golden.verbs import recorded_verbs
 
 HERE = Path(__file__).parent
 NOISES = ("zero", "hashed")
@@ -29,22 +28,11 @@ def write(name: str, values: Values) -> None:
 def runs_now() -> Values:
     """Carry out every run, under both kinds of noise."""
     return {
-        f"{name}, noise {noise}": as_json(runs.recorded_run(name, noise))
+        f"{name}, noise {noise}": runs.recorded_run(name, noise)
         for name in runs.RUNS
         if runs.is_possible(name)
         for noise in NOISES
     }
-
-
-def verbs_now(*, long: bool) -> Values:
-    """Run every command."""
-    found: Values = as_json(recorded_verbs(long=long))
-    return found
-
-
-def as_json(values: Any) -> Any:
-    """Return values as they are read again."""
-    return json.loads(json.dumps(values))
 
 
 def method_of(entry: str) -> str:

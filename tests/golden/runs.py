@@ -1,6 +1,7 @@
 """Runs of every method that stays: neutral definitions, an adapter of a few lines for each, and
 what is recorded of a run."""
 
+import json
 import math
 import tempfile
 import tomllib
@@ -443,8 +444,8 @@ def recorded_run(name: str, noise: str) -> dict[str, Any]:
         table = table_of()
         released = work(table, **settings)
         model, points = released.pop("model", None), released.pop("points", table.get("X_new"))
-        predicted = {} if model is None else predictions_of(model, points, table)
-    return {
+        predicted = {} if model is None else predictions_of(model, points)
+    found = {
         "prices": [[float(e), float(d)] for e, d in trace.prices],
         "opened": trace.opened(),
         "private" if work in (shards, encoded_rows) else "released": {
@@ -452,15 +453,14 @@ def recorded_run(name: str, noise: str) -> dict[str, Any]:
         },
         **predicted,
     }
+    return dict(json.loads(json.dumps(found)))  # as it is read again
 
 
-def predictions_of(model: Any, points: Any, table: dict[str, Any]) -> dict[str, Any]:
+def predictions_of(model: Any, points: Any) -> dict[str, Any]:
     """Return what a model predicts: probabilities, else numbers."""
     answers = np.asarray(model.predict(points))
     found: dict[str, Any] = {}
     if answers.ndim == 1 and hasattr(model, "classes_"):
-        if points is table["X_new"]:
-            found["accuracy"] = round(float((answers == table["y_new"]).mean()), 4)
         found["predicted"] = answers.tolist()
     try:
         values = np.asarray(model.predict_proba(points), dtype=float)

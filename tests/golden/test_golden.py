@@ -11,6 +11,7 @@ from golden.__main__ import refusals
 from golden.lists import FEW
 from golden.moved import INTEGERS, Moved
 from golden.runs import RUNS, is_possible, recorded_run
+from golden.verbs import recorded_verbs
 
 
 def slow_if(slow: bool) -> tuple[pytest.MarkDecorator, ...]:
@@ -50,12 +51,12 @@ def test_runs_are_those_recorded(name: str, noise: str, known_runs: recorded.Val
     if not is_possible(name):
         pytest.skip("reference data is not there")
     entry = f"{name}, noise {noise}"
-    found = list(recorded.moved(known_runs, {entry: recorded.as_json(recorded_run(name, noise))}))
+    found = list(recorded.moved(known_runs, {entry: recorded_run(name, noise)}))
     assert not found, recorded.table(found)
 
 
 def test_verbs_mean_what_is_recorded() -> None:
-    found = list(recorded.moved(recorded.read("verbs"), recorded.verbs_now(long=False)))
+    found = list(recorded.moved(recorded.read("verbs"), recorded_verbs(long=False)))
     assert not found, recorded.table(found)
 
 

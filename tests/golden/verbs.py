@@ -3,7 +3,6 @@
 Today's words of each command stand in `COMMANDS`; what is recorded does not depend on them.
 """
 
-import asyncio
 import csv
 import io
 import json
@@ -16,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
@@ -103,12 +101,11 @@ def recorded_verbs(*, long: bool) -> dict[str, dict[str, Any]]:
             if name in NUMBERS and done.stdout.startswith("{"):
                 said = json.loads(done.stdout)
                 found[name] |= {path: value_at(said, path) for path in NUMBERS[name]}
-        found["serve: one question"] = asked_once(folder)
         predicted = pd.read_csv(folder / "predictions.csv")
         found["predict"] |= {"rows": len(predicted), "columns": list(predicted.columns)}
         schema = json.loads((folder / "columns" / "plan.schema.json").read_text())["columns"]
         found["plan: schema"]["columns"] = {name: one["kind"] for name, one in schema.items()}
-    return found
+    return dict(json.loads(json.dumps(found)))  # as it is read again
 
 
 def before(name: str, folder: Path) -> None:
@@ -144,37 +141,6 @@ def release_in(release: Path) -> dict[str, Any]:
             rows = list(csv.reader(io.StringIO(path.read_text())))
             found |= {"answers": len(rows) - 1, "columns": rows[0]}
     return found
-
-
-def asked_once(folder: Path) -> dict[str, Any]:
-    """Start the prepared service in this process, and ask it for the labels of three points."""
-    from secretballot.service.access import Access
-    from secretballot.service.app import application
-    from secretballot.service.settings import read_settings
-
-    settings = read_settings(folder / "service" / "service.toml")
-    with Access(settings.state) as access:
-        token = access.add("analyst", ["registry"])[1]
-    service = application(settings)
-    points = json.loads(pd.read_csv(folder / "public.csv")[:3].to_json(orient="records"))
-
-    async def ask() -> httpx.Response:
-        transport = httpx.ASGITransport(service)
-        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
-            address = "/v1/datasets/registry/sessions/session/questions"
-            key = {"Authorization": f"Bearer {token}"}
-            return await client.post(address, json={"points": points}, headers=key)
-
-    async def ask_and_close() -> httpx.Response:
-        try:
-            return await ask()
-        finally:
-            await service.state.service.close()
-
-    answer = asyncio.run(ask_and_close())
-    found = answer.json()
-    labels = [one["label"] in ("no", "yes") for one in found["answers"]]
-    return {"status": answer.status_code, "labels": labels, "left": found.get("left")}
 
 
 @contextmanager

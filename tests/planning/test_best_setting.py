@@ -1,14 +1,17 @@
-"""Whole plans of votes from a stand-in: what is recommended, that it keeps the budget, and plans
-for one mechanism."""
+"""Whole plans of votes from a stand-in: what may be given, what is recommended, that it keeps the
+budget, and plans for one mechanism."""
 
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
+import secretballot as sb
 from quick_plans import quick_forecasts
 from samples import synthetic_two_class
 from secretballot.accounting.recipes import laplace_deviation
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning import best_setting
 from secretballot.planning.best_setting import plan_votes
 from secretballot.planning.evaluation import Tried, best_of
@@ -20,9 +23,13 @@ from secretballot.planning.stand_in import RunOutcome
 TASK = Task(20_000, 200, 2, 1.0, 1e-5, teacher="naive-bayes")
 
 
+def stand_in(n=400):
+    sample = synthetic_two_class(n, n_features=4, bayes_error=0.1, seed=1)
+    return sample.X, sample.y
+
+
 def planned(task=TASK, n_teachers=None):
-    sample = synthetic_two_class(800, n_features=4, bayes_error=0.1, seed=1)
-    return plan_votes(task, sample.X, sample.y, n_teachers=n_teachers, seed=7)
+    return plan_votes(task, *stand_in(800), n_teachers=n_teachers, seed=7)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -106,3 +113,49 @@ def test_without_a_delta_there_is_laplace_voting_alone():
     noise = terms_of(found.task, found.recommended.setting)
     assert (noise.mechanism.noise, noise.budget.delta) == ("laplace", 0)
     assert found.recommended.noise == pytest.approx(laplace_deviation(noise.mechanism.scale))
+
+
+BUDGET = sb.PrivacyBudget(1.0, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_records": 0}, "n_records"),
+        ({"n_public": 0}, "n_public"),
+        ({"n_classes": 1}, "n_classes"),
+        ({"budget": (1.0, 1e-5)}, "budget"),
+        ({"teacher": "oracle"}, "teacher"),
+        ({"n_teachers": 5000}, "give 17 to 400"),
+        ({"like": stand_in()[0]}, "pair"),
+    ],
+)
+def test_bad_settings_are_refused_in_a_sentence(changes, message):
+    usual = {"n_records": 2000, "n_public": 100, "budget": BUDGET, "like": stand_in()}
+    with pytest.raises(ParameterError, match=message):
+        sb.plan(**usual | changes)
+
+
+def test_bad_stand_ins_are_refused_in_a_sentence():
+    X, y = stand_in()
+    for like, message in (
+        ((X[:99], y[:99]), "at least 100"),
+        ((X, y[:-1]), "one class for each row"),
+        ((X, y[:, None]), "one class for each row"),
+        ((X, np.zeros(400, dtype=int)), "one class only"),
+        ((X, np.where(y == 0, np.nan, 1.0)), "missing"),
+        ((X, np.array([0, "one"] * 200, dtype=object)), "several kinds"),
+    ):
+        with pytest.raises(DataError, match=message):
+            sb.plan(2000, 100, budget=BUDGET, like=like)
+    with pytest.raises(ParameterError, match="3 classes and n_classes is 2"):
+        sb.plan(2000, 100, budget=BUDGET, like=(X, y + (X[:, 0] > 0)), n_classes=2)
+    with pytest.raises(ParameterError, match="indices from 0 to 2"):
+        sb.plan(2000, 100, budget=BUDGET, like=(X, np.array(["no", "yes"])[y]), n_classes=3)
+
+
+def test_votes_that_cannot_do_the_task_are_refused_in_a_sentence():
+    said = "epsilon 0.01 with 100 records and 20 public points leads by votes to no student"
+    budget = sb.PrivacyBudget(epsilon=0.01, delta=1e-6)
+    with pytest.raises(ParameterError, match=said):
+        sb.plan(100, 20, budget=budget, like=stand_in(), n_teachers=10)

@@ -57,7 +57,7 @@ class SpyRelease(ReleasedLabels):
 seen = set()
 
 
-def points(name, m=60, seed=0):
+def points(name, m=40, seed=0):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(m, 1 if name == "thresholds" else 2))
 
@@ -89,7 +89,7 @@ def walk(strategy, X, answers, *, batch=7, most=10**6, kind=ReleasedLabels, **fi
 def test_it_sees_public_points_and_released_labels_only_and_walks_alike_on_the_same(name):
     X = points(name)
     seen.clear()
-    settings = {"most": 30, "pool": SpyPool, "kind": SpyRelease, "counts": True}
+    settings = {"most": 20, "pool": SpyPool, "kind": SpyRelease, "counts": True}
     first, again = (walk(ALL[name], X, answers_for(X), **settings)[0] for _ in range(2))
     assert first == again
     assert "X" in seen

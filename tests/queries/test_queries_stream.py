@@ -7,47 +7,10 @@ import pytest
 
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import Thresholds
-from secretballot.hypotheses.base import FiniteDichotomies, HypothesisClass
 from secretballot.queries import DisagreementSampling, PublicPool
 from secretballot.released import ReleasedLabels
 
 CLASSES = ("no", "yes")
-
-
-class Step:
-    """Says 1 from `edge` on."""
-
-    def __init__(self, edge):
-        self.edge = float(edge)
-
-    def labels(self, points):
-        return points[:, 0] >= self.edge
-
-    def predict(self, X):
-        return self.labels(np.asarray(X)).astype(np.int64)
-
-    def describe(self):
-        return {"edge": self.edge}
-
-
-class Listed(FiniteDichotomies):
-    """Every member is a labelling of its own."""
-
-    def __init__(self, members, points):
-        self.points, self._members = points, members
-        self.labels = np.array([h.labels(points) for h in members])
-
-
-class ListedSteps(HypothesisClass):
-    __module__ = "secretballot.hypotheses.listed"  # passes for one of the package
-    name = "listed steps"
-    vc_dimension = 1
-
-    def __init__(self, edges):
-        self.members = [Step(edge) for edge in edges]
-
-    def dichotomies(self, X):
-        return Listed(self.members, X)
 
 
 def printed(X, answers, hypotheses, slack):
@@ -66,7 +29,7 @@ def printed(X, answers, hypotheses, slack):
             V = [
                 h for h, wrong in zip(V, mistakes, strict=True) if wrong - min(mistakes) <= slack(j)
             ]
-    return Q, [h.edge for h in V]
+    return Q
 
 
 def pool_of(X):
@@ -91,12 +54,11 @@ def test_the_walk_asks_what_the_printed_algorithm_asks(seed):
     answers = (X[:, 0] >= rng.random()).astype(np.int64)
     answers = np.where(rng.random(m) < 0.1, 1 - answers, answers)
     answers[rng.random(m) < 0.1] = -1
-    hypotheses = ListedSteps(np.linspace(0, 1, 41))
     settings = {
         "slack_constant": float(rng.choice([0.0, 0.05, 0.3])),
         "noise_rate": float(rng.choice([0.0, 0.1])),
     }
-    strategy = DisagreementSampling(hypotheses, **settings, disagreement_coefficient=3.0)
+    strategy = DisagreementSampling(Thresholds(), **settings, disagreement_coefficient=3.0)
 
     def slack(j):
         complexity = math.log(3.0) + math.log(math.log2(2 * j) ** 2 / 0.05)
@@ -105,15 +67,9 @@ def test_the_walk_asks_what_the_printed_algorithm_asks(seed):
         )
 
     order = np.random.default_rng(0).permutation(m)  # of the stream
-    queries, edges = printed(X[order], answers[order], hypotheses.members, slack)
+    queries = printed(X[order], answers[order], Thresholds().dichotomies(X), slack)
     for batch in (1, 7, 1000):
-        selector = strategy.start(pool_of(X))
-        assert walk(selector, answers, batch) == order[queries].tolist()
-        space = selector._region._space
-        if space._restrictions and m & (m - 1):  # something was learnt, and no update is left out
-            found, left = space._labellings(space._restrictions[-1].points)
-            ends = [found.hypothesis(int(at)).edge for at in np.flatnonzero(left)[[0, -1]]]
-            assert (*ends, left.sum()) == (edges[0], edges[-1], len(edges))
+        assert walk(strategy.start(pool_of(X)), answers, batch) == order[queries].tolist()
 
 
 def test_an_update_without_its_answers_is_refused():

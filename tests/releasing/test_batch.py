@@ -46,7 +46,7 @@ def test_a_release_is_accounted_and_the_same_request_gets_the_stored_answer_for_
     assert (entry.state, entry.purpose) == ("committed", "a test")
     again = sb.release(counts, mechanism, ledger, BUDGET, request="monday", purpose="a test")
     assert first == again
-    for other in ({"queries": [3, 4]}, {"public_rows": range(1, 27)}, {"points_sha256": "0" * 64}):
+    for other in ({"queries": [3, 4]}, {"points_sha256": "0" * 64}):
         with pytest.raises(sb.ParameterError, match="other terms"):
             sb.release(counts, mechanism, ledger, BUDGET, request="monday", **other)
     with pytest.raises(sb.ParameterError, match="other terms"):
@@ -71,8 +71,6 @@ def test_asking_less_than_planned_costs_the_plan(
         *(({"queries": [0, 0]}, "twice"), ({"queries": [26]}, "rows go from 0 to 25")),
         *(({"queries": [-1]}, "from 0"), ({"queries": []}, "one or more")),
         *(({"queries": [0.5]}, "integers"), ({"queries": [[0, 1]]}, "one or more")),
-        ({"queries": [0, 1], "public_rows": [5]}, "one row for each"),
-        ({"queries": [0, 1], "public_rows": [5, 5]}, "twice"),
         ({"declaration": {"unit": "household"}}, "unit"),
         ({"declaration": {"colour": "red"}}, "colour"),
     ],

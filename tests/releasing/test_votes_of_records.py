@@ -24,7 +24,6 @@ POINTS = np.arange(30)[:, None]
 
 
 RECORD = Guarantee(unit="record", relation="add-remove")
-USER = Guarantee(unit="user", relation="add-remove")
 REPLACED = Guarantee(unit="record", relation="replace-one")
 
 
@@ -81,19 +80,6 @@ def test_votes_leave_under_their_own_price_only() -> None:
     with pytest.raises(sb.ParameterError, match="could not be verified"):
         released(sb.votes_of_counts([[3, 97]] * 30), ledger)
     assert not ledger.history()
-
-
-def test_votes_by_user_and_by_record_do_not_add_to_each_other_s_promise() -> None:
-    # of each user one record votes: one more record of theirs may change which, at both its points
-    for promise, ledger in ((USER, account()), (RECORD, account(unit="user"))):
-        with pytest.raises(sb.LedgerError, match="does not add to"):
-            released(votes(promise=promise), ledger)
-        assert not ledger.history()
-    declaration = {"unit": "record", "relation": "add-remove"}
-    with pytest.raises(sb.ParameterError, match="made for unit 'user'"):
-        released(votes(promise=USER), account(), declaration=declaration)
-    out = released(votes(promise=USER), account(unit="user"))
-    assert (out.certificate["unit"], sb.verify_certificate(out.certificate).ok) == ("user", True)
 
 
 def apart(n: int, uncovered: int, k: int = 3) -> sb.Votes:

@@ -1,7 +1,6 @@
 """Private tables that go to disk: checked as in memory, learned from, and nothing left of them.
 Rows of them in public files are refused by every run, before anything is paid."""
 
-import itertools
 import os
 
 import numpy as np
@@ -54,7 +53,6 @@ def spec_of(folder, records=None, **more):
     return RunSpec.read(**fields | {key: one for key, one in more.items() if one is not None})
 
 
-# every method and either unit at each commit, and every pair of them in slow runs
 VOTING = {"n_teachers": 20, "n_queries": 60, "teacher": "tree"}
 WAYS = {
     "record-moments": {},
@@ -62,14 +60,10 @@ WAYS = {
     "pate": VOTING,
     "rounds": {**VOTING, "strategy": "margin"},
 }
-QUICK = [("record-moments", None), ("record-votes", "person"), ("pate", "person"), ("rounds", None)]
-PAIRS = itertools.product(WAYS, [None, "person"])
+PAIRS = [("record-moments", None), ("record-votes", "person"), ("pate", "person"), ("rounds", None)]
 
 
-@pytest.mark.parametrize(
-    ("way", "unit"),
-    [pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow) for one in PAIRS],
-)
+@pytest.mark.parametrize(("way", "unit"), PAIRS)
 def test_a_run_from_disk_learns_and_leaves_no_record_behind(tmp_path, way, unit):
     test = tmp_path / "test.csv"
     made = run(spec_of(tmp_path, epsilon=5, unit=unit, evaluate=test, **WAYS[way]))

@@ -65,7 +65,7 @@ def test_a_certificate_is_verified_for_whoever_may_see_it(place, client):
     assert released["detail"].startswith("1 of 1 queries answered")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture  # of one test: as long as it is there, no other loop of events runs in this thread
 def browser():
     sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright")
     program = shutil.which("chromium") or shutil.which("google-chrome")

@@ -1,16 +1,13 @@
-"""The files of deploy/ fit the program and each other, and the demonstration works."""
+"""The files of deploy/ fit the program and each other."""
 
-import json
 import re
 import shlex
 from pathlib import Path
 
-import pandas as pd
 import pytest
-from served_places import Place, TestClient
+from typer.main import get_command
 
-from campaigns import demo_service
-from secretballot.service.app import application
+from secretballot.cli.app import app
 from secretballot.service.settings import read_settings
 
 yaml = pytest.importorskip("yaml", reason="PyYAML")
@@ -27,10 +24,6 @@ def parsed(name):
 def options_of(words):
     """Return the options of a command line of `secretballot serve start`, each a known one."""
     assert words[:2] == ["serve", "start"]
-    from typer.main import get_command
-
-    from secretballot.cli.app import app
-
     verb = get_command(app)
     known = {name for one in verb.commands["serve"].commands["start"].params for name in one.opts}
     given = dict(zip(words[2::2], words[3::2], strict=True))
@@ -56,7 +49,7 @@ def test_the_image_runs_the_service_as_nobody_of_importance():
     assert f"127.0.0.1:{PORT}/health/live" in text
 
 
-def test_the_compose_file_opens_the_proxy_alone():
+def test_the_compose_file_opens_the_proxy_alone_which_keeps_the_inside_in():
     (compose,) = parsed("compose.yaml")
     services = compose["services"]
     assert [name for name, one in services.items() if "ports" in one] == ["proxy"]
@@ -74,12 +67,9 @@ def test_the_compose_file_opens_the_proxy_alone():
     used = {name for one in services.values() for name in one.get("secrets", ())}
     assert used == set(compose["secrets"])
     assert not re.search(r"PASSWORD: *[^/\s]", (DEPLOY / "compose.yaml").read_text())
-
-
-def test_the_proxy_hands_on_to_the_service_and_keeps_the_inside_in():
-    text = (DEPLOY / "Caddyfile").read_text()
-    assert f"reverse_proxy service:{PORT}" in text
-    assert "/metrics /health/*" in text
+    proxy = (DEPLOY / "Caddyfile").read_text()
+    assert f"reverse_proxy service:{PORT}" in proxy
+    assert "/metrics /health/*" in proxy
 
 
 def test_kubernetes_has_the_same_settings_and_probes(tmp_path):
@@ -103,23 +93,3 @@ def test_kubernetes_has_the_same_settings_and_probes(tmp_path):
     assert pod["terminationGracePeriodSeconds"] > settings.listen.stop_seconds
     # a vault is one machine's
     assert documents["StatefulSet"]["spec"]["replicas"] == 1
-
-
-@pytest.mark.slow
-def test_the_demonstration_has_a_session_a_release_and_a_key(tmp_path):
-    demo_service.prepare(tmp_path, questions=30)
-    points = json.loads(pd.read_csv(tmp_path / "points.csv").head(3).to_json(orient="records"))
-    settings = read_settings(tmp_path / "service.toml")
-    headers = Place(tmp_path, tmp_path / "service.toml").key("analyst", "*")
-    with TestClient(application(settings)) as client:
-
-        def get(address):
-            return client.get(address, headers=headers)
-
-        address = "/v1/datasets/clinic/sessions/session/questions"
-        found = client.post(address, json={"points": points}, headers=headers)
-        assert found.status_code == 200, found.text
-        assert found.json()["left"] == 30 - demo_service.EXAMPLES - 3
-        (clinic,) = get("/v1/datasets").json()["datasets"]
-        assert {"certificate.json", "report.html"} <= set(clinic["releases"]["first-answers"])
-        assert get("/signing-key").status_code == 200

@@ -13,9 +13,7 @@ from secretballot.hypotheses import (
     Intervals,
     Thresholds,
 )
-from secretballot.queries import DisagreementSampling
 from secretballot.students import HypothesisStudent
-from sessions import in_rounds
 
 PLANE = np.random.default_rng(0).uniform(-1, 1, (60, 2))
 LINE = PLANE[:, :1]
@@ -55,22 +53,3 @@ def test_no_labelling_of_the_class_makes_fewer_mistakes(hypotheses, points):
     constant = HypothesisStudent(hypotheses).fit(points, np.full(60, "yes"))
     assert constant.classes_.tolist() == ["yes"]
     assert set(constant.predict(10 * points)) == {"yes"}
-
-
-def test_is_the_output_of_the_walk_that_asks_by_disagreement():
-    rng = np.random.default_rng(3)
-    X, X_public = rng.uniform(size=(4000, 1)), rng.uniform(size=(512, 1))
-    model = in_rounds(
-        HypothesisStudent(Thresholds()),
-        HypothesisStudent(Thresholds()),
-        strategy=DisagreementSampling(Thresholds(), noise_rate=0.0, slack_constant=0.5),
-        n_teachers=100,
-        n_queries=60,
-        epsilon=8.0,
-        delta=1e-5,
-        random_state=0,
-    )
-    model.fit(X, (X[:, 0] >= 0.4).astype(int), X_public=X_public, classes=[0, 1])
-    found = model.student_.hypothesis_.describe()
-    assert found["threshold"] == pytest.approx(0.4, abs=0.03)
-    assert not hasattr(model, "predict_proba")  # a hypothesis says nothing of chances

@@ -125,7 +125,7 @@ def stage(fit, points, targets, sigma):
 @pytest.mark.parametrize(
     ("link", "n", "room"),
     [
-        *((classes_link(2), 20_000, 0.25), (classes_link(3), 20_000, 0.25)),
+        *((classes_link(2), 20_000, 0.25), (classes_link(3), 8_000, 0.35)),
         *((number_link(), 40_000, 0.01), (labels_link(3), 40_000, 0.2)),
     ],
 )

@@ -6,9 +6,6 @@ from scipy import sparse
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.estimator_checks import parametrize_with_checks
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
 
 from secretballot import _points
 from secretballot.bases import TableBasis
@@ -29,25 +26,6 @@ def linear_votes(rng, n=2000, d=8, sigma=150.0):
     shares = np.clip(0.5 + X @ weights, 0, 1)
     counts = np.rint(K * shares + sigma * rng.standard_normal(n)).astype(int)
     return X, weights, shares, counts
-
-
-class Unnoised(NoisyCountsClassifier):
-    """The student as a plain classifier: hard labels are the votes of one teacher under little
-    noise."""
-
-    def fit(self, X, y):
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        check_classification_targets(y)
-        classes, labels = np.unique(column_or_1d(y), return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError("Classifier can't train when only one class is present.")
-        votes = np.eye(len(classes))[labels]
-        return super().fit(X, votes, n_teachers=1, sigma=0.1, classes=classes)
-
-
-@parametrize_with_checks([Unnoised(random_state=0)])
-def test_follows_the_conventions_of_scikit_learn(estimator, check):
-    check(estimator)
 
 
 def test_beats_the_arg_max_of_the_same_counts():

@@ -232,12 +232,7 @@ def check_columns(
 
 
 def class_indices(
-    frame: pd.DataFrame,
-    target: str,
-    classes: Sequence[object],
-    *,
-    role: str,
-    first_row: int = 0,
+    frame: pd.DataFrame, target: str, classes: Sequence[object], *, role: str, first_row: int = 0
 ) -> IntArray:
     """Return the class of every row as an index into the declared classes.
 

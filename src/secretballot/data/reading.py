@@ -64,7 +64,6 @@ T = TypeVar("T")
 Place = str | os.PathLike[str]
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-_NAMED = 3  # files that a message names
 _LEFT_OUT = (".", "_")
 #: Of tables in which some of the files are deleted rows, or older ones.
 _LOGS = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
@@ -99,7 +98,7 @@ class TableFile:
     encoding: str | None = None
 
     @contextmanager
-    def opened(self) -> Iterator[IO[bytes]]:
+    def opened(self) -> Iterator[Any]:
         """Give the file open for reading.
 
         Raises
@@ -122,13 +121,10 @@ class TableFile:
         DataError
             If it cannot be read.
         """
-        digest = hashlib.sha256()
 
         def read() -> str:
             with self.opened() as content:
-                while block := content.read(2**20):
-                    digest.update(block)
-            return digest.hexdigest()
+                return hashlib.file_digest(content, "sha256").hexdigest()
 
         return attempt(read, partial(_why_unread, repr(self.shown)))
 
@@ -412,12 +408,13 @@ def _folder_source(
     )
     if not wanted:
         raise DataError(f"{where} is a folder without Parquet files; name one that has some.")
-    odd = [relative for relative, _ in wanted if not relative.endswith(_PARQUET_NAMES)]
+    # what folders are called are cells ("year=2020")
+    names = [relative.rpartition("/")[2] for relative, _ in wanted]
+    odd = [name for name in names if not name.endswith(_PARQUET_NAMES)]
     if odd:
-        names = ", ".join(shown(_without_values(one)) for one in odd[:_NAMED])
         raise DataError(
-            f"{where} is a folder that holds other files than Parquet ({names}); take them out, or"
-            " give one file."
+            f"{where} is a folder that holds other files than Parquet, such as {shown(odd[0])};"
+            " take them out, or give one file."
         )
     keys = [_folder_keys(relative) for relative, _ in wanted]
     if any(set(one) != set(keys[0]) for one in keys):
@@ -426,23 +423,10 @@ def _folder_source(
             ' them the same, such as "year=2020/month=1".'
         )
     files = tuple(
-        TableFile(path, _shown_file(place, relative, number), own, system, relative)
-        for number, ((relative, path), own) in enumerate(zip(wanted, keys, strict=True), start=1)
+        TableFile(path, f"{place} ({names[at]}, file {at + 1})", keys[at], system, relative)
+        for at, (relative, path) in enumerate(wanted)
     )
     return TableSource(files, place, False)
-
-
-def _shown_file(place: str, relative: str, number: int) -> str:
-    """Return what messages call a file of a folder."""
-    bare = _without_values(relative)
-    return f"{place}/{bare}" + (f" (number {number} by name)" if bare != relative else "")
-
-
-def _without_values(relative: str) -> str:
-    """Return a path without what its folders say, which are cells ("year=..." of "year=2020")."""
-    *folders, name = relative.split("/")
-    bare = (f"{one.partition('=')[0]}=..." if "=" in one else one for one in folders)
-    return "/".join([*bare, name])
 
 
 def _folder_keys(relative: str) -> dict[str, str | None]:
@@ -660,7 +644,7 @@ def _start_of(file: TableFile, where: str) -> bytes:
 
     def read() -> bytes:
         with file.opened() as content:
-            return content.read(_START)
+            return bytes(content.read(_START))
 
     return attempt(read, partial(_why_unread, where))
 
@@ -795,10 +779,7 @@ def _why_no_text(file: TableFile, where: str, likely: str) -> str:
 def _opened_text(file: TableFile) -> Iterator[IO[str]]:
     """Give a file open as text, with its line ends as they are."""
     encoding = "utf-8-sig" if file.encoding in (None, "utf-8") else file.encoding
-    with (
-        file.opened() as content,
-        io.TextIOWrapper(content, encoding=encoding, newline="") as text,
-    ):
+    with file.opened() as content, io.TextIOWrapper(content, encoding=encoding, newline="") as text:
         yield text
 
 

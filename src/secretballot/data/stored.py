@@ -464,7 +464,7 @@ def _units_of(rows: AnyArray) -> UnsignedArray | None:
 def _opened_file(path: Path, flags: int, what: str) -> Iterator[IO[bytes]]:
     """Give an open file of a vault; never through a link."""
     try:
-        handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        handle = os.open(path, flags | os.O_NOFOLLOW, 0o600)
         with os.fdopen(handle, "ab" if flags & os.O_APPEND else "rb", buffering=2**20) as file:
             yield file
     except OSError as error:

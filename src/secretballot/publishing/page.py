@@ -12,7 +12,6 @@ import re
 import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
-from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -187,8 +186,7 @@ def _parameters_of(facts: Facts) -> list[tuple[str, str]]:
     return [
         (name, " ".join([value_text(terms[key], key), *unit]))
         for key, (name, *unit) in words.items()
-        # a table of abstentions has up to thousands of weights, written as one text
-        if terms.get(key) is not None and not (key == "weights" and isinstance(terms[key], str))
+        if terms.get(key) is not None
     ]
 
 
@@ -254,11 +252,10 @@ def text_of(name: str, **values: Any) -> str:
 
 def render_page(
     released: ReleasedLabels | ReleasedSums,
-    *,
     student: Any = None,
     X_public: Any = None,
-    files_written: Mapping[str, str] | None = None,
     columns: Sequence[str] = (),
+    files_written: Mapping[str, str] | None = None,
     metrics: AnyMetrics | None = None,
 ) -> str:
     """Return the report of a release as one HTML page that needs nothing else.
@@ -286,7 +283,8 @@ def render_page(
     facts, shares = Facts(released), None
     drawn = {"budget": pictures.draw_budget(facts.certificate)}
     if isinstance(released, ReleasedLabels):
-        drawn["votes"] = pictures.draw_votes(released)
+        if facts.counts and facts.asked:
+            drawn["votes"] = pictures.draw_votes(released)
         if student is not None and X_public is not None:
             shares = _shares_to_draw(student, X_public)
     # our own student of noisy counts predicts votes; any other predicts the class itself
@@ -321,7 +319,4 @@ def _picture_of_columns(student: Any, X_public: Any, columns: Sequence[str]) -> 
     raw = [*map(str, columns or student.basis.feature_names_in_)]
     names = list(dict.fromkeys(raw))
     drawn = 100 * np.bincount([names.index(one) for one in raw], shares, minlength=len(names))
-    order, words = np.argsort(-drawn, kind="stable"), "share of what the model says (%)"
-    first, named = drawn[order], [names[place] for place in order]
-    bars = partial(pictures.draw_bars, percent=True, rest="others")
-    return {"columns": bars("columns", named, first, words)} if drawn.any() else {}
+    return {"columns": pictures.draw_columns(names, drawn)} if drawn.any() else {}

@@ -36,7 +36,7 @@ from secretballot.exceptions import (
 _KEPT = (
     *("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV"),
     *("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR"),
-    *("SYSTEMROOT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TMPDIR", "TEMP", "TMP"),
+    *("TMPDIR", "TEMP", "TMP"),
     # What chooses the routines of numeric libraries. The basis of sums over records is made in both
     # processes and must agree to the last bit; where public columns are symmetric, its directions
     # follow how a library rounds.
@@ -151,10 +151,7 @@ class PublishingProcess:
         if self.owner != os.getpid():
             return
         with suppress(OSError):
-            if os.name == "posix":
-                os.killpg(self._process.pid, signal.SIGKILL)  # its group is its own
-            else:
-                self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)  # its group is its own
         self._process.wait()
         for pipe in (self._input, self._output):
             with suppress(OSError):

@@ -120,10 +120,7 @@ class ReleaseFolder:
         """Write a file, and keep what it is."""
         (self.path / name).write_bytes(content)
         self.files[name] = words
-        self._digests[name] = {
-            "sha256": hashlib.sha256(content).hexdigest(),
-            "bytes": len(content),
-        }
+        self._digests[name] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
 
     def seal(self, certificate: Mapping[str, Any]) -> None:
         """Write the certificate, bound to every file that was written before."""
@@ -248,11 +245,7 @@ def usage_of(files: Mapping[str, str], schema: Mapping[str, Any] | None) -> dict
 
 
 def write_files(
-    folder: Path,
-    job: ReleaseJob,
-    *,
-    student: Any = None,
-    metrics: AnyMetrics | None = None,
+    folder: Path, job: ReleaseJob, *, student: Any = None, metrics: AnyMetrics | None = None
 ) -> ReleaseFolder:
     """Write all that may be published of a release into an empty folder.
 
@@ -291,10 +284,11 @@ def write_files(
     values, table = LABELS_FILE, b""
     if isinstance(released, ReleasedTable):
         values, table = ANSWERS_FILE, answers_bytes(certificate)
-        written.write(values, "the released answers, one line for each query", table)
     elif isinstance(released, ReleasedLabels):
         table = _labels_bytes(released)
-        written.write(values, "the released labels, one line for each query", table)
+    if table:
+        words = f"the released {values.removesuffix('.csv')}, one line for each query"
+        written.write(values, words, table)
     if job.parquet:
         name = values.replace(".csv", ".parquet")
         written.attempt(name, f"the table of {values}, as Parquet", lambda: _parquet_bytes(table))
@@ -325,15 +319,8 @@ def write_files(
     if "report" in job.without:
         written.left_out[_REPORT_FILE] = wish
     else:
-        page = partial(
-            render_page,
-            released,
-            student=student,
-            X_public=X_public,
-            files_written=written.files | later,
-            columns=() if job.raw_rows is None else job.raw_rows.columns,
-            metrics=metrics,
-        )
+        public = student, X_public, () if job.raw_rows is None else job.raw_rows.columns
+        page = partial(render_page, released, *public, written.files | later, metrics)
         written.attempt(_REPORT_FILE, "the report, for people", lambda: page().encode())
     listed = written.files | later
     described = (columns or {}).get("columns")
@@ -427,10 +414,7 @@ def check_parts(without: Collection[str], *, parquet: bool = False) -> None:
 
 
 def publish(
-    folder: str | Path,
-    job: ReleaseJob,
-    *,
-    say: Callable[[str], None] | None = None,
+    folder: str | Path, job: ReleaseJob, *, say: Callable[[str], None] | None = None
 ) -> ReleaseFolder:
     """Have a release made by a process that never saw private data, and move it into its place.
 
@@ -462,10 +446,7 @@ def publish(
             raise DataError(f"{str(target)!r} exists; name another folder.")
         make_folder(target.parent)
         sweep_drafts(target.parent, escape(target.name))
-        with (
-            draft_folder(target.parent, target.name) as draft,
-            publishing_process() as process,
-        ):
+        with draft_folder(target.parent, target.name) as draft, publishing_process() as process:
             new = draft / "new"  # the draft itself is locked where it is
             new.mkdir()
             written: ReleaseFolder = process.perform(content, str(new), say or (lambda _: None))

@@ -145,7 +145,7 @@ def read_private_key(path: Path) -> Any:
             f"The key file {named(path)} holds no private Ed25519 key in PEM, or one with another"
             f" passphrase than {PASSPHRASE} has; make one with: secretballot signing-key FILE"
         )
-    if hasattr(os, "geteuid") and path.stat().st_mode & 0o077:
+    if path.stat().st_mode & 0o077:
         raise DataError(
             f"The key file {named(path)} may be read by others; make it its owner's alone with:"
             f" chmod 600 {path.name}"

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO, StringIO
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -46,14 +45,10 @@ _STYLE = {
     "axes.labelcolor": INK,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.linewidth": 0.8,
     "axes.axisbelow": True,
     "axes.unicode_minus": False,
-    "hatch.linewidth": 0.7,
     "xtick.color": INK,
     "ytick.color": INK,
-    "xtick.major.width": 0.8,
-    "ytick.major.width": 0.8,
     "figure.constrained_layout.use": True,
 }
 
@@ -121,43 +116,22 @@ def _svg_element(svg: str, name: str) -> str:
     return f'<svg {box[0] if box else ""} aria-hidden="true" stroke-linejoin="round">{body.strip()}'
 
 
-def draw_bars(
-    name: str,
-    names: Sequence[Any],
-    amounts: Any,
-    words: str,
-    *,
-    percent: bool = False,
-    rest: str = "",
-    last: Mapping[str, float] = MappingProxyType({}),
-) -> str:
-    """Draw a horizontal bar for each name and amount, from above downwards; of more than fit in a
-    picture the largest ones first.
+def draw_columns(names: Sequence[str], shares: Any) -> str:
+    """Draw a horizontal bar for what the model says by each column, the largest first; of more than
+    fit in a picture the rest are added up.
 
     Parameters
     ----------
-    name : str
-        Of the picture.
-    names : sequence of n_bars
-    amounts : array of shape (n_bars,)
-    words : str
-        What the amounts are.
-    percent : bool
-        Whether they are shares in percent; else they are whole numbers.
-    rest : str
-        What those are called that do not fit, which are then added up.
-    last : mapping of str to float
-        Bars below all others.
+    names : sequence of n_columns str
+    shares : ndarray of shape (n_columns,)
+        In percent.
     """
-    order = np.arange(len(amounts))
-    if len(order) > _MOST_BARS:
-        order = np.argsort(-amounts, kind="stable")
+    order = np.argsort(-shares, kind="stable")
     kept, others = order[:_MOST_BARS], order[_MOST_BARS:]
-    lengths, labels = amounts[kept].tolist(), [_short_name(names[k]) for k in kept]
-    if rest and len(others):
-        lengths.append(amounts[others].sum())
-        labels.append(f"{len(others)} {rest}")
-    lengths, labels = [*lengths, *last.values()], [*labels, *last]
+    lengths, labels = shares[kept].tolist(), [_short_name(names[k]) for k in kept]
+    if len(others):
+        lengths.append(shares[others].sum())
+        labels.append(f"{len(others)} others")
     # columns that work against each other may have negative shares, and others more than 100
     least, most = min(0.0, *lengths), max(1.0, *lengths)
 
@@ -165,9 +139,8 @@ def draw_bars(
         places = range(len(lengths) - 1, -1, -1)
         axes.barh(places, lengths, 0.62, color=BLUE)
         for place, length in zip(places, lengths, strict=True):
-            text = f"{length:.1f} %" if percent else f"{length:,.0f}"
             beside, offset = (max(length, 0), place), "offset points"
-            axes.annotate(text, beside, xytext=(4, 0), textcoords=offset, va="center")
+            axes.annotate(f"{length:.1f} %", beside, xytext=(4, 0), textcoords=offset, va="center")
         axes.set_yticks(places, labels)
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
@@ -176,9 +149,9 @@ def draw_bars(
         axes.set_xlim(1.1 * least, 1.22 * most)
         _integer_ticks(axes.xaxis)
         axes.set_xticks([tick for tick in axes.get_xticks() if least <= tick <= most])
-        axes.set_xlabel(words)
+        axes.set_xlabel("share of what the model says (%)")
 
-    return Picture(name, 0.8 + 0.3 * len(lengths), paint).inline()
+    return Picture("columns", 0.8 + 0.3 * len(lengths), paint).inline()
 
 
 def _histogram(
@@ -262,16 +235,15 @@ def draw_budget(certificate: Mapping[str, Any]) -> str:
 
 
 def draw_votes(released: ReleasedLabels) -> str:
-    """Draw what was released: noisy counts against the threshold, or how many of each label.
+    """Draw released noisy counts against the threshold, or by how much a class leads.
 
     Parameters
     ----------
     released : ReleasedLabels
-        What was released.
+        With noisy counts.
     """
     counts, noise = released.noisy_counts, float(released.sigma or 0)
-    if counts is None or not len(counts):
-        return _draw_labels(released)
+    assert counts is not None
     if released.n_classes == 2 and not released.by_record:
         values: Any = counts if counts.ndim == 1 else counts[:, 1]
         middle = released.n_teachers / 2
@@ -290,14 +262,6 @@ def draw_votes(released: ReleasedLabels) -> str:
     # within one standard deviation of the threshold noise may have decided
     band = (middle - noise if middle else 0.0, middle + noise)
     return _histogram("votes", values, edges, [middle], words, "queries", band=band)
-
-
-def _draw_labels(released: ReleasedLabels) -> str:
-    counts = np.bincount(released.labels[released.answered], minlength=released.n_classes)
-    by_model = released.n_teachers == 0  # which leaves no point without an answer
-    words = f"{'public points' if by_model else 'queries'} with this released label"
-    last = {} if by_model else {"no answer": float(len(released.queries) - counts.sum())}
-    return draw_bars("votes", released.classes, counts, words, rest="other classes", last=last)
 
 
 def draw_confidence(confidence: FloatArray, n_classes: int, *, of_votes: bool = False) -> str:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 from secretballot._validation import without_controls
-from secretballot.core.label_games import CHANCE_BITS
 
 _MOST_DIGITS = 9
 
@@ -60,8 +59,7 @@ def percent_text(percent: float) -> str:
 
 def value_text(value: object, key: str = "") -> str:
     """Return a public setting in words, by its name where that matters: objects as names and
-    values, an object inside another one in brackets, lists by commas, the places of what is true;
-    long tables are in the certificate."""
+    values, an object inside another one in brackets, lists by commas, places of what is true."""
     if key == "start" and isinstance(value, Mapping):
         value = value["certificate"]
     if isinstance(value, bool):
@@ -77,9 +75,6 @@ def value_text(value: object, key: str = "") -> str:
         )
     if not isinstance(value, list):
         return shown(value)
-    if key == "weights":
-        first, last = (number_text(weight / 2**CHANCE_BITS) for weight in (value[0], value[-1]))
-        return f"{count_text(len(value), 'chance')}, from {first} down to {last}"
     if value and all(isinstance(one, bool) for one in value):
         return places_text(value)
     return ", ".join(map(value_text, value))

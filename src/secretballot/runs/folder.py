@@ -39,7 +39,7 @@ _FREE = frozenset({"student", "title", "controller", "contact"})
 #: What a run leaves in its vault before anything was learnt.
 _BEGINNINGS = {"run.json", SPEC_FILE, "run.lock", "ledgers", "partition.key", "table"}
 _BEGINNINGS |= {"ledger.sqlite", "ledger.sqlite-journal"}
-_WITHOUT_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_WITHOUT_LINKS = os.O_NOFOLLOW | os.O_NONBLOCK
 #: What identifies the vault of a run or of a fit.
 _SECRETS = ("run.lock", "partition.key", "record.ids")
 

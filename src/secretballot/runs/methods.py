@@ -311,18 +311,9 @@ class Method:
 
     def quoted(self, sigma: float, sizes: Sizes, terms: Mapping[str, Any], **more: Any) -> Quote:
         """Return a quote of this method and price."""
-        spec = self.spec
-        return Quote(
-            self.settings.name,
-            self.price.epsilon,
-            self.price.delta,
-            spec.data.unit_kind,
-            spec.relation,
-            dict(terms),
-            sigma,
-            sizes.n_public,
-            **more,
-        )
+        price, promise = self.price, (self.spec.data.unit_kind, self.spec.relation)
+        about = self.settings.name, price.epsilon, price.delta, *promise
+        return Quote(*about, dict(terms), sigma, sizes.n_public, **more)
 
     def needs_delta(self) -> None:
         """Refuse a delta of 0."""
@@ -548,14 +539,9 @@ class _CastVotes(_VoteMethod):
 
     def read(self, watch: Watch, vault: Path | None) -> Votes:
         """Return the votes, and settle by their shape alone what they will be asked."""
-        given, declared = self.settings, self.spec.data.classes
-        votes = read_votes(
-            Path(self.spec.private),
-            kind=given.kind,
-            classes=None if declared is None else list(declared),
-            n_teachers=given.n_teachers,
-            header=given.header,
-        )
+        given = self.settings
+        place, classes = Path(self.spec.private), self.spec.data.classes
+        votes = read_votes(place, given.kind, classes, given.n_teachers, given.header)
         asked, shape = given.mechanism, votes.shape
         self.terms = choose_terms(asked, self.price, shape, n_queries=given.n_queries)
         return votes

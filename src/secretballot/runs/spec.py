@@ -1013,11 +1013,9 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _written_place(place: Any, *, absolute: bool) -> str:
     """Return a place as a file has it: without passwords."""
-    return (
-        shown_place(place)
-        if is_url(place)
-        else str(place.absolute() if absolute and isinstance(place, Path) else place)
-    )
+    if is_url(place):
+        return shown_place(place)
+    return str(place.absolute() if absolute and isinstance(place, Path) else place)
 
 
 def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:

@@ -586,8 +586,7 @@ class Drawn(Part):
     shape: Annotated[Shape, BeforeValidator(_read_shape)]
     public: Any
     events: Annotated[
-        list[Annotated[AnyEvent, BeforeValidator(_read_event)]],
-        Field(min_length=1, max_length=1),
+        list[Annotated[AnyEvent, BeforeValidator(_read_event)]], Field(min_length=1, max_length=1)
     ]
     epsilon: Epsilon
     delta: Delta
@@ -1012,16 +1011,8 @@ def coverage_on(terms: Mapping[str, Any]) -> tuple[Coverage, float, float] | Non
     terms : mapping
         What `stated` returns of a certificate of noisy sums.
     """
-    if not terms["marks"]:
-        return None
-    return counted_by_marks(
-        terms["values"],
-        terms["marks"],
-        terms["mark_weight"],
-        terms["sigma"],
-        terms["n_records"],
-        terms["expected_uncovered"],
-    )
+    stated = ("values", "marks", "mark_weight", "sigma", "n_records", "expected_uncovered")
+    return counted_by_marks(*(terms[name] for name in stated)) if terms["marks"] else None
 
 
 def counted_by_marks(

@@ -175,11 +175,8 @@ _MAX_KEY_SHOWN = 40  # characters of a field name in a message
 _BLOCK = 1 << 20  # bytes
 _LONGEST_NAME = 120  # characters of a path in a message
 
-# Never follow a link, never wait for the other end of a pipe; names that a system lacks are no
-# flags there.
-_FLAGS = os.O_RDONLY | sum(
-    getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
-)
+# never follow a link, never wait for the other end of a pipe
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def named(path: str | Path) -> str:

@@ -139,7 +139,7 @@ def _categories(cells: Value, column: Mapping[str, Any]) -> list[Value]:
     """Add one column for each category, and the one of all others."""
     truths = column["kind"] == "boolean"
     categories = _TRUTHS if truths else column["categories"]
-    spellings = _spellings_of_truths() if truths else _places_of_spellings(categories)
+    spellings = _places_of_spellings(categories, truths=truths)
     place = cells.places_among(spellings, len(categories))
     each = cells.graph.integers([range(len(categories) + 1)])
     return [place.equals(each).as_numbers()]
@@ -155,7 +155,7 @@ _ADDERS = {
 }
 
 
-def _places_of_spellings(categories: Sequence[str]) -> dict[str, int]:
+def _places_of_spellings(categories: Sequence[str], *, truths: bool) -> dict[str, int]:
     """Return the place of each category, and of what the package reads as the same text.
 
     It takes space around a cell away, and 1.0 for 1. A graph cannot, so the commonest of these
@@ -165,19 +165,11 @@ def _places_of_spellings(categories: Sequence[str]) -> dict[str, int]:
     for place, text in enumerate(categories):
         if text.lstrip("+-").isdigit():
             places.setdefault(f"{text}.0", place)
+        if truths:
+            places |= dict.fromkeys((text.lower(), text.upper()), place)
     for text, place in list(places.items()):
         places.setdefault(f" {text}", place)
     return places
-
-
-def _spellings_of_truths() -> dict[str, int]:
-    """Return the place of each truth value, as the package reads it; also with a space before."""
-    return {
-        f"{space}{spelling}": place
-        for place, text in enumerate(_TRUTHS)
-        for space in ("", " ")
-        for spelling in (text, text.lower(), text.upper())
-    }
 
 
 # --- dates and words, by the regular expressions of ONNX ---
