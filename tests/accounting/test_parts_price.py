@@ -7,8 +7,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from made_events import counts_event, pure_event
-from secretballot.accounting import delta_upper
+from made_events import counts_event, pure_event, sparse_event, stable_event
+from secretballot.accounting import SparseStream, StableTests, delta_upper, epsilon_upper, price
 from secretballot.core.losses import (
     discrete_gaussian_pmf,
     fold,
@@ -94,6 +94,21 @@ def test_gaussian_beside_parts_is_the_joint_enumeration() -> None:
     found = delta_upper([counts_event(sigma, 1), pure_event(epsilon0, 2)], epsilon)
     assert reach > 0
     assert exact <= found <= exact * (1 + 1e-4)
+
+
+def test_a_pure_price_is_the_sum_also_where_delta_is_tiny() -> None:
+    events = [pure_event(0.7, 1), pure_event(0.7, 1)]
+    assert (price(events, delta=0.0).delta, delta_upper(events, 1.4)) == (0.0, 0.0)
+    assert epsilon_upper(events, 0.0) == epsilon_upper(events, 1e-9) == 1.4
+    assert price(events, delta=1e-9).delta == 1e-9
+    one = (math.exp(0.7) - math.exp(0.5)) / (1 + math.exp(0.7))
+    assert delta_upper(events[:1], 0.5) == pytest.approx(one, rel=1e-9)
+
+
+@pytest.mark.parametrize("event", [stable_event(4.0, 20, 2), sparse_event(3.0, 5.0, 20, 2)])
+def test_no_price_is_below_what_fails_outright(event: StableTests | SparseStream) -> None:
+    for epsilon in float(event.pure()) * (1 - np.geomspace(1e-6, 0.9, 60)):
+        assert delta_upper([event], epsilon) >= event.failure()
 
 
 def test_the_edge_of_the_largest_loss_is_rounded_up() -> None:

@@ -262,7 +262,7 @@ def test_arrow_and_polars_tables_are_taken_cell_by_cell():
     for given_table in (table, Polarlike()):
         frame = frame_of(given_table)
         assert texts_of(frame["a"]).tolist() == [str(HUGE + 1), ""]
-    with pytest.raises(DataError, match="The public table has nested cells in column 'a'"):
+    with pytest.raises(DataError, match="The public table has cells in column 'a'"):
         frame_of(pa.table({"a": [["x"]]}), role="public table")
 
 

@@ -215,7 +215,6 @@ def test_a_student_that_was_made_anew_gives_the_same_bytes(tmp_path):
         (POINTS, {"weights": [[1, 2, 3]]}, "do not give the basis"),
         (POINTS, {"basis": {"name": "graph"}}, "does not know"),
         (POINTS, {"basis": {"name": "graph", "n_modes": "x", "n_nearest": 5}}, "does not know"),
-        (POINTS, {"method": "votes"}, "holds no sums"),
     ],
 )
 def test_other_points_or_settings_are_refused(points, changes, words):

@@ -14,9 +14,7 @@ from served_places import (
     TestClient,
     made_place,
     points,
-    problem,
 )
-from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 import secretballot as sb
@@ -27,35 +25,6 @@ from secretballot.service.settings import read_settings
 
 BASE = "/v1/datasets/registry"
 QUESTIONS_ROUTE = "/v1/datasets/{dataset}/sessions/{session}/questions"
-
-
-def test_a_release_is_downloaded_as_it_is_and_nothing_else(place):
-    session = sb.LabelingSession.reopen(place.folder / "vault")
-    X = np.array(points(QUERIES)) - np.array([6.0, 0.0])
-    session.ask_many(X)
-    release = place.folder / "first-release"
-    student = sb.fit_student(LogisticRegression(), X, session.released(X))
-    sb.write_release(release, session.released(X), student=student, X_public=X, without=["report"])
-    place.config.write_text(
-        place.config.read_text().replace("sessions =", 'releases = ["first-release"]\nsessions =')
-    )
-    key = place.key("auditor")
-    with TestClient(application(place.settings)) as client:
-        listed = client.get("/v1/datasets", headers=key).json()["datasets"][0]["releases"]
-        names = {one.name for one in release.iterdir()}
-        assert set(listed["first-release"]) == names
-        for name in names:
-            found = client.get(f"{BASE}/releases/first-release/{name}", headers=key)
-            assert found.content == (release / name).read_bytes()
-            assert found.headers["content-disposition"].startswith("attachment")
-        for wrong in ("..%2Fservice.toml", "../service.toml", "nothing", "certificate.json%00"):
-            found = client.get(f"{BASE}/releases/first-release/{wrong}", headers=key)
-            assert found.status_code == 404
-        (release / "README.txt").write_text("something else")
-        found = client.get(f"{BASE}/releases/first-release/README.txt", headers=key)
-        assert found.text != "something else"  # as it was verified
-    with pytest.raises(DataError, match="does not verify"):
-        application(place.settings)
 
 
 def test_numbers_tell_requests_and_no_value(place, client):
@@ -155,28 +124,24 @@ def test_what_the_service_served_is_accepted_by_its_public_key(signing, tmp_path
         session.ask_many(np.array(points(3)))
         assert session.save_certificate(out) == mark
         with TestClient(transport.app) as client:
-            pem = client.get("/signing-key")
-            assert pem.headers["content-type"] == "application/x-pem-file"
-            (tmp_path / "service.pub").write_bytes(pem.content)
             shown = client.get(f"{BASE}/sessions/session/verification", headers=place.key())
             assert shown.json()["signed_by"] == mark
-    assert pem.content == (place.folder / "service.pem.pub").read_bytes()
-    code, said = verified(out / "certificate.json", tmp_path / "service.pub")
+    public = place.folder / "service.pem.pub"
+    code, said = verified(out / "certificate.json", public)
     assert (code, f"Signed with the key {mark}." in said) == (0, True)
     # of another key, with another byte, and of nobody
     sb.new_signing_key(tmp_path / "other.pem")
     assert verified(out / "certificate.json", tmp_path / "other.pem.pub")[0] == 4
     text = (out / "certificate.json").read_bytes()
     (out / "certificate.json").write_bytes(text.replace(b": ", b":", 1))
-    assert verified(out / "certificate.json", tmp_path / "service.pub")[0] == 4
+    assert verified(out / "certificate.json", public)[0] == 4
     (out / "certificate.json").write_bytes(text)
     assert sb.verify_certificate(out / "certificate.json").signature == "not checked"
     (out / "certificate.sig").unlink()
-    assert verified(out / "certificate.json", tmp_path / "service.pub")[0] == 4
+    assert verified(out / "certificate.json", public)[0] == 4
 
 
 def test_a_service_without_a_key_signs_nothing_and_says_so(place, tmp_path, line_to, client):
-    problem(client.get("/signing-key"), "not-found")
     found = client.get(CERTIFICATE, headers=place.key())
     assert "certificate-signature" not in found.headers
     line_to(place)
@@ -192,7 +157,7 @@ def test_the_private_key_is_nowhere_told(signing, caplog):
     pem = (place.folder / "service.pem").read_text().splitlines()[1]
     caplog.set_level(0)
     app_ = application(place.settings)
-    addresses = ("/signing-key", "/openapi.json", "/v1/datasets", CERTIFICATE, "/", "/console.js")
+    addresses = ("/openapi.json", "/v1/datasets", CERTIFICATE, "/", "/console.js")
     with TestClient(app_) as client:
         said = [client.get(address, headers=place.key("curator")).text for address in addresses]
     lines = caplog.messages

@@ -53,29 +53,16 @@ def frame_of_arrow(table: Any, where: str) -> pd.DataFrame:
         If cells are nested, damaged (text that is not UTF-8) or of a kind that cannot be converted;
         the message names columns and holds no cell. If a name is not UTF-8.
     """
-    from pyarrow import types
-
     # Before anything else: Arrow reads the names again for every column that it hands out.
     names = result_of(lambda: [str(table.field(k).name) for k in range(table.num_columns)])
     if names is None:
         raise DataError(f"{where} has a name that is not UTF-8 in its header; write it again.")
-    columns = [_plain_storage(column) for column in table.columns]
-    nested = [
-        name
-        for name, column in zip(names, columns, strict=True)
-        if types.is_nested(column.type) and not _is_of_numbers(column.type)
-    ]
-    if nested:
-        raise DataError(
-            f"{where} has nested cells in {name_columns(nested)} that are no lists of numbers;"
-            " flatten them or take them out."
-        )
-    converted = [_converted_by_arrow(column) for column in columns]
+    converted = [_converted_by_arrow(_plain_storage(column)) for column in table.columns]
     failed = [name for name, column in zip(names, converted, strict=True) if column is None]
     if failed:
         raise DataError(
             f"{where} has cells in {name_columns(failed)} that are damaged or of a kind that cannot"
-            " be read; write them as text or numbers, or take them out."
+            " be read; write texts, numbers or lists of numbers, or take them out."
         )
     # Built by place, not by name: a name may come twice, which the caller refuses in its own words.
     frame = pd.DataFrame(
@@ -115,7 +102,8 @@ def _converted_by_arrow(column: Any) -> "pd.Series[Any] | None":
         pa.ArrowException, ValueError, TypeError, OverflowError, NotImplementedError
     ):
         column.validate(full=True)
-        return _as_series(column)
+        if _is_of_numbers(column.type) or not pa.types.is_nested(column.type):
+            return _as_series(column)
     return None
 
 

@@ -858,15 +858,14 @@ def _check_names(names: Sequence[str], where: str) -> None:
     cell."""
     placed = list(enumerate(names, start=1))
     first = {name: place for place, name in reversed(placed)}
-    blank = [place for place, name in placed if not name.strip()]
-    twice = [place for place, name in placed if first[name] < place]
-    for what, places in (("columns without a name", blank), ("a column name twice", twice)):
-        if places or not names:
-            listed = ", ".join(map(str, places[:NAMED_AT_MOST])) or "none"
-            raise DataError(
-                f"{where} has {what} in its header (column number {listed}); give every column a"
-                " name of its own in the first line, and write the file without its row index."
-            )
+    odd = [place for place, name in placed if not name.strip() or first[name] < place]
+    if odd or not names:
+        listed = ", ".join(map(str, odd[:NAMED_AT_MOST])) or "none"
+        raise DataError(
+            f"{where} has columns without a name, or a column name twice, in its header (column"
+            f" number {listed}); give every column a name of its own in the first line, and write"
+            " the file without its row index."
+        )
 
 
 def _lines_of(file: Iterable[str], where: str) -> Iterator[str]:

@@ -367,7 +367,8 @@ def _check_header(declared: object) -> None:
             f" program reads {FORMAT!r} of version {VERSION}, so use the program that wrote it."
         )
     classes, target = declared.get("classes", [0, 1]), declared.get("target", [])
-    if not (isinstance(classes, list) and len(classes) >= 2):
-        raise DataError('"classes" of a schema is a list of at least two classes; this one is not.')
-    if not (isinstance(target, list) and all(isinstance(name, str) for name in target)):
-        raise DataError('"target" of a schema is a list of names of columns; this one is not.')
+    named = isinstance(target, list) and all(isinstance(name, str) for name in target)
+    if not (named and isinstance(classes, list) and len(classes) >= 2):
+        raise DataError(
+            'A schema\'s "classes" are a list of two or more, its "target" of names; these are not.'
+        )

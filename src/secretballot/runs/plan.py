@@ -189,12 +189,6 @@ def _check_forecast(sources: Sources, spec: RunSpec) -> None:
 def _public_points(spec: RunSpec, watch: Watch) -> tuple[int, Schema | None]:
     """Return the number of public points, and the schema of their table where there is one."""
     public = spec.data.public
-    if spec.data.public_features:
-        raise ParameterError(
-            Parameter("public_features"),
-            " means that the private file has the public points, and a plan reads none; say how"
-            " many there are, and leave it out.",
-        )
     if public is None:
         raise ParameterError(
             Parameter("public"), " is missing; give a table, or how many points there are."

@@ -45,7 +45,6 @@ _TABLES = """
     CREATE TABLE IF NOT EXISTS asked (
         key TEXT NOT NULL, dataset TEXT NOT NULL, new INTEGER NOT NULL, PRIMARY KEY (key, dataset)
     ) STRICT, WITHOUT ROWID;
-    DROP TRIGGER IF EXISTS question_counts;
     CREATE TRIGGER IF NOT EXISTS entry_stays BEFORE UPDATE ON entry
         BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
     CREATE TRIGGER IF NOT EXISTS entry_remains BEFORE DELETE ON entry

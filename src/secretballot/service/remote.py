@@ -17,7 +17,6 @@ import pandas as pd
 from secretballot._validation import (
     check_name,
     check_positive,
-    name_columns,
     plain_line,
     require_extra,
     shown,
@@ -190,8 +189,7 @@ class RemoteSession:
         Returns
         -------
         str or None
-            What the service says that the key is; take the key itself from elsewhere, or from its
-            ``/signing-key``.
+            What the service says that the key is; take the key itself from elsewhere.
 
         Raises
         ------
@@ -410,42 +408,26 @@ def points_of_file(path: Path, session: RemoteSession) -> Any:
     """Return the rows of a CSV or Parquet file as points of a session.
 
     Teachers of frames take their columns by name, and others are left out; teachers of arrays take
-    all columns of the file, in its order.
+    all columns of the file, in its order. Where columns are missing, or cells are no numbers, the
+    service says so.
 
     Raises
     ------
     DataError
-        If the file cannot be read, columns are missing, or a cell is no number where the teachers
-        take numbers.
+        If the file cannot be read.
     """
     frame = read_table(path, role="file of points").replace("", None)
     columns = session.columns
     if columns["kind"] == "frame":
-        kinds = {str(name): kind for name, kind, _ in columns["columns"]}
-        missing = [name for name in kinds if name not in frame.columns]
-        if missing:
-            said = f"lacks {name_columns(missing)}; add what the session asks."
-            raise DataError(f"{shown(path)} {said}")
+        kinds = {name: kind for name, kind, _ in columns["columns"] if name in frame.columns}
         frame = frame[[*kinds]]
-    elif frame.shape[1] == columns["columns"]:
-        kinds = dict.fromkeys(frame.columns, columns["dtype"])
     else:
-        raise DataError(
-            f"{shown(path)} has {frame.shape[1]} columns, and a point of {session.request!r} has"
-            f" {columns['columns']} values; give these columns alone, under a header."
-        )
+        kinds = dict.fromkeys(frame.columns, columns["dtype"])
     for name, kind in kinds.items():
         if pd.api.types.is_numeric_dtype(kind):
-            frame[name] = _numbers_in(frame[name], path)
+            with contextlib.suppress(TypeError, ValueError):
+                frame[name] = pd.to_numeric(frame[name]).astype(np.float64)
     return frame if columns["kind"] == "frame" else frame.to_numpy()
-
-
-def _numbers_in(cells: pd.Series, path: Path) -> pd.Series:
-    with contextlib.suppress(TypeError, ValueError):
-        return pd.to_numeric(cells).astype(np.float64)
-    raise DataError(
-        f"Column {shown(cells.name)} of {shown(path)} has cells that are no numbers; correct them."
-    )
 
 
 def answers_table(answers: SessionAnswers, classes: Sequence[Any]) -> pd.DataFrame:

@@ -574,7 +574,8 @@ class Ledger:
 
     # --- answering ---
 
-    def answering(self, reservation: int) -> AbstractContextManager[AnswerPage]:
+    @contextmanager
+    def answering(self, reservation: int, *, write: bool = True) -> Iterator[AnswerPage]:
         """Hold the answers of a reservation while some are added.
 
         They are on the disk at the end, or not at all, in one transaction however many they are:
@@ -585,6 +586,8 @@ class Ledger:
         ----------
         reservation : int
             Number that `reserve` returned.
+        write : bool
+            Whether answers are added; else see `reading`.
 
         Raises
         ------
@@ -592,7 +595,12 @@ class Ledger:
             If the ledger cannot be written, or something is added to a reservation that is unknown
             or closed; no answer may then leave.
         """
-        return self._page(reservation, write=True)
+        with (
+            self._transaction(write=write) as found,
+            closing(AnswerPage(found, reservation)) as page,
+        ):
+            yield page
+        self._make_lasting(page.furthest)
 
     def reading(self, reservation: int) -> AbstractContextManager[AnswerPage]:
         """Show the answers given so far under a reservation, open or closed; nothing can be
@@ -604,16 +612,7 @@ class Ledger:
             If the ledger cannot be read, or, at the first answer that another handle wrote, not be
             written; no answer may then leave.
         """
-        return self._page(reservation, write=False)
-
-    @contextmanager
-    def _page(self, reservation: int, *, write: bool) -> Iterator[AnswerPage]:
-        with (
-            self._transaction(write=write) as found,
-            closing(AnswerPage(found, reservation)) as page,
-        ):
-            yield page
-        self._make_lasting(page.furthest)
+        return self.answering(reservation, write=False)
 
     @repeated
     def forfeit(self, reservation: int, reason: str) -> None:

@@ -248,6 +248,8 @@ def as_matrix(name: str, X: Any) -> Any:
         problem = " is a masked array; fill or drop what is masked."
     elif kind == "c":
         problem = " has complex values. Complex data not supported: give real numbers."
+    elif kind in ("M", "m", "V"):
+        problem = f" is an array of {table.dtype.name[:40]}; give numbers or strings, or a frame."
     elif len(shape) != 2:
         found = f"has shape {shape}" if shape else f"is {shown_kind(X)} that is no table"
         problem = f" {found}; expected a 2D array or frame. Reshape your data."

@@ -862,6 +862,6 @@ def _check_stored_table(
     if hasattr(X_public, "iloc") or n_columns(X_public) != table.n_columns:
         raise DataError(
             Parameter("X_public"),
-            f" has not the {table.n_columns} encoded columns of the stored table; encode the public"
-            " rows by the same schema: schema.encode(rows).",
+            f" does not have the {table.n_columns} encoded columns of the stored table; encode the"
+            " public rows by the same schema: schema.encode(rows).",
         )
