@@ -41,9 +41,10 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
 from public_data import ADULT_SCHEMA, ADULT_TARGET, adult
+from secretballot.core.partition import PositionPartition
 from secretballot.data.schema import Schema
 from secretballot.report.pictures import BLUE, INK, ORANGE, Picture, grid
-from secretballot.teachers import PositionPartition, TeacherEnsemble
+from secretballot.teachers import TeacherEnsemble
 from secretballot.teachers.training import Shards
 from secretballot.teachers.votes import vote_margins
 

@@ -6,7 +6,6 @@ it and goes with it.
 """
 
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,8 +32,8 @@ def said(*words: str | Path, folder: Path) -> str:
 
 
 def prepare(folder: Path, ledger: str = "clinic.ledger", questions: int = QUESTIONS) -> None:
-    """Train teachers, begin a session, release its first answers, and write the settings of
-    the service and a few points to ask next."""
+    """Train teachers, begin a session, ask its first questions, and write the settings of the
+    service and a few points to ask next."""
     files = write_clinic(folder / "data")
     task = ("--target", files.target, "--classes", ",".join(files.classes))
     task += ("--epsilon", "1", "--delta", "1e-6", "--n-teachers", "250")
@@ -45,17 +44,10 @@ def prepare(folder: Path, ledger: str = "clinic.ledger", questions: int = QUESTI
     schema, public = Schema.read(folder / "clinic-schema.json"), pd.read_csv(files.public)
     asked = schema.encoding(public.head(EXAMPLES), role="table of points").matrix
     session.ask_many(asked)
-    released = session.released(asked)
-    # of a preparation that was interrupted
-    shutil.rmtree(folder / "first-answers", ignore_errors=True)
-    sb.write_release(
-        folder / "first-answers", released, without=["student"], about={"title": TITLE}
-    )
     public.iloc[EXAMPLES : 2 * EXAMPLES].to_csv(folder / "points.csv", index=False)
     said("sign", "--new-key", "service.pem", folder=folder)
     config = folder / "service.toml"
-    more = 'releases = ["first-answers"]\n'
-    config.write_text(f'signing_key = "service.pem"\n{config.read_text()}{more}')
+    config.write_text(f'signing_key = "service.pem"\n{config.read_text()}')
 
 
 def main(folder: Path, ledger: str = "clinic.ledger") -> None:

@@ -51,7 +51,6 @@ signing_key = "own.pem"
 [datasets.registry]
 vault = "vault"
 sessions = ["session", "sparse"]
-releases = ["release"]
 [datasets.clinic]
 vault = "clinic-vault"
 sessions = ["session"]
@@ -82,12 +81,8 @@ def prepared(folder: Path) -> tuple[Path, list[str]]:
     public = pd.DataFrame({"age": [0.0, 1.0], "site": ["north", "south"]})
     clinic = _dataset(folder, "clinic", "clinic-vault", learner, frame, y, X_public=public)
     begun(clinic[0], counts, clinic[1], 200)
-    asked = rng.normal(size=(20, 2))
-    session.ask_many(asked)
-    for name in ("own", "curator"):
-        sb.new_signing_key(folder / f"{name}.pem")
-    sb.write_release(folder / "release", session.released(asked), without=["student"])
-    sb.sign_release(folder / "release", folder / "curator.pem")
+    session.ask_many(rng.normal(size=(20, 2)))
+    sb.new_signing_key(folder / "own.pem")
     config = folder / "service.toml"
     config.write_text(_SETTINGS)
     with Access(read_settings(config).state) as access:
@@ -159,8 +154,6 @@ class Campaign:
         for name, good in (
             ("dataset", dataset),
             ("session", dice.choice(["session", "sparse"] if dataset == "registry" else _ONE)),
-            ("release", "release"),
-            ("name", dice.choice(["certificate.json", "report.html", "labels.csv"])),
         ):
             if name in (case.path_parameters or {}) and dice.random() < 0.85:
                 case.path_parameters[name] = good

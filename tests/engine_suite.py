@@ -6,7 +6,6 @@ Learners are defined in this module, which workers import as the tests do.
 import os
 import signal
 import time
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,6 @@ from sklearn.tree import DecisionTreeClassifier
 from ensembles import ensemble_of
 from secretballot.exceptions import DataError, ResourceError
 from secretballot.teachers import training
-from secretballot.teachers.training import Shards
 
 K, C = 12, 3
 RNG = np.random.default_rng(7)
@@ -249,28 +247,3 @@ class EngineSuite:
 class QuotesAndRunsOut(Learner):
     def fit(self, X, y):
         raise MemoryError(f"cannot hold {X[0, 0]}")
-
-
-class Files:
-    """One file per shard, read by whoever trains it."""
-
-    n_teachers = K
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    @classmethod
-    def written(cls, folder: Path) -> "Files":
-        parts = Shards(X, Y, SHARDS, K)
-        for number in range(K):
-            rows, labels = parts.part(number)
-            np.savez(folder / f"{number}.npz", X=rows, y=labels)
-        return cls(folder)
-
-    def part(self, number):
-        (self.folder / f"read-{os.getpid()}-{number}").touch()
-        with np.load(self.folder / f"{number}.npz") as file:
-            return file["X"], file["y"]
-
-    def loader(self, number, *, send):
-        return partial(tuple, self.part(number)) if send else partial(self.part, number)

@@ -41,15 +41,6 @@ def stream_of(terms, ledger, classes, **more):
     return LabelStream(terms, votes, ledger, classes=classes, **about)
 
 
-def labels_drawn(mechanism, votes, noise, state=None, predicted=None):
-    """Return the labels of some votes as far as they are told, and the state after them."""
-    counts = np.asarray(votes)
-    shape = teacher_shape(10**6, counts.shape[1], int(counts[0].sum()))
-    against = np.zeros_like(counts) if predicted is None else predicted
-    drawn, after = mechanism.draw(shape, (counts, against), noise, state or State())
-    return drawn[:, 0].tolist(), after
-
-
 def told_labels(terms, votes, noise, shares=None):
     """Return the labels that a mechanism gives all votes; -1 after a stop."""
     mechanism = terms.mechanism

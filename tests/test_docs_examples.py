@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from patients import rows
 from quick_plans import quick_forecasts
 from secretballot.cli import app
 
@@ -90,29 +91,12 @@ def commands_of(block):
 def write_files(folder):
     """Write what the pages name: records of patients, public records, a labelled test, a
     labelled stand-in, and votes on cases."""
+    for name, count in (("patients", 2000), ("test", 200), ("last-year", 1000)):
+        rows(count, count).to_csv(folder / f"{name}.csv", index=False)
+    rows(300, 5)[["age", "ward", "dose"]].to_csv(folder / "public.csv", index=False)
     rng = np.random.default_rng(5)
-
-    def records(name, count, *, labelled):
-        age, dose = rng.integers(20, 90, count), rng.normal(5, 2, count).round(2)
-        ward = rng.choice(["north", "south"], count)
-        ill = age + 4 * dose + 10 * (ward == "north") + rng.normal(0, 6, count) > 80
-        columns = {"age": age, "ward": ward, "dose": dose}
-        if labelled:
-            columns = {
-                "patient": rng.integers(10**6, size=count),
-                **columns,
-                "ill": np.where(ill, "yes", "no"),
-            }
-        rows = zip(*columns.values(), strict=True)
-        lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
-        (folder / name).write_text("\n".join(lines) + "\n")
-
-    records("patients.csv", 2000, labelled=True)
-    records("public.csv", 300, labelled=False)
-    records("test.csv", 200, labelled=True)
     for_yes = rng.binomial(250, np.where(rng.random(400) < 0.5, 0.1, 0.9))
     np.save(folder / "counts.npy", np.stack([250 - for_yes, for_yes], axis=1))
-    records("last-year.csv", 1000, labelled=True)
 
 
 def run_python(page, block, names):

@@ -1,5 +1,5 @@
 """What the machine fails at ends a run; only what a shard's own content raises becomes a fixed
-vote."""
+vote. Code that fails at one private record moves no other."""
 
 import errno
 import pickle
@@ -13,9 +13,13 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
+import secretballot as sb
 from ensembles import ensemble_of
-from secretballot.exceptions import ResourceError
+from secretballot.exceptions import ParameterError, ResourceError
 from secretballot.foreign_code import resource_failure, result_of, rows_alone
+from secretballot.hypotheses import FiniteClass, HypothesisClass
+from secretballot.learners.labeler_algorithms import relabel
+from secretballot.learners.selection import private_scores
 
 MARK = "private 4711"
 K = 4
@@ -194,3 +198,139 @@ def test_code_that_stays_broken_after_one_row_ends_the_run_wherever_the_row_stan
     rows[place] = 77
     with pytest.raises(ResourceError, match="fails at everything since"):
         rows_alone(ask, rows)
+
+
+ODD, SIGNS = X.copy(), (X[:, 0] > 0).astype(int)
+ODD[7] = 9
+OF_ROWS = {
+    **{name: MACHINE[name] for name in ("files", "stack", "card")},
+    "memory": lambda: np.ones(2**46),  # more than any machine has
+    "interrupt": KeyboardInterrupt,
+}
+OF_MACHINE = sorted({*OF_ROWS} - {"interrupt"})
+
+
+class Foreign(BaseEstimator):
+    """Raises where it meets the record at (9, 9), and ever after if it `stays` broken."""
+
+    broken = False
+
+    def __init__(self, error="value", stays=False):
+        self.error = error
+        self.stays = stays
+
+    def meet(self, X):
+        X = np.asarray(X)
+        if self.broken or (X == 9).any():
+            self.broken = self.stays
+            raise {**OF_ROWS, **CONTENT}[self.error]()
+        return X
+
+
+class Model(ClassifierMixin, Foreign):
+    """A teacher, a candidate, a member of a finite class."""
+
+    def fit(self, X, y):
+        self.meet(X)
+        return self
+
+    def predict(self, X):
+        return (self.meet(X)[:, 0] > 0).astype(int)
+
+
+class Never(BaseEstimator):
+    def predict(self, X):
+        return np.zeros(len(X), dtype=int)
+
+
+def by_member(foreign, rows, ledger):
+    dichotomies = FiniteClass([Never(), Model(**foreign)]).dichotomies(X_PUBLIC)
+    return private_scores(dichotomies, rows, SIGNS, "record", "add-remove")._unseal()[0].tolist()
+
+
+def by_candidate(foreign, rows, ledger):
+    return sb.choose_candidate(
+        [Never(), Model(**foreign)], rows, SIGNS, classes=[0, 1], epsilon=1e4, ledger=ledger
+    ).choice_.values.item()
+
+
+WAYS = [by_member, by_candidate]
+
+
+def account():
+    return sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1e7, 1e-3))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("error", OF_MACHINE)
+def test_what_the_machine_fails_at_at_one_record_ends_the_run_unpaid(way, error):
+    ledger = account()
+    with pytest.raises(ResourceError, match="private rows ended because") as caught:
+        way({"error": error}, ODD, ledger)
+    refuse_trace(caught.value)
+    assert ledger.spent().epsilon == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_interruption_passes_through(way):
+    ledger = account()
+    with pytest.raises(KeyboardInterrupt):
+        way({"error": "interrupt"}, ODD, ledger)
+    assert ledger.spent().epsilon == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("error", ["card", "runtime"])
+def test_a_device_that_stays_broken_ends_the_run_instead_of_moving_all_votes(way, error):
+    ledger = account()
+    with pytest.raises(ResourceError):
+        way({"error": error, "stays": True}, ODD, ledger)
+    assert ledger.spent().epsilon == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_fails_at_the_content_of_one_record_moves_no_other(way):
+    """All are released without noise, near enough: with the record odd in this way, they are what
+    they are with it missing in another way."""
+    others = way({"error": "runtime"}, ODD, account())
+    assert way({"error": "value"}, ODD, account()) == others
+
+
+class LastDigit:
+    """Decides by a number whose last digit depends on how many rows it meets at once."""
+
+    def describe(self):
+        return {}
+
+    def predict(self, X):
+        return (X[:, 0] + np.spacing(1.0) * (len(X) % 2) > 1.0).astype(int)
+
+
+def test_one_record_more_moves_the_mistakes_of_a_member_by_one_at_most():
+    dichotomies = FiniteClass([LastDigit(), Never()]).dichotomies([[0.0], [2.0]])
+    rows = np.ones((5, 1))  # copies of one point, at the decision
+    mistakes = [dichotomies.errors_on(rows[:n], np.ones(n, dtype=int)) for n in (4, 5)]
+    assert np.abs(mistakes[1] - mistakes[0]).max() <= 1
+    relabelled = FiniteClass([LastDigit(), Never()]).dichotomies(rows)
+    assert relabelled.errors(np.ones(5, dtype=int)).tolist() in ([0, 5], [5])
+
+
+class OwnClass(HypothesisClass):
+    """A class of another package, which may count mistakes of all records at once."""
+
+    name = "own"
+    vc_dimension = 1
+
+    def dichotomies(self, X):
+        raise AssertionError("all records at once")
+
+
+def test_a_class_of_another_package_is_refused():
+    for refuse in (
+        lambda: sb.SemiPrivateClassifier(OwnClass(), epsilon=1.0).fit(
+            ODD[:, :1], SIGNS, X_public=X_PUBLIC[:, :1], classes=[0, 1]
+        ),
+        lambda: relabel(X, SIGNS, OwnClass()),
+    ):
+        with pytest.raises(ParameterError, match="hypotheses is"):
+            refuse()

@@ -3,8 +3,7 @@ import pytest
 
 from ensembles import ensemble_of
 from secretballot.exceptions import ParameterError
-from secretballot.named_learners import CLASSIFIERS
-from secretballot.teachers import teacher_by_name
+from secretballot.named_learners import CLASSIFIERS, teacher_by_name
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)

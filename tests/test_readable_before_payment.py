@@ -114,17 +114,6 @@ def moments(learner, y, **terms):
     )
 
 
-def label_moments(ledger):
-    model = sb.RecordMomentsClassifier(epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=ledger)
-    return model.fit(X, np.array(["no", LONG])[Y], classes=["no", LONG], public_features=True)
-
-
-def record_votes(ledger):
-    model = sb.RecordVotesClassifier(epsilon=BUDGET.epsilon, delta=BUDGET.delta, ledger=ledger)
-    names = np.array(["no", LONG])
-    return model.fit(X[:700], names[Y[:700]], X_public=X[700:], classes=names.tolist())
-
-
 def choice(names, **terms):
     models = [DummyClassifier(strategy="constant", constant=k).fit(X, Y) for k in (0, 1)]
     return lambda ledger: sb.choose_candidate(
@@ -222,12 +211,6 @@ REFUSED = {
         moments(sb.RecordMomentsClassifier, np.array(["no", LONG])[Y], classes=["no", LONG]),
         "classes",
     ),
-    "moments of private labels": (label_moments, "classes"),
-    "votes of records": (record_votes, "classes"),
-    "stability, purpose": (
-        lambda ledger: sb.estimate_stability(VOTES, ledger, fraction=0.5, epsilon=0.5, purpose=" "),
-        "purpose",
-    ),
     "choice, name": (choice(["one", LONG]), "string of 10001"),
     "semi-private, classes": (semi_private([0, 2**60]), "certificate.released.classes"),
     "reserved choice, classes": (reserved, "classes"),
@@ -239,8 +222,7 @@ REFUSED = {
 @pytest.mark.parametrize("way", REFUSED)
 def test_what_no_verifier_takes_is_refused_before_it_is_paid(way):
     buy, words = REFUSED[way]
-    of_labels_alone = "of a label" in way or way == "moments of private labels"
-    ledger = account(**(OF_A_LABEL if of_labels_alone else {}))
+    ledger = account(**(OF_A_LABEL if "of a label" in way else {}))
     with pytest.raises((ParameterError, CertificateError, DataError)) as refused:
         buy(ledger)
     assert words[:40] in str(refused.value)

@@ -105,10 +105,6 @@ def test_it_agrees_with_the_first_verifier_and_is_never_above_it(event, epsilon)
         (1.0, 1e-6, 20, 250),
         (1.0, 1e-5, 12, None),
         (4.0, 1e-6, 5, 9),
-        *(
-            pytest.param(*one, marks=pytest.mark.slow)
-            for one in ((0.5, 1e-8, 20, 50), (8.0, 1e-6, 10, 51))
-        ),
     ],
 )
 def test_it_confirms_labels_that_were_calibrated_to_the_promise(
@@ -132,10 +128,6 @@ def test_it_confirms_labels_that_were_calibrated_to_the_promise(
     ("epsilon", "delta", "queries", "n_teachers"),
     [
         (1.0, 1e-6, 20, 114),
-        *(
-            pytest.param(*one, marks=pytest.mark.slow)
-            for one in ((1.0, 1e-5, 12, 51), (0.5, 1e-8, 6, 90))
-        ),
         (4.0, 1e-6, 5, 9),
         (1.0, 1e-6, 1, 30),
     ],

@@ -164,18 +164,15 @@ def three_classes(**changes):
     return ReleasedLabels(**(fields | changes))
 
 
-def labels_only():
-    return binary(sigma=None, noisy_counts=None)
+RELEASES = [
+    binary(),
+    three_classes(),
+    binary(sigma=None, noisy_counts=None),
+    three_classes(queries=[], labels=[], noisy_counts=np.zeros((0, 3), dtype=int)),
+]
 
 
-def no_query():
-    return three_classes(queries=[], labels=[], noisy_counts=np.zeros((0, 3), dtype=int))
-
-
-RELEASES = [binary, three_classes, labels_only, no_query]
-
-
-@pytest.mark.parametrize("make", RELEASES)
+@pytest.mark.parametrize("released", RELEASES, ids=["binary", "classes", "labels", "no query"])
 @pytest.mark.parametrize(
     "copier",
     [
@@ -186,9 +183,9 @@ RELEASES = [binary, three_classes, labels_only, no_query]
     ],
     ids=["copy", "deep copy", "pickle", "json"],
 )
-def test_copies_are_equal_and_stay_read_only(make, copier):
-    copied = copier(make())
-    assert copied == make()
+def test_copies_are_equal_and_stay_read_only(released, copier):
+    copied = copier(released)
+    assert copied == released
     assert not copied.labels.flags.writeable
 
 

@@ -20,7 +20,6 @@ from secretballot._validation import (
     name_part,
     shown,
 )
-from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.exceptions import Parameter, ParameterError
 
 __all__ = [
@@ -29,7 +28,6 @@ __all__ = [
     "SETTINGS",
     "Rate",
     "VotingExample",
-    "label_accuracy",
     "rate",
     "render_rates",
     "sample_complexity",
@@ -258,25 +256,6 @@ def render_rates(taus: tuple[float, ...] = (0.25, 0.5, 1.0)) -> str:
             found = (rate(algorithm, setting, tau) for algorithm in ALGORITHMS)
             lines.append([name, *map(_formula_text, found)])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def label_accuracy(margin: int, sigma: float) -> float:
-    """Return the chance that Gaussian voting releases the label that leads by `margin` of K votes.
-
-    Exact for discrete Gaussian noise X: the label 0, ties going to 1, so P(2 X < margin). Close to
-    Phi(margin / (2 sigma)).
-
-    Parameters
-    ----------
-    margin : int
-        Votes for the label less votes for the other one; negative if it trails.
-    sigma : float
-        Noise, in votes.
-    """
-    lead = check_count("margin", margin, minimum=-(10**12))
-    reach, pmf = discrete_gaussian_pmf(check_positive("sigma", sigma))
-    last = (lead - 1) // 2  # the largest noise below half the margin
-    return float(pmf[: max(0, last + reach + 1)].sum())
 
 
 @dataclass(frozen=True)

@@ -276,9 +276,9 @@ def test_an_even_vote_asked_again_and_again_nearly_reaches_the_price(sigma, labe
 
 
 def test_blocks_cost_a_little_more_than_one_game():
-    sigma, labels, epsilon = 10.0, 80, 3.0
+    sigma, labels, epsilon = 10.0, 40, 2.0
     whole = game_delta(sigma, labels, epsilon)
-    blocks = game_delta(sigma, labels, epsilon, 64)
+    blocks = game_delta(sigma, labels, epsilon, 32)
     assert whole <= blocks * (1 + 1e-9)
     assert blocks < 1.25 * whole
 

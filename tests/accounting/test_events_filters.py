@@ -3,6 +3,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ from made_events import (
 from secretballot.accounting import (
     Counts,
     PrivacyBudget,
+    RenyiFilter,
     Totals,
     delta_upper,
     epsilon_upper,
@@ -33,6 +35,7 @@ from secretballot.accounting import (
 from secretballot.accounting.abstention_table import table_weights
 from secretballot.core.events import Event
 from secretballot.core.filters import filter_for
+from secretballot.core.losses import delta_of
 
 EVENTS: list[Event] = [
     counts_event(20.0, 100),
@@ -98,8 +101,9 @@ def test_basic_filter_reads_decimals() -> None:
     assert rule.spent(totals) == (0.9, 9e-6)
     assert totals.minus(totals_of(rule, spent[:8])) == totals_of(rule, spent[:1])
     left = rule.left(totals)
-    assert left == pytest.approx((0.1, 1e-6))
+    assert left == (0.1, 1e-6)
     assert admits(rule, spent, _grant(*left))
+    assert rule.left(totals_of(rule, spent * 2)) == (0.0, 0.0)
     # the float nearest to what is left is read as more
     spent = [_grant(0.30000000000000004, 1e-6)]
     left = rule.left(totals_of(rule, spent))
@@ -137,7 +141,21 @@ def test_renyi_filter_counts_failures_apart() -> None:
     leaky = ((stable_event(1000.0, 13_000, 1),), PrivacyBudget(0.5, 1e-6))
     assert not admits(rule, [], leaky)
     assert rule.spent(Totals()) == (0.0, 0.0)
-    assert rule.spent(totals_of(rule, [leaky]))[1] > 1e-6
+    assert 1e-6 < rule.spent(totals_of(rule, [leaky]))[1] < 1e-5
+    certain = ((stable_event(1000.0, 0, 10**6),), PrivacyBudget(0.5, 1e-6))
+    assert not admits(rule, [], certain)
+
+
+def test_a_renyi_filter_keeps_nine_tenths_of_delta_for_the_conversion_at_its_order() -> None:
+    rule = RenyiFilter(PrivacyBudget(1.0, 1e-6), 20.0)
+    limit, order, epsilon = (np.array([one]) for one in (rule.divergence_limit, 20.0, 1.0))
+    assert delta_of(limit, order, epsilon)[0] == pytest.approx(0.9e-6)
+    releases = [((stable_event(20.0, 400, 1),), PrivacyBudget(0.1, 1e-8))] * 3
+    totals = totals_of(rule, releases)
+    share, failure = float(totals.loss) / rule.divergence_limit, float(totals.failure)
+    assert rule.spent(totals) == pytest.approx((share, 0.9e-6 + failure))
+    assert rule.left(totals) == pytest.approx((1 - share, 1e-7 - failure))
+    assert rule.left(totals_of(rule, releases * 50)) == (0.0, 0.0)
 
 
 def test_a_filter_admits_nothing_without_a_bound() -> None:

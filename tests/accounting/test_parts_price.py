@@ -7,8 +7,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from made_events import counts_event, pure_event
-from secretballot.accounting import delta_upper
+from made_events import counts_event, pure_event, sparse_event, stable_event
+from secretballot.accounting import SparseStream, StableTests, delta_upper, epsilon_upper, price
 from secretballot.core.losses import (
     discrete_gaussian_pmf,
     fold,
@@ -96,19 +96,19 @@ def test_gaussian_beside_parts_is_the_joint_enumeration() -> None:
     assert exact <= found <= exact * (1 + 1e-4)
 
 
-def test_many_kinds_of_parts_cost_at_least_what_all_of_them_tell() -> None:
-    kinds = [(0.01 * k, 10 + k) for k in range(1, 6)]
-    losses, chance = np.zeros(1), np.ones(1)
-    for epsilon0, count in kinds:
-        each = (count - 2.0 * np.arange(count + 1)) * epsilon0
-        losses = np.round(np.add.outer(losses, each).ravel(), 10)
-        chance = np.multiply.outer(chance, response_weights(count, epsilon0)).ravel()
-        losses, place = np.unique(losses, return_inverse=True)
-        chance = np.bincount(place, chance)
-    events = [pure_event(*kind) for kind in kinds]
-    for epsilon in (0.1, 0.5, 1.0):
-        true = float(chance @ np.maximum(0.0, -np.expm1(epsilon - losses)))
-        assert true <= delta_upper(events, epsilon) * (1 + 1e-9) <= 1.001 * true
+def test_a_pure_price_is_the_sum_also_where_delta_is_tiny() -> None:
+    events = [pure_event(0.7, 1), pure_event(0.7, 1)]
+    assert (price(events, delta=0.0).delta, delta_upper(events, 1.4)) == (0.0, 0.0)
+    assert epsilon_upper(events, 0.0) == epsilon_upper(events, 1e-9) == 1.4
+    assert price(events, delta=1e-9).delta == 1e-9
+    one = (math.exp(0.7) - math.exp(0.5)) / (1 + math.exp(0.7))
+    assert delta_upper(events[:1], 0.5) == pytest.approx(one, rel=1e-9)
+
+
+@pytest.mark.parametrize("event", [stable_event(4.0, 20, 2), sparse_event(3.0, 5.0, 20, 2)])
+def test_no_price_is_below_what_fails_outright(event: StableTests | SparseStream) -> None:
+    for epsilon in float(event.pure()) * (1 - np.geomspace(1e-6, 0.9, 60)):
+        assert delta_upper([event], epsilon) >= event.failure()
 
 
 def test_the_edge_of_the_largest_loss_is_rounded_up() -> None:

@@ -16,6 +16,7 @@ from made_events import (
     pure_event,
     sampled_event,
     sparse_event,
+    stable_event,
     table_event,
 )
 from secretballot.accounting import (
@@ -137,6 +138,10 @@ REFUSED: list[tuple[Any, ...]] = [
     (event_in, " ", ({"kind": "binary-labels", "chances": {"sigma": 1.0}, "queries": 1},)),
     (event_in, " ", ({**SUMS, "sigmas": [1.0]},)),
     (PrivacyBudget, "a number below 1e308", (10**400, 1e-6)),
+    (PrivacyBudget, "delta", (1.0, 1.0), (1.0, math.nan), (1.0, -1e-9)),
+    (delta_upper, "no event", ([counts_event(1.0, 1), None], 1.0)),
+    # which fails with some chance
+    (price, "delta", {"events": [stable_event(4.0, 60, 1)], "delta": 0.0}),
     (confident_event, "asked", (1.0, 1.0, 1, 2, 2)),
     (confident_event, "A threshold", (1.0, 1.0, 2, 1, 2, 4, 3)),
 ]

@@ -154,7 +154,7 @@ def test_no_price_is_below_the_worst_pair_composed_by_dp_accounting() -> None:
         return float(one.self_compose(queries).get_delta_for_epsilon(1.0))
 
     event = calibrated(BUDGET, 30, 120)
-    pairs = sorted({(float(a), float(b)) for a, b in steps_of(event) if a < b})[::8]
+    pairs = sorted({(float(a), float(b)) for a, b in steps_of(event) if a < b})[::16]
     worst = max(composed(*pair, event.queries) for pair in pairs)
     charged = delta_upper([event], 1.0)
     assert 0.2 * charged < worst <= charged
@@ -193,13 +193,6 @@ def test_corners_cover_every_pair(n_teachers: int, seed: int) -> None:
             line = q[low] + (q[high] - q[low]) * (a - p[low]) / (p[high] - p[low])
             assert (b - a) <= (line - a) * (1 + Fraction(1, 10**10))
     assert len(curve.p) < 250
-
-
-def test_more_teachers_than_the_table_has_margins_for_change_nothing() -> None:
-    weights = table_weights(60, 20.0, 0.004)
-    assert delta_upper([table_event(weights, 20, 60)], 1.0) == delta_upper(
-        [table_event(weights, 20, 10**12)], 1.0
-    )
 
 
 def test_divergences_are_those_of_the_worst_pair() -> None:

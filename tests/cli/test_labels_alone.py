@@ -8,7 +8,7 @@ import pytest
 
 import secretballot as sb
 import secretballot_verify as second
-from patients import N_PRIVATE, broken_off, certificate_in, document_of, invoke, rows
+from patients import N_PRIVATE, broken_off, certificate_in, document_of, invoke, rows, words_of_run
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.runs.run import quote
@@ -19,9 +19,8 @@ METHODS = {"record-moments": (), "pate": ("--method", "pate:n_teachers=50,teache
 
 def words(folder, *more):
     """Return a small, complete command without a public file."""
-    given = ["learn", str(folder / "private.csv"), "--target", "ill", "--classes", "no,yes"]
-    given += ["--epsilon", "2", "--delta", "1e-5", "--total", "20,1e-2", "--drop", "patient"]
-    return [*given, "--out", str(folder / "out"), *more]
+    learn, private, _, *rest = words_of_run(folder, *more)
+    return [learn, private, *rest]
 
 
 def fields(folder, **more):

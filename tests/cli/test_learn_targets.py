@@ -1,9 +1,7 @@
 """`secretballot learn` on a number and on several labels, by record moments and by votes: what it
 writes, how good it is, resumption, what it refuses."""
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -66,20 +64,6 @@ def learn(folder, kind, *more, method="record-moments"):
     return invoke(*words_of(folder, kind, *more, method=method))
 
 
-@dataclass
-class Made:
-    """A run of one method about one kind of target, and what it said."""
-
-    folder: Path
-    method: str
-    kind: str
-    said: dict[str, Any]
-
-    @property
-    def release(self):
-        return self.folder / "out" / "release"
-
-
 @pytest.fixture(
     scope="module",
     params=[(method, kind) for method in METHODS for kind in ("number", "labels")],
@@ -91,7 +75,9 @@ def made(request, tmp_path_factory):
     folder = write_files(tmp_path_factory.mktemp("made"))
     broken_off(*words_of(folder, kind, method=method))
     test = ["--evaluate", str(folder / "test.csv"), "--json"]
-    return Made(folder, method, kind, document_of(learn(folder, kind, *test, method=method)))
+    said = document_of(learn(folder, kind, *test, method=method))
+    release = folder / "out" / "release"
+    return SimpleNamespace(folder=folder, release=release, method=method, kind=kind, said=said)
 
 
 def test_a_run_is_whole_and_paid_once_and_both_verifiers_confirm_it(made):

@@ -155,25 +155,6 @@ def test_a_failure_that_is_not_counted_is_caught():
     assert SHORT.false_answer + alone < true
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
-def test_the_price_is_that_of_one_order_and_the_failures(epsilon):
-    event = abstention_event(18.2, 0.1434, 8e-10, 50)
-
-    def delta_at(order):
-        log = (order - 1) * (divergence - epsilon) + order * mp.log(1 - 1 / order)
-        return mp.exp(log) / (order - 1)
-
-    with mp.workdps(40):
-        a = mpf(event.order)
-        divergence = 50 * mpf(event.charge) / (a - 1)
-        failure = 1 - (1 - mpf(event.false_answer)) ** 50
-        # smaller orders have at most its divergence, and are better where epsilon is small
-        expected = float(min(delta_at(1 + (a - 1) * i / 400) for i in range(1, 401)) + failure)
-    found = delta_upper([event], epsilon)
-    assert expected <= found * (1 + 1e-3)
-    assert found == pytest.approx(expected, rel=1e-2 if epsilon < 1 else 1e-9)
-
-
 def test_orders_below_its_own_have_its_divergence_and_those_above_none():
     event = abstention_event(18.2, 0.1434, 8e-10, 50)
     whole = 50 * 0.1434 / 17.2

@@ -8,17 +8,13 @@ import pytest
 from ledger_answers import answer
 from ledger_backends import Ledgers
 from made_events import class_event, counts_event, label_event, table_event
-from secretballot.accounting import PrivacyBudget, epsilon_upper
+from secretballot.accounting import PrivacyBudget
 from secretballot.core.events import Event
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import LedgerError
 
-PLAN = label_event(20.0, 10)
+PLAN, PRICE = label_event(20.0, 10), PrivacyBudget(2.0, 1e-6)
 TABLE = table_event((2**52, 2**52 - 2**46, 2**52 - 2**47), 10, 5)
-
-
-def price_of(*events: Event) -> PrivacyBudget:
-    return PrivacyBudget(epsilon_upper(events, 1e-7), 1e-7)
 
 
 @pytest.fixture
@@ -34,7 +30,7 @@ def parts(ledger: Ledger, plan: int) -> list[tuple[bytes, bytes]]:
 
 
 def opened(ledger: Ledger, event: Event = PLAN, request: str = "plan") -> int:
-    return ledger.reserve([event], price_of(event), request=request, purpose="")
+    return ledger.reserve([event], PRICE, request=request, purpose="")
 
 
 def close(ledger: Ledger, plan: int, *used: Event, answers: int = 0) -> None:

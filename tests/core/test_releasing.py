@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,19 +25,6 @@ COUNTS = NoisyVotes(scale=20.0, release="counts")
 STREAM = SparseVector(threshold_scale=20.0, query_scale=40.0, threshold=800, max_abstentions=1)
 
 
-class Vault:
-    """Secret files in memory."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-
-    def read(self, name: str) -> bytes | None:
-        return self.files.get(name)
-
-    def write(self, name: str, content: bytes) -> None:
-        self.files[name] = content
-
-
 class Stop(BaseException):
     """An end of the process."""
 
@@ -55,7 +43,7 @@ def released(private: Any, mechanism: Any, ledger: Ledger, **more: Any) -> relea
     return releasing.release(terms, private, ledger, **{"request": "r", **more})
 
 
-def opened(shape: Any, ledger: Ledger, vault: Vault | None = None) -> releasing.AnswerStream:
+def opened(shape: Any, ledger: Ledger, vault: Any = None) -> releasing.AnswerStream:
     terms = Terms(STREAM, shape, BUDGET, {"teachers": "t"})
     return releasing.stream(terms, ledger, request="s", vault=vault)
 
@@ -342,7 +330,8 @@ def test_what_would_be_released_is_looked_at_before_anything_is_spent() -> None:
 def test_an_interrupted_stream_goes_on_and_asks_nothing_twice(
     ends: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger, vault, private = account(), Vault(), votes(6000, 8000, 10_000)
+    ledger, private, files = account(), votes(6000, 8000, 10_000), dict[str, bytes]()
+    vault = SimpleNamespace(read=files.get, write=files.__setitem__)
     with monkeypatch.context() as patch:
         Places(patch, *itertools.accumulate(ends))
         for _ in ends:
@@ -353,7 +342,7 @@ def test_an_interrupted_stream_goes_on_and_asks_nothing_twice(
     assert found.given.all()
     assert found.left == 0
     assert ledger.spent() == (2.0, 1e-5)
-    assert [len(content) for content in vault.files.values()] == [releasing.STATE_BYTES]
+    assert [len(content) for content in files.values()] == [releasing.STATE_BYTES]
 
 
 def test_votes_of_others_are_not_answered() -> None:

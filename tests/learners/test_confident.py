@@ -73,7 +73,7 @@ def test_the_whole_reservation_is_paid_whatever_was_answered():
         released(votes([90] * 30), CORRECTS, ledger, request="second")
 
 
-def test_an_interactive_fit_corrects_and_confirms(tmp_path):
+def test_an_interactive_fit_corrects_and_confirms(tmp_path, monkeypatch):
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="registry", budget=sb.PrivacyBudget(9, 0.1))
     student = LogisticRegression(C=100.0)
 
@@ -85,8 +85,24 @@ def test_an_interactive_fit_corrects_and_confirms(tmp_path):
         place = {"vault": tmp_path / "vault", "request": "fit"}
         return model.fit(X, Y, X_public=POOL, classes=[0, 1], **place)
 
-    model = fitted()
+    seen, original = [], StudentInRounds.predictions
+
+    def spying(self, rows):
+        found = original(self, rows)
+        seen.append((self.labels.copy(), found.copy()))
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StudentInRounds, "predictions", spying)
+        model = fitted()
     released = model.released_
+    # the first round has no student; the others know as many answers as were released before
+    assert not seen[0][1].any()
+    starts = np.cumsum([0, *model.rounds_])[:-1].tolist()
+    assert [len(labels) for labels, _ in seen[: len(starts)]] == starts
+    for labels, _ in seen:
+        told = released.labels[: len(labels)]
+        assert (labels[told >= 0] == told[told >= 0]).all()
     assert sum(model.rounds_) == len(released.queries)
     assert released.answered.sum() <= 30
     assert sb.verify_certificate(model.certificate_).ok
@@ -108,32 +124,3 @@ def test_an_interactive_fit_corrects_and_confirms(tmp_path):
     spent = ledger.spent()
     np.testing.assert_array_equal(fitted().student_.coef_, model.student_.coef_)
     assert ledger.spent() == spent
-
-
-def test_the_student_of_a_round_saw_released_labels_alone(monkeypatch):
-    seen = []
-    original = StudentInRounds.predictions
-
-    def spying(self, rows):
-        found = original(self, rows)
-        seen.append((self.labels.copy(), found.copy()))
-        return found
-
-    monkeypatch.setattr(StudentInRounds, "predictions", spying)
-    model = sb.PATEClassifier(
-        **BUDGET.to_json(),
-        mechanism="interactive:max_answers=8,confidence=0.8",
-        strategy=sb.queries.InRounds(sb.queries.ClusterSampling(), 10),
-        student=LogisticRegression(C=10.0),
-        n_teachers=200,
-        n_queries=30,
-        random_state=0,
-    )
-    asked = model.fit_labels(X, Y, X_public=POOL, classes=[0, 1]).released_
-    # the first round has no student; the others know as many answers as were released before
-    assert not seen[0][1].any()
-    starts = np.cumsum([0, *asked.certificate["plan"]["rounds"]])[: len(seen)]
-    assert [len(labels) for labels, _ in seen] == starts.tolist()
-    for labels, _ in seen:
-        told = asked.labels[: len(labels)]
-        assert (labels[told >= 0] == told[told >= 0]).all()

@@ -210,27 +210,18 @@ def test_a_fit_states_its_estimate_and_the_whole_is_the_budget(task, settings):
         assert not sb.verify_certificate(forged | {"digest": certificate_digest(forged)}).ok
 
 
-@pytest.mark.parametrize("place", ["stability", "release"])
-def test_an_interrupted_fit_pays_for_its_estimate_once(task, tmp_path, monkeypatch, place):
+def test_an_interrupted_fit_pays_for_its_estimate_once(task, tmp_path, monkeypatch):
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=sb.PrivacyBudget(1.0, 1e-6))
+    settings = {"ledger": ledger, "request": "fit", "vault": tmp_path / "vault"}
 
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    target, name = {
-        "stability": (sb.Votes, "_unseal"),  # while the number is drawn: it stays spent
-        "release": (EstimatedSize, "size_by"),  # after it is out, before the labels are bought
-    }[place]
-    monkeypatch.setattr(target, name, interrupt)
-    settings = {"ledger": ledger, "request": "fit", "vault": tmp_path / "vault"}
-    with pytest.raises(sb.LedgerError if place == "stability" else KeyboardInterrupt):
+    # after the number is out, before the labels are bought
+    monkeypatch.setattr(EstimatedSize, "size_by", interrupt)
+    with pytest.raises(KeyboardInterrupt):
         _fit(task, **settings)
     monkeypatch.undo()
-    if place == "stability":
-        with pytest.raises(sb.LedgerError):
-            _fit(task, **settings)
-        assert ledger.spent().epsilon <= 1.0
-        return
     model = _fit(task, **settings)
     assert ledger.spent().epsilon == 1.0
     assert [entry.request for entry in ledger.history()] == ["fit/estimate", "fit"]

@@ -27,24 +27,8 @@ def pate(engine, **more):
     return model.fit(X, Y, X_public=X_PUBLIC, classes=[0, 1], **where)
 
 
-def active(engine):
-    return pate(engine, strategy=sb.queries.InRounds(sb.queries.MarginSampling(), 4))
-
-
-def label_private(engine):
-    model = sb.PATEClassifier(DecisionTreeClassifier(), n_teachers=20, **BUDGET.to_json())
-    where = {"executor": engine, "request": "one"}
-    return model.fit(X, Y, classes=[0, 1], public_features=True, **where)
-
-
 def trained(engine):
     return sb.train_teachers("tree", X, Y, classes=[0, 1], n_teachers=20, executor=engine)
-
-
-def stability(engine):
-    terms = {**BUDGET.to_json(), "n_queries": 5, "n_teachers": 40}
-    labeler = sb.Labeler("stability:max_abstentions=1", **terms)
-    return labeler.fit(X, Y, classes=[0, 1], executor=engine)
 
 
 def agnostic(engine):
@@ -71,7 +55,7 @@ def moments_of_users(engine):
     return moments(engine, np.arange(len(X)) % 97)
 
 
-EVERY = (pate, moments, active, label_private, trained, stability, agnostic, universal)
+EVERY = (pate, moments, trained, agnostic, universal)
 
 
 @pytest.mark.parametrize("fit", EVERY)

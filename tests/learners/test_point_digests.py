@@ -82,20 +82,9 @@ def test_different_rows_of_text_are_different_questions(one, other):
     assert first != second
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (1, 1.0),
-        (True, 1),
-        (0.0, -0.0),
-        (np.float32(0.5), 0.5),
-        (np.int8(3), 3),
-        (float("nan"), None),
-        (pd.NaT, pd.NA),
-    ],
-)
-def test_equal_cells_are_one_question_whatever_their_type(one, other):
-    table = np.empty((2, 2), dtype=object)
-    table[0], table[1] = [one, "a"], [other, "a"]
-    first, second = question_digests(table)
-    assert first == second
+def test_equal_cells_are_one_question_whatever_their_type():
+    cells = (1, 1.0), (True, 1), (0.0, -0.0), (np.float32(0.5), 0.5), (np.int8(3), 3)
+    for one, other in (*cells, (float("nan"), None), (pd.NaT, pd.NA)):
+        table = np.empty((2, 2), dtype=object)
+        table[0], table[1] = [one, "a"], [other, "a"]
+        assert len(set(question_digests(table))) == 1

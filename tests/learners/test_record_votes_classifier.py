@@ -121,26 +121,6 @@ def test_no_neighbours_of_a_tiny_world_tell_more_than_was_promised(relation, k, 
     assert max(exact_delta(side, 0.9 * sigma, budget.epsilon) for side in both) > budget.delta
 
 
-ODD = [float("nan"), float("inf"), 1e300, -1e300, -0.0, 2.0**53 + 2, 5e-324, -4711.5]
-
-
-def test_no_record_moves_the_votes_of_others(unnoised):
-    rng = np.random.default_rng(0)
-    pool, X, y = rng.normal(size=(90, 3)) * 9, rng.normal(size=(40, 3)) * 9, np.arange(40) % 2
-    settings = {"basis": Cells(), "votes_per_record": 4}
-    others, apart = counts_apart(X[1:], y[1:], pool, **settings)
-    for number, cell in enumerate(ODD):
-        odd = X.copy()
-        odd[0, number % 3] = cell
-        found, uncovered = counts_apart(odd, y, pool, **settings)
-        came = found - others
-        assert came.min() == 0
-        assert came.max() <= 1
-        # all of its votes at public points, or all in the cells of uncovered records
-        assert (came.sum(), uncovered - apart) in ((4, 0), (0, 4))
-        assert not came[:, 1].any()
-
-
 # what other tables are made of is read as by teachers, who meet all kinds
 @WHOLE
 @pytest.mark.parametrize(
@@ -264,13 +244,6 @@ def test_a_repeated_request_gets_the_stored_bytes_and_another_question_is_refuse
     for points, changes in ((X + 1, {}), *((X.copy(), one) for one in more)):
         with pytest.raises(sb.ParameterError, match="begun with other terms"):
             fitted(X, y, points, **settings | changes)
-    # nor does it get what was released of another kind
-    own = sb.Ledger(tmp_path / "other.sqlite", dataset="registry", budget=BUDGET)
-    settings |= {"ledger": own}
-    number = sb.RecordMomentsRegressor(**BUDGET.to_json(), ledger=own)
-    number.fit(X, y, X_public=X.copy(), bounds=(0, 1), request="first")
-    with pytest.raises(sb.ParameterError, match="begun with other terms"):
-        fitted(X, y, X.copy(), **settings)
 
 
 def test_it_clones_and_pickles_without_a_private_number():

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
@@ -100,17 +99,6 @@ def test_of_every_unit_one_record_is_taken_by_chance_whoever_else_comes(monkeypa
         stays = np.flatnonzero(units != leaving)
         left = stays[one_record_each(units[stays], len(stays))]
         assert left.tolist() == [row for row in kept.tolist() if units[row] != leaving]
-
-
-def test_accounts_of_records_take_no_choice_by_user():
-    # one more record of a user can lose more than epsilon: another one may be taken in its place
-    ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1.0, 1e-6), unit="record")
-    constant = [DummyClassifier().fit([[0.0]], [k]) for k in (0, 1)]
-    for hypotheses in (Thresholds(), constant):
-        learner = sb.SemiPrivateClassifier(hypotheses, epsilon=0.5, ledger=ledger)
-        with pytest.raises(sb.LedgerError, match="does not add to that"):
-            learner.fit([[0.1], [0.9]], [0, 1], X_public=[[0.5]], classes=[0, 1], units=[1, 1])
-    assert ledger.spent().epsilon == 0
 
 
 def test_a_unit_of_many_records_counts_once(monkeypatch):

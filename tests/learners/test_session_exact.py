@@ -22,7 +22,7 @@ from exact_games.distributions import (
 )
 from secretballot.accounting import delta_upper
 from secretballot.core import releasing
-from secretballot.core.mechanisms import Mechanism, NoisyVotes
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.releasing import AnswerStream
 from sessions import session as begun_session
 from sessions import sparse
@@ -81,12 +81,12 @@ def tape(monkeypatch):
 class World:
     """One session on made-up votes, which can be put back to where it was."""
 
-    def __init__(self, plan, ones, n_teachers):
+    def __init__(self, mechanism, queries, ones, n_teachers):
         ledger = sb.Ledger.in_memory(dataset="made up", budget=sb.PrivacyBudget(1e4, 0.9999))
         declared = {"unit": "record", "unit_column": None, "relation": "add-remove"}
         votes = _Votes(ones, n_teachers)
         teachers = sb.TrainedTeachers(votes, (0, 1), declared, np.empty((0, 1)))
-        self.session = begun_session(teachers, plan.mechanism, ledger, plan.queries, delta=0.2)
+        self.session = begun_session(teachers, mechanism, ledger, queries, delta=0.2)
         self.stream: AnswerStream = self.session._stream
 
     def keep(self):
@@ -122,16 +122,10 @@ class World:
         return -1 if answer.label is None else answer.label
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What answers so many queries, and what it costs."""
-
-    mechanism: Mechanism
-    queries: int
-
-    def delta(self, n_teachers, epsilon):
-        shape = sb.votes_of_counts([[n_teachers, 0]] * self.queries).shape
-        return delta_upper((self.mechanism.event(shape),), epsilon)
+def promised(mechanism, queries, n_teachers, epsilon):
+    """Return the delta that so many answers of a mechanism cost."""
+    shape = sb.votes_of_counts([[n_teachers, 0]] * queries).shape
+    return delta_upper((mechanism.event(shape),), epsilon)
 
 
 def outcomes(world, tape, laws, point):
@@ -185,10 +179,11 @@ def delta_of(here, there, epsilon):
 
 
 def explored(plan, tape, laws, tree, votes, n_teachers):
+    """Return the laws of the answers of a mechanism to so many queries, on both sides."""
     points = {point: votes(point) for point in range(100)}
     sides = []
     for side in (0, 1):
-        world = World(plan, {point: pair[side] for point, pair in points.items()}, n_teachers)
+        world = World(*plan, {point: pair[side] for point, pair in points.items()}, n_teachers)
         sides.append(explore(world, tape, laws, tree))
     return sides[0], sides[1]
 
@@ -202,36 +197,33 @@ def by_last_label(history):
 
 
 SIGMA, K = 0.9, 5
+LABELS = NoisyVotes(scale=SIGMA)
 GAUSS = {SIGMA: discrete_gaussian_distribution(SIGMA, 1e-12)}
 EPSILONS = (0.0, 0.5, 1.5, 3.0)
 
 
-def labels_plan(queries):
-    return Plan(NoisyVotes(scale=SIGMA), queries)
-
-
 def test_labels_keep_their_promise_and_it_is_nearly_attained(tape):
-    here, there = explored(labels_plan(DEPTH), tape, GAUSS, by_last_label, near_tie, K)
+    here, there = explored((LABELS, DEPTH), tape, GAUSS, by_last_label, near_tie, K)
     assert len(here) == 2**DEPTH
     assert sum(here.values()) == pytest.approx(1)
     for epsilon in EPSILONS:
         true = delta_of(here, there, epsilon)
-        promised = labels_plan(DEPTH).delta(K, epsilon)
-        assert true <= promised
-        assert true >= 0.5 * promised or epsilon == 3.0
+        most = promised(LABELS, DEPTH, K, epsilon)
+        assert true <= most
+        assert true >= 0.5 * most or epsilon == 3.0
 
 
 def test_a_question_asked_several_times_is_one_answer(tape):
-    here, there = explored(labels_plan(1), tape, GAUSS, lambda _: 0, near_tie, K)
+    here, there = explored((LABELS, 1), tape, GAUSS, lambda _: 0, near_tie, K)
     assert set(here) == {(label,) * DEPTH for label in (0, 1)}
     for epsilon in EPSILONS:
-        assert delta_of(here, there, epsilon) <= labels_plan(1).delta(K, epsilon)
+        assert delta_of(here, there, epsilon) <= promised(LABELS, 1, K, epsilon)
 
 
 def test_the_plan_s_end_is_kept(tape):
-    here, there = explored(labels_plan(2), tape, GAUSS, by_last_label, near_tie, K)
+    here, there = explored((LABELS, 2), tape, GAUSS, by_last_label, near_tie, K)
     assert {len(history) for history in here} == {2}
-    assert delta_of(here, there, 1.5) <= labels_plan(2).delta(K, 1.5)
+    assert delta_of(here, there, 1.5) <= promised(LABELS, 2, K, 1.5)
 
 
 TEACHERS = 60
@@ -254,9 +246,9 @@ def by_last_answer(history):
 
 def test_a_short_sparse_stream_keeps_its_promise(tape):
     mechanism, tail = sparse(0.5, 6, 2), 5e-3
-    scale, plan = mechanism.threshold_scale, Plan(mechanism, DEPTH)
+    scale = mechanism.threshold_scale
     laws, threshold = {scale: discrete_laplace_distribution(scale, tail)}, mechanism.threshold
-    sides = explored(plan, tape, laws, by_last_answer, around(threshold), TEACHERS)
+    sides = explored((mechanism, DEPTH), tape, laws, by_last_answer, around(threshold), TEACHERS)
     draws = DEPTH + mechanism.max_abstentions
     for side in sides:
         assert 1 - draws * tail <= sum(side.values()) <= 1 + 1e-9
@@ -264,4 +256,4 @@ def test_a_short_sparse_stream_keeps_its_promise(tape):
     # of all abstentions is lost what one tells, twice
     for epsilon in (0.3, 1.0, 2 * (1 / scale + 2 / mechanism.query_scale)):
         true = delta_of(*sides, epsilon)
-        assert true <= plan.delta(TEACHERS, epsilon) + draws * tail
+        assert true <= promised(mechanism, DEPTH, TEACHERS, epsilon) + draws * tail

@@ -1,13 +1,17 @@
-"""Learners of a table on disk: what they release is that of the same table in memory."""
+"""Learners of a table on disk: what they release is that of the same table in memory. Sparse public
+points make sparse shards of it, whose rows are those of arrays."""
 
 import pickle
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.tree import DecisionTreeClassifier
 
 import secretballot as sb
@@ -16,6 +20,7 @@ from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.moments.stages import MomentTarget
 from secretballot.learners.training import table as tables
+from secretballot.learners.training import trained
 from secretballot.runs.tables import store_table
 from secretballot.teachers.ensemble import TeacherEnsemble
 from sessions import in_rounds
@@ -145,7 +150,8 @@ def test_a_person_with_many_records_is_bounded_once_on_disk_too(tmp_path):
     assert 0.5 * stage.bound < moved <= stage.bound
 
 
-def test_teachers_of_a_table_on_disk_vote_as_those_in_memory(tmp_path, monkeypatch):
+@pytest.mark.usefixtures("nothing_drawn")
+def test_teachers_of_a_table_on_disk_vote_as_those_in_memory(tmp_path, monkeypatch, pool):
     counts = []
     vote = TeacherEnsemble.vote_counts
 
@@ -154,18 +160,20 @@ def test_teachers_of_a_table_on_disk_vote_as_those_in_memory(tmp_path, monkeypat
         return counts[-1]
 
     monkeypatch.setattr(TeacherEnsemble, "vote_counts", noted)
-    table, vault = kept(tmp_path, "person"), tmp_path / "vault"
-    for data in ({"X": table, "y": None}, in_memory("person")):
+    table = kept(tmp_path, "person")
+    stored = {"X": table, "y": None}
+    for number, data in enumerate((stored, in_memory("person"), stored | {"executor": pool})):
         given = {"n_teachers": 20, "n_queries": 50, "random_state": 3, **TERMS}
         tree = DecisionTreeClassifier(max_depth=3)
         model = sb.PATEClassifier(tree, **given, ledger=account("person"))
+        vault = tmp_path / f"vault {number}"  # where no teachers are found
         model.fit(**data, X_public=X_PUBLIC, classes=CLASSES, vault=vault)
         assert model.certificate_["unit"] == "user"
         # before anything was released, the shards were removed; the table is the curator's
         assert not (vault / "shards").exists()
     assert table.count_rows() == N
-    one, other = (found._unseal()[0] for found in counts)
-    assert one.tolist() == other.tolist()
+    one, *others = (found._unseal()[0].tolist() for found in counts)
+    assert others == [one, one]
 
 
 def test_votes_of_records_on_disk_are_those_in_memory(tmp_path, unit, monkeypatch):
@@ -267,8 +275,8 @@ def test_what_does_not_go_with_a_table_on_disk_is_refused(tmp_path):
             ({"y": rows()["ill"]}, "y is given beside a stored table"),
             ({"units": rows()["person"]}, "units is given beside a stored table"),
             ({"classes": ["yes", "no"]}, "give the same in the same order"),
-            ({"X_public": PUBLIC}, "X_public is a frame"),
-            ({"X_public": X_PUBLIC[:, :1]}, "X_public is of 1 columns"),
+            ({"X_public": PUBLIC}, "X_public has not the 4 encoded columns"),
+            ({"X_public": X_PUBLIC[:, :1]}, "X_public has not the 4 encoded columns"),
         ):
             settings = {"y": None, "X_public": X_PUBLIC, "classes": CLASSES, **given}
             with pytest.raises((ParameterError, DataError), match=words):
@@ -281,3 +289,93 @@ def test_what_does_not_go_with_a_table_on_disk_is_refused(tmp_path):
         sb.RecordMomentsClassifier(**TERMS, relation="replace-one").fit(
             kept(persons, "person"), None, X_public=X_PUBLIC, classes=CLASSES
         )
+
+
+WARDS = [f"w{number}" for number in range(1200)]
+
+
+def people(n, seed):
+    rng = np.random.default_rng(seed)
+    ward = rng.integers(0, len(WARDS), n)
+    ill = np.where(ward % 2 == 1, "yes", "no")
+    return pd.DataFrame({"age": rng.normal(50, 9, n), "ward": np.array(WARDS)[ward], "ill": ill})
+
+
+OF_WARDS = Schema.from_json({"columns": {"age": "numeric", "ward": WARDS}}, public=people(50, 0))
+IN_WARDS, WARD_POINTS = people(1200, 1), people(150, 2)
+
+
+class Noting(ClassifierMixin, BaseEstimator):
+    """Notes what it is given, in a list that all copies share."""
+
+    seen: list[Any] = []  # noqa: RUF012
+
+    def fit(self, X, y):
+        self.seen.append(X)
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        self.seen.append(X)
+        return np.zeros(X.shape[0], dtype=int)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_shards_on_disk_have_the_form_of_sparse_points(tmp_path, monkeypatch, narrow):
+    private, points = IN_WARDS[["age", "ill"]], WARD_POINTS[["age"]]
+    schema = Schema.infer(points) if narrow else OF_WARDS
+    (private if narrow else IN_WARDS).to_csv(tmp_path / "private.csv", index=False)
+    about = {"schema": schema, "target": "ill", "classes": CLASSES}
+    table = store_table(tmp_path / "private.csv", tmp_path / "v", **about)
+    monkeypatch.setattr(Noting, "seen", [])
+    model = sb.PATEClassifier(Noting(), n_teachers=8, epsilon=8.0, delta=1e-5)
+    model.fit_labels(table, None, X_public=schema.encode_sparse(WARD_POINTS), classes=CLASSES)
+    of_teachers = [X for X in Noting.seen if X.shape[0] != trained.ROWS]
+    assert len(of_teachers) == 16
+    assert all(sparse.issparse(one) for one in of_teachers)
+
+
+def test_sparse_rows_are_those_of_the_array_to_the_last_bit():
+    cells = ["some pain", "no pain; fever", None, "", "!", "pain"] * 20
+    frame = pd.DataFrame(
+        {
+            "a": cells,
+            "b": cells,
+            "c": cells,
+            "n": [0, 1.5, None, "x", -2, 0] * 20,
+            "d": "2020-02-29",
+        }
+    )
+    kinds = {
+        "a": "text",
+        "b": {"kind": "text", "width": 3},
+        "c": {"kind": "text", "encoding": "hashed", "width": 20},
+        "n": {"kind": "numeric", "center": 0, "scale": 1},
+        "d": "date",
+    }
+    schema = Schema.from_json({"columns": kinds}, public=frame)
+    rows, _ = schema.compact(frame)
+    made = schema.widen_sparse(rows)
+    wanted = sparse.csr_matrix(schema.widen(rows))
+    for name in ("data", "indices", "indptr"):
+        assert getattr(made, name).tobytes() == getattr(wanted, name).tobytes()
+    assert (schema.encode_sparse(frame) != made).nnz == 0
+    with pytest.raises(DataError, match="lacks"):
+        schema.encode_sparse(frame[["a"]])
+    assert schema.widen_sparse(rows[:0]).shape == (0, schema.widen(rows).shape[1])
+
+
+def test_an_empty_stored_shard_has_its_width(tmp_path):
+    IN_WARDS[:2].to_csv(tmp_path / "private.csv", index=False)
+    table = store_table(
+        tmp_path / "private.csv", tmp_path / "v", schema=OF_WARDS, target="ill", classes=CLASSES
+    )
+    shards = tables.assign_stored_shards(table, 3, "add-remove", tmp_path / "v")
+    sizes = [replace(shards, sparse=True).part(number)[0].shape for number in range(3)]
+    assert {width for _, width in sizes} == {OF_WARDS.encode(WARD_POINTS).shape[1]}
+    assert sum(rows for rows, _ in sizes) == 2

@@ -133,11 +133,10 @@ def test_it_answers_without_end_and_pays_before_the_first_question(tmp_path):
     with pytest.raises(AttributeError, match="there is no student"):
         _ = labeler.student_
     answer = labeler.ask(QUESTIONS[0])
-    assert (answer.label, *answer.endless, answer.left) == ("no", False, math.inf)
+    assert (answer.label, answer.left) == ("no", math.inf)
     assert labeler.ask(QUESTIONS[0]).label == answer.label
     assert (first.used, first.left) == (1, 29)
     answers = labeler.ask_many(QUESTIONS)
-    assert answers.endless.tolist() == [False] * 30 + [True] * 10
     assert answers.answered.all()
     assert (answers.labels == true_label(QUESTIONS)).all()
     assert labeler.session_._table is None  # records are held until the switch alone
@@ -155,9 +154,9 @@ def test_what_the_first_part_said_stays_and_the_rest_is_said_in_the_end():
     first = [labeler.ask(point) for point in (QUESTIONS[0], doubtful[0], QUESTIONS[29])]
     assert [answer.label for answer in first] == ["no", None, "yes"]
     second = labeler.ask(doubtful[1])  # the last abstention: the switch comes 26 questions early
-    assert (*second.endless, *second.answered, labeler.session_.first.left) == (True, True, 0)
+    assert (*second.answered, labeler.session_.first.left) == (True, 0)
     again = labeler.ask_many(np.concatenate([QUESTIONS[[0]], doubtful, QUESTIONS[[29]]]))
-    assert again.endless.tolist() == [False, True, True, False]
+    assert again.answered.all()
     assert again.answered.all()
     assert labeler.session_.endless is not None
     assert labeler.session_.endless.n_candidates == 4 + 1
@@ -193,15 +192,6 @@ def test_a_sample_of_the_points_gives_fewer_candidates():
     assert endless.n_candidates <= 2 * (1 + 11 + 11)
     assert len(endless.points) == 40
     assert (labeler.ask_many(questions).labels == truth).mean() > 0.7
-
-
-def test_what_was_drawn_answers_for_its_hypotheses_and_classes_alone(tmp_path):
-    fitted(tmp_path).ask_many(QUESTIONS)
-    # by the number that was drawn another class, or another order, would name another function
-    for changes, classes in (({"hypotheses": Intervals()}, NAMES), ({}, NAMES[::-1])):
-        with pytest.raises((sb.ParameterError, sb.DataError)):
-            fit_of(settings(tmp_path, **changes), classes=classes)
-    assert len(ledger_at(tmp_path).history()) == 2
 
 
 def test_each_part_has_a_certificate_that_tells_of_the_other_and_they_add_up():
@@ -360,8 +350,11 @@ def test_a_ledger_that_does_not_take_both_parts_takes_neither(terms, words):
 
 
 def test_a_plan_goes_on_only_with_the_settings_and_the_data_it_began_with(tmp_path):
-    fitted(tmp_path)
+    fitted(tmp_path).ask_many(QUESTIONS)
     history = len(ledger_at(tmp_path).history())
+    # by the number that was drawn another order of the classes would name another function
+    with pytest.raises((sb.ParameterError, sb.DataError)):
+        fit_of(settings(tmp_path), classes=NAMES[::-1])
     for changes in ({"epsilon_share": 0.2}, {"random_state": 1}, {"hypotheses": Intervals()}):
         with pytest.raises(sb.DataError, match="other settings"):
             fitted(tmp_path, **changes)

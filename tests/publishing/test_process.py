@@ -7,7 +7,6 @@ import random
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,7 +33,10 @@ def _odd_students(monkeypatch):
 @pytest.fixture
 def job(make_released, points):
     released = make_released("labels")
-    return lambda name: ReleaseJob(released, f"odd_students:{name}", points, without=("report",))
+    return lambda name: ReleaseJob(
+        *(released, f"odd_students:{name}", points),
+        without=() if name == "Forgetful" else ("report",),
+    )
 
 
 @pytest.fixture
@@ -90,26 +92,22 @@ def test_a_job_sees_nothing_of_the_process_that_wants_it(tmp_path, job, monkeypa
     assert not (tmp_path / "release").exists()
 
 
-def test_the_error_of_a_student_is_one_sentence(tmp_path, job):
-    with pytest.raises(
-        DataError,
-        match=r"Failing cannot learn from 60 released answers .*no heart for it.*stays paid",
-    ):
-        publish(tmp_path / "release", job("Failing"))
-    assert not list(tmp_path.iterdir())
-
-
-def test_nothing_is_left_out_for_want_of_memory(tmp_path, job):
-    with pytest.raises(ResourceError, match=r"not enough memory.*Nothing paid for is lost"):
-        publish(tmp_path / "release", replace(job("Forgetful"), without=()))
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_killed_job_is_one_sentence_and_the_next_one_works(tmp_path, job):
-    with pytest.raises(
-        DataError, match=r"exit code -9\), perhaps .* memory\. Nothing paid for is lost.*repeat"
-    ) as caught:
-        publish(tmp_path / "release", job("Killed"))
+@pytest.mark.parametrize(
+    ("name", "error", "words"),
+    [
+        ("Failing", DataError, r"cannot learn from 60 .*no heart for it.*stays paid"),
+        # nothing is left out for want of memory
+        ("Forgetful", ResourceError, r"not enough memory.*Nothing paid for is lost"),
+        (
+            "Killed",
+            DataError,
+            r"exit code -9\), perhaps .* memory\. Nothing paid.*repeat",
+        ),
+    ],
+)
+def test_a_job_that_fails_is_one_sentence_and_the_next_one_works(tmp_path, job, name, error, words):
+    with pytest.raises(error, match=words) as caught:
+        publish(tmp_path / "release", job(name))
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())
     assert "labels.csv" in publish(tmp_path / "release", job("Plain")).files

@@ -125,16 +125,6 @@ def test_hostile_names_stay_text():
         text.encode("utf-8")
 
 
-def test_the_page_says_how_a_plan_was_used():
-    released = binary()
-    plan = {"planned": 60, "used": 60, "rounds": [25, 25, 10], "left": "none"}
-    plan |= {"strategy": {"name": HOSTILE[0]}}
-    certificate = renewed(released.certificate | {"plan": plan})
-    page = Page(render_page(replace(released, certificate=certificate)))
-    assert "script" not in {tag for tag, _ in page.tags}
-    assert "60 were used, in 3 rounds, by the strategy <script>alert(1)" in page.said
-
-
 @pytest.mark.parametrize("make", [chosen, summed])
 def test_labels_of_the_model_itself_are_no_test_of_it(make):
     (said,) = sentences("quality", Facts(make()))
@@ -181,13 +171,15 @@ def test_they_are_written_with_the_files_and_change_nothing_that_was_paid(tmp_pa
 
 def test_hostile_words_stay_text_everywhere(tmp_path):
     released = binary()
-    released = replace(released, certificate=renewed(released.certificate, purpose=HOSTILE[0]))
+    plan = {"planned": 60, "used": 60, "rounds": [25, 25, 10], "left": "none"}
+    words = {"purpose": HOSTILE[0], "plan": plan | {"strategy": {"name": HOSTILE[0]}}}
+    released = replace(released, certificate=renewed(released.certificate, **words))
     X = np.random.default_rng(0).normal(size=(180, 3))
     student = LogisticRegression().fit(X[released.queries], released.label_values)
     about = dict(zip(SAID, (*HOSTILE[1:3], HOSTILE[0]), strict=True))
     folder = write_release(tmp_path / "r", released, student=student, X_public=X, about=about).path
     page = Page((folder / "report.html").read_text())
-    for text in HOSTILE[:3]:
+    for text in (*HOSTILE[:3], f"60 were used, in 3 rounds, by the strategy {HOSTILE[0]}"):
         assert text in page.said
     assert not {"script", "img"} & {tag for tag, _ in page.tags}
     card = (folder / "model-card.md").read_text()

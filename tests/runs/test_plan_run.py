@@ -1,11 +1,15 @@
-"""Planning from files, plans on disk, and the runs and learners that plans supply."""
+"""Planning from files, by `plan` and in Python: words for a person, plans on disk, the runs that
+plans supply, and bad input in one sentence."""
 
 import json
+import re
+import shlex
 from dataclasses import replace
 
 import pytest
 
 from made_plans import COUNTS, plan_for
+from patients import invoke
 from secretballot._validation import named
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.pate_mechanisms import OF_CLASSES, noise_of
@@ -73,9 +77,10 @@ def asked(monkeypatch):
     """Put a recorder in the place of the planner."""
     calls = []
 
-    def make(*given, **settings):
-        calls.append((given, settings))
-        return replace(plan_for(), task=given[0])
+    def make(task, X, y, *, progress, **settings):
+        calls.append({**vars(task), **settings, "rows": (X, y)})
+        progress(1, 2)
+        return replace(plan_for(), task=task)
 
     monkeypatch.setattr(plan_run, "plan_votes", make)
     # tables of a few rows, on which nothing can be tried
@@ -103,13 +108,13 @@ def test_a_stand_in_is_encoded_as_the_run_to_come_encodes(asked, tmp_path, with_
         "\n".join(line.rsplit(",", 1)[0] for line in TABLE.splitlines())
     )
     run_plan(Sources(fields=PUBLIC_NUMBERS | fields), like=tmp_path / "like.csv")
-    task, X, index = asked[0][0]
+    X, index = asked[0]["rows"]
     places = {name: tmp_path / f"{name}.csv" for name in ("private", "public")}
     spec = RunSpec.read(**fields, **places, classes="no,yes", epsilon=4, delta=1e-5)
     inputs = RunInputs(spec, Watch())
     assert (X == inputs.private.X).all()
     assert index.tolist() == inputs.private.targets.tolist() == [1, 0, 0, 1]
-    assert task.n_classes == 2
+    assert asked[0]["n_classes"] == 2
 
 
 def test_a_plan_keeps_what_was_given_of_the_run_to_come(asked, tmp_path):
@@ -123,3 +128,79 @@ def test_a_plan_keeps_what_was_given_of_the_run_to_come(asked, tmp_path):
     assert (spec.data.target, spec.data.drop, spec.about.title) == (("ill",), ("person",), "Stays")
     with pytest.raises(ParameterError, match=r"target is 'age' and the plan has 'ill'"):
         RunSpec.read(tmp_path / "plan" / "plan.toml", target="age")
+
+
+def plan(*words):
+    return invoke("plan", "120", "--n-records", "600", "--epsilon", "4", "--delta", "1e-5", *words)
+
+
+LIKE = ("--like", "like.csv", "--target", "ill")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "like.csv").write_text(TABLE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_person_gets_words(asked, folder):
+    result = plan(*LIKE, "--out", "p")
+    assert result.exit_code == 0, result.stderr
+    assert "recommended  pate: accuracy 0.500 (0.400 to 0.600)" in result.stdout
+    assert "assumed      The stand-in is public" in result.stdout
+    _, _, command = result.stdout.partition("next         ")
+    words = shlex.split("secretballot learn PRIVATE PUBLIC --config p/plan.toml")
+    assert shlex.split(command.replace("\\\n", "")) == words
+    assert result.stderr == ""  # no progress bar where there is no terminal
+    names = {path.name for path in (folder / "p").iterdir()}
+    assert names >= {"plan.toml", "plan.json", "frontier.svg", "frontier.png"}
+
+
+@pytest.mark.usefixtures("folder")
+def test_options_reach_the_planner(asked):
+    more = (*LIKE, "--teacher", "knn")
+    seed = ("--set", "random_state=3")
+    assert plan(*more, "--student", "tree", "--n-teachers", "9", *seed).exit_code == 0
+    assert plan(*more).exit_code == 0
+    first, second = asked
+    sizes = ("n_records", "n_public", "n_classes", "epsilon", "delta")
+    assert tuple(first[name] for name in sizes) == (600, 120, 2, 4, 1e-5)
+    assert (first["teacher"], first["student"], first["seed"]) == ("knn", "tree", 3)
+    assert first["n_teachers"] == 9
+    assert (second["teacher"], second["n_teachers"]) == ("knn", None)
+
+
+BAD = {
+    "epsilon nan": (("--classes", "2", "--epsilon", "nan"), "--epsilon is nan"),
+    "table without target": (("--like", "like.csv"), "--target is missing; name the column"),
+    "interactive": (
+        (*LIKE, "--set", "mechanism=interactive"),
+        "mechanism is given, and a forecast finds it itself; leave it out, or leave --like out",
+    ),
+    "a number": (
+        ("--like", "like.csv", "--target", "age", "--bounds", "0,9"),
+        "--target is a number, and a forecast is for one of classes; leave it out, or leave --like",
+    ),
+    "a choice": (
+        (*LIKE, "--delta", "0", "--set", "hypotheses=stumps"),
+        "--method is semi-private, and a forecast compares record-moments and pate; leave it",
+    ),
+    "nothing to write": (
+        ("--classes", "2", "--out", "plan"),
+        "--out is given, and without a public table or a forecast nothing is written; leave it out",
+    ),
+    "a folder in use": (("--classes", "2", "--out", "."), "exists; give a new folder"),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), BAD.values(), ids=BAD.keys())
+def test_bad_input_is_one_sentence(asked, folder, words, message):
+    result = plan(*words, "--json")
+    assert result.exit_code == 2, result.output
+    sentence = result.stderr.strip()
+    assert "\n" not in sentence
+    assert re.search(message, sentence)
+    assert json.loads(result.stdout)["error"] == sentence.removeprefix("secretballot: ")
+    assert not asked
+    assert [path.name for path in folder.iterdir()] == ["like.csv"]

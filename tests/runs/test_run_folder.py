@@ -235,6 +235,7 @@ def begun(run, folder):
 def test_an_account_is_opened_with_a_total_that_nobody_changes(tmp_path):
     for total in (BUDGET, BUDGET, None):
         assert opened(tmp_path / "l", total).budget == BUDGET
+    assert stat.S_IMODE((tmp_path / "l").stat().st_mode) == 0o600
     with pytest.raises(ParameterError, match=r"total is 2,1e-06, and the account .*with 1,1e-06"):
         opened(tmp_path / "l", PrivacyBudget(2.0, 1e-6))
 
@@ -287,18 +288,6 @@ def test_the_account_lies_beside_the_private_file_unless_another_is_named(tmp_pa
     assert place_of_account(paid(private), folder) == tmp_path / "usual"
     assert place_of_account(paid(private, tmp_path / "l"), folder) == tmp_path / "l"
     assert place_of_account(paid(private, ledger="own"), folder) == folder.ledger
-
-
-def test_a_run_opens_an_account_with_the_total_that_was_given(tmp_path):
-    run, folder = paid(tmp_path / "p", total=(4, 1e-5)), RunFolder(tmp_path / "out", {})
-    assert Account(run, folder).ledger is None
-    with folder:
-        ledger = begun(run, folder)
-    assert ledger.budget == run.total == PrivacyBudget(4.0, 1e-5)
-    assert ledger.path == tmp_path / "p.ledger"
-    said = Account(run, folder).to_json()
-    assert (said["total"], said["releases"], said["own"]) == (ledger.budget.to_json(), 0, False)
-    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
 
 
 def test_a_new_account_is_asked_about_and_an_old_one_is_not(tmp_path):

@@ -38,18 +38,6 @@ def test_a_public_target_is_left_out_and_said(tmp_path):
     assert "'income', which is the target" in watch.notes[0].text
 
 
-def test_unread_numbers_are_placed_for_the_curator_alone(tmp_path):
-    _, watch = read(tmp_path, private=PRIVATE.replace("30", SECRET).replace("TX", "CA"))
-    (note,) = watch.notes
-    assert note.private
-    assert (
-        "Column 'age' of the private file: cells that are no numbers and count as missing: 1"
-        in note.text
-    )
-    assert "(row 1)" in note.text
-    assert SECRET not in note.text
-
-
 def test_a_test_file_may_have_more_columns_but_needs_the_features_and_labels(tmp_path):
     test = tmp_path / "test.csv"
     test.write_text("note,age,state,income\nx,20,CA,high\n")

@@ -92,6 +92,7 @@ def test_what_is_read_from_disk_is_what_is_read_in_memory(tmp_path, monkeypatch)
     assert X.tobytes() == known.private.X.tobytes()
     assert [note.text for note in watch.notes] == [note.text for note in plain.notes]
     assert "(rows 7, 801)" in watch.notes[-1].text
+    assert all(note.private for note in watch.notes)
     assert found.n_units == known.n_units == N // 3
     assert SECRET not in repr(found) + repr(found.private)
     assert "array" not in repr(next(found.private.blocks()))

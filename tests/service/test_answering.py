@@ -27,29 +27,12 @@ from secretballot.service.served import Collector
 from secretballot.service.settings import Limits
 
 
-def test_answers_are_those_of_the_session_and_are_paid_once(place, client):
+def test_answers_have_one_shape_and_a_preview_says_what_a_request_would_take(place, client):
+    """That they are those of the session, and are paid once: `test_remote`."""
     key = place.key()
-    first = client.post(QUESTIONS, json={"points": points(3)}, headers=key)
-    assert first.status_code == 200
-    again = client.post(QUESTIONS, json={"points": points(4)}, headers=key)
-    answers = first.json()["answers"]
-    assert [set(answer) for answer in answers] == [
-        {"label", "given", "abstained", "noisy_count"}
-    ] * 3
-    assert again.json()["answers"][:3] == answers
-    assert (first.json()["left"], again.json()["left"]) == (QUERIES - 3, QUERIES - 4)
-    session = sb.LabelingSession.reopen(place.folder / "vault")
-    found = session.ask_many(np.array(points(4)))
-    assert session.used == 4
-    assert found.labels.tolist() == [answer["label"] for answer in again.json()["answers"]]
-    counts = [answer["noisy_count"] for answer in again.json()["answers"]]
-    assert found.noisy_counts is not None
-    assert found.noisy_counts.tolist() == counts
-
-
-def test_a_preview_says_what_a_request_would_take_and_takes_nothing(place, client):
-    key = place.key()
-    client.post(QUESTIONS, json={"points": points(2)}, headers=key)
+    answered = client.post(QUESTIONS, json={"points": points(2)}, headers=key).json()
+    shape = {"label", "given", "abstained", "noisy_count"}
+    assert [set(answer) for answer in answered["answers"]] == [shape] * 2
     asked = {"points": [*points(3), points(1, 2)[0]]}
     for _ in range(2):
         found = client.post(QUESTIONS.replace("questions", "preview"), json=asked, headers=key)

@@ -16,7 +16,6 @@ from served_places import (
     points,
     problem,
 )
-from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 import secretballot as sb
@@ -27,35 +26,6 @@ from secretballot.service.settings import read_settings
 
 BASE = "/v1/datasets/registry"
 QUESTIONS_ROUTE = "/v1/datasets/{dataset}/sessions/{session}/questions"
-
-
-def test_a_release_is_downloaded_as_it_is_and_nothing_else(place):
-    session = sb.LabelingSession.reopen(place.folder / "vault")
-    X = np.array(points(QUERIES)) - np.array([6.0, 0.0])
-    session.ask_many(X)
-    release = place.folder / "first-release"
-    student = sb.fit_student(LogisticRegression(), X, session.released(X))
-    sb.write_release(release, session.released(X), student=student, X_public=X, without=["report"])
-    place.config.write_text(
-        place.config.read_text().replace("sessions =", 'releases = ["first-release"]\nsessions =')
-    )
-    key = place.key("auditor")
-    with TestClient(application(place.settings)) as client:
-        listed = client.get("/v1/datasets", headers=key).json()["datasets"][0]["releases"]
-        names = {one.name for one in release.iterdir()}
-        assert set(listed["first-release"]) == names
-        for name in names:
-            found = client.get(f"{BASE}/releases/first-release/{name}", headers=key)
-            assert found.content == (release / name).read_bytes()
-            assert found.headers["content-disposition"].startswith("attachment")
-        for wrong in ("..%2Fservice.toml", "../service.toml", "nothing", "certificate.json%00"):
-            found = client.get(f"{BASE}/releases/first-release/{wrong}", headers=key)
-            assert found.status_code == 404
-        (release / "README.txt").write_text("something else")
-        found = client.get(f"{BASE}/releases/first-release/README.txt", headers=key)
-        assert found.text != "something else"  # as it was verified
-    with pytest.raises(DataError, match="does not verify"):
-        application(place.settings)
 
 
 def test_numbers_tell_requests_and_no_value(place, client):

@@ -155,6 +155,12 @@ def test_rows_of_a_file_are_asked_and_the_answers_written(place, tmp_path, line_
     done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "answers.csv")])
     assert done.exit_code == 3, done.stderr  # answered in part
     assert f"{QUERIES} of {QUERIES + 2} points" in done.stderr
+    before = (tmp_path / "answers.csv").read_bytes()
+    refused = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "answers.csv")])
+    assert (refused.exit_code, "add --overwrite" in refused.stderr) == (2, True)
+    more = ["--overwrite", "--out", str(tmp_path / "answers.csv")]
+    assert CliRunner().invoke(app, [*words, *more]).exit_code == 3
+    assert (tmp_path / "answers.csv").read_bytes() == before
     again = CliRunner().invoke(app, [*words, "--max-new", "2", "--json"])
     none = CliRunner().invoke(app, words[:4], env={"SECRETBALLOT_KEY": ""})
     found = pd.read_csv(tmp_path / "answers.csv")

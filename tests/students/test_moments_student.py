@@ -126,7 +126,7 @@ def stage(fit, points, targets, sigma):
     ("link", "n", "room"),
     [
         *((classes_link(2), 20_000, 0.25), (classes_link(3), 8_000, 0.35)),
-        *((number_link(), 40_000, 0.01), (labels_link(3), 40_000, 0.2)),
+        *((number_link(), 40_000, 0.01), (labels_link(3), 15_000, 0.3)),
     ],
 )
 def test_without_noise_the_model_is_found_and_noise_without_end_leaves_it_where_it_was(
@@ -171,6 +171,18 @@ def test_later_stages_take_a_small_pool_to_the_model_of_the_records():
         return float(losses[0] - losses[1])
 
     assert 0 < lost_likelihood(4) < 0.15 * lost_likelihood(1)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4, 5, 16])
+def test_weights_of_more_than_four_classes_are_held_less_where_trees_smooth(n_classes):
+    points, link = points_of(200), classes_link(n_classes)
+    cells = np.arange(200)[:, None]
+    plain = MomentFit.start(points, link).precision[:-1]
+    held = MomentFit.start(np.hstack([points, cells]), link, n_cells=1).precision[:-1]
+    assert held * max(1, np.log(n_classes) / np.log(4)) == pytest.approx(plain)
+    # labels that alone are private are asked for once, and nothing is smoothed
+    own = MomentFit.start(np.hstack([points, cells]), link, np.ones(200), n_cells=1)
+    assert own.precision[:-1] == pytest.approx(plain)
 
 
 def test_columns_of_a_softmax_stay_level():

@@ -2,7 +2,6 @@
 
 import re
 
-import joblib
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
@@ -45,13 +44,6 @@ class TestDask(EngineSuite):
         with engine.get_executor() as executor:
             there = fitted(DecisionTreeClassifier(), engine=executor)
         assert (counts_of(there) == wanted).all()
-
-    def test_joblib_on_dask_is_no_hindrance(self, engine):
-        teacher = DecisionTreeClassifier()
-        wanted = counts_of(fitted(teacher))
-        with engine.as_current(), joblib.parallel_config(backend="dask"):
-            assert (counts_of(fitted(teacher)) == wanted).all()
-            assert (counts_of(fitted(teacher, engine=engine)) == wanted).all()
 
     def test_keys_name_no_content(self, engine):
         keys = set()

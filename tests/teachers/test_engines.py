@@ -1,6 +1,5 @@
 """Words for engines, executors of this machine, and what a task does by itself."""
 
-import os
 import pickle
 import signal
 import sys
@@ -18,11 +17,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from engine_suite import (
     CASES,
-    C,
     CannotBePickled,
     DiesOnSomeShards,
     EngineSuite,
-    Files,
     K,
     RunsOutOfMemory,
     counts_of,
@@ -30,7 +27,7 @@ from engine_suite import (
     votes_are_those_of_one_machine,
 )
 from secretballot.exceptions import DataError, ParameterError, ResourceError
-from secretballot.teachers import TeacherEnsemble, executors, training
+from secretballot.teachers import executors, training
 from secretballot.teachers.executors import (
     Packed,
     Trouble,
@@ -75,16 +72,6 @@ class TestProcesses(EngineSuite):
         there = fitted(teacher, engine=engine, **vault)
         assert (counts_of(again) == counts).all()
         assert (counts_of(there) == counts).all()
-
-    def test_stored_shards_are_read_by_the_workers(self, engine, tmp_path):
-        source = Files.written(tmp_path)
-        there = TeacherEnsemble.fit(
-            DecisionTreeClassifier(), source, n_classes=C, random_state=3, engine=engine
-        )
-        assert (counts_of(there) == counts_of(fitted(DecisionTreeClassifier()))).all()
-        readers = {int(path.name.split("-")[1]) for path in tmp_path.glob("read-*")}
-        assert readers
-        assert os.getpid() not in readers
 
     def test_no_output_holds_a_private_cell(self, engine, capfd):
         self.private_marker_fit(engine)
@@ -224,15 +211,6 @@ def test_an_executor_that_fails_ends_the_run_without_its_words():
         fitted(DecisionTreeClassifier(), engine=Broken(1))
     assert caught.value.__context__ is None
     assert "Ada" not in str(caught.value)
-
-
-def test_shards_in_files_are_read_here_and_one_that_cannot_be_is_no_vote(tmp_path):
-    source, shape = Files.written(tmp_path), {"n_classes": C, "random_state": 3}
-    found = TeacherEnsemble.fit(DecisionTreeClassifier(), source, **shape)
-    assert (counts_of(found) == counts_of(fitted(DecisionTreeClassifier()))).all()
-    (tmp_path / "4.npz").unlink()
-    with pytest.raises(OSError, match=r"4\.npz"):
-        TeacherEnsemble.fit(DecisionTreeClassifier(), source, **shape)
 
 
 def ctrl_c_is_ignored():

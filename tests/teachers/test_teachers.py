@@ -11,7 +11,6 @@ import scipy.sparse as sp
 import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.pipeline import make_pipeline
@@ -19,9 +18,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_info
 
+from engine_suite import Learner
 from ensembles import ensemble_of
+from secretballot.core.partition import KeyedHashPartition
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.teachers import KeyedHashPartition, TeacherEnsemble
+from secretballot.teachers import TeacherEnsemble
 from secretballot.teachers import ensemble as ensemble_module
 
 K, C = 7, 3
@@ -60,21 +61,7 @@ def votes_of(ensemble, X=X_PUBLIC):
     return np.stack(columns, axis=1)
 
 
-class BlackBox(ClassifierMixin, BaseEstimator):
-    """A classifier that votes by the sign of the first feature; the tests below bend it."""
-
-    def __init__(self, random_state=None):
-        self.random_state = random_state
-
-    def fit(self, X, y):
-        self.classes_ = np.unique(y)
-        return self
-
-    def predict(self, X):
-        return (np.asarray(X)[:, 0] > 0).astype(int)
-
-
-class CountsItsPart(BlackBox):
+class CountsItsPart(Learner):
     """The worst learner of errata 4: its vote tells the size and the sum of its part."""
 
     def fit(self, X, y):
@@ -85,7 +72,7 @@ class CountsItsPart(BlackBox):
         return np.full(len(X), self.vote_)
 
 
-class WritesIntoItsInput(BlackBox):
+class WritesIntoItsInput(Learner):
     """Leaves a message for the next teacher in the public points."""
 
     def fit(self, X, y):
@@ -98,7 +85,7 @@ class WritesIntoItsInput(BlackBox):
         return votes
 
 
-class DrawsFromTheGlobalState(BlackBox):
+class DrawsFromTheGlobalState(Learner):
     """Draws as many numbers as it has records, so its successor's draws would tell them."""
 
     def fit(self, X, y):
@@ -110,10 +97,9 @@ class DrawsFromTheGlobalState(BlackBox):
         return np.random.randint(C, size=len(X))  # noqa: NPY002
 
 
-class Fails(BlackBox):
-    def __init__(self, how="raise", random_state=None):
+class Fails(Learner):
+    def __init__(self, how="raise"):
         self.how = how
-        self.random_state = random_state
 
     def fit(self, X, y):
         return self
@@ -134,7 +120,7 @@ class Fails(BlackBox):
         return wrong[self.how]()
 
 
-class Noisy(BlackBox):
+class Noisy(Learner):
     def fit(self, X, y):
         print("private 4711")
         print("private 4711", file=sys.stderr)
@@ -143,7 +129,7 @@ class Noisy(BlackBox):
         return super().fit(X, y)
 
 
-class SeesThreads(BlackBox):
+class SeesThreads(Learner):
     def fit(self, X, y):
         self.threads_ = max(pool["num_threads"] for pool in threadpool_info())
         return self
@@ -215,7 +201,7 @@ def test_empty_and_one_class_shards_vote_their_fixed_class():
     X, _ = sample(n=6)
     shards = np.array([0, 0, 1, 1, 2, 2])
     ensemble = ensemble_of(
-        BlackBox(), X, np.array([0, 1, 2, 2, 0, 2]), shards, n_teachers=5, n_classes=C
+        Learner(), X, np.array([0, 1, 2, 2, 0, 2]), shards, n_teachers=5, n_classes=C
     )
     votes = votes_of(ensemble)
     np.testing.assert_array_equal(
@@ -291,7 +277,7 @@ def test_settings_of_scikit_learn_reach_the_learners():
 
 
 def test_ensemble_names_classes_shows_its_shape_and_refuses_to_leave():
-    ensemble = fitted(BlackBox(), *sample())
+    ensemble = fitted(Learner(), *sample())
     assert ensemble.vote_counts(X_PUBLIC, classes=["a", "b", "c"]).classes == ("a", "b", "c")
     with pytest.raises(DataError, match="X_public has no rows"):
         ensemble.vote_counts(np.zeros((0, 4)))
@@ -309,7 +295,7 @@ def test_ensemble_names_classes_shows_its_shape_and_refuses_to_leave():
 )
 def test_settings_out_of_range_are_refused(options):
     X, y = sample()
-    chosen = {"teacher": BlackBox(), "n_teachers": K, "n_classes": C, **options}
+    chosen = {"teacher": Learner(), "n_teachers": K, "n_classes": C, **options}
     with pytest.raises(ParameterError):
         ensemble_of(X=X, y=y, shards=np.zeros(140, dtype=int), **chosen)
 

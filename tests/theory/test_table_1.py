@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from exact_games.distributions import discrete_gaussian_distribution
 from secretballot import theory
 from secretballot.exceptions import ParameterError
 
@@ -75,17 +74,6 @@ def test_out_of_range_is_refused(call):
 def test_the_gallery_prints_the_table():
     page = Path(__file__).parents[2] / "docs" / "gallery.md"
     assert theory.render_rates() in page.read_text("utf-8")
-
-
-@pytest.mark.parametrize("k", [7, 8])
-def test_label_accuracy_by_enumeration(k):
-    """The release of a binary vote: 1 if 2 (count + noise) >= K; label 0 is the harder one."""
-    law = discrete_gaussian_distribution(2.3)
-    for for_one in range(k + 1):
-        found = theory.label_accuracy(abs(2 * for_one - k), 2.3)
-        right = law.pmf[(2 * (for_one + law.support) >= k) == (2 * for_one >= k)].sum()
-        assert found <= right + 1e-12
-        assert found == pytest.approx(right, rel=1e-10) or 2 * for_one >= k
 
 
 def test_voting_fails_with_teachers_that_minimise_the_empirical_error():

@@ -147,26 +147,21 @@ def _gains(left: BoolArray, targets: IntArray, ends: IntArray) -> IntArray:
 
     Points are in the order of their nodes, which end at `ends[1:]`.
     """
-    sides, each = left.astype(np.int64), np.ones((len(left), 1), dtype=np.int64)
-    n_left = _sums(each[:, 0], sides, ends)
-    sizes = np.diff(ends)[:, None]
-    n_right = sizes - n_left
-    of_left, of_right = np.zeros((2, *n_left.shape), dtype=np.int64)
-    for target in targets.T:
-        on_left = _sums(target, sides, ends)
-        of_left += on_left**2
-        of_right += (_sums(target, each, ends) - on_left) ** 2
-    explained = 1 + of_left // np.maximum(n_left, 1) + of_right // np.maximum(n_right, 1)
-    fits = (n_left >= LEAST_POINTS) & (n_right >= LEAST_POINTS)
+    counted = np.vstack([np.ones(len(left), dtype=np.int64), targets.T])
+    n_sums, n = counted.shape
+    # one sparse product: the points of each node for the number of them, then for each target
+    all_ends = (ends[1:] + n * np.arange(n_sums)[:, None]).ravel()
+    nodes: Any = sparse.csr_array(
+        (counted.ravel(), np.tile(np.arange(n), n_sums), np.append(0, all_ends)),
+        shape=(len(all_ends), n),
+    )
+    on_left = (nodes @ left.astype(np.int64)).reshape(n_sums, len(ends) - 1, -1)
+    on_right = nodes.sum(axis=1).reshape(n_sums, -1, 1) - on_left
+    explained = 1 + sum(
+        (sums[1:] ** 2).sum(axis=0) // np.maximum(sums[0], 1) for sums in (on_left, on_right)
+    )
+    fits = np.minimum(on_left[0], on_right[0]) >= LEAST_POINTS
     return np.where(fits, explained, 0)
-
-
-def _sums(factors: IntArray, numbers: IntArray, ends: IntArray) -> IntArray:
-    """Return sums of consecutive rows, each times its factor, of shape (n_nodes, width)."""
-    places = np.arange(len(factors))
-    nodes: Any = sparse.csr_array((factors, places, ends), shape=(len(ends) - 1, len(factors)))
-    sums: IntArray = nodes @ numbers
-    return sums
 
 
 def _means(targets: IntArray, leaf: IntArray, parents: IntArray) -> IntArray:

@@ -213,6 +213,7 @@ def ask(
     stream: str | None = None,
     max_new: int | None = None,
     out: Path | None = None,
+    overwrite: bool = False,
     as_json: bool = False,
 ) -> Answer:
     """Ask a service for the labels of the rows of a file, and write them as a table.
@@ -238,12 +239,16 @@ def ask(
         Ask nothing if more of the rows are new queries; by default those that are left.
     out : FILE
         Where to write the answers, as CSV.
+    overwrite
+        Replace a file that exists.
     """
     from secretballot._validation import shown
     from secretballot.exceptions import Parameter, ParameterError
-    from secretballot.runs.folder import write_files
+    from secretballot.runs.folder import check_new_file, write_files
     from secretballot.service.remote import answers_table, connect, points_of_file
 
+    if out is not None:
+        check_new_file(out, overwrite=overwrite)
     with connect(url, _read_key(key_file), dataset=dataset, session=stream) as there:
         rows_to_ask = points_of_file(points, there)
         most = there.left if max_new is None else max_new

@@ -175,14 +175,13 @@ class UniversalSession:
                 self.switch(self._queried())
         else:
             labels = self.first.stored(points).labels
+        silent = np.array([label is None for label in labels], dtype=np.bool_)
+        if self.endless is not None and silent.any():
+            drawn = self.endless.hypothesis.predict(points[silent])
+            labels[silent] = object_array(self.classes)[drawn]
+            silent[:] = False
         given = np.ones(len(labels), dtype=np.bool_)
-        endless = np.array([label is None for label in labels], dtype=np.bool_)
-        if self.endless is None:
-            return SessionAnswers(labels, ~endless, given, None, self.left, ~given)
-        if endless.any():
-            drawn = self.endless.hypothesis.predict(points[endless])
-            labels[endless] = object_array(self.classes)[drawn]
-        return SessionAnswers(labels, given, given, None, self.left, endless)
+        return SessionAnswers(labels, ~silent, given, None, self.left)
 
     def released(self, X: Any) -> tuple[ReleasedLabels, ...]:
         """Return what was released so far, each part with its certificate: all answers of the

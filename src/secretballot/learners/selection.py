@@ -12,7 +12,7 @@ import sklearn
 from numpy.typing import NDArray
 
 from secretballot._seeded import own_global_states
-from secretballot._typing import BoolArray, IntArray
+from secretballot._typing import IntArray
 from secretballot.core.ledger import Ledger
 from secretballot.core.private import Scores
 from secretballot.core.releasing import Released
@@ -203,24 +203,14 @@ def _right_units(model: Any, X: Any, truth: NDArray[Any], units: Any) -> int:
 
     def is_right(rows: IntArray) -> bool:
         with isolated(0, settings):
-            right = _where_equal(model.predict(take_rows(X, rows)), truth[rows])
-        return bool(2 * right.sum() > len(rows))
+            said = np.asarray(model.predict(take_rows(X, rows))).ravel().tolist()
+            pairs = zip(said, truth[rows].tolist(), strict=True)
+            return 2 * sum(bool(one == true) for one, true in pairs) > len(rows)
 
     # Each unit in a call of its own: what a candidate remembers of one, or fails on, must not
     # change its answers to another.
     with one_thread():
         return sum(found is True for found in each_alone(is_right, groups))
-
-
-def _where_equal(predicted: Any, truth: NDArray[Any]) -> BoolArray:
-    """Return where a prediction is the true class; nowhere if it is not one value for each row."""
-    found = np.asarray(predicted)
-    if found.shape not in ((len(truth),), (len(truth), 1)):
-        return np.zeros(len(truth), dtype=np.bool_)
-    return np.array(
-        [bool(a == b) for a, b in zip(found.ravel().tolist(), truth.tolist(), strict=True)],
-        dtype=np.bool_,
-    )
 
 
 # scikit-learn ships no types

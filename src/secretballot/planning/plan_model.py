@@ -8,7 +8,6 @@ from typing import Any
 
 from secretballot._validation import check_count
 from secretballot.accounting import PrivacyBudget
-from secretballot.exceptions import ParameterError
 
 FORMAT = "secretballot/plan"
 VERSION = 1
@@ -278,23 +277,6 @@ class Plan:
     classes: tuple[str | int, ...] | None = None
 
     @property
-    def votes(self) -> Candidate:
-        """The best setting of votes.
-
-        Raises
-        ------
-        ParameterError
-            If only record moments were planned, as for a task about rare classes.
-        """
-        if self.recommended is None:
-            raise ParameterError(
-                "the plan has no setting of votes, which take no weights of classes or cannot do"
-                " the task; take record moments (RecordMomentsClassifier, learn --method"
-                " record-moments), or plan for another task."
-            )
-        return self.recommended
-
-    @property
     def method(self) -> str:
         """The recommended method of `secretballot learn`: "record-moments" or "pate".
 
@@ -311,7 +293,8 @@ class Plan:
         """What the student of the recommended method should reach."""
         if self.moments is not None and self.method == "record-moments":
             return self.moments.student_accuracy
-        return self.votes.student_accuracy
+        assert self.recommended is not None
+        return self.recommended.student_accuracy
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
@@ -322,7 +305,7 @@ class Plan:
     def settings(self) -> dict[str, Any]:
         """Return what the recommendation sets of a run, by the names of its settings; nothing that
         has its usual value."""
-        task, setting = self.task, None if self.method == "record-moments" else self.votes.setting
+        task, votes = self.task, self.recommended if self.method == "pate" else None
         found: dict[str, Any] = {
             "method": self.method,
             "epsilon": task.epsilon,
@@ -331,12 +314,13 @@ class Plan:
             "classes": self.classes,
             "student": None if task.student == "auto" else task.student,
         }
-        if setting is None:
+        if votes is None:
             weight: object = task.class_weight
             if weight is None and self.moments is not None and self.moments.rare_share:
                 weight = "none"  # a run would balance what the plan did not
             found |= {"class_weight": weight}
         else:
+            setting = votes.setting
             found |= {
                 "teacher": None if task.teacher == "logistic" else task.teacher,
                 "n_teachers": setting.n_teachers,
@@ -354,8 +338,8 @@ class Plan:
             "n_classes": self.task.n_classes,
             "student_accuracy": self.student_accuracy,
         }
-        if self.method == "pate":
-            found["answered"] = self.votes.answered
+        if self.recommended is not None and self.method == "pate":
+            found["answered"] = self.recommended.answered
         return {
             name: [one.value, one.low, one.high] if isinstance(one, Estimate) else one
             for name, one in found.items()

@@ -42,8 +42,8 @@ def _recipe_name(setting: Setting) -> str:
 
 def _others(plan: Plan) -> list[Candidate]:
     """Return the best candidate of every other recipe."""
-    found = {_recipe_name(plan.votes.setting): plan.votes}
-    for candidate in plan.evaluated:
+    found: dict[str, Candidate] = {}
+    for candidate in filter(None, (plan.recommended, *plan.evaluated)):
         found.setdefault(_recipe_name(candidate.setting), candidate)
     return [*found.values()][1:]
 
@@ -80,7 +80,8 @@ def _noise_text(candidate: Candidate) -> str:
 
 
 def _gain_text(plan: Plan, changed: Estimate) -> str:
-    gain = changed.value - plan.votes.student_accuracy.value
+    assert plan.recommended is not None  # of which it is a change
+    gain = changed.value - plan.recommended.student_accuracy.value
     return f"{100 * gain:.1f} points more" if gain >= _WORTH_SAYING else "hardly more"
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import sklearn
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_count
 from secretballot.accounting.recipes import Terms
 from secretballot.core.mechanisms import State, plurality
 from secretballot.foreign_code import one_thread
@@ -148,11 +147,6 @@ def drawn_votes(
     ndarray of int64, shape (n_points, n_classes)
         Every row sums to K.
 
-    Raises
-    ------
-    ParameterError
-        If K is no integer of at least 1.
-
     Notes
     -----
     Teachers on disjoint shards vote independently at a point, each by the point's own shares. The
@@ -161,13 +155,12 @@ def drawn_votes(
     spread too widely: those of R teachers already stray by the sampling of R votes, and votes drawn
     by them stray once more.)
     """
-    K = check_count("n_teachers", n_teachers)
     prior = np.empty(counts.shape)
     for label in np.unique(truth):
         here = truth == label
         prior[here] = _moment_fit(counts[here])
     shares = _rows_summing_to_one(rng.standard_gamma(prior + counts))
-    return np.asarray(rng.multinomial(K, shares), dtype=np.int64)
+    return np.asarray(rng.multinomial(n_teachers, shares), dtype=np.int64)
 
 
 def _rows_summing_to_one(weights: FloatArray) -> FloatArray:

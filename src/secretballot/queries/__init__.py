@@ -10,7 +10,6 @@ from secretballot.queries.base import (
     PublicPool,
     QuerySelector,
     QueryStrategy,
-    default_round_size,
 )
 from secretballot.queries.disagreement import DisagreementSampling
 from secretballot.queries.uncertainty import (
@@ -22,7 +21,6 @@ from secretballot.queries.uncertainty import (
 )
 
 __all__ = [
-    "STRATEGIES",
     "CheckedSelector",
     "ClusterSampling",
     "CommitteeSampling",
@@ -34,7 +32,6 @@ __all__ = [
     "PublicPool",
     "QuerySelector",
     "QueryStrategy",
-    "default_round_size",
     "rounds_of",
     "strategy_by_name",
 ]

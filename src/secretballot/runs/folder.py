@@ -83,6 +83,20 @@ def check_new_folder(folder: Path) -> None:
         raise DataError(f"{str(folder)!r} exists; give a new folder with --out, or remove it.")
 
 
+def check_new_file(path: Path, *, overwrite: bool) -> None:
+    """Refuse a file that exists, unless it may be replaced, or a folder that is no place for it.
+
+    Raises
+    ------
+    DataError
+        If it is such a one.
+    """
+    check_outside_of_runs(path.parent)
+    # a device or a link would be replaced by the file
+    if path.is_symlink() or (path.exists() and not (overwrite and path.is_file())):
+        raise DataError(f"{str(path)!r} exists; give another name, or add --overwrite to a file.")
+
+
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Write files into a folder, which is made where there is none."""
     make_folder(folder)

@@ -779,7 +779,7 @@ def read_to_disk(
             writer = TableWriter(vault, *public)
         if data.unit is not None:
             # without a vault units are only counted, by a key that nobody needs again
-            key = entropy_bytes(32) if vault is None else partition_key(vault)
+            key = partition_key(vault)
             partition = KeyedHashPartition(1, key)
         cells, units, columns = TableCells(), _UnitCount(), tuple[str, ...]()
         for frame in table_blocks(place, role=PRIVATE, rows=BLOCK_ROWS, encoding=data.encoding):

@@ -32,7 +32,7 @@ from secretballot.report.metrics import (
     paired_difference,
 )
 from secretballot.report.student.load import OnnxStudent, load_student
-from secretballot.runs.folder import SPEC_FILE, check_outside_of_runs
+from secretballot.runs.folder import SPEC_FILE, check_new_file
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import DataSpec, RunSpec
 from secretballot.runs.tables import TableCells, declared_names, misfits, note_odd_cells, targets_of
@@ -321,12 +321,8 @@ def run_predict(
     """
     watch, cells = reporter or Watch(), TableCells()
     model, schema = _read_student(student)
-    if out is not None:  # a device or a link would be replaced by the file
-        check_outside_of_runs(out.parent)
-        if out.is_symlink() or (out.exists() and not (overwrite and out.is_file())):
-            raise DataError(
-                f"{str(out)!r} exists; give another name, or add --overwrite to a file."
-            )
+    if out is not None:
+        check_new_file(out, overwrite=overwrite)
     named = DataSpec.of_tree({"encoding": encoding}).encoding
     watch.step("Predicting")
     with _block_writer(out) as write:

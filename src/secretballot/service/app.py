@@ -2,10 +2,8 @@
 
 import asyncio
 import base64
-import hashlib
 import json
 import math
-import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
@@ -18,7 +16,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 import secretballot
 from secretballot.core.releasing import noise_source
@@ -27,7 +24,7 @@ from secretballot.learners.training.session import SessionAnswers
 from secretballot.publishing.signing import public_pem, read_private_key
 from secretballot.report.certificate.verify import fingerprint
 from secretballot.service.access import Access, ApiKey, AuditEntry, Role
-from secretballot.service.guard import GuardedAPI, Meters
+from secretballot.service.guard import Guard, Meters
 from secretballot.service.points import ARROW, JSON, PARQUET, body_of, is_json
 from secretballot.service.problems import (
     MEDIA_TYPE,
@@ -42,20 +39,16 @@ _KINDS = {
     "index.html": "text/html",
     "console.css": "text/css",
     "console.js": "text/javascript",
-    "report.html": "text/html",
 }
-#: Only what this address serves is run, shown or asked, and no other page may frame it.
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'"
-    " data:; frame-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-)
-#: A report brings its style with it, which must not become a right of the console: it is shown in
-#: a frame that counts as another address, runs its own script alone, and can load or ask nothing.
-_FRAME_POLICY = (
-    "default-src 'none'; script-src 'sha256-{script}'; style-src 'unsafe-inline'; form-action"
-    " 'none'; base-uri 'none'; frame-ancestors 'self'; sandbox allow-scripts"
-)
-_HEADERS = {"Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin"}
+_HEADERS = {
+    # only what this address serves is run, shown or asked, and no other page may frame it
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' data:; form-action 'none'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+}
 
 
 def console_routes() -> list[Route]:
@@ -64,15 +57,8 @@ def console_routes() -> list[Route]:
     routes = []
     for name, kind in _KINDS.items():
         content = (files("secretballot.service") / "page" / name).read_bytes()
-        headers = _HEADERS | {"Content-Security-Policy": _POLICY}
-        if name == "report.html":
-            (script,) = re.findall(rb"<script>(.*?)</script>", content, flags=re.DOTALL)
-            digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
-            headers["Content-Security-Policy"] = _FRAME_POLICY.format(script=digest)
-        else:
-            headers["Cross-Origin-Opener-Policy"] = "same-origin"
         # an answer that stays the same is an application by itself
-        page = Response(content, media_type=kind, headers=headers)
+        page = Response(content, media_type=kind, headers=_HEADERS)
         routes.append(Route("/" if name == "index.html" else f"/{name}", page, methods=["GET"]))
     return routes
 
@@ -277,37 +263,34 @@ _SESSION = "/v1/datasets/{dataset}/sessions/{session}"
 # --- sessions ---
 
 
-class _ShapedAnswers:
-    """An application that answers questions; answers, problems as well, leave at a fixed time and
-    in a fixed size where the settings say so."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began, shape = time.monotonic(), self._service.settings.answers
-        request = Request(scope, receive)
-        try:
-            response = await questions(request, self._service, **scope["path_params"])
-        except Exception as error:
-            response = self._service.response_to(error, request)
-        if shape.size_bytes:
-            # blanks behind a JSON document are a part of it
-            missing = -len(bytes(response.body)) % shape.size_bytes
-            response.body = bytes(response.body) + b" " * missing
-            response.headers["content-length"] = str(len(response.body))
-        if step := shape.grid_seconds:
-            # at the first moment that is whole steps of the grid after the beginning
-            passed = time.monotonic() - began
-            await asyncio.sleep(math.ceil(passed / step) * step - passed)
-        await response(scope, receive, send)
+async def _shaped_answer(request: Request) -> Response:
+    """Return the answer to questions; answers, problems as well, leave at a fixed time and in a
+    fixed size where the settings say so."""
+    service: Service = request.app.state.service
+    began, shape = time.monotonic(), service.settings.answers
+    response: Response
+    try:
+        response = await questions(request, **request.path_params)
+    except Exception as error:
+        response = service.response_to(error, request)
+    if shape.size_bytes:
+        # blanks behind a JSON document are a part of it
+        missing = -len(bytes(response.body)) % shape.size_bytes
+        response.body = bytes(response.body) + b" " * missing
+        response.headers["content-length"] = str(len(response.body))
+    if step := shape.grid_seconds:
+        # at the first moment that is whole steps of the grid after the beginning
+        passed = time.monotonic() - began
+        await asyncio.sleep(math.ceil(passed / step) * step - passed)
+    return response
 
 
-# for the description of the service alone: `_ShapedAnswers` gets these requests
+# for the description of the service alone: `application` has these requests answered before
 @keyed.post(f"{_SESSION}/questions", openapi_extra=_POINTS_BODY)
-async def questions(request: Request, service: TheService, dataset: str, session: str) -> Response:
+async def questions(request: Request, dataset: str, session: str) -> Response:
     """Ask one point or many. A point that was asked before has its stored answer, for nothing;
     where the budget ends inside a request, `given` says which points have an answer."""
+    service: Service = request.app.state.service
     served = service.session(request, dataset, session, ASKERS)
 
     def read(points: Any) -> AskedPoints:
@@ -318,8 +301,8 @@ async def questions(request: Request, service: TheService, dataset: str, session
     asked = await _worked_on_points(request, service, served, read, quick=True)
     size = len(asked.questions)
     answers = await served.collector.ask(asked, size)
-    service.meters.questions(dataset, session).inc(size)
-    service.meters.left(dataset, session).set(answers.left)
+    service.meters.questions.labels(dataset, session).inc(size)
+    service.meters.left.labels(dataset, session).set(answers.left)
     return _json_response(_answers_document(served, answers))
 
 
@@ -453,23 +436,6 @@ def budget(served: AnyDataset) -> Any:
     return served.budget()
 
 
-@keyed.get("/v1/datasets/{dataset}/releases/{release}/{name}")
-def release_file(
-    request: Request, service: TheService, served: AnyDataset, release: str, name: str
-) -> Response:
-    """A file of a release, unchanged; its certificate lists it."""
-    content = served.releases.get(release, {}).get(name)
-    if content is None:
-        raise ProblemError("not-found", "There is no such file; /v1/datasets lists them.")
-    service.download(request, served.name, release)
-    return Response(
-        content,
-        media_type="application/octet-stream",
-        # a report is no page under our address: the console shows it in a sandbox
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
-
-
 # --- oversight ---
 
 
@@ -558,9 +524,7 @@ def application(
     async def respond(request: Request, error: Exception) -> Response:
         return service.response_to(error, request)
 
-    app = GuardedAPI(
-        service,
-        Route(f"{_SESSION}/questions", _ShapedAnswers(service)),
+    app = FastAPI(
         title="secretballot",
         version=secretballot.__version__,
         summary="Private labels under a budget, to be asked one by one or in batches",
@@ -572,6 +536,11 @@ def application(
         # what the framework says of these by itself is no problem document
         exception_handlers={HTTPException: respond, RequestValidationError: respond},
     )
+    app.state.service = service
+    # asked first, and past all that the framework does around others: that takes as long as half of
+    # a small request
+    first = Route(f"{_SESSION}/questions", _shaped_answer, methods=["POST"])
+    app.add_middleware(Guard, service=service, first=first)
     app.include_router(keyed)
     app.include_router(public)
     app.router.routes += console_routes()

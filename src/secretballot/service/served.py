@@ -6,12 +6,10 @@ data too (the guide says which switch hides it); who waits for it does not."""
 
 import asyncio
 import itertools
-import json
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,13 +23,11 @@ from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.learners.training.inputs import question_digests
 from secretballot.learners.training.session import LabelingSession, SessionAnswers
-from secretballot.report.certificate.models import CERTIFICATE_FILE
-from secretballot.report.certificate.verify import SIGNATURE_FILE, verify_certificate
+from secretballot.report.certificate.verify import verify_certificate
 from secretballot.service.access import Access, AuditEntry
 from secretballot.service.points import points_in
 from secretballot.service.problems import ProblemError, log_trouble, points_at_fault, problem_of
 from secretballot.service.settings import DatasetSettings, Limits
-from secretballot.vault import read_secret
 
 _MOMENT_S = 0.005  # after which an end is looked for again
 
@@ -351,7 +347,7 @@ class ServedSession:
 
 
 class ServedDataset:
-    """A dataset with its sessions and releases.
+    """A dataset with its sessions.
 
     Parameters
     ----------
@@ -364,7 +360,7 @@ class ServedDataset:
     Raises
     ------
     DataError
-        If a vault or a release cannot be read.
+        If a vault cannot be read.
     LedgerError
         If the ledger cannot be used.
     """
@@ -385,16 +381,10 @@ class ServedDataset:
                 f"The sessions of {name!r} are paid from {len(others)} ledgers; serve them"
                 " as datasets of their own."
             )
-        self.releases = {folder.name: _released_files(folder) for folder in settings.releases}
 
     def describe(self) -> dict[str, Any]:
-        """Return what may be asked and downloaded; public."""
-        return {
-            "name": self.name,
-            "title": self.title,
-            "sessions": list(self.sessions),
-            "releases": {release: sorted(files) for release, files in self.releases.items()},
-        }
+        """Return what may be asked; public."""
+        return {"name": self.name, "title": self.title, "sessions": list(self.sessions)}
 
     def budget(self) -> dict[str, Any]:
         """Return what may be spent, what is spent and what is left; public."""
@@ -472,22 +462,3 @@ def _joined_tables(tables: Sequence[Any]) -> Any:
     if sparse.issparse(tables[0]):
         return sparse.vstack(list(tables), format="csr")
     return np.concatenate(list(tables))
-
-
-def _released_files(folder: Path) -> dict[str, bytes]:
-    """Return the files of a release, its certificate and signature among them.
-
-    Raises
-    ------
-    DataError
-        If it is no release, or does not verify.
-    """
-    if not verify_certificate(folder).ok:
-        raise DataError(
-            f"The release {folder} does not verify; run secretballot verify on it, and serve one"
-            " that does."
-        )
-    listed = json.loads((folder / CERTIFICATE_FILE).read_bytes())["files"]
-    contents = {name: read_secret(folder / name) for name in [*listed, CERTIFICATE_FILE]}
-    contents[SIGNATURE_FILE] = read_secret(folder / SIGNATURE_FILE)
-    return {name: content for name, content in contents.items() if content is not None}

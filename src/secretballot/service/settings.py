@@ -33,13 +33,6 @@ def _beside_the_file(path: Path, about: ValidationInfo) -> Path:
     return Path((about.context or {}).get("folder", "")) / path
 
 
-def _named_by_their_folders(releases: tuple[Path, ...]) -> tuple[Path, ...]:
-    names = [_checked_address(release.name) for release in releases]
-    if len(set(names)) < len(names):
-        raise ParameterError(f"{shown(names)} names one twice; name each once.")
-    return releases
-
-
 Address = Annotated[str, AfterValidator(_checked_address)]
 File = Annotated[Path, AfterValidator(_beside_the_file)]
 
@@ -108,7 +101,7 @@ class AnswerShape(Model):
 
 
 class DatasetSettings(Model):
-    """One dataset: the vault of its teachers, its sessions, and what may be downloaded.
+    """One dataset: the vault of its teachers, and its sessions.
 
     Attributes
     ----------
@@ -120,15 +113,12 @@ class DatasetSettings(Model):
         Public schema by which points are encoded, where teachers learned from encoded rows.
     sessions : tuple of str
         Requests under which sessions were begun; the first is the one that is asked by default.
-    releases : tuple of Path
-        Release folders to download, by their names.
     """
 
     vault: File
     title: Text | None = None
     encoding: Annotated[File | None, Field(alias="schema")] = None
     sessions: Annotated[tuple[Address, ...], Field(min_length=1)] = ("session",)
-    releases: Annotated[tuple[File, ...], AfterValidator(_named_by_their_folders)] = ()
 
 
 class ServiceSettings(Model):

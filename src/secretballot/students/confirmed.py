@@ -129,4 +129,4 @@ def predicted_votes(predictions: ArrayLike, n_teachers: int) -> IntArray:
         Class probabilities; rows of zeros stand for no prediction.
     n_teachers : int
     """
-    return np.floor(np.asarray(predictions) * n_teachers).astype(np.int64)
+    return np.asarray(np.floor(np.asarray(predictions) * n_teachers), dtype=np.int64)

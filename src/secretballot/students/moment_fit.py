@@ -6,6 +6,7 @@ one whose moments on the pool meet the released ones, with a penalty in each dir
 from the known noise: there is no step size, and nothing to tune.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +25,8 @@ from secretballot.students.moment_links import Link, MomentEquations
 _LATER_RECORDS = 0.1
 #: Squared change of a prediction by one stage, over the variance of a target: assumed at first.
 _CHANGED = 0.25
+#: Where trees smooth, up to so many classes have the same prior.
+_FEW_CLASSES = 4
 #: Prior variance of the weight of the constant, once classes were counted.
 _COUNTED_PRIOR = 1.0
 #: How often a model is fitted once more, with the uncertainty that follows from the model itself.
@@ -120,8 +123,13 @@ class MomentFit:
         """
         points = pool[:, : pool.shape[1] - n_cells] / UNIT
         variance = points.var(axis=0)
+        explained = link.prior
+        if link.competes and n_cells and counts is None:
+            # to be as sure of one of more classes takes logits that lie farther apart; without
+            # trees, which take noise away again, more would be lost by noise than is gained
+            explained *= max(1.0, math.log(link.n_columns, _FEW_CLASSES))
         # equal for all features before whitening, and a prior of its own for the constant
-        prior = link.prior * variance / max(float(np.sum(variance**2)), np.finfo(float).tiny)
+        prior = explained * variance / max(float(np.sum(variance**2)), np.finfo(float).tiny)
         prior[-1] = link.level_prior / float(points[0, -1]) ** 2
         prior[:-1] = np.maximum(prior[:-1], 1e-12)
         weights = np.zeros((points.shape[1], link.n_columns))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.sparse import diags_array
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import expit, log_softmax, softmax
 
@@ -228,6 +229,9 @@ def _binary_weights(asked: MomentEquations, k: int) -> FloatArray:
 def _softmax_weights(asked: MomentEquations) -> FloatArray:
     """Return weights of shape (n_coordinates, n_classes), by L-BFGS."""
     points, counts, penalty, start = asked.points, asked.counts, asked.penalty, asked.start
+    # in units of each weight's own curvature, about, in which a search is several times as short
+    curved_by = (points**2).mean(axis=0) / start.shape[1] + penalty
+    units = np.repeat(1 / np.sqrt(curved_by), start.shape[1])
 
     def objective(flat: FloatArray) -> tuple[float, FloatArray]:
         w = flat.reshape(start.shape)
@@ -241,14 +245,18 @@ def _softmax_weights(asked: MomentEquations) -> FloatArray:
         gradient = points.T @ shares / len(points) - asked.target + penalty[:, None] * moved
         return float(value), gradient.ravel()
 
+    def in_units(flat: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = objective(flat * units)
+        return value, gradient * units
+
     found = minimize(
-        objective,
-        start.ravel(),
+        in_units,
+        start.ravel() / units,
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": 500, "ftol": 1e-10, "gtol": 1e-7},
     )
-    weights: FloatArray = found.x
+    weights: FloatArray = found.x * units
 
     def curved(flat: FloatArray) -> FloatArray:
         shares = softmax(asked.before + points @ weights.reshape(start.shape), axis=1)
@@ -260,9 +268,10 @@ def _softmax_weights(asked: MomentEquations) -> FloatArray:
         return found
 
     # Newton's steps to the last digits, which would otherwise move with the processor
+    hessian = LinearOperator((start.size, start.size), matvec=curved, dtype=np.float64)
+    inverse = diags_array(units**2)
     for _ in range(_LAST_STEPS):
-        hessian = LinearOperator((start.size, start.size), matvec=curved, dtype=np.float64)
-        weights = weights - cg(hessian, objective(weights)[1], rtol=1e-10)[0]
+        weights = weights - cg(hessian, objective(weights)[1], rtol=1e-10, M=inverse)[0]
     moved = weights.reshape(start.shape) - start
     # what moves all classes alike changes no prediction
     level: FloatArray = start + moved - moved.mean(axis=1, keepdims=True)

@@ -466,17 +466,13 @@ class TsybakovFit:
     massart : float
         The least |r(x) - 1/2|: under bounded noise that far from 1/2, tau is 1 with eta = max(1, 1
         / (2 massart)).
-    level : float
-        t up to which the tail was fitted.
-    n_points, n_tail : int
-        Points, and those of them below that level, or at it where none is below.
+    n_tail : int
+        Points below the level up to which the tail was fitted, or at it where none is below.
     """
 
     tau: float
     eta: float
     massart: float
-    level: float
-    n_points: int
     n_tail: int
 
 
@@ -515,10 +511,10 @@ def tsybakov_fit(regression: npt.ArrayLike, *, tail: float = 0.1) -> TsybakovFit
             f"There are {len(margins)} points, whose tail is too short to fit: give at least"
             f" {least}, or a larger tail."
         )
-    exponent, edge, n_tail = _tail_exponent(margins, size)
+    exponent, n_tail = _tail_exponent(margins, size)
     tau = 1.0 if math.isinf(exponent) else exponent / (1 + exponent)
     eta = _least_constant(margins, tau, n_tail)
-    return TsybakovFit(tau, eta, float(margins.min()), edge, len(margins), n_tail)
+    return TsybakovFit(tau, eta, float(margins.min()), n_tail)
 
 
 def _checked_margins(regression: npt.ArrayLike) -> FloatArray:
@@ -532,9 +528,8 @@ def _checked_margins(regression: npt.ArrayLike) -> FloatArray:
     return np.where(margins < _ROUNDING, 0.0, margins)
 
 
-def _tail_exponent(margins: FloatArray, size: int) -> tuple[float, float, int]:
-    """Return the exponent of the tail of so many points, the level at which it ends, and the points
-    below it.
+def _tail_exponent(margins: FloatArray, size: int) -> tuple[float, int]:
+    """Return the exponent of the tail of so many points, and the points below its end.
 
     A level that many points share does not belong to the tail where it cuts through them: then the
     tail ends at the next level below, which may leave none below it. They count as the tail that
@@ -543,7 +538,7 @@ def _tail_exponent(margins: FloatArray, size: int) -> tuple[float, float, int]:
     least = np.partition(margins, size)[: size + 1]
     edge = float(least[size])
     if not least.min() > 0:
-        return 0.0, edge, size
+        return 0.0, size
     below = least[least < edge]
     if 0 < below.size < size:
         edge = float(below.max())
@@ -551,8 +546,8 @@ def _tail_exponent(margins: FloatArray, size: int) -> tuple[float, float, int]:
     else:
         within = size
     if not below.size:
-        return math.inf, edge, within
-    return float(below.size / np.log(edge / below).sum()), edge, int(below.size)
+        return math.inf, within
+    return float(below.size / np.log(edge / below).sum()), int(below.size)
 
 
 def _least_constant(margins: FloatArray, tau: float, fewest: int) -> float:

@@ -23,7 +23,6 @@ from secretballot.core.ledger import rows
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
 _SPARE = 1 << 14  # bytes for what a commit writes beside the answer: its row, the indices, the head
 _BALLAST = 1 << 16  # bytes whose pages a claim rewrites, so that the journal has space for them
-_FAULTS = (sqlite3.Error, UnicodeDecodeError, OSError)  # of the driver, or of the system
 _FEW_PAGES = 2000  # 8 MB: reading them takes some hundredths of a second
 
 # keys would refuse it after INSERT OR REPLACE had removed a row of the same name, for which no
@@ -168,10 +167,8 @@ class SqliteStore:
     def create(self, account: rows.Account) -> None:
         """Make the account."""
         if self._path is not None:
-            try:
+            with self._errors_named():
                 _create_file(self._path, account)
-            except _FAULTS as error:
-                raise rows.unusable(self.where, error) from None
             return
         connection = connect(None)
         _create_tables(connection, account)
@@ -180,7 +177,7 @@ class SqliteStore:
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[rows.Transaction]:
         """Begin a transaction."""
-        with self._connection() as connection:
+        with self._errors_named(), self._alone, self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             yield rows.Transaction(connection, self.where)
             self._commit(connection, write)
@@ -192,7 +189,7 @@ class SqliteStore:
         """
         if self._path is None:
             return
-        with self._connection() as connection:
+        with self._errors_named(), self._connection() as connection:
             space, journal = size + _SPARE, _journal_of(self._path)
             (free,) = connection.execute(
                 "SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size"
@@ -230,52 +227,47 @@ class SqliteStore:
             )
 
     @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        """Give a connection alone; raise an error of the driver or of the system as one that names
-        the ledger."""
-        connection = file = None
-        with self._alone:
-            try:
-                # before it is opened: if the file is replaced meanwhile, the next use sees it
-                file = self._file()
-                connection = self._resting.take(lambda mark: mark == file)
-                if connection is None:
-                    connection = self._opened()
-                # of a file that was overwritten by an older copy, SQLite may know pages
-                connection.execute("PRAGMA shrink_memory")
-                yield connection
-            except BaseException as error:
-                if connection is not None:
-                    with suppress(sqlite3.Error):  # SQLite has often rolled back by itself
-                        connection.execute("ROLLBACK")
-                    if self._path is None:
-                        self._resting.put(connection, file)
-                    else:
-                        connection.close()
-                if isinstance(error, _FAULTS):
-                    raise rows.unusable(self.where, error) from None
-                raise
-            self._resting.put(connection, file)
-
-    def _file(self) -> tuple[int, int] | None:
-        """Return which file is in the place; None in memory."""
-        if self._path is None:
-            return None
+    def _errors_named(self) -> Iterator[None]:
+        """Raise an error of the driver or of the system as one that names the ledger."""
         try:
-            found = os.stat(self._path)
-        except (FileNotFoundError, NotADirectoryError):
-            raise LedgerError(
-                f"There is no ledger at {self._path}; give the right path, or restore it from a"
-                " copy."
-            ) from None
-        return found.st_dev, found.st_ino
+            yield
+        except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
+            raise rows.unusable(self.where, error) from None
 
-    def _opened(self) -> sqlite3.Connection:
-        if self._path is None:  # both processes would hold the whole budget
-            raise LedgerError(
-                f"{self.where} belongs to the process that made it; share a ledger file instead."
-            )
-        return connect(self._path)
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        # before it is opened: if the file is replaced meanwhile, the next use sees it
+        file = None
+        if self._path is not None:
+            try:
+                found = os.stat(self._path)
+            except (FileNotFoundError, NotADirectoryError):
+                raise LedgerError(
+                    f"There is no ledger at {self._path}; give the right path, or restore it from a"
+                    " copy."
+                ) from None
+            file = found.st_dev, found.st_ino
+        connection = self._resting.take(lambda mark: mark == file)
+        if connection is None:
+            if self._path is None:  # both processes would hold the whole budget
+                raise LedgerError(
+                    f"{self.where} belongs to the process that made it; share a ledger file"
+                    " instead."
+                )
+            connection = connect(self._path)
+        try:
+            # of a file that was overwritten by an older copy, SQLite may know pages
+            connection.execute("PRAGMA shrink_memory")
+            yield connection
+        except BaseException:
+            with suppress(sqlite3.Error):  # SQLite has often rolled back by itself
+                connection.execute("ROLLBACK")
+            if self._path is None:
+                self._resting.put(connection, file)
+            else:
+                connection.close()
+            raise
+        self._resting.put(connection, file)
 
     def _commit(self, connection: sqlite3.Connection, write: bool) -> None:
         try:

@@ -39,17 +39,13 @@ from secretballot.teachers.votes import checked_labels, checked_range
 _EXACT_BELOW = 2.0**53
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 _PLAIN = (str, Number, np.bool_, type(pd.NA), type(pd.NaT), type(None))
-_REFUSALS = (ValueError, TypeError, ArithmeticError, NotImplementedError)
 
 
 def _value_or_none(read: Callable[[], Any]) -> Any:
     """Return what a conversion yields, None where it fails; errors and warnings may quote cells."""
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            return read()
-    except _REFUSALS:
-        return None
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return result_of(read)
 
 
 def _are_all(cells: ObjectArray, kinds: tuple[type, ...]) -> bool:
@@ -123,10 +119,8 @@ def _cell_as_float(cell: Any) -> float:
 
 
 def _float_or_nan(cell: Any) -> float:
-    try:
-        return _cell_as_float(cell)
-    except _REFUSALS:
-        return math.nan
+    found = result_of(partial(_cell_as_float, cell))
+    return math.nan if found is None else found
 
 
 def _is_missing(cell: Any) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
 from traceback import walk_stack
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,8 @@ from secretballot.students.fitting import student_by_name
 from secretballot.teachers.executors import LOCAL
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import guarantee_of
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,8 +164,8 @@ class _LearnerState:
         return _made_of(type(self), copy.deepcopy(vars(self), memo))
 
 
-def _made_of(kind: type[Any], attributes: dict[str, Any]) -> Any:
-    one = kind.__new__(kind)
+def _made_of(kind: type[T], attributes: dict[str, Any]) -> T:
+    one = object.__new__(kind)
     one.__dict__.update(attributes)
     return one
 

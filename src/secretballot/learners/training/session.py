@@ -57,8 +57,6 @@ class SessionAnswers:
         Where counts are released.
     left : float
         Questions that are still paid for: an integer, or infinity of a universal labeler.
-    endless : ndarray of bool, shape (n,), or None
-        Of a universal labeler: where its hypothesis gave the label.
     """
 
     labels: ObjectArray
@@ -66,7 +64,6 @@ class SessionAnswers:
     given: BoolArray
     noisy_counts: IntArray | None
     left: float
-    endless: BoolArray | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -191,10 +188,6 @@ class LabelStream:
         if self._stream.returns and (ends or self.closed):
             return "returned"
         return "kept" if self.left and (self.resumable or not ends) else "forfeited"
-
-    def find(self, questions: Sequence[bytes]) -> SessionAnswers:
-        """Return the stored answers; it costs nothing and draws nothing."""
-        return self._read(self._stream.find(questions))
 
     def answer(
         self,
@@ -581,7 +574,7 @@ class LabelingSession(LabelStream):
         DataError
             If the points do not fit the teachers.
         """
-        return self.find(question_digests(self._teachers.points(X)))
+        return self._read(self._stream.find(question_digests(self._teachers.points(X))))
 
     def transcript(self) -> ReleasedLabels:
         """Return all answers so far with the certificate of the reservation, in the order in which

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from secretballot._typing import IntArray, UnsignedArray
+from secretballot._typing import IntArray
 from secretballot._validation import (
     RELATIONS,
     check_choice,
@@ -312,22 +312,14 @@ def assign_shards(
     if relation == "replace-one":
         refuse_units(units, relation)
         return PositionPartition(n_teachers, n_records).assign()
-    return shards_of_digests(_digests_of_units(n_records, n_teachers, units, vault), n_teachers)
-
-
-def _digests_of_units(
-    n_records: int, n_teachers: int, units: Any, vault: Path | None
-) -> UnsignedArray:
-    """Return the keyed hash of every record's unit, uint64 of shape (n_records, 2)."""
-    key = entropy_bytes(_KEY_BYTES) if vault is None else partition_key(vault)
-    ids = units
+    key, ids = partition_key(vault), units
     if units is None:
         # a collision of two random ids only puts two records in one shard
         raw = _kept_entropy(vault, _RECORD_IDS, _ID_BYTES * n_records)
         ids = np.frombuffer(raw, dtype=np.uint64) >> np.uint64(1)
     digests = KeyedHashPartition(n_teachers, key).digests(ids)
     check_ids(len(digests), n_records)
-    return digests
+    return shards_of_digests(digests, n_teachers)
 
 
 def hold_out(
@@ -428,20 +420,6 @@ def assign_stored_shards(
     return _dealt(table, vault, n_teachers, rule)
 
 
-def _persons_together(table: StoredTable, folder: str | Path) -> StoredShards:
-    """Return a stored table dealt out so that all records of a person are in one part, and few
-    enough in each to be held at once; no more than an order of the records.
-
-    Parameters
-    ----------
-    table : StoredTable
-        About users.
-    folder : path
-        Secret; takes the files.
-    """
-    return _dealt(table, Path(folder), max(1, table.count_rows() // ROWS_TOGETHER), "user")
-
-
 def _dealt(table: StoredTable, folder: Path, n_shards: int, rule: str) -> StoredShards:
     """Return a stored table dealt out by the hash of a unit, by position, or at random."""
 
@@ -491,7 +469,7 @@ def check_positions(*, single: bool) -> None:
         )
 
 
-def partition_key(vault: Path) -> bytes:
+def partition_key(vault: Path | None) -> bytes:
     """Return the key of a vault by which units are hashed, drawn now if there is none."""
     return _kept_entropy(vault, "partition.key", _KEY_BYTES)
 
@@ -846,9 +824,11 @@ def _units_together(table: StoredTable) -> Iterator[StoredTable | StoredShards]:
     if table.unit == "record":
         yield table
         return
-    # what counts a person once must have all of the person's records at hand
+    # what counts a person once must have all of the person's records at hand: the parts are few
+    # enough records to be held at once, and no more than an order of the records
+    n_parts = max(1, table.count_rows() // ROWS_TOGETHER)
     with TemporaryDirectory(dir=table.vault, prefix=PERSONS) as folder:
-        yield _persons_together(table, folder)
+        yield _dealt(table, Path(folder), n_parts, "user")
 
 
 def _part_by_unit(load: Callable[[], RowBlock]) -> Block:
@@ -880,9 +860,8 @@ def _check_stored_table(
             " classes with a table in memory.",
         )
     if hasattr(X_public, "iloc") or n_columns(X_public) != table.n_columns:
-        kind = "a frame" if hasattr(X_public, "iloc") else f"of {n_columns(X_public)} columns"
         raise DataError(
             Parameter("X_public"),
-            f" is {kind}, and the stored table has {table.n_columns}"
-            " encoded columns; encode the public rows by the same schema: schema.encode(rows).",
+            f" does not have the {table.n_columns} encoded columns of the stored table; encode the"
+            " public rows by the same schema: schema.encode(rows).",
         )

@@ -120,7 +120,7 @@ async function showDataset(name) {
   $("title").textContent = state.dataset.title;
   $("session").replaceChildren(...state.dataset.sessions.map((one) => make("option", { value: one }, one)));
   $("ask").hidden = state.me.role === "auditor";
-  await Promise.all([showBudget(), showSession(state.dataset.sessions[0]), showReleases(), showAudit(true)]);
+  await Promise.all([showBudget(), showSession(state.dataset.sessions[0]), showAudit(true)]);
 }
 
 // --- the budget ---
@@ -330,7 +330,7 @@ function rowsOf(text) {
   return records.map((record) => places.map((place) => record[place]));
 }
 
-// --- certificates, releases, audit log ---
+// --- certificates, audit log ---
 
 async function verify() {
   const found = await json(`${session()}/verification`);
@@ -347,47 +347,6 @@ async function saveCertificate() {
   const response = await request(`${session()}/certificate`), signature = response.headers.get("Certificate-Signature");
   save(await response.arrayBuffer(), "certificate.json", "application/json");
   if (signature) save(Uint8Array.from(atob(signature), (sign) => sign.charCodeAt(0)), "certificate.sig", "application/octet-stream");
-}
-
-async function showReleases() {
-  const releases = Object.entries(state.dataset.releases);
-  if (!releases.length) return $("releases").replaceChildren(make("p", { class: "hint" }, "Nothing was released in a folder yet; the certificate above covers the answers so far."));
-  $("releases").replaceChildren(...releases.map(([name, files], place) => make("div", {},
-    make("h3", {}, name),
-    make("p", { class: "hint" }, "report.html is for people; certificate.json is what programs verify."),
-    make("ul", {}, files.map((file) => {
-      const button = make("button", { type: "button", "aria-label": `Download ${file} of ${name}` }, `Download ${file}`);
-      button.addEventListener("click", doing(button, async () => save(await (await fileOf(name, file)).arrayBuffer(), file, "application/octet-stream")));
-      return make("li", {}, button);
-    })),
-    files.includes("report.html") ? reportOf(name, `report-${place}`) : [])));
-}
-
-const fileOf = (name, file) => request(`${here()}/releases/${encodeURIComponent(name)}/${encodeURIComponent(file)}`);
-
-// a report is a page of its own: it is shown in a sandbox, which cannot reach this page or its key
-function reportOf(name, id) {
-  const shown = make("div", { id }), button = make("button", { type: "button", "aria-expanded": "false", "aria-controls": id });
-  const label = () => { button.textContent = `${shown.firstChild ? "Hide" : "Show"} the report of ${name}`; button.setAttribute("aria-expanded", String(Boolean(shown.firstChild))); };
-  button.addEventListener("click", doing(button, async () => {
-    if (shown.firstChild) shown.replaceChildren();
-    else {
-      const text = await (await fileOf(name, "report.html")).text();
-      const frame = make("iframe", { src: "report.html", sandbox: "allow-scripts", title: `Report of ${name}`, class: "report" });
-      // the sandbox has no address of its own that could be named
-      frame.addEventListener("load", () => frame.contentWindow.postMessage(text, "*"), { once: true });
-      shown.replaceChildren(frame);
-      button.scrollIntoView();
-    }
-    label();
-  }));
-  label();
-  return [button, shown];
-}
-
-function fitReport({ source, data }) {
-  const frame = [...document.querySelectorAll("iframe.report")].find((one) => one.contentWindow === source);
-  if (frame && data?.height > 0) frame.style.height = `${Math.min(data.height, 50000)}px`;
 }
 
 async function showAudit(anew) {
@@ -423,8 +382,6 @@ $("verify").addEventListener("click", doing($("verify"), verify));
 $("certificate").addEventListener("click", doing($("certificate"), saveCertificate));
 $("released").addEventListener("click", doing($("released"), async () => save(await (await request(`${session()}/released`)).text(), "released.json", "application/json")));
 $("more-audit").addEventListener("click", doing($("more-audit"), () => showAudit(false)));
-
-addEventListener("message", fitReport);
 
 const known = sessionStorage.getItem(KEY);
 if (known) signIn(known).catch((problem) => { if (problem.status === 401) sessionStorage.removeItem(KEY); tell(problem); });
