@@ -156,8 +156,7 @@ def test_both_verifiers_confirm_it_and_its_student_answers_as_the_learner(tmp_pa
     assert kind != "number" or "recall" not in page.read_text()
 
 
-# coefficients of record votes are a part of an array, and lie otherwise once restored
-@pytest.mark.parametrize("kind", [kind for kind in LEARNERS if kind != "record votes"])
+@pytest.mark.parametrize("kind", LEARNERS)
 def test_a_learner_that_is_restored_predicts_and_is_pickled_the_same(kind):
     model, file = fitted(kind), io.BytesIO()
     joblib.dump(model, file)

@@ -128,7 +128,8 @@ class RecordVotesStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             _estimated_totals(voted, counts, noise, self.votes_per_point_, k),
             noise**2 + _SPREAD * k * self.votes_per_point_,
         )
-        self.coef_, self.intercept_ = weights[:, :-1], weights[:, -1]
+        # copies: a part of an array lies otherwise once restored
+        self.coef_, self.intercept_ = weights[:, :-1].copy(), weights[:, -1].copy()
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
