@@ -6,10 +6,9 @@ import hashlib
 import json
 import os
 import signal
-from collections.abc import Generator
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,7 +25,7 @@ from secretballot.learners.training import table
 from secretballot.publishing import release as publishing
 from secretballot.report.certificate import build as certificates
 from secretballot.report.certificate.verify import verify_certificate
-from secretballot_verify import games, prices
+from secretballot_verify import games
 from seeded_noise import (  # noqa: F401 - two of them are hooks, which pytest finds by name
     SEED,
     USUAL_SEED,
@@ -70,24 +69,13 @@ move = publishing.move_into_place
 
 
 @pytest.fixture
-def records_may_be_public(monkeypatch: pytest.MonkeyPatch) -> None:
+def records_may_be_public(monkeypatch):
     """Let public points be the private records, as in a world so small that there are no others."""
     monkeypatch.setattr(table.PrivateRows, "hold", lambda *_: False)
 
 
-class GivenServer:
-    """A server that somebody else runs, by its URL."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def url(self, *, schema: str = "secretballot", more: str = "") -> str:
-        """Return the URL of a schema."""
-        return f"{self._url}{'&' if '?' in self._url else '?'}schema={schema}{more}"
-
-
 @pytest.fixture(scope="session")
-def postgres_server() -> Generator[Any, None, None]:
+def postgres_server():
     """A server of this process's own, which it may kill."""
     from campaigns.postgres_server import PostgresServer, reason_for_none
 
@@ -98,14 +86,20 @@ def postgres_server() -> Generator[Any, None, None]:
 
 
 @pytest.fixture(scope="session")
-def database(request: pytest.FixtureRequest) -> Any:
+def database(request):
     """A server in which schemas are made: that of SECRETBALLOT_TEST_POSTGRES, or one of our own."""
     given = os.environ.get("SECRETBALLOT_TEST_POSTGRES")
-    return GivenServer(given) if given else request.getfixturevalue("postgres_server")
+    if not given:
+        return request.getfixturevalue("postgres_server")
+
+    def url(*, schema="secretballot", more=""):
+        return f"{given}{'&' if '?' in given else '?'}schema={schema}{more}"
+
+    return SimpleNamespace(url=url)
 
 
 @pytest.fixture(scope="session")
-def dask_client() -> Generator[Any, None, None]:
+def dask_client():
     """A client of two worker processes of one thread each. They start once, for imports take
     long; a test that kills one waits until another is there."""
     distributed = pytest.importorskip("distributed", reason="the extra secretballot[dask]")
@@ -121,25 +115,25 @@ def dask_client() -> Generator[Any, None, None]:
 class _NoNoise:
     exact, description = True, "none, for a test"
 
-    def discrete_gaussian(self, sigma: float, size: int) -> Any:
+    def discrete_gaussian(self, sigma, size):
         return np.zeros(size, dtype=np.int64)
 
 
 @pytest.fixture
-def unnoised(monkeypatch: pytest.MonkeyPatch) -> None:
+def unnoised(monkeypatch):
     """Let true counts leave, so that a test can see what a fit asked for."""
     monkeypatch.setattr(releasing, "noise_source", _NoNoise)
 
 
 @pytest.fixture
-def nothing_drawn(unnoised: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_drawn(unnoised, monkeypatch):
     """Let true counts leave, and the partition be one and the same: noise and keys are never
     seeded, so that two fits would differ, or by chance would not."""
     monkeypatch.setattr(table, "entropy_bytes", lambda size: bytes(i % 251 for i in range(size)))
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection():
     """Collect tests without looking for garbage: there is none among modules and tests, and looking
     takes a third of the time, in every process."""
     gc.disable()
@@ -151,18 +145,18 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @functools.cache  # on the text of the events: learners of one test buy the same ones often
-def second_price(event: str, epsilon: float, enough: float) -> prices.Price:
+def second_price(event, epsilon, enough):
     """Return the second verifier's bounds, the upper one at most `enough` where it can."""
     return second.price_of(json.loads(event), epsilon, enough)
 
 
-def _of_classes(event: Any) -> bool:
+def _of_classes(event):
     """Return whether an event is labels of more than two classes, whose game takes the second
     verifier a quarter of a minute."""
     return isinstance(event, ClassLabels) or getattr(event, "n_classes", 2) > 2
 
 
-def both_prices(events: Any, epsilon: float) -> float:
+def both_prices(events, epsilon):
     """Price events for a certificate, and let the second verifier agree."""
     delta = first_price(events, epsilon)
     enough = max(delta, LEAST_DELTA)
@@ -178,7 +172,7 @@ def both_prices(events: Any, epsilon: float) -> float:
 agreed: set[bytes] = set()  # digests of folders on which the two were of one mind
 
 
-def folder_digest(folder: Path) -> bytes:
+def folder_digest(folder):
     """Return a digest of all names and contents in a folder."""
     whole = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
@@ -188,7 +182,7 @@ def folder_digest(folder: Path) -> bytes:
     return whole.digest()
 
 
-def shown_to_both(draft: Path, target: Path) -> None:
+def shown_to_both(draft, target):
     """Move a release into its place, once both verifiers have seen it: what one verifies the
     other does not refuse."""
     digest = folder_digest(draft)
@@ -201,7 +195,7 @@ def shown_to_both(draft: Path, target: Path) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _both_verifiers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _both_verifiers(request, monkeypatch):
     monkeypatch.setattr(games, "minutes_allowed", ContextVar("minutes", default=SECONDS / 60))
     if request.path.relative_to(HERE).parts[0] in OF_RELEASES:
         monkeypatch.setattr(certificates, "delta_upper", both_prices)
@@ -209,6 +203,6 @@ def _both_verifiers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.fixture
-def games_of_classes(_both_verifiers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def games_of_classes(_both_verifiers, monkeypatch):
     """Let the second verifier price labels of more than two classes as sharply as it can."""
     monkeypatch.setattr(games, "minutes_allowed", ContextVar("minutes", default=games.MINUTES))

@@ -220,7 +220,13 @@ def test_no_vector_is_longer_than_the_bound(left: Any, right: Any, beside: Any) 
 
 @pytest.mark.parametrize(
     ("left", "right", "beside"),
-    [([BOUND], [-1], []), ([BOUND - 1], [0], [3]), ([1], [BOUND - 1], [])],
+    [
+        ([BOUND], [-1], []),
+        ([BOUND - 1], [0], [3]),
+        ([1], [BOUND - 1], []),
+        ([-BOUND], [1], []),
+        ([0], [0], [BOUND]),
+    ],
 )
 def test_vectors_up_to_the_bound_are_added_exactly(left: Any, right: Any, beside: Any) -> None:
     one = [np.array([part], dtype=np.int64).reshape(1, -1) for part in (left, right, beside)]
@@ -234,6 +240,8 @@ def test_the_shape_of_a_sum_says_how_far_it_moves() -> None:
     assert products(bound=5, guarantee=REPLACED).shape.squared_sensitivity == 100
     with pytest.raises(ValueError, match="squared_sensitivity"):
         products(guarantee=REPLACED)
+    long = np.full((1, 2048), 2**26)  # its squared norm is 2^63
+    assert not any(opened(products((long, np.array([[1]]), NONE), bound=2**26, n=2048)))
     for odd in ([[1.0]], [[np.nan]], [1], [[1, 2]]):
         with pytest.raises(DataError):
             products((np.array(odd), np.array([[1]]), NONE))
@@ -249,6 +257,8 @@ def test_no_label_moves_a_sum_by_more_than_is_stated(n_columns: int) -> None:
         made = RecordSums.of_labels(blocks, 2, squared, coordinates=2 * n_columns)
         assert made.shape.guarantee.unit == "label"
         sums.append((labels, made._unseal()[0]))
+        missed = 2 * (labels[0] == (np.arange(n_columns) if n_columns > 1 else 1)) - 1
+        assert opened(made) == np.outer(rows[0], missed).ravel().tolist()
     moved = {
         int(np.square(one - other).sum())
         for (here, one), (there, other) in itertools.product(sums, sums)

@@ -72,6 +72,20 @@ def all_files(folder):
     return (path for path in folder.rglob("*") if path.is_file())
 
 
+def test_rows_are_read_as_they_were_written(tmp_path):
+    table = stored(tmp_path, unit="person")
+    blocks = [
+        b for rows in table.stored_rows(33) for b in [stored_table.block_of(rows, table.cells)]
+    ]
+    assert len(blocks) == -(-N // 33)
+    X = np.concatenate([block.X for block in blocks])
+    assert X.tobytes() == TwoColumns().widen(cells()).tobytes()
+    assert np.concatenate([block.classes for block in blocks]).tolist() == CLASSES.tolist()
+    assert (np.concatenate([block.units for block in blocks]) == UNITS).all()
+    assert sum(len(block.X) for block in table.blocks()) == N
+    assert (table.count_rows(), table.n_columns, table.unit) == (N, 4, "user")
+
+
 def test_files_are_closed_to_others_and_the_table_shows_nothing(tmp_path):
     table = stored(tmp_path / "vault")
     shards = dealt_shards(table, tmp_path / "vault", K, by_place, rule="place", serial="d")

@@ -100,7 +100,7 @@ def votes_of(unit, **data):
 
 @pytest.fixture(scope="module")
 def pool():
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as spawned:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as spawned:
         yield spawned
 
 
@@ -275,8 +275,8 @@ def test_what_does_not_go_with_a_table_on_disk_is_refused(tmp_path):
             ({"y": rows()["ill"]}, "y is given beside a stored table"),
             ({"units": rows()["person"]}, "units is given beside a stored table"),
             ({"classes": ["yes", "no"]}, "give the same in the same order"),
-            ({"X_public": PUBLIC}, "X_public has not the 4 encoded columns"),
-            ({"X_public": X_PUBLIC[:, :1]}, "X_public has not the 4 encoded columns"),
+            ({"X_public": PUBLIC}, "X_public does not have the 4 encoded columns"),
+            ({"X_public": X_PUBLIC[:, :1]}, "X_public does not have the 4 encoded columns"),
         ):
             settings = {"y": None, "X_public": X_PUBLIC, "classes": CLASSES, **given}
             with pytest.raises((ParameterError, DataError), match=words):

@@ -170,15 +170,11 @@ def _failure_of(error: BaseException) -> Failure:
     if isinstance(error, _ClickError):
         return Failure(_usage_sentence(error), "usage", BAD_INPUT)
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        return Failure(
-            "Interrupted; repeat the same command to go on.", "interrupted", _INTERRUPTED
-        )
+        said = "Interrupted; repeat the same command to go on."
+        return Failure(said, "interrupted", _INTERRUPTED)
     if isinstance(error, MemoryError):
-        return Failure(
-            "The memory of this machine is not enough; give fewer rows or columns.",
-            "system",
-            FAILED,
-        )
+        said = "The memory of this machine is not enough; give fewer rows or columns."
+        return Failure(said, "system", FAILED)
     if isinstance(error, _WRONG_PLACES) and error.filename is not None:
         place, why = os.fsdecode(error.filename), error.strerror
         return Failure(f"{place!r} cannot be used ({why}); correct the path.", "data", BAD_INPUT)

@@ -53,8 +53,6 @@ from secretballot.data.tally import (
 from secretballot.exceptions import (
     Argument,
     DataError,
-    Parameter,
-    ParameterError,
     SecretBallotError,
 )
 
@@ -940,7 +938,7 @@ def read_votes(
     check_choice("kind", kind, VOTES_KINDS)
     if header is not None:
         check_choice("header", header, HEADER_LINES)
-    values = None if classes is None else check_classes(classes)
+    values = None if classes is None and kind == "counts" else check_classes(classes)
 
     def has_header(cells: list[str]) -> bool:
         if header is not None:
@@ -953,12 +951,7 @@ def read_votes(
         blocks = _npy_blocks(path)
     else:
         blocks = table_blocks(path, whole=True, has_header=has_header)
-    if kind == "votes":
-        if values is None:
-            raise ParameterError(
-                Parameter("classes"),
-                " are missing; votes can only be counted for declared classes.",
-            )
+    if values is not None and kind == "votes":
         counts = count_votes(blocks, values, n_teachers)
     else:
         width = None if values is None else len(values)

@@ -716,16 +716,9 @@ def _grown_tree(estimator: Any) -> Tree:
 
 
 def _histogram_tree(predictor: Any, place: int, n_outputs: int) -> Tree:
-    """Return a tree of a fitted HistGradientBoosting estimator, that adds to one of its outputs.
-
-    Raises
-    ------
-    DataError
-        If it splits by categories.
-    """
+    """Return a tree of a fitted HistGradientBoosting estimator, that adds to one of its outputs and
+    does not split by categories."""
     nodes = predictor.nodes
-    if nodes["is_categorical"].any():
-        raise DataError("boosted trees that split by categories have no ONNX form")
     values = np.zeros((len(nodes), n_outputs))
     values[:, place] = nodes["value"]
     left, right = nodes["left"].astype(np.int64), nodes["right"].astype(np.int64)
