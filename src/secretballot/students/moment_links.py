@@ -241,8 +241,7 @@ def _binary_weights(asked: MomentEquations, k: int) -> FloatArray:
     def step_from(w: FloatArray, gradient: FloatArray) -> FloatArray:
         p = expit(before + points @ w)
         hessian = (points * (counts * p * (1 - p))[:, None]).T @ points / len(points)
-        step: FloatArray = np.linalg.solve(hessian + np.diag(penalty), gradient)
-        return step
+        return np.linalg.solve(hessian + np.diag(penalty), gradient).astype(np.float64)
 
     return _minimum(w0, objective, step_from)
 
