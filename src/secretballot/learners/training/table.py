@@ -183,7 +183,7 @@ def _none() -> _Hashes:
     return np.empty(0, dtype=np.uint64)
 
 
-def refuse_unlike_cells(X: Any, typed: Any, X_public: Any) -> None:
+def _refuse_unlike_cells(X: Any, typed: Any, X_public: Any) -> None:
     """Refuse private columns that mostly say what no public point does.
 
     Parameters
@@ -810,7 +810,7 @@ def private_table(
         rows = as_matrix("X", X)
         check_same_columns(rows, points)
         given, rows = rows, with_public_types(rows, points)
-        refuse_unlike_cells(given, rows, points)
+        _refuse_unlike_cells(given, rows, points)
         table = Table(rows, target.read(y, n_rows(rows)), units, unit_name)
     return table, with_public_types(points, points)
 
