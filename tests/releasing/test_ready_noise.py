@@ -122,7 +122,7 @@ def test_answers_that_are_stored_need_no_sampler(ledger, tmp_path, monkeypatch) 
     opened().answer(TABLE, [b"a", b"b"])
     room.ready_sampler.cache_clear()
     monkeypatch.setattr(importlib.metadata, "version", lambda _: "0.14.0")
-    assert opened().find([b"a", b"b"]).given.all()
+    assert opened().answer(TABLE, [b"a", b"b"]).given.all()
 
 
 PROGRAM = """

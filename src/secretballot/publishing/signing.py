@@ -143,7 +143,7 @@ def read_private_key(path: Path) -> Any:
     if not isinstance(key, ed25519().Ed25519PrivateKey):
         raise DataError(
             f"The key file {named(path)} holds no private Ed25519 key in PEM, or one with another"
-            f" passphrase than {PASSPHRASE} has; make one with: secretballot signing-key FILE"
+            f" passphrase than {PASSPHRASE} has; make one with: secretballot sign --new-key FILE"
         )
     if path.stat().st_mode & 0o077:
         raise DataError(
