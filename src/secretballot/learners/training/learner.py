@@ -27,7 +27,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import RELATIONS, check_choice, check_count, check_name, check_path
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
-from secretballot.core.types import Guarantee
+from secretballot.core.types import Guarantee, Model
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import (
     BudgetError,
@@ -174,12 +174,18 @@ def _restored_learner(content: bytes) -> Any:
     return _made_of(*pickle.loads(content))
 
 
+def _model_of(kind: type[Model], values: dict[str, Any]) -> Model:
+    return kind.model_construct(**values)
+
+
 class _CanonicalPickler(pickle.Pickler):
     """Writes every value where it is, without looking at which of them are one object."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, np.ndarray) and obj.dtype.names is not None:
             return _without_padding(obj).__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+        if isinstance(obj, Model):  # keeps a set, whose order differs from process to process
+            return _model_of, (type(obj), vars(obj))
         if type(obj).__name__ in _SEARCH_TREES:
             make, arguments, state = obj.__reduce__()
             items = list(state)
