@@ -12,12 +12,7 @@ import sys
 import numpy as np
 
 from public_data import ADULT_TARGET, adult, adult_votes, mnist, mnist_votes
-from secretballot.accounting import (
-    PrivacyBudget,
-    confident_labels,
-    noisy_votes,
-    teacher_shape,
-)
+from secretballot.accounting import PrivacyBudget, confident_labels, noisy_votes, teacher_shape
 from secretballot.core.mechanisms import Mechanism, State
 from secretballot.planning.votes_forecast import SeededNoise
 from secretballot.released import labels_in

@@ -22,13 +22,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 
 from public_data import mnist, mnist_votes
-from secretballot import (
-    Ledger,
-    NoisyCountsClassifier,
-    PrivacyBudget,
-    release,
-    votes_of_counts,
-)
+from secretballot import Ledger, NoisyCountsClassifier, PrivacyBudget, release, votes_of_counts
 from secretballot.accounting import noisy_votes
 from secretballot.students import GraphCountsClassifier, fit_student
 

@@ -30,11 +30,7 @@ from adult_students import on_log_scale
 from label_private import Task, response_accuracy
 from public_data import ADULT_CLASSES, ADULT_SCHEMA, ADULT_TARGET, adult
 from record_moments import half
-from secretballot import (
-    PrivacyBudget,
-    RecordMomentsClassifier,
-    RecordMomentsRegressor,
-)
+from secretballot import PrivacyBudget, RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.bases import TableBasis
 from secretballot.data.schema import Schema
 

@@ -86,14 +86,7 @@ class Case(NamedTuple):
         return f"{'asked before' if self.known else 'new'}, {points}"
 
 
-CASES = (
-    Case(1),
-    Case(64),
-    Case(256),
-    Case(8, 100),
-    Case(64, known=True),
-    Case(8, 100, known=True),
-)
+CASES = (Case(1), Case(64), Case(256), Case(8, 100), Case(64, known=True), Case(8, 100, known=True))
 
 
 def prepare(folder: Path, ledger_at: str | None = None) -> str:

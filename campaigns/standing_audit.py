@@ -34,10 +34,7 @@ SPARSE_VECTOR = (
 # Options of `audit release`, and the command after them.
 RELEASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "learn, counts, a record with a missing value more": (("--change", "add-missing"), LEARN),
-    "learn, labels, a record more": (
-        ("--change", "add"),
-        (*LEARN, *LABELS, "--student", "forest"),
-    ),
+    "learn, labels, a record more": (("--change", "add"), (*LEARN, *LABELS, "--student", "forest")),
     "choose, a record more": (
         ("--change", "add"),
         (
@@ -60,9 +57,7 @@ RELEASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
 }
 # Options of `audit canaries`, at a price that the default number of runs can refute.
-CANARIES: dict[str, tuple[str, ...]] = {
-    "learn, counts, canaries": ("--epsilon", "0.5"),
-}
+CANARIES: dict[str, tuple[str, ...]] = {"learn, counts, canaries": ("--epsilon", "0.5")}
 
 
 def write_tables(folder: Path) -> None:

@@ -26,12 +26,7 @@ from secretballot.publishing import release as publishing
 from secretballot.report.certificate import build as certificates
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot_verify import games
-from seeded_noise import (  # noqa: F401 - two of them are hooks, which pytest finds by name
-    SEED,
-    USUAL_SEED,
-    pytest_fixture_setup,
-    pytest_pyfunc_call,
-)
+from seeded_noise import SEED, USUAL_SEED, pytest_fixture_setup, pytest_pyfunc_call  # noqa: F401 - two of them are hooks, which pytest finds by name
 
 # What a script starts in the background is deaf to Ctrl-C, and so is all that it starts; the tests
 # that send one hear it whoever runs the suite.

@@ -50,12 +50,7 @@ CELLS = {
     "no unit beside marks": ({(7, "id"): "", (7, "ward"): MARK, (8, "id"): MARK}, (2,)),
     "text in a column of numbers": ({(7, "age"): MARK}, (0, 2)),
     "a number beyond all others, unknown categories, a long cell, a unit": (
-        {
-            (7, "age"): str(NUMBER),
-            (8, "ward"): MARK,
-            (9, "ward"): MARK * 1000,
-            (10, "id"): MARK,
-        },
+        {(7, "age"): str(NUMBER), (8, "ward"): MARK, (9, "ward"): MARK * 1000, (10, "id"): MARK},
         (0,),
     ),
     "other categories": ({(row, "ward"): f"{MARK}{row % 3}." for row in range(N)}, (2,)),

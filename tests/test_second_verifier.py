@@ -101,11 +101,7 @@ def test_it_agrees_with_the_first_verifier_and_is_never_above_it(event, epsilon)
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "queries", "n_teachers"),
-    [
-        (1.0, 1e-6, 20, 250),
-        (1.0, 1e-5, 12, None),
-        (4.0, 1e-6, 5, 9),
-    ],
+    [(1.0, 1e-6, 20, 250), (1.0, 1e-5, 12, None), (4.0, 1e-6, 5, 9)],
 )
 def test_it_confirms_labels_that_were_calibrated_to_the_promise(
     epsilon, delta, queries, n_teachers
@@ -126,11 +122,7 @@ def test_it_confirms_labels_that_were_calibrated_to_the_promise(
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "queries", "n_teachers"),
-    [
-        (1.0, 1e-6, 20, 114),
-        (4.0, 1e-6, 5, 9),
-        (1.0, 1e-6, 1, 30),
-    ],
+    [(1.0, 1e-6, 20, 114), (4.0, 1e-6, 5, 9), (1.0, 1e-6, 1, 30)],
 )
 def test_it_confirms_labels_of_a_table_that_was_calibrated_to_the_promise(
     epsilon, delta, queries, n_teachers

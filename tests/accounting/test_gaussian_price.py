@@ -11,12 +11,7 @@ from dp_accounting.pld import PLDAccountant
 
 from exact_games.distributions import discrete_gaussian_distribution
 from made_events import counts_event, label_event, sums_event
-from secretballot.accounting import (
-    PrivacyBudget,
-    calibrate_gaussian,
-    delta_upper,
-    epsilon_upper,
-)
+from secretballot.accounting import PrivacyBudget, calibrate_gaussian, delta_upper, epsilon_upper
 from secretballot.accounting.calibration import calibrate_vector_sum
 from secretballot.core.losses import DEVIATIONS, Losses, count_losses, discrete_gaussian_pmf
 from secretballot.exceptions import ParameterError

@@ -12,11 +12,7 @@ from scipy.stats import binom
 
 from adaptive_labels import best_attack, both_ways, label_chances
 from made_events import counts_event, label_event
-from secretballot.accounting import (
-    PrivacyBudget,
-    calibrate_gaussian,
-    delta_upper,
-)
+from secretballot.accounting import PrivacyBudget, calibrate_gaussian, delta_upper
 from secretballot.core import label_games as room
 from secretballot.core.label_games import GaussianChances, label_losses, label_renyi
 from secretballot.core.losses import CELLS, ORDERS, Losses, delta_of, discrete_gaussian_pmf, fold

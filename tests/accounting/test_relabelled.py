@@ -294,11 +294,7 @@ class World:
     """Everything that happens to a few records on a line, with exact probabilities."""
 
     def __init__(
-        self,
-        event: Sampled,
-        hypotheses: HypothesisClass,
-        n_teachers: int,
-        teacher: str,
+        self, event: Sampled, hypotheses: HypothesisClass, n_teachers: int, teacher: str
     ) -> None:
         self.event, self.n_teachers, self.hypotheses = event, n_teachers, hypotheses
         self.teacher = spy if teacher == "spy" else learner(hypotheses)

@@ -12,12 +12,7 @@ import pytest
 import secretballot_verify as second
 from adaptive_labels import best_attack
 from made_events import json_of, table_event
-from secretballot.accounting import (
-    BinaryLabels,
-    PrivacyBudget,
-    calibrate_vote_table,
-    delta_upper,
-)
+from secretballot.accounting import BinaryLabels, PrivacyBudget, calibrate_vote_table, delta_upper
 from secretballot.accounting.abstention_table import table_weights
 from secretballot.core import label_games as room
 

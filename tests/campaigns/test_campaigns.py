@@ -17,13 +17,7 @@ from campaigns.fuzzing.reading import LONGEST_SECONDS, Answer, breach, inputs_re
 from campaigns.standing_audit import CASES, RELEASES, words_of, write_tables
 from campaigns.torture import analysts, buyers
 from campaigns.torture.analysts import Notes, Received, faults_in_books, made_dataset
-from campaigns.torture.commands import (
-    command,
-    faults_in,
-    folder_races,
-    leftovers,
-    make_files,
-)
+from campaigns.torture.commands import command, faults_in, folder_races, leftovers, make_files
 from typer.testing import CliRunner
 
 import secretballot as sb

@@ -153,10 +153,7 @@ def _patches(patch: pytest.MonkeyPatch, trace: Trace, noise: GoldenNoise) -> Non
     from secretballot.learners import labeler_algorithms
     from secretballot.learners.training import table
 
-    for module, name in (
-        (releasing, "noise_source"),
-        (labeler_algorithms, "noise_source"),
-    ):
+    for module, name in ((releasing, "noise_source"), (labeler_algorithms, "noise_source")):
         patch.setattr(module, name, lambda: noise)
     for module in (table, labeler_algorithms):
         patch.setattr(module, "entropy_bytes", fixed_bytes)

@@ -33,8 +33,7 @@ def test_recorded_prices_are_above_what_their_lists_can_tell() -> None:
 
 
 @pytest.mark.parametrize(
-    "start",
-    [pytest.param(n, marks=slow_if(n >= FEW // 2)) for n in range(0, FEW, 50)],
+    "start", [pytest.param(n, marks=slow_if(n >= FEW // 2)) for n in range(0, FEW, 50)]
 )
 def test_prices_are_those_recorded(start: int) -> None:
     numbers = range(start, start + 50)

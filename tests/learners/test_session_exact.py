@@ -16,10 +16,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from exact_games.distributions import (
-    discrete_gaussian_distribution,
-    discrete_laplace_distribution,
-)
+from exact_games.distributions import discrete_gaussian_distribution, discrete_laplace_distribution
 from secretballot.accounting import delta_upper
 from secretballot.core import releasing
 from secretballot.core.mechanisms import NoisyVotes

@@ -267,10 +267,7 @@ def test_without_a_vault_nothing_is_left_but_the_table(tmp_path):
 
 def test_what_does_not_go_with_a_table_on_disk_is_refused(tmp_path):
     table = kept(tmp_path)
-    for model in (
-        sb.RecordMomentsClassifier(**TERMS),
-        sb.PATEClassifier(n_teachers=20, **TERMS),
-    ):
+    for model in (sb.RecordMomentsClassifier(**TERMS), sb.PATEClassifier(n_teachers=20, **TERMS)):
         for given, words in (
             ({"y": rows()["ill"]}, "y is given beside a stored table"),
             ({"units": rows()["person"]}, "units is given beside a stored table"),

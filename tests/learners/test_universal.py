@@ -23,11 +23,7 @@ from secretballot.core.mechanisms import ExponentialChoice
 from secretballot.core.releasing import AnswerStream
 from secretballot.hypotheses import DecisionStumps, Intervals, Thresholds
 from secretballot.learners import labelers as labeler_module
-from secretballot.learners.labeler_algorithms import (
-    Agnostic,
-    BudgetSplit,
-    Universal,
-)
+from secretballot.learners.labeler_algorithms import Agnostic, BudgetSplit, Universal
 from secretballot.learners.labelers import UniversalSession
 from sessions import of_fit
 

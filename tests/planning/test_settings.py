@@ -13,12 +13,7 @@ from secretballot.accounting import (
     teacher_shape,
 )
 from secretballot.planning.plan_model import Setting, Task
-from secretballot.planning.settings import (
-    settings_of,
-    stated_noise,
-    teacher_counts,
-    terms_of,
-)
+from secretballot.planning.settings import settings_of, stated_noise, teacher_counts, terms_of
 
 
 def only(task, n_teachers, *names):
@@ -26,8 +21,7 @@ def only(task, n_teachers, *names):
 
 
 @pytest.mark.parametrize(
-    ("least", "most", "n"),
-    [(35, 6512, 32561), (1, 12, 60), (30, 40, 60), (1, 1, 1)],
+    ("least", "most", "n"), [(35, 6512, 32561), (1, 12, 60), (30, 40, 60), (1, 1, 1)]
 )
 def test_numbers_of_teachers_cover_what_can_be_told(least, most, n):
     found = teacher_counts(least, most, n)

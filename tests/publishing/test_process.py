@@ -98,11 +98,7 @@ def test_a_job_sees_nothing_of_the_process_that_wants_it(tmp_path, job, monkeypa
         ("Failing", DataError, r"cannot learn from 60 .*no heart for it.*stays paid"),
         # nothing is left out for want of memory
         ("Forgetful", ResourceError, r"not enough memory.*Nothing paid for is lost"),
-        (
-            "Killed",
-            DataError,
-            r"exit code -9\), perhaps .* memory\. Nothing paid.*repeat",
-        ),
+        ("Killed", DataError, r"exit code -9\), perhaps .* memory\. Nothing paid.*repeat"),
     ],
 )
 def test_a_job_that_fails_is_one_sentence_and_the_next_one_works(tmp_path, job, name, error, words):

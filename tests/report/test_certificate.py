@@ -21,14 +21,8 @@ from made_releases import (
 import secretballot_verify as second
 from made_certificates import changed, failed, renewed
 from made_events import counts_event, json_of, label_event, pure_event, sparse_event, stable_event
-from secretballot.accounting import (
-    PrivacyBudget,
-    price,
-)
-from secretballot.core.mechanisms import (
-    ExponentialChoice,
-    NoisyVotes,
-)
+from secretballot.accounting import PrivacyBudget, price
+from secretballot.core.mechanisms import ExponentialChoice, NoisyVotes
 from secretballot.core.types import ScoreShape
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.report.certificate.build import (

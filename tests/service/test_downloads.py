@@ -6,15 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from served_places import (
-    CLASSES,
-    MARKED_NUMBER,
-    QUERIES,
-    QUESTIONS,
-    TestClient,
-    made_place,
-    points,
-)
+from served_places import CLASSES, MARKED_NUMBER, QUERIES, QUESTIONS, TestClient, made_place, points
 from typer.testing import CliRunner
 
 import secretballot as sb

@@ -93,10 +93,7 @@ def test_two_workers_answer_from_one_ledger_and_a_stop_answers_first_what_was_as
 ):
     place = made_place(tmp_path, queries=3000)
     key, scratch = place.key("curator", "*"), tmp_path / "scratch"
-    with (
-        RunningService(place.config) as running,
-        concurrent.futures.ThreadPoolExecutor(4) as pool,
-    ):
+    with RunningService(place.config) as running, concurrent.futures.ThreadPoolExecutor(4) as pool:
         running.wait_for(2)
 
         def answers(_):

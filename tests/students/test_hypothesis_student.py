@@ -7,12 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
-from secretballot.hypotheses import (
-    DecisionStumps,
-    FiniteClass,
-    Intervals,
-    Thresholds,
-)
+from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
 from secretballot.students import HypothesisStudent
 
 PLANE = np.random.default_rng(0).uniform(-1, 1, (60, 2))

@@ -22,10 +22,7 @@ from secretballot.accounting.recipes import (
     teacher_shape,
     vote_quantiles,
 )
-from secretballot.accounting.table_calibration import (
-    calibrate_abstention_table,
-    calibrate_stream,
-)
+from secretballot.accounting.table_calibration import calibrate_abstention_table, calibrate_stream
 from secretballot.core.events import (
     BinaryLabels,
     BoundedRange,

@@ -87,10 +87,7 @@ class Search(NamedTuple):
 
 # of labels a price takes up to a second; that of more classes jumps by some per cent where the list
 # of its game changes
-_SEARCHES = {
-    "binary-labels": Search(0.01, 1e-5, 2e-3),
-    "class-labels": Search(0.01, 1e-3, 5e-3),
-}
+_SEARCHES = {"binary-labels": Search(0.01, 1e-5, 2e-3), "class-labels": Search(0.01, 1e-3, 5e-3)}
 
 
 @functools.lru_cache(maxsize=256)  # plans, labels and their certificates ask for the same ones
@@ -631,11 +628,7 @@ def stream_budget(budget: PrivacyBudget, relation: str, relabel_epsilon: float) 
 
 @functools.lru_cache(maxsize=64)
 def largest_sample(
-    budget: PrivacyBudget,
-    stream: Stream,
-    out_of: int,
-    relation: Relation,
-    relabel_epsilon: float,
+    budget: PrivacyBudget, stream: Stream, out_of: int, relation: Relation, relabel_epsilon: float
 ) -> Sampled:
     """Return the stream on the largest sample that the budget allows.
 

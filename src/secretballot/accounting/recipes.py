@@ -55,11 +55,7 @@ _HARDLY_EVER = 0.01  # a unanimous vote answered less often than this makes a re
 
 
 def confident_labels(
-    budget: PrivacyBudget,
-    shape: VoteShape,
-    *,
-    threshold: int,
-    max_answers: int | None = None,
+    budget: PrivacyBudget, shape: VoteShape, *, threshold: int, max_answers: int | None = None
 ) -> ConfidentLabels:
     """Return confident or interactive voting with the least noise that keeps a budget.
 
@@ -398,11 +394,7 @@ def teacher_shape(
 
 
 def noisy_votes(
-    budget: PrivacyBudget,
-    shape: VoteShape,
-    *,
-    release: str = "labels",
-    noise: str = "gaussian",
+    budget: PrivacyBudget, shape: VoteShape, *, release: str = "labels", noise: str = "gaussian"
 ) -> NoisyVotes:
     """Return labels by noisy counts, or the counts themselves, with the least noise that keeps a
     budget.
@@ -498,8 +490,7 @@ def vote_quantiles(
     """
     middle = (teachers_of(shape) + 1) // 2
     found = VoteQuantiles(
-        epsilon=calibrate_bounded_range(budget, shape.moved),
-        rank=middle if rank is None else rank,
+        epsilon=calibrate_bounded_range(budget, shape.moved), rank=middle if rank is None else rank
     )
     found.event(shape)  # refuses a rank beyond the teachers
     return found

@@ -130,9 +130,7 @@ def _grown_tree(
         place = np.where(splits, places[nodes, best], 0)
         parts.append(
             Splits(
-                place,
-                np.where(splits, thresholds[nodes, best], NO_SPLIT),
-                levels[place] & splits,
+                place, np.where(splits, thresholds[nodes, best], NO_SPLIT), levels[place] & splits
             )
         )
         goes_left = left[np.arange(n), best[node]] | ~splits[node]

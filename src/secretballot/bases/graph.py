@@ -95,8 +95,7 @@ class GraphBasis(VectorBasis):
         """
         check_count("n_modes", self.n_modes)
         wanted = max(
-            check_count("n_neighbours", self.n_neighbours),
-            check_count("n_nearest", self.n_nearest),
+            check_count("n_neighbours", self.n_neighbours), check_count("n_nearest", self.n_nearest)
         )
         numbers = public_numbers(X)
         if len(numbers) < wanted + 2:

@@ -131,8 +131,7 @@ def fitted_rotation(
     check_count("n_directions", n_directions)
     if not 0 <= whitening <= 1:
         raise ParameterError(
-            Parameter("whitening"),
-            f" is {whitening}; it must lie between 0 and 1, such as 0.5.",
+            Parameter("whitening"), f" is {whitening}; it must lie between 0 and 1, such as 0.5."
         )
     scaled = inputs.astype(np.float64) / input_unit
     mean: FloatArray = np.asarray(scaled.mean(axis=0)).ravel()

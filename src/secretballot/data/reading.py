@@ -50,11 +50,7 @@ from secretballot.data.tally import (
     guarantee_of,
     vote_table,
 )
-from secretballot.exceptions import (
-    Argument,
-    DataError,
-    SecretBallotError,
-)
+from secretballot.exceptions import Argument, DataError, SecretBallotError
 
 T = TypeVar("T")
 

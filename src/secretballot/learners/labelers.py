@@ -517,12 +517,7 @@ class Labeler(PayingLearner):
     # --- answers by votes ---
 
     def _session(
-        self,
-        algorithm: Stability,
-        numbers: PublicNumbers,
-        task: Task,
-        request: str,
-        *more: str,
+        self, algorithm: Stability, numbers: PublicNumbers, task: Task, request: str, *more: str
     ) -> LabelingSession:
         """Return the session of teachers of all records, or of a relabelled sample of them, that
         are trained now or kept from the same reservation; `more` is on its certificate."""

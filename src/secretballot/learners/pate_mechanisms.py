@@ -41,12 +41,7 @@ from secretballot.accounting.recipes import (
 from secretballot.core.events import Stream
 from secretballot.core.exponential import least_quotient
 from secretballot.core.ledger import Ledger
-from secretballot.core.mechanisms import (
-    Mechanism,
-    NoisyVotes,
-    VoteQuantiles,
-    teachers_of,
-)
+from secretballot.core.mechanisms import Mechanism, NoisyVotes, VoteQuantiles, teachers_of
 from secretballot.core.private import Votes
 from secretballot.core.releasing import Released
 from secretballot.core.types import Guarantee, VoteShape
@@ -234,11 +229,7 @@ def choose_teachers(budget: PrivacyBudget, n_records: int, n_features: int) -> i
 
 
 def choose_label_queries(
-    budget: PrivacyBudget,
-    pool: VoteShape,
-    margin: float | None = None,
-    *,
-    noise: str = "gaussian",
+    budget: PrivacyBudget, pool: VoteShape, margin: float | None = None, *, noise: str = "gaussian"
 ) -> int:
     """Return how many labels leave a vote of this margin right with probability `RIGHT`.
 

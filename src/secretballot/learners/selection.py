@@ -19,12 +19,7 @@ from secretballot.core.releasing import Released
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import each_alone, isolated, one_thread
-from secretballot.hypotheses import (
-    Dichotomies,
-    FiniteClass,
-    HypothesisClass,
-    hypotheses_by_name,
-)
+from secretballot.hypotheses import Dichotomies, FiniteClass, HypothesisClass, hypotheses_by_name
 from secretballot.hypotheses.ranges import IntervalDichotomies
 from secretballot.learners.training.inputs import (
     Target,
@@ -38,11 +33,7 @@ from secretballot.learners.training.inputs import (
 )
 from secretballot.learners.training.learner import ClassLearner, Given, Task
 from secretballot.released import ReleasedLabels
-from secretballot.releasing import (
-    check_ledger,
-    check_one_account,
-    choose_by_scores,
-)
+from secretballot.releasing import check_ledger, check_one_account, choose_by_scores
 from secretballot.report.certificate.build import certificate_of, describe_released
 from secretballot.students import HypothesisStudent
 from secretballot.teachers.rows import n_rows, take_rows

@@ -14,12 +14,4 @@ from secretballot.planning.plan_model import (
 )
 from secretballot.planning.plan_report import plan_text
 
-__all__ = [
-    "Candidate",
-    "Estimate",
-    "MomentsForecast",
-    "Plan",
-    "Setting",
-    "Task",
-    "plan_text",
-]
+__all__ = ["Candidate", "Estimate", "MomentsForecast", "Plan", "Setting", "Task", "plan_text"]

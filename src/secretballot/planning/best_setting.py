@@ -10,13 +10,7 @@ from secretballot._validation import check_count
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.evaluation import Evaluation, Spread, best_of
-from secretballot.planning.plan_model import (
-    Candidate,
-    Estimate,
-    Plan,
-    Setting,
-    Task,
-)
+from secretballot.planning.plan_model import Candidate, Estimate, Plan, Setting, Task
 from secretballot.planning.settings import tables_for
 from secretballot.planning.stand_in import StandInModel
 from secretballot.students.fitting import student_by_name

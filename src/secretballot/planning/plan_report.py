@@ -60,10 +60,7 @@ def _number_range(estimate: Estimate) -> str:
 
 
 def _setting_text(setting: Setting) -> str:
-    more = [
-        count_text(setting.n_teachers, "teacher"),
-        count_text(setting.n_queries, "query"),
-    ]
+    more = [count_text(setting.n_teachers, "teacher"), count_text(setting.n_queries, "query")]
     if setting.max_abstentions is not None:
         more.append(f"{count_text(setting.max_abstentions, 'abstention')} allowed")
     if setting.max_answers is not None:

@@ -5,12 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from secretballot._validation import STRATEGIES, StrategyName, check_choice, named
-from secretballot.queries.base import (
-    CheckedSelector,
-    PublicPool,
-    QuerySelector,
-    QueryStrategy,
-)
+from secretballot.queries.base import CheckedSelector, PublicPool, QuerySelector, QueryStrategy
 from secretballot.queries.disagreement import DisagreementSampling
 from secretballot.queries.uncertainty import (
     ClusterSampling,

@@ -26,20 +26,11 @@ from secretballot.report.certificate.verify import fingerprint
 from secretballot.service.access import Access, ApiKey, AuditEntry, Role
 from secretballot.service.guard import Guard, Meters
 from secretballot.service.points import ARROW, JSON, PARQUET, body_of, is_json
-from secretballot.service.problems import (
-    MEDIA_TYPE,
-    ProblemError,
-    log_trouble,
-    problem_of,
-)
+from secretballot.service.problems import MEDIA_TYPE, ProblemError, log_trouble, problem_of
 from secretballot.service.served import AskedPoints, ServedDataset, ServedSession
 from secretballot.service.settings import ServiceSettings
 
-_KINDS = {
-    "index.html": "text/html",
-    "console.css": "text/css",
-    "console.js": "text/javascript",
-}
+_KINDS = {"index.html": "text/html", "console.css": "text/css", "console.js": "text/javascript"}
 _HEADERS = {
     # only what this address serves is run, shown or asked, and no other page may frame it
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "

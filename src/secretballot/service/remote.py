@@ -14,13 +14,7 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 import pandas as pd
 
-from secretballot._validation import (
-    check_name,
-    check_positive,
-    plain_line,
-    require_extra,
-    shown,
-)
+from secretballot._validation import check_name, check_positive, plain_line, require_extra, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.data.reading import read_table
 from secretballot.exceptions import (

@@ -9,12 +9,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import expit, log_softmax, softmax
 
 from secretballot._typing import FloatArray
-from secretballot.bases.integer_model import (
-    IntegerLabels,
-    IntegerLine,
-    IntegerModel,
-    LinearModel,
-)
+from secretballot.bases.integer_model import IntegerLabels, IntegerLine, IntegerModel, LinearModel
 
 #: What the mean of p (1 - p) is assumed to be, over its largest value.
 _CURVATURE = 0.48

@@ -194,11 +194,7 @@ def _estimated_totals(
 
 
 def _fitted_weights(
-    features: FloatArray,
-    voted: Any,
-    counts: FloatArray,
-    totals: FloatArray,
-    variance: float,
+    features: FloatArray, voted: Any, counts: FloatArray, totals: FloatArray, variance: float
 ) -> FloatArray:
     """Return the weights of each class, shape (n_classes, n_coordinates + 1), intercepts last.
 

@@ -98,13 +98,7 @@ class Recipe:
 class Shards:
     """Rows of the private table by shard, cut out one shard at a time."""
 
-    def __init__(
-        self,
-        X: Matrix,
-        y_index: IntArray,
-        shards: IntArray,
-        n_teachers: int,
-    ) -> None:
+    def __init__(self, X: Matrix, y_index: IntArray, shards: IntArray, n_teachers: int) -> None:
         self.n_teachers = n_teachers
         self._X, self._y = X, y_index
         # stable: rows keep their order inside a shard, whatever the other shards hold

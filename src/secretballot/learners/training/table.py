@@ -323,11 +323,7 @@ def assign_shards(
 
 
 def hold_out(
-    n_records: int,
-    share: float,
-    *,
-    units: Any = None,
-    relation: str = "add-remove",
+    n_records: int, share: float, *, units: Any = None, relation: str = "add-remove"
 ) -> tuple[IntArray, IntArray]:
     """Return the rows for the teachers and the rows held out for a choice.
 
