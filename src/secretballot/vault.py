@@ -244,8 +244,8 @@ def _head_of(row: bytes) -> tuple[int, str] | None:
 
 
 def _overwritten(place: Path, position: int, row: bytes) -> bool:
-    """Write a row in the place of one that is less far; return whether there is one of this size,
-    however far it is.
+    """Write a row in the place of one of its size that is less far; return whether that was done,
+    or there is one as far.
 
     Every answer of a session waits for this, and one block of the disk, which is written whole or
     not at all, takes a third of the time of a new file.
@@ -253,11 +253,12 @@ def _overwritten(place: Path, position: int, row: bytes) -> bool:
     with suppress(FileNotFoundError):
         handle = os.open(place, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
         try:
-            known = os.read(handle, len(row) + 1)
+            known = os.read(handle, _LARGEST_STATE)
+            if position <= (_head_of(known) or (-1,))[0]:
+                return True
             if len(known) == len(row):
-                if position > (_head_of(known) or (-1,))[0]:
-                    os.pwrite(handle, row, 0)
-                    getattr(os, "fdatasync", os.fsync)(handle)  # macOS has one of them
+                os.pwrite(handle, row, 0)
+                getattr(os, "fdatasync", os.fsync)(handle)  # macOS has one of them
                 return True
         finally:
             os.close(handle)

@@ -36,6 +36,7 @@ CELLS = [
     *(None, float("nan"), float("inf"), -0.0, 1e300, 4711.4711, 4711, -4711, 2**53 + 1),
     *(2**63, 2**64 - 1, 10**400, True, "", "x4711", "4711.4711", "1e400", "nan", " 7 ", "1_0"),
     *("\0", "\ud800", "x4711\nx4711", "2020-01-01T04:07:11", b"x4711", b"7", 4711j),
+    "out of memory",  # what a conversion quotes is not the machine's
     *(decimal.Decimal("4711.4711"), decimal.Decimal("sNaN"), fractions.Fraction(4711, 7)),
     *(datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1, 4, 7, 11)),
     *(datetime.datetime(9999, 1, 1), datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)),

@@ -121,6 +121,12 @@ def test_what_is_not_listed_or_not_there_is_refused(folder, spoil):
     assert failed(folder) == {"files"}
 
 
+def test_a_certificate_beside_labels_is_that_of_a_folder_also_without_its_words(folder):
+    (folder / "README.txt").unlink()
+    (folder / "labels.csv").write_text("query,label\n0,1\n")
+    assert {"files", "labels"} <= failed(folder / "certificate.json")
+
+
 def bound_socket(path):
     with socket.socket(socket.AF_UNIX) as server:
         os.chdir(path.parent)  # the name of a socket is short

@@ -300,6 +300,35 @@ def test_settings_out_of_range_are_refused(options):
         ensemble_of(X=X, y=y, shards=np.zeros(140, dtype=int), **chosen)
 
 
+class HowWide(Learner):
+    """Learns how much memory a cell takes."""
+
+    def fit(self, X, y):
+        self.wide_ = X.dtype.itemsize > 40
+        return super().fit(X[:, :0], y)
+
+    def predict(self, X):
+        return np.full(len(X), int(self.wide_))
+
+
+def test_one_long_text_reaches_one_shard_and_tables_without_rows_are_refused():
+    y, shards = np.array([0, 1] * 4), np.repeat(np.arange(4), 2)
+    asked = np.array([["ab"]], dtype=object)
+    votes = [
+        votes_of(
+            ensemble_of(
+                HowWide(), np.array([["ab"]] * 7 + [[last]]), y, shards, n_teachers=4, n_classes=2
+            ),
+            asked,
+        )
+        for last in ("ab", "a" * 50)
+    ]
+    assert np.array_equal(*votes)
+    for X in (5, [[1.0, 2.0]] * 8, np.ma.masked_all((8, 4))):
+        with pytest.raises(DataError, match="one row per record"):
+            ensemble_of(HowWide(), X, y, shards, n_teachers=4, n_classes=2)
+
+
 def test_torch_is_imported_by_those_who_use_it_alone():
     program = (
         "import sys, numpy as np, secretballot as sb\n"

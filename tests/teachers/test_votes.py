@@ -247,6 +247,8 @@ def test_a_unit_counts_once_if_more_than_half_of_its_records_are_right():
     # of the second unit one of two is not more than half
     units = [0, 0, 0, 1, 1]
     assert (score([1, 1, 1, 0, 1], units), score([1, 0, 0, 1, 0], units)) == (1, 0)
+    # answers of another shape are wrong, and no failure
+    assert (score([[1]] * 3), score([[1, 1]] * 3), score([[1, 1]] * 3, [0, 0, 1])) == (3, 0, 0)
 
 
 def test_no_unit_moves_a_score_by_more_than_one_or_downwards():

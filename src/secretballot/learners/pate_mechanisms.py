@@ -125,8 +125,8 @@ def choose_terms(
     if name == "interactive" and rounds is None:
         raise ParameterError(
             Parameter("mechanism"),
-            " is interactive, and contradicts a student that learns between rounds; ask in"
-            " rounds, as with ",
+            " is interactive, and contradicts a student that learns between rounds; use confident,"
+            " or ask in rounds, as with ",
             Argument("strategy", "margin"),
             ".",
         )

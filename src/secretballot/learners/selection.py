@@ -194,9 +194,11 @@ def _right_units(model: Any, X: Any, truth: NDArray[Any], units: Any) -> int:
 
     def is_right(rows: IntArray) -> bool:
         with isolated(0, settings):
-            said = np.asarray(model.predict(take_rows(X, rows))).ravel().tolist()
-            pairs = zip(said, truth[rows].tolist(), strict=True)
-            return 2 * sum(bool(one == true) for one, true in pairs) > len(rows)
+            said = np.asarray(model.predict(take_rows(X, rows)))
+        if said.shape not in ((len(rows),), (len(rows), 1)):
+            return False
+        pairs = zip(said.ravel().tolist(), truth[rows].tolist(), strict=True)
+        return 2 * sum(bool(one == true) for one, true in pairs) > len(rows)
 
     # Each unit in a call of its own: what a candidate remembers of one, or fails on, must not
     # change its answers to another.

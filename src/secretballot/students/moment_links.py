@@ -22,7 +22,7 @@ _LINE_VARIANCE = 0.02
 #: Least answer of a moment to a prediction.
 _LEAST_ANSWER = 0.01
 _NEWTON_STEPS = 100
-_STEP_PRECISION = 1e-5
+_STEP_PRECISION = 1e-10
 _SETTLED = 1e-12  # gain of the objective, below which a search ends
 
 

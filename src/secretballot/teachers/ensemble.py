@@ -28,7 +28,7 @@ from secretballot.drafts import sweep_drafts
 from secretballot.exceptions import DataError, Parameter
 from secretballot.foreign_code import isolated, one_thread, result_of
 from secretballot.teachers.executors import LOCAL, Workers, workers_of
-from secretballot.teachers.rows import block_bounds, is_sparse, n_rows, row_block
+from secretballot.teachers.rows import as_table, block_bounds, is_sparse, n_rows, row_block
 from secretballot.teachers.training import (
     Progress,
     Recipe,
@@ -635,18 +635,19 @@ class TeacherEnsemble:
 
         Privacy
         -------
-        Sensitivity : private, and not releasable: see `margins.vote_margins`. For the curator, and
+        Sensitivity : private, and not releasable: see `votes.vote_margins`. For the curator, and
             the vault.
         """
         return vote_margins(self._counted_votes(X_public))
 
     def _counted_votes(self, X_public: Any) -> CountArray:
-        if not n_rows(X_public):
+        table = as_table("X_public", X_public)
+        if not n_rows(table):
             raise DataError(
                 Parameter("X_public"), " has no rows; give at least one public point to vote on."
             )
         poll = Poll(
-            X_public,
+            table,
             self.n_classes,
             # blocks bound the memory, whatever the number of teachers and classes
             max(_LEAST_ROWS, _BLOCK_CELLS // (self.n_teachers * self.n_classes)),

@@ -31,7 +31,7 @@ from secretballot.exceptions import ParameterError
 from secretballot.foreign_code import isolated, one_thread, result_once_seeded
 from secretballot.named_learners import check_learner
 from secretballot.teachers.executors import Workers
-from secretballot.teachers.rows import n_rows, take_rows
+from secretballot.teachers.rows import as_table, n_rows, take_rows
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -100,7 +100,7 @@ class Shards:
 
     def __init__(self, X: Matrix, y_index: IntArray, shards: IntArray, n_teachers: int) -> None:
         self.n_teachers = n_teachers
-        self._X, self._y = X, y_index
+        self._X, self._y = as_table("X", X), y_index
         # stable: rows keep their order inside a shard, whatever the other shards hold
         order = np.argsort(shards, kind="stable")
         sizes = np.bincount(shards, minlength=n_teachers)

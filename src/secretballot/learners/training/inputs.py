@@ -39,13 +39,18 @@ from secretballot.teachers.votes import checked_labels, checked_range
 _EXACT_BELOW = 2.0**53
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 _PLAIN = (str, Number, np.bool_, type(pd.NA), type(pd.NaT), type(None))
+_REFUSALS = (ValueError, TypeError, ArithmeticError, NotImplementedError)
 
 
 def _value_or_none(read: Callable[[], Any]) -> Any:
-    """Return what a conversion yields, None where it fails; errors and warnings may quote cells."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        return result_of(read)
+    """Return what a conversion yields, None where it fails; errors and warnings may quote cells, so
+    that no word of them is read."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return read()
+    except _REFUSALS:
+        return None
 
 
 def _are_all(cells: ObjectArray, kinds: tuple[type, ...]) -> bool:
@@ -119,7 +124,7 @@ def _cell_as_float(cell: Any) -> float:
 
 
 def _float_or_nan(cell: Any) -> float:
-    found = result_of(partial(_cell_as_float, cell))
+    found = _value_or_none(partial(_cell_as_float, cell))
     return math.nan if found is None else found
 
 
@@ -284,7 +289,9 @@ def _array_of_lists(rows: Sequence[Any]) -> NDArray[Any] | None:
 
     As objects first: numpy would choose one type for all of them.
     """
-    table = np.array(rows, dtype=object)
+    if not all(isinstance(row, list | tuple) or getattr(row, "ndim", 0) == 1 for row in rows):
+        return None
+    table = np.array([[*row] for row in rows], dtype=object)
     if table.ndim != 2 or not _are_all(table, _PLAIN):
         return None
     if _are_all(table, _NUMBERS):

@@ -780,8 +780,9 @@ def verify_certificate(
     Parameters
     ----------
     certificate : mapping or path
-        The certificate, its file, or a release folder. A file beside a ``README.txt``, which every
-        release has, is taken for that of a release folder, and the folder is checked too.
+        The certificate, its file, or a release folder. A file beside a ``labels.csv``,
+        ``answers.csv`` or ``README.txt`` is taken for that of a release folder, and the folder is
+        checked too.
     folder : path, optional
         Release folder, whose files must be those that the certificate lists, and whose
         ``labels.csv`` or ``answers.csv``, where it has one, must hold what was paid for. By default
@@ -812,7 +813,10 @@ def verify_certificate(
         path = Path(certificate)
         if path.is_dir():
             path, place = path / CERTIFICATE_FILE, place or path
-        elif path.name == CERTIFICATE_FILE and os.path.lexists(path.with_name(README_FILE)):
+        elif path.name == CERTIFICATE_FILE and any(
+            os.path.lexists(path.with_name(name))
+            for name in (LABELS_FILE, ANSWERS_FILE, README_FILE)
+        ):
             place = place or path.parent
         if path.name == CERTIFICATE_FILE:
             beside = place or path.parent
