@@ -2,6 +2,7 @@
 
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -165,3 +166,15 @@ def test_a_filter_admits_nothing_without_a_bound() -> None:
         assert not rule.admits(Totals(), (event,), PrivacyBudget(0.1, 1e-9))
     large = filter_for("renyi", PrivacyBudget(1e12, 1e-6))
     assert not large.admits(Totals(), (unbounded,), PrivacyBudget(0.1, 1e-9))
+
+
+@pytest.mark.parametrize("part", ["loss", "failure"])
+def test_a_renyi_filter_rounds_sums_up_before_it_compares(part):
+    price = PrivacyBudget(1.0, 1e-6)
+    rule, event = RenyiFilter(price), (stable_event(40.0, 900, 1),)
+    cost = rule.costs(event, price)
+    assert cost.failure > Fraction(event[0].failure())
+    limit = rule.divergence_limit if part == "loss" else rule.failure_limit
+    for share, fits in ((1.0, False), (1 - 3e-10, True)):
+        spent = Totals(1, **{part: Fraction(limit * share) - getattr(cost, part)})
+        assert rule.admits(spent, event, price) is fits

@@ -6,10 +6,13 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from made_events import counts_event, pure_event, sparse_event, stable_event
 from secretballot.accounting import SparseStream, StableTests, delta_upper, epsilon_upper, price
 from secretballot.core.losses import (
+    Losses,
+    _without_ends,
     discrete_gaussian_pmf,
     fold,
     one_of_many,
@@ -127,3 +130,51 @@ def test_the_edge_of_the_largest_loss_is_rounded_up() -> None:
             for i in range(count + 1)
         )
         assert delta_upper([pure_event(e0, count)], epsilon) >= float(sum(terms))
+
+
+def test_failures_of_different_events_add_up() -> None:
+    one = StableTests(scale=4.0, threshold=30, count=2)
+    two = SparseStream(threshold_scale=5.0, query_scale=5.0, threshold=45, abstentions=1)
+    both = one.failure() + two.failure() - one.failure() * two.failure()
+    assert both > 1.05 * max(one.failure(), two.failure())
+    assert both <= delta_upper([one, two], 30.0) <= 1.001 * (one.failure() + two.failure())
+
+
+def test_losses_and_failures_of_two_add_as_enumerated() -> None:
+    """Below the lowest loss and above the highest one too."""
+    one = np.array([-1.0, 0.25, 2.0]), np.array([0.3, 0.4, 0.29]), 0.01
+    two = np.array([-0.7, 0.1, 1.3]), np.array([0.5, 0.2, 0.28]), 0.02
+    losses, chance = np.add.outer(one[0], two[0]).ravel(), np.outer(one[1], two[1]).ravel()
+    at = np.linspace(-4.0, 4.0, 161)
+    true = np.maximum(0.0, -np.expm1(at[:, None] - losses)) @ chance + 1 - 0.99 * 0.98
+    found = (Losses.of_atoms(*one) + Losses.of_atoms(*two)).delta(at)
+    assert (true <= found).all()
+    assert (found <= true * (1 + 1e-2)).all()
+
+
+def test_ends_that_are_cut_are_charged() -> None:
+    low, kept, beyond = _without_ends(np.array([3e-27, 4e-27, 1e-20, 5e-27, 2e-27]), 9)
+    assert (low, len(kept)) == (2, 1)
+    assert kept[0] == pytest.approx(1e-20 + 7e-27, rel=1e-12, abs=0)
+    assert beyond == pytest.approx(7e-27, rel=1e-12, abs=0)
+
+
+def test_losses_are_larger_and_epsilons_smaller_than_floats_say() -> None:
+    p, below = 1 / (1 + math.exp(-1.0)), 2.0**-40
+    losses = Losses.of_atoms(np.array([-1.0, 1.0]), np.array([1 - p, p]))
+    found = losses.delta(np.array([1 - below]))[0]
+    assert found / (p * -math.expm1(-below)) == pytest.approx(1 + 2 * 2.0**-8, rel=1e-3)
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.3, 4.0])
+def test_a_normal_loss_and_the_hull_of_its_profile_are_above_it_everywhere(mu: float) -> None:
+    at = np.concatenate([mu * mu / 2 + mu * np.linspace(-6, 8, 57), [0.0]])
+
+    def exact(epsilon):
+        return norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+
+    true = exact(at)
+    for found in (Losses.of_gaussian(mu), Losses.of_profile(exact, mu * mu / 2 + 9 * mu)):
+        above = found.delta(at) / true
+        assert above[true > 1e-12].min() > 1
+        assert above[true > 1e-12].max() < 1.001

@@ -22,7 +22,7 @@ from secretballot.accounting import (
 )
 from secretballot.core import sampling
 from secretballot.core.mechanisms import plurality, stability
-from secretballot.core.sampling import relabelling_loss
+from secretballot.core.sampling import SLACK, relabelling_loss
 from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
 
 C = (1 + math.exp(0.5)) ** 2
@@ -390,3 +390,38 @@ def test_no_small_world_costs_more_than_its_price(
     promised = np.array([delta_upper([event], epsilon) for epsilon in EPSILONS])
     assert (true <= promised + 1e-12).all()
     assert true[0] > 1e-3  # something was told
+
+
+@pytest.mark.parametrize(
+    ("u", "near", "far"),
+    [  # the largest value is at an end, and twice inside
+        ([1.0, 0.6], [0.1, 0.4], [0.0, 0.3]),
+        ([0.6, 0.3], [0.2, 0.5], [0.1, 0.1]),
+        ([0.5, 1 / 7], [0.4, 0.9], [0.01, 0.5]),
+    ],
+)
+def test_the_largest_value_of_a_cell_is_found_inside_too(
+    u: list[float], near: list[float], far: list[float]
+) -> None:
+    c, at = 7.0, np.linspace(u[1], u[0], 1_000_001)
+    p = (c - 1 / at) / (c - 1)
+    first, second = (np.interp(at, u[::-1], ends[::-1]) for ends in (near, far))
+    found = sampling._largest_between(*(np.array([row]) for row in (u, near, far)), c)
+    assert found[0] == pytest.approx((p * first + (1 - p) * second).max(), rel=1e-11)
+
+
+@pytest.mark.parametrize("epsilon", [2.5, 40.0])
+def test_profiles_are_read_a_little_to_the_left_and_values_are_lifted(epsilon: float) -> None:
+    """A profile whose step is at the very epsilon counts with all of it."""
+    loss, at = relabelling_loss("replace-one", 1.0), np.array([epsilon])
+    found = sampling.relabelled_delta(lambda x: np.where(x < epsilon, 1e-3, 0.0), at, loss)[0]
+    assert 1e-3 * (1 + SLACK / 2) < found < 1e-3 * (1 + 2 * SLACK)
+    exact = 2 * math.log1p(math.exp(0.5))
+    assert exact * (1 + SLACK / 2) < loss < exact * (1 + 2 * SLACK)
+    for rate in (1e-6, 0.3):
+        inside = float(sampling.unsampled_epsilon(at, rate)[0])
+        whole = math.log1p(rate * math.expm1(inside))
+        assert epsilon * (1 - 1e-9) < whole < epsilon - epsilon * SLACK / 1000
+        flat, reach = sampling.sampled_profile(lambda x: 0.0 * x + 1e-3, 2.0, rate, loss)
+        assert flat(at)[0] > 1e-3 * rate * (1 + 2.5 * SLACK)
+        assert reach > math.log1p(rate * math.expm1(2.0 + loss)) * (1 + 1e-10)

@@ -279,3 +279,17 @@ def test_many_candidates_are_drawn_together():
     scores[7] = 0
     assert ExactNoise().flipped_index(scores, 100.0) == 7
     assert ExactNoise().flipped_index(np.zeros(1000, dtype=int), 1.0) < 1000
+
+
+@pytest.mark.parametrize("bits", [4, 20, 64])
+@pytest.mark.parametrize("share", [1, 3, 1000])
+def test_bounds_hold_where_the_exponential_is_all_but_an_integer(bits, share):
+    """2^bits exp(-exponent) lies above or below n by far less than any digit that is computed."""
+    largest = (2**bits - 1) // share
+    for n in range(max(1, largest - 99), largest + 1):
+        with mpmath.workprec(900):
+            exponent = int(mpmath.floor(mpmath.ldexp(bits * mpmath.log(2) - mpmath.log(n), 800)))
+        low, high = exp_bounds(Fraction(exponent, 2**800), bits)  # above n
+        assert low <= n < high
+        low, high = exp_bounds(Fraction(exponent + 1, 2**800), bits)  # below
+        assert low < n <= high
