@@ -147,7 +147,8 @@ class RenyiFilter:
             order = float(ORDERS[int(np.argmax(left))])
         self.order, self.failure_limit = order, _FAILURE_SHARE * budget.delta
         # the divergence at which the conversion at this one order just keeps the promise
-        spare = float(lost_epsilon(np.array([order]), kept)[0]) if 1 < order < math.inf else math.inf
+        usable = 1 < order < math.inf
+        spare = float(lost_epsilon(np.array([order]), kept)[0]) if usable else math.inf
         self.divergence_limit = budget.epsilon - max(0.0, spare) * (1 + 1e-10)
         if not self.divergence_limit > 0:
             wanted = f"above 1, and large enough to leave something of epsilon {budget.epsilon}"
