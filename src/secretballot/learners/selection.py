@@ -297,8 +297,9 @@ class SemiPrivateClassifier(ClassLearner):
         if isinstance(given.X, StoredTable):
             raise ParameterError(
                 Parameter("X"),
-                " is a stored table, on which fitted classifiers alone are compared; give a list of"
-                " them as hypotheses, or a table in memory.",
+                " is read from disk block by block, where fitted classifiers alone are compared;"
+                " give saved students, or a list of classifiers, as hypotheses, or one table that"
+                " fits into memory. Nothing was spent.",
             )
         if isinstance(hypotheses_by_name(self.hypotheses, 1), FiniteClass):
             raise ParameterError(

@@ -210,7 +210,7 @@ async function showTerms(name) {
   const one = state.session;
   $("terms").replaceChildren(questionsBar(one), terms([
     ["Classes", one.classes.join(", ")],
-    ["Answers", `by ${one.n_teachers} teachers, ${one.mechanism.name} voting, ${one.mechanism.release || "labels"}`],
+    ["Answers", `by ${one.n_teachers} teachers, ${one.mechanism.kind}, ${one.mechanism.release || "labels"}`],
     ["Price of all answers", `epsilon ${up(one.price.epsilon)}, delta ${up(one.price.delta)}, reserved beforehand`],
   ]));
   $("price").textContent = `A new question takes one of the ${one.left} that are left and paid for; a point that was asked before is free.`;
