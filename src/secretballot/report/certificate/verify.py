@@ -204,7 +204,8 @@ def _blocks_of(path: Path, limit: int) -> Iterator[bytes]:
             left = about.st_size
             if left > limit:
                 raise DataError(
-                    f"{named(path)} has {left:,} bytes; at most {limit:,} are read. Give another file."
+                    f"{named(path)} has {left:,} bytes; at most {limit:,} are read. Give another"
+                    " file."
                 )
             while block := file.read(min(_BLOCK, left + 1)):
                 left -= len(block)
