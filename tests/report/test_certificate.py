@@ -290,7 +290,7 @@ def test_files_that_cannot_be_read_fail(tmp_path):
     huge = tmp_path / "huge.json"
     huge.touch()
     os.truncate(huge, 60_000_000)
-    assert "at most 10 MB" in verify_certificate(huge).failures[0].detail
+    assert "at most 10,000,000 are read" in verify_certificate(huge).failures[0].detail
 
 
 PLAN = {
