@@ -143,6 +143,11 @@ def test_an_earlier_file_stays_until_the_new_one_is_complete(world, tmp_path):
     again = predict(world / "run", world / "new.csv", "--out", str(out), "--overwrite")
     assert again.exit_code == 0
     assert {path.name for path in tmp_path.iterdir()} == {"said.csv", "broken.csv"}
+    # never the table itself
+    before = (world / "new.csv").read_bytes()
+    found = predict(world / "run", world / "new.csv", "--out", world / "new.csv", "--overwrite")
+    assert (found.exit_code, "is the table that is read" in found.stderr) == (2, True)
+    assert (world / "new.csv").read_bytes() == before
 
 
 def test_a_release_of_frames_says_where_its_student_is_read(world, tmp_path):

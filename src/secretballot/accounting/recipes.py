@@ -144,7 +144,7 @@ def sparse_vector(
                 Parameter("max_abstentions"),
                 f" {unstable}; use 'tight'.",
             )
-    return SparseVector(**_told(event))
+    return SparseVector(**_shared_terms(event))
 
 
 def table_of_abstentions(
@@ -218,15 +218,15 @@ def stream_mechanism(event: Stream, n_teachers: int) -> SparseVector | Abstentio
     inequalities admit."""
     if isinstance(event, TableStream):
         return _table(event, n_teachers)
-    return SparseVector(**_told(event))
+    return SparseVector(**_shared_terms(event))
 
 
 def _table(event: TableStream, n_teachers: int) -> AbstentionTable:
     weights = answer_weights(event, largest_distance(n_teachers))
-    return AbstentionTable(**_told(event), weights=weights_text(weights))
+    return AbstentionTable(**_shared_terms(event), weights=weights_text(weights))
 
 
-def _told(event: Stream) -> dict[str, Any]:
+def _shared_terms(event: Stream) -> dict[str, Any]:
     """Return what a stream and the mechanism that draws it have in common."""
     return event.model_dump(exclude={"kind", "abstentions"}) | {
         "max_abstentions": event.abstentions

@@ -248,7 +248,7 @@ def ask(
     from secretballot.service.remote import answers_table, connect, points_of_file
 
     if out is not None:
-        check_new_file(out, overwrite=overwrite)
+        check_new_file(out, points, overwrite=overwrite)
     with connect(url, _read_key(key_file), dataset=dataset, session=stream) as there:
         rows_to_ask = points_of_file(points, there)
         most = there.left if max_new is None else max_new

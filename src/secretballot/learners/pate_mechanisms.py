@@ -26,7 +26,7 @@ from secretballot.accounting import (
     teacher_shape,
     vote_quantiles,
 )
-from secretballot.accounting.calibration import quantile_slack
+from secretballot.accounting.calibration import STABLE_MARGIN, quantile_slack
 from secretballot.accounting.recipes import (
     CONFIDENCE,
     THRESHOLD_SHARE,
@@ -52,10 +52,7 @@ from secretballot.releasing import estimate_stability
 from secretballot.report.certificate.models import LABEL_VOTES, NUMBER_VOTES
 from secretballot.teachers.votes import checked_positions, label_shape
 
-# A stable query is taken to have a margin of this share of the teachers (Liu et al. 2021 measure a
-# mean of .5 to .6 on Adult); its label should come out right this often.
-_STABLE_MARGIN = 0.6
-RIGHT = 0.95
+RIGHT = 0.95  # of labels of stable queries
 _TRIAL_QUERIES = 100
 _MAX_UNSTABLE = 1000
 #: Share of the teachers that a threshold is by default: a stable query of two classes has four
@@ -116,8 +113,8 @@ def choose_terms(
     if n_queries is not None and check_count("n_queries", n_queries) > pool.n_queries:
         raise ParameterError(
             Parameter("n_queries"),
-            f" is {n_queries}, and there are {pool.n_queries} distinct public points; ask at most"
-            " as many as there are, or give more public points.",
+            f" is {n_queries}, and there are {pool.n_queries} points, equal ones counted once; ask"
+            " at most as many as there are, or give more points.",
         )
     if isinstance(asked, Mechanism):
         return Terms(asked, pool.first(n_queries or pool.n_queries), budget)
@@ -194,7 +191,7 @@ def _confident_terms(
 ) -> Terms:
     """Return confident or interactive voting, calibrated to the budget, and its number of queries.
 
-    By default as many answers as leave a vote of margin `_STABLE_MARGIN` K right with probability
+    By default as many answers as leave a vote of margin `STABLE_MARGIN` K right with probability
     `RIGHT`, and three queries for each.
     """
     answers = max_answers
@@ -237,10 +234,10 @@ def choose_label_queries(
     would be known worse, all taken together.
 
     Gaussian noise grows with the square root of the number of queries, so one calibration says
-    where to stop. Without `margin`, in votes, it is assumed to be `_STABLE_MARGIN` K. `noise` is
+    where to stop. Without `margin`, in votes, it is assumed to be `STABLE_MARGIN` K. `noise` is
     "gaussian", "laplace" or "vote-table".
     """
-    assumed = _STABLE_MARGIN * teachers_of(pool) if margin is None else margin
+    assumed = STABLE_MARGIN * teachers_of(pool) if margin is None else margin
     if noise == "gaussian":
         trial = min(_TRIAL_QUERIES, pool.n_queries)
         sigma = noisy_votes(budget, pool.first(trial)).scale
@@ -275,7 +272,7 @@ def _scale_that_is_right(
 def _choose_max_abstentions(
     budget: PrivacyBudget, n_teachers: int, mechanism: str = "sparse-vector"
 ) -> int:
-    """Return the largest T at which a margin of `_STABLE_MARGIN` K is answered surely; 1 at least.
+    """Return the largest T at which a margin of `STABLE_MARGIN` K is answered surely; 1 at least.
 
     Surely is with probability 0.999.
 
@@ -286,7 +283,7 @@ def _choose_max_abstentions(
     mechanism : {"sparse-vector", "abstention-table"}
     """
     calibrate = STREAMS[mechanism]
-    distance = math.ceil(_STABLE_MARGIN * n_teachers / 2) - 1
+    distance = math.ceil(STABLE_MARGIN * n_teachers / 2) - 1
     holds = _last_that_holds(
         lambda t: needed_distance(calibrate(budget, t)) <= distance, _MAX_UNSTABLE
     )

@@ -83,8 +83,9 @@ def check_new_folder(folder: Path) -> None:
         raise DataError(f"{str(folder)!r} exists; give a new folder with --out, or remove it.")
 
 
-def check_new_file(path: Path, *, overwrite: bool) -> None:
-    """Refuse a file that exists, unless it may be replaced, or a folder that is no place for it.
+def check_new_file(path: Path, read: Path, *, overwrite: bool) -> None:
+    """Refuse a file that exists, unless it may be replaced, or a folder that is no place for it;
+    and always the table that is `read`.
 
     Raises
     ------
@@ -95,6 +96,8 @@ def check_new_file(path: Path, *, overwrite: bool) -> None:
     # a device or a link would be replaced by the file
     if path.is_symlink() or (path.exists() and not (overwrite and path.is_file())):
         raise DataError(f"{str(path)!r} exists; give another name, or add --overwrite to a file.")
+    if path.exists() and read.exists() and path.samefile(read):
+        raise DataError(f"{str(path)!r} is the table that is read; give another name with --out.")
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:

@@ -322,7 +322,7 @@ def run_predict(
     watch, cells = reporter or Watch(), TableCells()
     model, schema = _read_student(student)
     if out is not None:
-        check_new_file(out, overwrite=overwrite)
+        check_new_file(out, table, overwrite=overwrite)
     named = DataSpec.of_tree({"encoding": encoding}).encoding
     watch.step("Predicting")
     with _block_writer(out) as write:

@@ -247,8 +247,8 @@ def checked_range(bounds: Any) -> tuple[float, float]:
     if not low < high or not math.isfinite(high - low):
         raise ParameterError(
             Parameter("bounds"),
-            f" is {shown(bounds)}; give two public numbers, the smaller one first, such as (0,"
-            " 100): they are never inferred from private targets.",
+            f" is {' and '.join(map(shown, pair)) or shown(bounds)}; give two public numbers, the"
+            " smaller one first, such as 0 and 100: they are never inferred from private targets.",
         )
     return float(low), float(high)
 
