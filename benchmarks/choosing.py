@@ -25,7 +25,7 @@ from adult_students import DELTA, STATED_RECORDS, encoded
 from secretballot import Ledger, NoisyCountsClassifier, PATEClassifier, PrivacyBudget
 from secretballot.learners.pate_mechanisms import choose_teachers
 from secretballot.learners.selection import choose_candidate
-from secretballot.learners.training.table import hold_out
+from secretballot.learners.table import hold_out
 from secretballot.students import fit_student
 
 EPSILON, PART, PRICE, SHARE = 1.0, 0.3, 0.1, 0.1

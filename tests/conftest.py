@@ -21,10 +21,10 @@ import secretballot_verify as second
 from made_events import json_of
 from secretballot.core import releasing
 from secretballot.core.events import ClassLabels
-from secretballot.learners.training import table
+from secretballot.learners import table
 from secretballot.publishing import release as publishing
-from secretballot.report.certificate import build as certificates
-from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report import certificate as certificates
+from secretballot.report.verification import verify_certificate
 from secretballot_verify import games
 from seeded_noise import SEED, USUAL_SEED, pytest_fixture_setup, pytest_pyfunc_call  # noqa: F401 - two of them are hooks, which pytest finds by name
 

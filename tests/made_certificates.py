@@ -10,8 +10,8 @@ from secretballot.accounting import price
 from secretballot.core import releasing
 from secretballot.core.noise import ExactNoise
 from secretballot.core.releasing import Released
-from secretballot.report.certificate.build import certificate_digest, certificate_of
-from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.certificate import certificate_digest, certificate_of
+from secretballot.report.verification import verify_certificate
 
 #: An account, but for what its budget is about.
 ACCOUNT = {

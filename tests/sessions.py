@@ -5,7 +5,7 @@ import numpy as np
 import secretballot as sb
 from secretballot.accounting import epsilon_upper, teacher_shape
 from secretballot.core.mechanisms import SparseVector, State
-from secretballot.learners.training.session import LabelStream
+from secretballot.learners.session import LabelStream
 from secretballot.released import labels_in
 from secretballot.students.confirmed import predicted_votes
 

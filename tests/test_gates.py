@@ -216,7 +216,7 @@ CATCHES = {
     },
     "public points, or settings, alone": {
         "learners/selection.py:_refuse_unfit_candidate",
-        "learners/training/trained.py:problem_of_fit",
+        "learners/trained.py:problem_of_fit",
     },
 }
 # Functions that call such a method outside of a callable that a route gets, by the reason.
@@ -236,18 +236,18 @@ CALLS = {
     },
     "public points alone": {
         "hypotheses/base.py:disagreement_coefficient",
-        "learners/moments/estimators.py:_release",
+        "learners/moments.py:_release",
         "learners/selection.py:_refuse_unfit_candidate",
         "learners/selection.py:_chosen_candidate",
         "learners/selection.py:_chosen_hypothesis",
-        "learners/training/trained.py:problem_of_fit",
+        "learners/trained.py:problem_of_fit",
         "learners/labelers.py:ask_many",
         "learners/labelers.py:released",
     },
     "a released student": {
-        "learners/training/learner.py:predict",
-        "learners/training/learner.py:predict_log_proba",
-        "learners/training/learner.py:predict_proba",
+        "learners/learner.py:predict",
+        "learners/learner.py:predict_log_proba",
+        "learners/learner.py:predict_proba",
     },
 }
 

@@ -20,7 +20,7 @@ from secretballot.accounting.recipes import Terms
 from secretballot.core.types import LARGEST, Guarantee
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.releasing import reserve_choice
-from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate import certificate_digest
 from sessions import session_of
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-6)

@@ -26,9 +26,9 @@ from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import FiniteClass
 from secretballot.learners import pate
 from secretballot.learners.selection import _refuse_unfit_candidate, private_scores
-from secretballot.learners.training.trained import takes_missing, tried_teacher
+from secretballot.learners.trained import takes_missing, tried_teacher
 from secretballot.queries import CheckedSelector, CommitteeSampling, MarginSampling, PublicPool
-from secretballot.report.student.export import converted_student
+from secretballot.report.student_export import converted_student
 from secretballot.students import fit_student
 
 X = np.random.default_rng(0).normal(size=(120, 3))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from secretballot.core.types import Guarantee
-from secretballot.learners.moments.vectors import Records, vector_sums
+from secretballot.learners.moment_vectors import Records, vector_sums
 
 
 def records_of(coordinates, targets, persons=None, marks=None):

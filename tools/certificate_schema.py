@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from secretballot.report.certificate.models import Certificate
+from secretballot.report.certificate_models import Certificate
 
 FILE = Path(__file__).parent.parent / "docs" / "reference" / "certificate.schema.json"
 

@@ -36,7 +36,7 @@ from secretballot.accounting import Pure
 from secretballot.core.mechanisms import SparseVector
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
-from secretballot.report.certificate.build import certificate_digest, with_files
+from secretballot.report.certificate import certificate_digest, with_files
 from secretballot.runs.folder import RunFolder
 from secretballot.runs.plan import plan_toml
 from secretballot.runs.questions import Watch
@@ -397,7 +397,7 @@ def _genuine_students(_: Path) -> list[bytes]:
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.tree import DecisionTreeClassifier
 
-    from secretballot.report.student.export import converted_student
+    from secretballot.report.student_export import converted_student
 
     X = np.random.default_rng(7).normal(size=(40, 3))
     y = np.array(["no", "yes"])[(X[:, 0] > 0).astype(int)]
@@ -411,7 +411,7 @@ def _change_student(folder: Path, saved: list[bytes], rng: Random) -> None:
 
 
 def _read_student(folder: Path) -> None:
-    from secretballot.report.student.load import load_student
+    from secretballot.report.student_load import load_student
 
     student = load_student(folder / "student.onnx")
     points = np.random.default_rng(8).normal(size=(5, 3))

@@ -38,20 +38,20 @@ from secretballot.core.releasing import AnswerStream, Released
 from secretballot.core.types import Guarantee, ScoreShape, VoteShape
 from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
 from secretballot.released import ReleasedLabels, ReleasedTable, labels_in
-from secretballot.report.certificate.build import (
+from secretballot.report.certificate import (
     certificate_digest,
     certificate_of,
     check_declaration,
     choice_fields,
     describe_released,
 )
-from secretballot.report.certificate.models import (
+from secretballot.report.certificate_models import (
     EXPECTED_UNCOVERED,
     EXPONENTIAL,
     class_value,
     total_price,
 )
-from secretballot.report.certificate.verify import (
+from secretballot.report.verification import (
     LABELS_FILE,
     MAX_BYTES,
     certificate_in,

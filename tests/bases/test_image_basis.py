@@ -7,8 +7,8 @@ from sklearn.datasets import load_digits
 
 from secretballot.bases import ImageBasis, KernelBasis, TableBasis, images, unfitted_basis
 from secretballot.exceptions import DataError
-from secretballot.report.student.export import add_basis
-from secretballot.report.student.graph import DOUBLE, Graph
+from secretballot.report.student_export import add_basis
+from secretballot.report.student_graph import DOUBLE, Graph
 
 #: Digits of 8 x 8 pixels, each pixel doubled both ways.
 DIGITS = np.kron(load_digits().images[:400], np.ones((2, 2))).reshape(400, 256)

@@ -15,8 +15,8 @@ from secretballot.core.mechanisms import NoisyVotes
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, ResourceError
-from secretballot.learners.training import table
-from secretballot.report.student.load import load_student
+from secretballot.learners import table
+from secretballot.report.student_load import load_student
 from secretballot_verify import Finding
 
 N_TEST = 400

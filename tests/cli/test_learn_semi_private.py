@@ -10,8 +10,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from patients import invoke
-from secretballot.report.student.export import student_bytes
-from secretballot.report.student.load import load_student
+from secretballot.report.student_export import student_bytes
+from secretballot.report.student_load import load_student
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from patients import N_PRIVATE, certificate_in, document_of, invoke, words_of_ru
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.report.certificate.models import stated
+from secretballot.report.certificate_models import stated
 
 PRICE = ["--epsilon", "4", "--delta", "1e-5", "--n-teachers", "20"]
 WORDS = {"title": "Stays in the wards", "controller": "The trust", "contact": "office@example.org"}

@@ -15,7 +15,7 @@ import pytest
 from patients import invoke
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import DataError
-from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate import certificate_digest
 from secretballot.runs import run as any_run
 
 CLASSES = ["--classes", "no,yes"]

@@ -19,7 +19,7 @@ from patients import document_of, invoke, rows, words_of_run, write_files
 from secretballot.data import reading as tables
 from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
-from secretballot.report.student.load import load_student
+from secretballot.report.student_load import load_student
 from secretballot.runs import use as predicting
 
 HEAD = "age,ward,dose"

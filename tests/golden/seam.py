@@ -150,8 +150,7 @@ def _patches(patch: pytest.MonkeyPatch, trace: Trace, noise: GoldenNoise) -> Non
     from secretballot.accounting import delta_upper
     from secretballot.core import private, releasing
     from secretballot.core.ledger import Ledger
-    from secretballot.learners import labeler_algorithms
-    from secretballot.learners.training import table
+    from secretballot.learners import labeler_algorithms, table
 
     for module, name in ((releasing, "noise_source"), (labeler_algorithms, "noise_source")):
         patch.setattr(module, name, lambda: noise)

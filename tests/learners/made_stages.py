@@ -4,7 +4,7 @@ import numpy as np
 
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.types import Guarantee
-from secretballot.learners.moments.stages import MomentStages, MomentTarget
+from secretballot.learners.moment_stages import MomentStages, MomentTarget
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
 RECORD = Guarantee(unit="record", relation="add-remove")

@@ -30,8 +30,8 @@ from secretballot.learners.labeler_algorithms import (
     printed_teachers,
     teachers_for,
 )
-from secretballot.learners.training.trained import reservation_folder
-from secretballot.report.certificate.build import certificate_digest
+from secretballot.learners.trained import reservation_folder
+from secretballot.report.certificate import certificate_digest
 from secretballot.students import HypothesisStudent
 from sessions import of_fit
 

@@ -17,8 +17,8 @@ from secretballot.core import mechanisms, releasing
 from secretballot.core.exponential import least_quotient
 from secretballot.core.noise import ExactNoise
 from secretballot.learners import selection as room
-from secretballot.learners.training import table as tables
-from secretballot.report.certificate.build import choice_fields
+from secretballot.learners import table as tables
+from secretballot.report.certificate import choice_fields
 from secretballot.students import fit_student
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)

@@ -16,9 +16,9 @@ from secretballot.bases.integer_model import (
     IntegerModel,
 )
 from secretballot.exceptions import CertificateError, ParameterError
-from secretballot.learners.moments.stages import weights_of_model
-from secretballot.report.certificate.models import stated
-from secretballot.report.certificate.verify import verify_certificate
+from secretballot.learners.moment_stages import weights_of_model
+from secretballot.report.certificate_models import stated
+from secretballot.report.verification import verify_certificate
 from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)

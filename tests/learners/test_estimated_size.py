@@ -26,8 +26,8 @@ from secretballot.core.mechanisms import NoisyVotes, stability
 from secretballot.core.streams import laplace_above
 from secretballot.learners import pate_mechanisms as estimates
 from secretballot.learners.pate_mechanisms import BETA, EstimatedSize, choose_label_queries
-from secretballot.report.certificate.build import certificate_digest
-from secretballot.report.certificate.models import stated, total_price
+from secretballot.report.certificate import certificate_digest
+from secretballot.report.certificate_models import stated, total_price
 from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)

@@ -18,8 +18,8 @@ from exact_games.worlds import ScriptedNoise
 from noisy_plans import calibrated
 from secretballot.core import releasing
 from secretballot.exceptions import LedgerError, ParameterError
-from secretballot.learners.training import table as tables
-from secretballot.report.certificate.models import stated
+from secretballot.learners import table as tables
+from secretballot.report.certificate_models import stated
 from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)

@@ -9,8 +9,8 @@ from made_events import sums_event
 from secretballot.accounting import PrivacyBudget, delta_upper
 from secretballot.bases.integer_model import IntegerModel, with_constant
 from secretballot.core.private import RecordSums
-from secretballot.learners.moments.stages import MomentStages, MomentTarget
-from secretballot.learners.moments.vectors import Residuals, label_sums
+from secretballot.learners.moment_stages import MomentStages, MomentTarget
+from secretballot.learners.moment_vectors import Residuals, label_sums
 from tiny_sums import mass
 
 BOUND, UNIT, EPSILON, SIGMA = 2, 1, 1.0, 4.5

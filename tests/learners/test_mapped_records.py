@@ -13,11 +13,12 @@ import scipy.sparse as sp
 from secretballot.bases import KernelBasis, TableBasis
 from secretballot.bases.integer_model import IntegerModel, with_constant
 from secretballot.core.types import Guarantee
-from secretballot.learners.moments import estimators, vectors
-from secretballot.learners.moments.stages import MomentTarget
-from secretballot.learners.moments.vectors import Residuals
-from secretballot.learners.training import table as tables
-from secretballot.learners.training.table import Table, private_table
+from secretballot.learners import moment_vectors as vectors
+from secretballot.learners import moments as estimators
+from secretballot.learners import table as tables
+from secretballot.learners.moment_stages import MomentTarget
+from secretballot.learners.moment_vectors import Residuals
+from secretballot.learners.table import Table, private_table
 from tiny_sums import records_of, sum_of
 
 N = 300

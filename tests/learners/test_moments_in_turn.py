@@ -19,8 +19,8 @@ from secretballot.bases.integer_model import (
     IntegerModel,
     Smoothed,
 )
-from secretballot.learners.moments.stages import CLIPPED
-from secretballot.learners.moments.vectors import SCALE_UNIT, Records, Residuals
+from secretballot.learners.moment_stages import CLIPPED
+from secretballot.learners.moment_vectors import SCALE_UNIT, Records, Residuals
 from tiny_sums import records_of, sum_of, true_delta
 
 BOUND, UNIT, SIGMA, EPSILON = 3, 2, 4.5, 1.0

@@ -15,9 +15,9 @@ from noisy_plans import released as given
 from secretballot.bases import TableBasis
 from secretballot.bases.integer_model import WEIGHT_UNIT, with_constant
 from secretballot.exceptions import ParameterError
-from secretballot.learners.moments.stages import MomentStages, check_start, released_start
-from secretballot.learners.training.inputs import points_digest
-from secretballot.students.moment_links import classes_link
+from secretballot.learners.inputs import points_digest
+from secretballot.learners.moment_stages import MomentStages, check_start, released_start
+from secretballot.students.moment_fit import classes_link
 from sessions import of_fit, sparse
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)

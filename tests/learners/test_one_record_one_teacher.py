@@ -16,10 +16,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import DataError, SecretBallotError
+from secretballot.learners import table as room
+from secretballot.learners.inputs import as_matrix
 from secretballot.learners.selection import choose_candidate
-from secretballot.learners.training import table as room
-from secretballot.learners.training.inputs import as_matrix
-from secretballot.learners.training.trained import train_teachers
+from secretballot.learners.trained import train_teachers
 
 K, N = 6, 24
 MARK = "4711"

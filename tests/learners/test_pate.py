@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import secretballot as sb
 from secretballot.accounting import WeakSignalWarning
 from secretballot.accounting.recipes import right_chance
-from secretballot.learners.training.inputs import Target, with_public_types
+from secretballot.learners.inputs import Target, with_public_types
 from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 import secretballot as sb
 from secretballot.exceptions import UnpricedFitWarning
-from secretballot.learners.training.inputs import points_digest
+from secretballot.learners.inputs import points_digest
 from sessions import in_rounds
 
 RNG = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from secretballot.learners.training.inputs import question_digests
+from secretballot.learners.inputs import question_digests
 
 FLOATS = st.floats(width=64, allow_nan=True, allow_infinity=True)
 

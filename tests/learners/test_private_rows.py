@@ -11,9 +11,9 @@ from scipy import sparse
 
 import secretballot as sb
 from secretballot.exceptions import DataError
-from secretballot.learners.training import table as table_module
-from secretballot.learners.training.inputs import Target
-from secretballot.learners.training.table import PrivateRows, row_hashes
+from secretballot.learners import table as table_module
+from secretballot.learners.inputs import Target
+from secretballot.learners.table import PrivateRows, row_hashes
 
 RNG = np.random.default_rng(0)
 NUMBERS = RNG.normal(size=(2000, 3))

@@ -27,9 +27,9 @@ from secretballot.bases.integer_model import (
     model_of_stages,
 )
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.moments.stages import MomentTarget
-from secretballot.report.certificate.models import stated
-from secretballot.report.student.export import converted_student
+from secretballot.learners.moment_stages import MomentTarget
+from secretballot.report.certificate_models import stated
+from secretballot.report.student_export import converted_student
 from sessions import of_fit
 
 BUDGET = sb.PrivacyBudget(epsilon=1.0, delta=1e-5)

@@ -17,8 +17,8 @@ from secretballot.bases.integer_model import (
 )
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.moments import vectors
-from secretballot.learners.moments.vectors import Records, Residuals
+from secretballot.learners import moment_vectors as vectors
+from secretballot.learners.moment_vectors import Records, Residuals
 from tiny_sums import records_of, sum_of
 
 N = 40

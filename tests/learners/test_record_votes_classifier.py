@@ -25,9 +25,9 @@ from exact_games.distributions import discrete_gaussian_distribution
 from exact_games.games import hockey_stick
 from secretballot.accounting import noisy_votes
 from secretballot.bases.integer_basis import IntegerBasis
+from secretballot.learners import table as tables
 from secretballot.learners.record_votes import default_votes
-from secretballot.learners.training import table as tables
-from secretballot.report.certificate.models import stated
+from secretballot.report.certificate_models import stated
 from secretballot.teachers.votes import guarantee_of, record_votes_shape
 from sessions import of_fit
 

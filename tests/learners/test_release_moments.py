@@ -17,9 +17,9 @@ from secretballot.bases.integer_model import with_constant
 from secretballot.core import releasing
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import DataError, LedgerError, ParameterError
-from secretballot.learners.moments import estimators as release_module
-from secretballot.learners.moments.estimators import release_moments
-from secretballot.learners.moments.vectors import vector_sums
+from secretballot.learners import moments as release_module
+from secretballot.learners.moment_vectors import vector_sums
+from secretballot.learners.moments import release_moments
 from secretballot.released import ReleasedLabels
 from tiny_sums import records_of, sum_of
 

@@ -13,9 +13,9 @@ import secretballot as sb
 from flips import ScriptedChoice
 from secretballot.core import releasing
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
+from secretballot.learners import table as tables
 from secretballot.learners.labeler_algorithms import public_points_needed
-from secretballot.learners.training import table as tables
-from secretballot.learners.training.table import one_record_each
+from secretballot.learners.table import one_record_each
 from sessions import of_fit
 
 PUBLIC = np.array([[1.0], [2.0], [3.0]])

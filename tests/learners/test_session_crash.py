@@ -16,7 +16,7 @@ import pytest
 
 import secretballot as sb
 from secretballot.core.noise import ExactNoise
-from secretballot.learners.training.inputs import question_digests
+from secretballot.learners.inputs import question_digests
 from secretballot.released import labels_in
 from sessions import session as begun_session
 from sessions import sparse

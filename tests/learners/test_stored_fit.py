@@ -18,9 +18,9 @@ import secretballot as sb
 from secretballot.data import stored as stored_table
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.moments.stages import MomentTarget
-from secretballot.learners.training import table as tables
-from secretballot.learners.training import trained
+from secretballot.learners import table as tables
+from secretballot.learners import trained
+from secretballot.learners.moment_stages import MomentTarget
 from secretballot.runs.tables import store_table
 from secretballot.teachers.ensemble import TeacherEnsemble
 from sessions import in_rounds
@@ -89,7 +89,7 @@ def made_by(where, model, **data):
 
 def sums_of(unit, **data):
     model = sb.RecordMomentsClassifier(epsilon=1, delta=1e-6, ledger=account(unit))
-    return made_by("moments.estimators.release_moments", model, **data)
+    return made_by("moments.release_moments", model, **data)
 
 
 def votes_of(unit, **data):
@@ -188,7 +188,7 @@ def test_votes_of_records_on_disk_are_those_in_memory(tmp_path, unit, monkeypatc
 def test_which_record_of_a_person_votes_does_not_follow_from_who_else_is_there(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("secretballot.learners.training.table.entropy_bytes", bytes)
+    monkeypatch.setattr("secretballot.learners.table.entropy_bytes", bytes)
     table, counts = kept(tmp_path, "person"), []
     for rows_together in (10, 100, 10_000):  # how many stand together follows from their number
         monkeypatch.setattr(tables, "ROWS_TOGETHER", rows_together)

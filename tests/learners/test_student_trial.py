@@ -81,9 +81,7 @@ def failed_shards(teacher, monkeypatch):
     y = np.arange(len(X)) // 2 % 3
     shards = np.arange(len(X)) % 20
     y[(shards % 2 == 0) & (y == 0)] = 1
-    monkeypatch.setattr(
-        "secretballot.learners.training.table.assign_shards", lambda *_, **__: shards
-    )
+    monkeypatch.setattr("secretballot.learners.table.assign_shards", lambda *_, **__: shards)
     sb.PATEClassifier(teacher, n_teachers=20, **BUDGET.to_json(), n_queries=20).fit(
         X, np.array(["a", "b", "c"])[y], X_public=X_PUBLIC, classes=["a", "b", "c"]
     )

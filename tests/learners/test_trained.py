@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import secretballot as sb
-from secretballot.learners.training import trained as room
-from secretballot.learners.training.inputs import single_point
+from secretballot.learners import trained as room
+from secretballot.learners.inputs import single_point
 
 
 def table(n=300, seed=0):

@@ -7,7 +7,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import secretballot as sb
 from noisy_plans import calibrated
-from secretballot.learners.training.inputs import class_indices
+from secretballot.learners.inputs import class_indices
 from sessions import in_rounds, of_fit
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)

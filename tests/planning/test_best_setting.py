@@ -15,8 +15,7 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning import best_setting
 from secretballot.planning.best_setting import plan_votes
 from secretballot.planning.evaluation import Tried, best_of
-from secretballot.planning.plan_model import Setting, Task
-from secretballot.planning.plan_report import plan_text
+from secretballot.planning.plan_model import Setting, Task, plan_text
 from secretballot.planning.settings import terms_of
 from secretballot.planning.stand_in import RunOutcome
 

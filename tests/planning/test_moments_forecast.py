@@ -16,8 +16,7 @@ from secretballot.cli import app
 from secretballot.exceptions import ParameterError
 from secretballot.planning import moments_forecast
 from secretballot.planning.moments_forecast import forecast_moments
-from secretballot.planning.plan_model import Task
-from secretballot.planning.plan_report import plan_text
+from secretballot.planning.plan_model import Task, plan_text
 from secretballot.runs.plan import plan_toml
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)

@@ -23,7 +23,7 @@ from secretballot.publishing import signing
 from secretballot.publishing.process import PublishingProcess
 from secretballot.publishing.release import make_release, write_release
 from secretballot.released import ReleasedLabels
-from secretballot.report.student.load import load_student
+from secretballot.report.student_load import load_student
 from secretballot_verify import check_release, exit_code
 
 Make = Callable[..., ReleasedLabels]

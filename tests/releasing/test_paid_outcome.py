@@ -15,7 +15,7 @@ from secretballot.core.private import Scores
 from secretballot.core.releasing import AnswerStream
 from secretballot.core.types import Guarantee
 from secretballot.releasing import choose_by_scores, reserve_choice
-from secretballot.report.certificate.build import choice_fields
+from secretballot.report.certificate import choice_fields
 
 RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)

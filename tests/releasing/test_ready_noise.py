@@ -20,7 +20,7 @@ from secretballot.accounting.recipes import Terms
 from secretballot.core import noise as room
 from secretballot.core.private import Scores
 from secretballot.core.types import Guarantee
-from secretballot.learners.training.session import LabelStream
+from secretballot.learners.session import LabelStream
 from secretballot.releasing import choose_by_scores, reserve_choice
 from sessions import stream_of
 

@@ -19,7 +19,7 @@ from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.released import ReleasedTable
-from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate import certificate_digest
 from secretballot.teachers.votes import label_shape
 from secretballot_verify.certificate import FIELDS
 

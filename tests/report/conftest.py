@@ -6,7 +6,7 @@ import pytest
 from made_releases import binary, tallied, withheld
 
 from made_certificates import files_in, reseal
-from secretballot.report.certificate.build import labels_blocks, with_files
+from secretballot.report.certificate import labels_blocks, with_files
 
 
 @pytest.fixture(params=[binary, tallied, withheld], ids=lambda make: make.__name__)

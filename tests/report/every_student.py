@@ -24,7 +24,7 @@ from secretballot.bases import GraphBasis, KernelBasis, TableBasis
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
 from secretballot.named_learners import CLASSIFIERS, REGRESSORS, teacher_by_name
 from secretballot.released import ReleasedLabels
-from secretballot.report.student.export import converted_student
+from secretballot.report.student_export import converted_student
 from secretballot.students import (
     GraphCountsClassifier,
     HypothesisStudent,

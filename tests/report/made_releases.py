@@ -23,7 +23,7 @@ from secretballot.core.mechanisms import (
 )
 from secretballot.core.types import Guarantee, Sample, ScoreShape, SumShape, VoteShape
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import describe_released, with_about
+from secretballot.report.certificate import describe_released, with_about
 from secretballot.teachers.votes import guarantee_of, record_votes_shape
 
 BUDGET = PrivacyBudget(1.0, 1e-5)

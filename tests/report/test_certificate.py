@@ -25,14 +25,14 @@ from secretballot.accounting import PrivacyBudget, price
 from secretballot.core.mechanisms import ExponentialChoice, NoisyVotes
 from secretballot.core.types import ScoreShape
 from secretballot.exceptions import CertificateError, ParameterError
-from secretballot.report.certificate.build import (
+from secretballot.report.certificate import (
     FIXED_BLINDLY,
     FIXED_OR_PAID,
     UNSEEN_TEACHERS,
     certificate_digest,
     with_files,
 )
-from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.verification import verify_certificate
 
 ROOT = Path(__file__).parents[2]
 FILE = {"sha256": "0" * 64, "bytes": 1}

@@ -15,7 +15,7 @@ from made_releases import KINDS, N, issued
 import secretballot_verify as second
 from made_certificates import changed, renewed
 from secretballot.accounting import epsilon_upper, event_in
-from secretballot.report.certificate.verify import read_certificate, verify_certificate
+from secretballot.report.verification import read_certificate, verify_certificate
 
 # Single fields that may say something else, and the certificate still verifies: the curator's word,
 # or a number that promises less than it could. Each is in docs/reference/certificate.md.

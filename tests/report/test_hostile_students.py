@@ -15,9 +15,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from secretballot.exceptions import DataError
-from secretballot.report.student import load
-from secretballot.report.student.export import converted_student
-from secretballot.report.student.load import OnnxStudent, load_student
+from secretballot.report import student_load as load
+from secretballot.report.student_export import converted_student
+from secretballot.report.student_load import OnnxStudent, load_student
 
 POINTS = every_student.POINTS
 

@@ -19,8 +19,8 @@ from secretballot.exceptions import CertificateError, DataError
 from secretballot.publishing import release as release_module
 from secretballot.publishing.release import ReleaseJob, write_files
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import labels_blocks, labels_digest
-from secretballot.report.certificate.verify import read_certificate, read_labels, verify_certificate
+from secretballot.report.certificate import labels_blocks, labels_digest
+from secretballot.report.verification import read_certificate, read_labels, verify_certificate
 from secretballot_verify import check_files
 
 

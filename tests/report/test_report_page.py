@@ -16,14 +16,14 @@ from made_certificates import ACCOUNT, failed, renewed, reseal
 from secretballot.exceptions import CertificateError
 from secretballot.publishing.page import Facts, render_page, say, sentences
 from secretballot.publishing.release import write_release
-from secretballot.report.certificate.build import with_about
-from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.certificate import with_about
 from secretballot.report.metrics import (
     metrics_of,
     metrics_of_student,
     paired_difference,
     wilson_interval,
 )
+from secretballot.report.verification import verify_certificate
 from secretballot.report.wording import at_most_text, percent_text
 
 HOSTILE = [

@@ -22,9 +22,9 @@ from secretballot.bases import KernelBasis, TableBasis
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError
 from secretballot.publishing.release import ONNX_OF_RAW_COLUMNS, usage_of
-from secretballot.report.student.export import converted_student, student_bytes
-from secretballot.report.student.load import OnnxStudent, load_student
-from secretballot.report.student.raw_columns import RawRows, refuse_long_vocabularies
+from secretballot.report.raw_columns import RawRows, refuse_long_vocabularies
+from secretballot.report.student_export import converted_student, student_bytes
+from secretballot.report.student_load import OnnxStudent, load_student
 from secretballot.runs.tables import RunInputs
 from secretballot.students import MomentsStudent
 

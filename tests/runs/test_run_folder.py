@@ -13,7 +13,7 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.core.errors import UnknownEndError
 from secretballot.core.ledger import Ledger
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
-from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate import certificate_digest
 from secretballot.runs.folder import Account, RunFolder, place_of_account, settle_request
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec

@@ -146,7 +146,7 @@ def test_a_run_that_was_killed_while_reading_begins_anew_and_one_that_had_read_g
 
     for place in (
         "secretballot.data.stored.TableWriter.finish",
-        "secretballot.learners.training.learner.Learner.fit_labels",
+        "secretballot.learners.learner.Learner.fit_labels",
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, die)

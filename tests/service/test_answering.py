@@ -20,7 +20,7 @@ from served_places import (
 )
 
 import secretballot as sb
-from secretballot.learners.training.inputs import question_digests
+from secretballot.learners.inputs import question_digests
 from secretballot.service.app import application
 from secretballot.service.problems import ProblemError
 from secretballot.service.served import Collector

@@ -18,8 +18,13 @@ from secretballot.bases.integer_model import (
 )
 from secretballot.exceptions import DataError
 from secretballot.students import MomentsStudent
-from secretballot.students.moment_fit import MomentFit, ReleasedMoments
-from secretballot.students.moment_links import classes_link, labels_link, number_link
+from secretballot.students.moment_fit import (
+    MomentFit,
+    ReleasedMoments,
+    classes_link,
+    labels_link,
+    number_link,
+)
 
 RNG = np.random.default_rng(0)
 POOL = pd.DataFrame(

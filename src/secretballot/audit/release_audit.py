@@ -31,7 +31,7 @@ from secretballot.audit.telltale import find_telltale, held_out
 from secretballot.data.cells import texts_of, vector_width, vectors_of
 from secretballot.data.reading import read_table
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.report.certificate.models import total_price
+from secretballot.report.certificate_models import total_price
 
 # how much larger the numbers of a replaced or added record are: it should matter to its teacher
 _FAR = 1000.0

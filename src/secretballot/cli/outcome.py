@@ -281,7 +281,7 @@ def _on_one_line(value: Any) -> Any:
 
 @functools.cache
 def _texts() -> Any:
-    from secretballot.report.certificate.models import total_price
+    from secretballot.report.certificate_models import total_price
 
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined,

@@ -47,7 +47,7 @@ def plan(
         Folder for the plan: settings, columns and pictures.
     """
     # Imported here, so that help and usage errors of all verbs come at once.
-    from secretballot.planning.plan_report import plan_text
+    from secretballot.planning.plan_model import plan_text
     from secretballot.runs.plan import run_plan
 
     stand_in = None if like is None else place_of(like)
@@ -139,7 +139,7 @@ def _performed(tree: dict[str, Any], watch: Any, *, dry_run: bool) -> Answer:
         quoted = quote(spec, watch)
         said = quoted.to_json() | {"forecast": spec.forecast}
         return Answer(said, "quote", (quoted, spec.forecast))
-    from secretballot.report.certificate.models import stated, total_price
+    from secretballot.report.certificate_models import stated, total_price
 
     outcome = run(spec, watch)
     certificate, report = outcome.certificate, outcome.release / "report.html"
@@ -273,7 +273,7 @@ def verify(
         Public key of the signer, Ed25519 in PEM.
     """
     # Imported here, so that help and usage errors of all verbs come at once.
-    from secretballot.report.certificate.verify import verify_certificate
+    from secretballot.report.verification import verify_certificate
     from secretballot.runs.use import release_of
 
     folder = release_of(certificate)

@@ -45,8 +45,8 @@ from secretballot.exceptions import Parameter, ParameterError
 from secretballot.hypotheses import Hypothesis, HypothesisClass
 from secretballot.hypotheses.base import check_hypotheses
 from secretballot.hypotheses.ranges import EMPTY, IntervalDichotomies
-from secretballot.learners.training.learner import rest_of
-from secretballot.learners.training.table import Table, assign_shards
+from secretballot.learners.learner import rest_of
+from secretballot.learners.table import Table, assign_shards
 from secretballot.teachers.ensemble import TeacherEnsemble, learner_identity
 from secretballot.teachers.training import Shards
 

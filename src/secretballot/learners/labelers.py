@@ -25,17 +25,7 @@ from secretballot.core.mechanisms import RelabelledSample
 from secretballot.exceptions import DataError, LedgerError, Parameter, ParameterError
 from secretballot.hypotheses import HypothesisClass, hypotheses_by_name
 from secretballot.hypotheses.base import Hypothesis, check_answers, check_points
-from secretballot.learners.labeler_algorithms import (
-    Agnostic,
-    BudgetSplit,
-    PublicNumbers,
-    SecretSample,
-    Stability,
-    Universal,
-    algorithm_of,
-)
-from secretballot.learners.selection import chosen_release, private_scores
-from secretballot.learners.training.inputs import (
+from secretballot.learners.inputs import (
     Target,
     as_matrix,
     doubles_digest,
@@ -45,10 +35,20 @@ from secretballot.learners.training.inputs import (
     refuse_more_classes,
     single_point,
 )
-from secretballot.learners.training.learner import Given, PayingLearner, Task, refuse_beyond
-from secretballot.learners.training.session import LabelingSession, SessionAnswers
-from secretballot.learners.training.table import Table
-from secretballot.learners.training.trained import reservation_folder, teachers_of_table
+from secretballot.learners.labeler_algorithms import (
+    Agnostic,
+    BudgetSplit,
+    PublicNumbers,
+    SecretSample,
+    Stability,
+    Universal,
+    algorithm_of,
+)
+from secretballot.learners.learner import Given, PayingLearner, Task, refuse_beyond
+from secretballot.learners.selection import chosen_release, private_scores
+from secretballot.learners.session import LabelingSession, SessionAnswers
+from secretballot.learners.table import Table
+from secretballot.learners.trained import reservation_folder, teachers_of_table
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import reserve_choice
 from secretballot.students import HypothesisStudent

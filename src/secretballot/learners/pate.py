@@ -27,20 +27,14 @@ from secretballot.core.private import Votes
 from secretballot.core.releasing import Released
 from secretballot.core.types import Guarantee
 from secretballot.exceptions import BudgetError, DataError, Parameter, ParameterError, ServiceError
-from secretballot.learners.pate_mechanisms import (
-    EstimatedSize,
-    choose_terms,
-    label_terms,
-    number_terms,
-)
-from secretballot.learners.training.inputs import (
+from secretballot.learners.inputs import (
     Target,
     as_matrix,
     points_digest,
     question_digests,
     random_rows,
 )
-from secretballot.learners.training.learner import (
+from secretballot.learners.learner import (
     ClassLearner,
     Given,
     Learner,
@@ -48,14 +42,15 @@ from secretballot.learners.training.learner import (
     Task,
     refuse_beside,
 )
-from secretballot.learners.training.session import (
-    LabelStream,
-    SessionAnswers,
-    certified_labels,
-    plan_of,
+from secretballot.learners.pate_mechanisms import (
+    EstimatedSize,
+    choose_terms,
+    label_terms,
+    number_terms,
 )
-from secretballot.learners.training.table import forget_records
-from secretballot.learners.training.trained import (
+from secretballot.learners.session import LabelStream, SessionAnswers, certified_labels, plan_of
+from secretballot.learners.table import forget_records
+from secretballot.learners.trained import (
     check_teacher,
     named_teacher,
     problem_of_fit,
@@ -72,7 +67,7 @@ from secretballot.queries import (
 from secretballot.queries.base import default_round_size
 from secretballot.released import ReleasedLabels, ReleasedTable
 from secretballot.releasing import ASKED, release_labels, release_table
-from secretballot.report.certificate.build import choice_fields
+from secretballot.report.certificate import choice_fields
 from secretballot.students import (
     default_student,
     fit_student,

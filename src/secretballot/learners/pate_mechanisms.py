@@ -46,10 +46,10 @@ from secretballot.core.private import Votes
 from secretballot.core.releasing import Released
 from secretballot.core.types import Guarantee, VoteShape
 from secretballot.exceptions import Argument, Parameter, ParameterError
-from secretballot.learners.training.learner import refuse_beyond, rest_of
+from secretballot.learners.learner import refuse_beyond, rest_of
 from secretballot.queries import InRounds
 from secretballot.releasing import estimate_stability
-from secretballot.report.certificate.models import LABEL_VOTES, NUMBER_VOTES
+from secretballot.report.certificate_models import LABEL_VOTES, NUMBER_VOTES
 from secretballot.teachers.votes import checked_positions, label_shape
 
 RIGHT = 0.95  # of labels of stable queries

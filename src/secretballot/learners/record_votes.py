@@ -15,12 +15,12 @@ from secretballot.accounting.recipes import Terms
 from secretballot.bases import Basis, check_basis
 from secretballot.core.private import Votes
 from secretballot.foreign_code import isolated, mapped_rows
-from secretballot.learners.training.inputs import points_digest, random_rows
-from secretballot.learners.training.learner import ClassLearner, Task
-from secretballot.learners.training.table import Table
+from secretballot.learners.inputs import points_digest, random_rows
+from secretballot.learners.learner import ClassLearner, Task
+from secretballot.learners.table import Table
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import release_labels
-from secretballot.report.certificate.models import (
+from secretballot.report.certificate_models import (
     EXPECTED_UNCOVERED,
     MOST_EXPECTED,
     RECORD_VOTES,

@@ -21,7 +21,7 @@ from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import each_alone, isolated, one_thread
 from secretballot.hypotheses import Dichotomies, FiniteClass, HypothesisClass, hypotheses_by_name
 from secretballot.hypotheses.ranges import IntervalDichotomies
-from secretballot.learners.training.inputs import (
+from secretballot.learners.inputs import (
     Target,
     class_indices,
     doubles_digest,
@@ -31,10 +31,10 @@ from secretballot.learners.training.inputs import (
     random_rows,
     refuse_more_classes,
 )
-from secretballot.learners.training.learner import ClassLearner, Given, Task
+from secretballot.learners.learner import ClassLearner, Given, Task
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import check_ledger, check_one_account, choose_by_scores
-from secretballot.report.certificate.build import certificate_of, describe_released
+from secretballot.report.certificate import certificate_of, describe_released
 from secretballot.students import HypothesisStudent
 from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import guarantee_of

@@ -11,7 +11,7 @@ from secretballot.planning.plan_model import (
     Plan,
     Setting,
     Task,
+    plan_text,
 )
-from secretballot.planning.plan_report import plan_text
 
 __all__ = ["Candidate", "Estimate", "MomentsForecast", "Plan", "Setting", "Task", "plan_text"]

@@ -15,9 +15,9 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.bases import Basis, unfitted_basis
 from secretballot.core.types import Guarantee
 from secretballot.foreign_code import one_thread
-from secretballot.learners.moments.stages import N_STAGES, ClassWeights, MomentStages, MomentTarget
-from secretballot.learners.moments.vectors import Records, vector_sums
-from secretballot.learners.training.inputs import as_matrix
+from secretballot.learners.inputs import as_matrix
+from secretballot.learners.moment_stages import N_STAGES, ClassWeights, MomentStages, MomentTarget
+from secretballot.learners.moment_vectors import Records, vector_sums
 from secretballot.planning.best_setting import FRONTIER
 from secretballot.planning.plan_model import RARE, Estimate, MomentsForecast, Task
 from secretballot.planning.votes_forecast import SeededNoise

@@ -15,7 +15,7 @@ from secretballot._validation import check_count, shown
 from secretballot.accounting.recipes import Terms, deviation_of_counts
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import isolated, one_thread
-from secretballot.learners.training.inputs import as_matrix
+from secretballot.learners.inputs import as_matrix
 from secretballot.planning.plan_model import Setting
 from secretballot.planning.votes_forecast import (
     SeededNoise,

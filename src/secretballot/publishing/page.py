@@ -23,8 +23,8 @@ from secretballot._typing import FloatArray
 from secretballot.bases import TableBasis
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
 from secretballot.report import pictures, wording
-from secretballot.report.certificate.build import UNSEEN_TEACHERS
-from secretballot.report.certificate.models import (
+from secretballot.report.certificate import UNSEEN_TEACHERS
+from secretballot.report.certificate_models import (
     EXPONENTIAL,
     LABEL_VOTES,
     NUMBER_VOTES,
@@ -37,8 +37,8 @@ from secretballot.report.certificate.models import (
     stated,
     total_price,
 )
-from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.metrics import AnyMetrics
+from secretballot.report.verification import verify_certificate
 from secretballot.report.wording import at_most_text, number_text, shown, value_text
 
 _WIDTH = 96  # characters of a line of README.txt

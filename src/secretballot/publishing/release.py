@@ -53,18 +53,13 @@ from secretballot.hypotheses import hypotheses_by_name
 from secretballot.publishing.page import Facts, render_page, template, text_of
 from secretballot.publishing.process import not_portable, publishing_process
 from secretballot.released import ReleasedLabels, ReleasedSums, ReleasedTable
-from secretballot.report.certificate.build import labels_blocks, with_about, with_files
-from secretballot.report.certificate.models import CERTIFICATE_FILE, SUMS
-from secretballot.report.certificate.verify import (
-    ANSWERS_FILE,
-    LABELS_FILE,
-    README_FILE,
-    answers_bytes,
-)
+from secretballot.report.certificate import labels_blocks, with_about, with_files
+from secretballot.report.certificate_models import CERTIFICATE_FILE, SUMS
 from secretballot.report.metrics import AnyMetrics, metrics_of_student
-from secretballot.report.student.export import student_bytes
-from secretballot.report.student.load import OnnxStudent
-from secretballot.report.student.raw_columns import RawRows, can_encode
+from secretballot.report.raw_columns import RawRows, can_encode
+from secretballot.report.student_export import student_bytes
+from secretballot.report.student_load import OnnxStudent
+from secretballot.report.verification import ANSWERS_FILE, LABELS_FILE, README_FILE, answers_bytes
 from secretballot.students import (
     HypothesisStudent,
     MomentsStudent,

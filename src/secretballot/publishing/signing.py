@@ -6,8 +6,8 @@ from typing import Any
 
 from secretballot.drafts import draft_file, put_in_place, write_new
 from secretballot.exceptions import CertificateError, DataError
-from secretballot.report.certificate.models import CERTIFICATE_FILE
-from secretballot.report.certificate.verify import (
+from secretballot.report.certificate_models import CERTIFICATE_FILE
+from secretballot.report.verification import (
     SIGNATURE_FILE,
     certificate_bytes,
     certificate_in,

@@ -18,7 +18,7 @@ from scipy.special import ndtri
 from secretballot._typing import FloatArray
 from secretballot._validation import require_extra
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.models import class_text
+from secretballot.report.certificate_models import class_text
 from secretballot.report.wording import number_text, shown
 
 BLUE, ORANGE, GREY, _SLATE, _PALE, INK = (

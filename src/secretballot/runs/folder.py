@@ -26,8 +26,8 @@ from secretballot.core.noise import entropy_bytes
 from secretballot.core.types import Model
 from secretballot.drafts import make_folder, try_lock, write_file
 from secretballot.exceptions import DataError, LedgerError, Parameter, ParameterError
+from secretballot.learners.learner import refuse_beyond
 from secretballot.learners.pate_mechanisms import EstimatedSize
-from secretballot.learners.training.learner import refuse_beyond
 from secretballot.runs.questions import Caution, Watch
 from secretballot.runs.spec import OWN, RunSpec
 from secretballot.vault import is_other_ledger, keep_in_step, make_vault, read_secret, write_secret

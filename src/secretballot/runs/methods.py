@@ -23,15 +23,15 @@ from secretballot.data.columns import IgnoredColumn, VectorColumn
 from secretballot.data.reading import read_votes, source_of
 from secretballot.data.schema import Schema
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
-from secretballot.learners.moments.estimators import RecordMomentsClassifier, RecordMomentsRegressor
-from secretballot.learners.moments.stages import N_STAGES
+from secretballot.learners.inputs import Target, random_rows
+from secretballot.learners.learner import Given, Learner
+from secretballot.learners.moment_stages import N_STAGES
+from secretballot.learners.moments import RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.learners.pate import AskableRows, PATEClassifier, PATERegressor, estimate_in
 from secretballot.learners.pate_mechanisms import choose_teachers, choose_terms
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
 from secretballot.learners.selection import SemiPrivateClassifier
-from secretballot.learners.training.inputs import Target, random_rows
-from secretballot.learners.training.learner import Given, Learner
-from secretballot.learners.training.table import check_positions
+from secretballot.learners.table import check_positions
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan_model import hidden_class
 from secretballot.planning.settings import stated_noise
@@ -39,10 +39,10 @@ from secretballot.publishing.release import ChosenHypothesis
 from secretballot.queries import rounds_of
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.releasing import release
-from secretballot.report.certificate.models import COUNTS_SHARE
-from secretballot.report.student.export import CONVERTS, check_answers, converted_student
-from secretballot.report.student.load import load_student
-from secretballot.report.student.raw_columns import refuse_long_vocabularies
+from secretballot.report.certificate_models import COUNTS_SHARE
+from secretballot.report.raw_columns import refuse_long_vocabularies
+from secretballot.report.student_export import CONVERTS, check_answers, converted_student
+from secretballot.report.student_load import load_student
 from secretballot.runs.folder import Account, RunFolder, check_outside_of_runs
 from secretballot.runs.questions import (
     Caution,

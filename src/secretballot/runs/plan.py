@@ -29,11 +29,10 @@ from secretballot.data.reading import read_table
 from secretballot.data.schema import Schema
 from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.learners.moments.stages import checked_weights
+from secretballot.learners.moment_stages import checked_weights
 from secretballot.planning.best_setting import ImpossibleTaskError, plan_votes
 from secretballot.planning.moments_forecast import forecast_moments
-from secretballot.planning.plan_model import Plan, Task
-from secretballot.planning.plan_report import plan_picture
+from secretballot.planning.plan_model import Plan, Task, plan_picture
 from secretballot.planning.stand_in import MOST_CLASSES, checked_stand_in
 from secretballot.report.wording import count_text
 from secretballot.runs.folder import check_new_folder, check_outside_of_runs, write_files

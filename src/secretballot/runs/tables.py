@@ -47,9 +47,9 @@ from secretballot.data.schema import Encoding, Schema
 from secretballot.data.stored import About, StoredTable, TableWriter, forget_table
 from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
-from secretballot.learners.training.inputs import declared_classes, number_of, object_array
-from secretballot.learners.training.table import PrivateRows, partition_key
-from secretballot.report.student.raw_columns import RawRows
+from secretballot.learners.inputs import declared_classes, number_of, object_array
+from secretballot.learners.table import PrivateRows, partition_key
+from secretballot.report.raw_columns import RawRows
 from secretballot.runs.questions import Caution, Watch, cautions_of_ids
 from secretballot.runs.spec import DataSpec, RunSpec
 from secretballot.teachers.rows import unit_numbers

@@ -21,9 +21,8 @@ from secretballot.data.reading import read_table, table_blocks
 from secretballot.data.schema import Encoding, Schema
 from secretballot.drafts import draft_file, make_folder, put_in_place
 from secretballot.exceptions import CertificateError, DataError, Parameter, ParameterError
-from secretballot.learners.training.table import PrivateRows
-from secretballot.report.certificate.models import CERTIFICATE_FILE, total_price
-from secretballot.report.certificate.verify import read_certificate, verify_certificate
+from secretballot.learners.table import PrivateRows
+from secretballot.report.certificate_models import CERTIFICATE_FILE, total_price
 from secretballot.report.metrics import (
     AnyMetrics,
     PairedDifference,
@@ -31,7 +30,8 @@ from secretballot.report.metrics import (
     metrics_of_student,
     paired_difference,
 )
-from secretballot.report.student.load import OnnxStudent, load_student
+from secretballot.report.student_load import OnnxStudent, load_student
+from secretballot.report.verification import read_certificate, verify_certificate
 from secretballot.runs.folder import SPEC_FILE, check_new_file
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import DataSpec, RunSpec

@@ -4,7 +4,9 @@ import asyncio
 import base64
 import json
 import math
+import os
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict
@@ -14,21 +16,119 @@ from typing import Annotated, Any, TypeVar
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPBearer
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.exceptions import HTTPException
-from starlette.routing import Route
+from starlette.routing import Match, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import secretballot
 from secretballot.core.releasing import noise_source
-from secretballot.learners.training.inputs import question_digests
-from secretballot.learners.training.session import SessionAnswers
+from secretballot.learners.inputs import question_digests
+from secretballot.learners.session import SessionAnswers
 from secretballot.publishing.signing import read_private_key
-from secretballot.report.certificate.verify import fingerprint
+from secretballot.report.verification import fingerprint
 from secretballot.service.access import Access, ApiKey, AuditEntry, Role
-from secretballot.service.guard import Guard, Meters
 from secretballot.service.points import ARROW, JSON, PARQUET, body_of, is_json
 from secretballot.service.problems import MEDIA_TYPE, ProblemError, log_trouble, problem_of
+from secretballot.service.run import NUMBERS_AT
 from secretballot.service.served import AskedPoints, ServedDataset, ServedSession
 from secretballot.service.settings import ServiceSettings
+
+_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0)
+_SESSION_LABELS = ("dataset", "session")
+_ALWAYS_SENT = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+
+
+class Meters:
+    """The numbers of one worker; with several, each reports those of all."""
+
+    def __init__(self) -> None:
+        self._registry = own = CollectorRegistry()
+        self.seconds = Histogram(
+            "secretballot_request_seconds",
+            "Time from request to answer.",
+            ("method", "route", "status"),
+            buckets=_SECONDS,
+            registry=own,
+        )
+        self.questions = Counter(
+            "secretballot_questions", "Points asked.", _SESSION_LABELS, registry=own
+        )
+        self.left = Gauge(
+            "secretballot_questions_left",
+            "Questions that are still paid for.",
+            _SESSION_LABELS,
+            # workers share a session: what the last one saw is right, and a sum is not
+            multiprocess_mode="mostrecent",
+            registry=own,
+        )
+
+    def response(self) -> Response:
+        """Return the numbers of all workers."""
+        registry = self._registry
+        if os.environ.get(NUMBERS_AT):
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+
+class Guard:
+    """The outermost middleware of the service.
+
+    Parameters
+    ----------
+    app : ASGI application
+    service : Service
+        What the application shares; its numbers are used here.
+    first : Route
+        Asked before the application.
+    """
+
+    def __init__(self, app: ASGIApp, service: Any, first: Route) -> None:
+        self._app, self._service, self._first = app, service, first
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or hand on what is none."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = str(uuid.uuid4())
+        scope.setdefault("state", {})["request_id"] = request_id
+        status, began, inside = 0, time.monotonic(), self._app
+        match, found = self._first.matches(scope)
+        if match is Match.FULL:
+            scope.update(found, route=self._first)
+            inside = self._first.app
+
+        async def send_on(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                own = ((b"x-request-id", request_id.encode()), *_ALWAYS_SENT)
+                message["headers"] = [*message.get("headers", []), *own]
+            await send(message)
+
+        try:
+            await inside(scope, receive, send_on)
+        # whoever is outside would print the message, which may quote anything
+        except Exception as error:
+            response = self._service.response_to(error, Request(scope, receive))
+            if not status:
+                await response(scope, receive, send_on)
+        finally:
+            # an address that nobody serves may be anything; of methods the server knows few
+            route = getattr(scope.get("route"), "path", "none")
+            seconds = self._service.meters.seconds.labels(scope["method"], route, str(status))
+            seconds.observe(time.monotonic() - began)
+
 
 _KINDS = {"index.html": "text/html", "console.css": "text/css", "console.js": "text/javascript"}
 _HEADERS = {

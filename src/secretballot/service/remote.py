@@ -25,8 +25,8 @@ from secretballot.exceptions import (
     ParameterError,
     ServiceError,
 )
-from secretballot.learners.training.inputs import as_matrix, single_point
-from secretballot.learners.training.session import SessionAnswers
+from secretballot.learners.inputs import as_matrix, single_point
+from secretballot.learners.session import SessionAnswers
 from secretballot.released import ReleasedLabels
 from secretballot.runs.folder import write_files
 

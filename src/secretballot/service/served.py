@@ -21,9 +21,9 @@ from secretballot._validation import shown
 from secretballot.data.columns import NumericColumn, OneHotColumn
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, SecretBallotError
-from secretballot.learners.training.inputs import question_digests
-from secretballot.learners.training.session import LabelingSession, SessionAnswers
-from secretballot.report.certificate.verify import verify_certificate
+from secretballot.learners.inputs import question_digests
+from secretballot.learners.session import LabelingSession, SessionAnswers
+from secretballot.report.verification import verify_certificate
 from secretballot.service.access import Access, AuditEntry
 from secretballot.service.points import points_in
 from secretballot.service.problems import ProblemError, log_trouble, points_at_fault, problem_of

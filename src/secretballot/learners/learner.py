@@ -30,8 +30,8 @@ from secretballot.core.ledger import Ledger
 from secretballot.core.types import Guarantee, Model
 from secretballot.data.stored import StoredTable
 from secretballot.exceptions import BudgetError, Parameter, ParameterError, UnpricedFitWarning
-from secretballot.learners.training.inputs import Target, as_matrix, labels_at, with_public_types
-from secretballot.learners.training.table import Table, private_table, refuse_units
+from secretballot.learners.inputs import Target, as_matrix, labels_at, with_public_types
+from secretballot.learners.table import Table, private_table, refuse_units
 from secretballot.named_learners import check_learner
 from secretballot.released import ReleasedLabels
 from secretballot.releasing import check_ledger

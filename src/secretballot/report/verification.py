@@ -58,13 +58,13 @@ from secretballot.exceptions import (
     ParameterError,
     SecretBallotError,
 )
-from secretballot.report.certificate.build import (
+from secretballot.report.certificate import (
     check_digest,
     contradict_choices,
     labels_digest,
     quoted_if_needed,
 )
-from secretballot.report.certificate.models import (
+from secretballot.report.certificate_models import (
     CERTIFICATE_FILE,
     FORMAT,
     LABEL_VOTES,

@@ -44,7 +44,7 @@ from secretballot.data.stored import (
 )
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.foreign_code import result_of
-from secretballot.learners.training.inputs import (
+from secretballot.learners.inputs import (
     Target,
     as_matrix,
     check_same_columns,

@@ -2,7 +2,7 @@
 
 A certificate is plain JSON. Its digest shows that nothing was changed by accident or by a careless
 hand; it is no signature, and whoever can write the file can write a new digest. What a forger
-cannot do is promise less than the events cost: `secretballot.report.certificate.verify` prices them
+cannot do is promise less than the events cost: `secretballot.report.verification` prices them
 again.
 """
 
@@ -21,7 +21,7 @@ from secretballot._typing import IntArray
 from secretballot._validation import Relation, Unit, check_count, check_relation
 from secretballot.accounting import delta_upper
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.models import (
+from secretballot.report.certificate_models import (
     EXPONENTIAL,
     FORMAT,
     RECORD_VOTES,
@@ -121,7 +121,7 @@ def labels_digest(
 
 # The sentences of every certificate of a method: what was assumed, and what was not protected.
 _TEXT: dict[str, Any] = tomllib.loads(
-    resources("secretballot.report.certificate").joinpath("standing.toml").read_text("utf-8")
+    resources("secretballot.report").joinpath("standing.toml").read_text("utf-8")
 )
 _WITHOUT_TEACHERS = {
     EXPONENTIAL: "choice",
@@ -185,7 +185,7 @@ def describe_released(
     Parameters
     ----------
     queries, labels, classes, noisy_counts
-        As in `secretballot.report.certificate.verify.labels_blocks`.
+        As in `secretballot.report.verification.labels_blocks`.
     n_teachers : int
         Number of teachers that voted; 0 where one chosen model gave the labels.
     """

@@ -49,7 +49,8 @@ from secretballot.bases.integer_model import (
 )
 from secretballot.bases.kernel import EXPONENT_STEPS, kernel_table
 from secretballot.exceptions import DataError
-from secretballot.report.student.graph import (
+from secretballot.report.raw_columns import RawRows, add_raw_columns, can_encode
+from secretballot.report.student_graph import (
     DOUBLE,
     INTEGER,
     MISSING_TEXTS,
@@ -59,8 +60,7 @@ from secretballot.report.student.graph import (
     Output,
     Value,
 )
-from secretballot.report.student.load import OnnxStudent
-from secretballot.report.student.raw_columns import RawRows, add_raw_columns, can_encode
+from secretballot.report.student_load import OnnxStudent
 
 Points = Value | Sequence[Value]  # one matrix, or its columns by themselves
 #: What converts, for messages.

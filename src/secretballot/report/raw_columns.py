@@ -14,7 +14,7 @@ from secretballot._typing import FloatArray
 from secretballot._validation import shown
 from secretballot._written import DATE_PARTS, DAYS, SECONDS_A_DAY, TIME
 from secretballot.exceptions import DataError
-from secretballot.report.student.graph import DOUBLE, MISSING_TEXTS, TEXT, Graph, Value
+from secretballot.report.student_graph import DOUBLE, MISSING_TEXTS, TEXT, Graph, Value
 
 #: Numbers beyond this size count as missing, as in the package (`data.cells`).
 _LARGEST_NUMBER = 1e30

@@ -26,7 +26,7 @@ from secretballot.core.noise import entropy_bytes
 from secretballot.core.private import Votes
 from secretballot.core.types import Sample, VoteShape
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.training.inputs import (
+from secretballot.learners.inputs import (
     Target,
     as_matrix,
     check_same_columns,
@@ -34,7 +34,7 @@ from secretballot.learners.training.inputs import (
     refuse_unfit,
     with_public_types,
 )
-from secretballot.learners.training.table import Table, forget_records, private_table
+from secretballot.learners.table import Table, forget_records, private_table
 from secretballot.named_learners import check_learner, teacher_by_name
 from secretballot.students import NumberedClassesClassifier
 from secretballot.teachers.ensemble import TeacherEnsemble, learner_identity

@@ -25,7 +25,16 @@ from secretballot.core.releasing import Released, release
 from secretballot.core.types import LARGEST
 from secretballot.exceptions import Parameter, ParameterError
 from secretballot.foreign_code import isolated, mapped_rows, one_thread
-from secretballot.learners.moments.stages import (
+from secretballot.learners.inputs import points_digest
+from secretballot.learners.learner import (
+    ClassLearner,
+    Given,
+    Learner,
+    NumberLearner,
+    Task,
+    refuse_beside,
+)
+from secretballot.learners.moment_stages import (
     N_STAGES,
     ClassWeights,
     MomentStages,
@@ -34,7 +43,7 @@ from secretballot.learners.moments.stages import (
     checked_weights,
     released_start,
 )
-from secretballot.learners.moments.vectors import (
+from secretballot.learners.moment_vectors import (
     LARGEST_SCALE,
     Records,
     Residuals,
@@ -42,20 +51,11 @@ from secretballot.learners.moments.vectors import (
     label_sums,
     vector_sums,
 )
-from secretballot.learners.training.inputs import points_digest
-from secretballot.learners.training.learner import (
-    ClassLearner,
-    Given,
-    Learner,
-    NumberLearner,
-    Task,
-    refuse_beside,
-)
-from secretballot.learners.training.table import Block, Loader, Parts
+from secretballot.learners.table import Block, Loader, Parts
 from secretballot.released import ReleasedLabels, ReleasedSums
 from secretballot.releasing import check_readable
-from secretballot.report.certificate.build import certificate_of, describe_released
-from secretballot.report.certificate.models import CLASS_WEIGHTS, Coverage, class_value
+from secretballot.report.certificate import certificate_of, describe_released
+from secretballot.report.certificate_models import CLASS_WEIGHTS, Coverage, class_value
 from secretballot.students.fitting import Teaching, fit_student, try_student
 from secretballot.students.moments_student import MomentsStudent
 from secretballot.teachers.executors import Workers, check_engine, workers_of

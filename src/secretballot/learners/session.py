@@ -25,8 +25,8 @@ from secretballot.core.private import Votes
 from secretballot.core.releasing import Released, terms_of
 from secretballot.core.types import VoteShape
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
-from secretballot.learners.training.inputs import n_columns, question_digests, single_point
-from secretballot.learners.training.trained import TrainedTeachers
+from secretballot.learners.inputs import n_columns, question_digests, single_point
+from secretballot.learners.trained import TrainedTeachers
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.releasing import (
     ASKED,
@@ -35,7 +35,7 @@ from secretballot.releasing import (
     check_readable,
     labels_released,
 )
-from secretballot.report.certificate.models import class_value
+from secretballot.report.certificate_models import class_value
 from secretballot.students.confirmed import predicted_votes
 from secretballot.teachers.rows import take_rows
 from secretballot.vault import VaultFiles, is_other_ledger, keep_in_step, read_secret, write_secret

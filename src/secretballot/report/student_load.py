@@ -24,7 +24,7 @@ from secretballot._typing import FloatArray
 from secretballot._validation import plain_line
 from secretballot._written import with_point
 from secretballot.exceptions import DataError
-from secretballot.report.certificate.verify import read_regular
+from secretballot.report.verification import read_regular
 
 LARGEST_FILE = 500 * 10**6  # bytes
 _LARGEST_VALUE = 2**24  # numbers for one row

@@ -30,11 +30,11 @@ from secretballot.bases.integer_model import (
 from secretballot.core.mechanisms import NoisySums
 from secretballot.core.types import Guarantee, SumShape
 from secretballot.exceptions import Parameter, ParameterError
-from secretballot.learners.moments.vectors import LARGEST_SCALE, SCALE_UNIT, Residuals
-from secretballot.learners.training.inputs import Target, points_digest
+from secretballot.learners.inputs import Target, points_digest
+from secretballot.learners.moment_vectors import LARGEST_SCALE, SCALE_UNIT, Residuals
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import labels_digest
-from secretballot.report.certificate.models import (
+from secretballot.report.certificate import labels_digest
+from secretballot.report.certificate_models import (
     CLASS_WEIGHTS,
     LABELS_MOMENTS,
     MOMENTS,
@@ -45,11 +45,12 @@ from secretballot.report.certificate.models import (
     counted_by_marks,
     counts_scale,
 )
-from secretballot.report.certificate.verify import verify_certificate
-from secretballot.students.moment_fit import MomentFit, ReleasedMoments
-from secretballot.students.moment_links import (
+from secretballot.report.verification import verify_certificate
+from secretballot.students.moment_fit import (
     Link,
     MomentEquations,
+    MomentFit,
+    ReleasedMoments,
     classes_link,
     labels_link,
     number_link,

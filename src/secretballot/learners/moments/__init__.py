@@ -1,1 +1,0 @@
-"""Every record its own teacher: one noisy sum over records, in a basis that public points fix."""

@@ -1,2 +1,0 @@
-"""What all families share: private tables read cell by cell, shards, teachers, and the account
-of a fit."""

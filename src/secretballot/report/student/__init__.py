@@ -1,1 +1,0 @@
-"""The student as an ONNX file: how it is written, checked and read."""
