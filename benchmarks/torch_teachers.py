@@ -22,8 +22,7 @@ import secretballot as sb
 from mnist_students import orientation_histograms
 from public_data import mnist
 from secretballot.teachers import torch_classifier
-from secretballot.teachers.ensemble import TeacherEnsemble
-from secretballot.teachers.training import Shards
+from secretballot.teachers.ensemble import Shards, TeacherEnsemble
 
 SHARD, QUERIES = 60, 9000
 STEPS = 90  # of 20 images: 30 passes

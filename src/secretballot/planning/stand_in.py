@@ -29,8 +29,8 @@ from secretballot.planning.votes_forecast import (
 from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.students import default_student, fit_student
+from secretballot.teachers.ensemble import Recipe
 from secretballot.teachers.rows import n_rows, take_rows
-from secretballot.teachers.training import Recipe
 
 ROUNDS = 20  # of a strategy, as with real votes
 

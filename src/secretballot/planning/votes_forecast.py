@@ -16,9 +16,8 @@ from secretballot.accounting.recipes import Terms
 from secretballot.core.mechanisms import State, plurality
 from secretballot.foreign_code import one_thread
 from secretballot.released import labels_in
-from secretballot.teachers.ensemble import Poll, count_ballots
+from secretballot.teachers.ensemble import Poll, Recipe, count_ballots, train_shard
 from secretballot.teachers.rows import take_rows
-from secretballot.teachers.training import Recipe, train_shard
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,7 @@ from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.data.schema import Schema
 from secretballot.data.stored import forget_table
 from secretballot.exceptions import CertificateError, DataError
-from secretballot.learners.session import LabelingSession
-from secretballot.learners.trained import train_teachers
+from secretballot.learners.session import LabelingSession, train_teachers
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseJob, check_parts, publish
 from secretballot.released import ReleasedLabels
