@@ -513,8 +513,8 @@ def _voting(student: Any, points: Value) -> _Said:
     classes = list(student.classes_)
     each = points.graph.integers([range(len(classes))])
     total = points.zeros(len(classes))
-    weights = student.weights_ / student.weights_.sum()
-    for hypothesis, weight in zip(student.hypotheses_, weights, strict=True):
+    weights = student.estimator_weights_[: len(student.estimators_)]
+    for hypothesis, weight in zip(student.estimators_, weights / weights.sum(), strict=True):
         own = [classes.index(one) for one in hypothesis.classes_]
         voted = _add_classifier(hypothesis, points).index.rows_of(own, np.int64).with_axis(1)
         total += voted.equals(each).as_numbers() * weight
