@@ -353,8 +353,7 @@ class RunInputs:
         columns = self._read_private(spec.private, vault, rows)
         for place, role in enumerate(known):
             if rows.hold(place):
-                why = "holds rows of the private file, more of them than chance explains"
-                raise _refusal_of(role, evaluate, why)
+                raise _refusal_of(role, evaluate)
         refuse_nowhere([name for name in not_public if name not in columns], "no file")
         self.public = self.public.head(_RAW_ROWS).copy()  # the others are needed no more
 
@@ -486,44 +485,35 @@ class RunInputs:
 
 
 def check_files(spec: RunSpec) -> None:
-    """Refuse files that cannot be tables, and the private one in the place of a public one, by name
-    or by content, before time goes into reading or digesting any of them.
-
-    The report of a student on the test file is computed without noise, so on private records it
-    would be revealed without a price, and of records that were learnt from it says too much good.
+    """Refuse files that cannot be tables before time goes into reading or digesting any of them.
 
     Raises
     ------
     ParameterError
         If the public table or the target is not named.
     DataError
-        If a file is no regular one, empty, unreadable or too large, or in two places.
+        If a file is no regular one, empty, unreadable or too large.
     """
     data, evaluate = spec.data, spec.output.evaluate
     for name, given in (("public", data.points), ("target", data.target)):
         if not given:
             raise ParameterError(Parameter(name), " is missing; give it.")
-    # the private one may be larger than memory, and goes to disk then
-    private = checked_source(spec.private, role=PRIVATE)
+    checked_source(spec.private, role=PRIVATE)  # which may be larger than memory
     for role, place in ((PUBLIC, data.points), (TEST, evaluate)):
-        if place is None:
-            continue
-        shared = checked_source(place, role=role, whole=True).shares_file(private)
-        if shared and not (role == PUBLIC and data.public_features):
-            raise _refusal_of(role, evaluate, "is the private file, or a part of it")
+        if place is not None:
+            checked_source(place, role=role, whole=not data.public_features or role == TEST)
 
 
-def _refusal_of(role: str, evaluate: Path | str | None, why: str) -> DataError:
-    """Return the refusal of the public or the test table, of which private rows are known."""
-    if role == PUBLIC:
-        return DataError(
-            f"The {PUBLIC} {why}; public rows are published, so give rows that are known to"
-            " everybody. If labels alone are private, set data.public_features=true. Nothing was"
-            " spent."
-        )
+def _refusal_of(role: str, evaluate: Path | str | None) -> DataError:
+    """Return the refusal of the public or the test table, which holds private rows."""
+    where, why = PUBLIC, "public rows are published, so give rows that are known to everybody. If"
+    why += " labels alone are private, set data.public_features=true"
+    if role == TEST:
+        where = f"{TEST} {shown_place(evaluate)!r}"
+        why = "metrics are exact and have no price, so give public labelled records with --evaluate"
     return DataError(
-        f"The {TEST} {shown_place(evaluate)!r} {why}; metrics are exact and have no price, so give"
-        " public labelled records with --evaluate, or none. Nothing was spent."
+        f"The {where} holds rows of the private file, more of them than chance explains; {why}."
+        " Nothing was spent."
     )
 
 
