@@ -112,6 +112,7 @@ def test_a_pure_price_is_the_sum_also_where_delta_is_tiny() -> None:
 def test_no_price_is_below_what_fails_outright(event: StableTests | SparseStream) -> None:
     for epsilon in float(event.pure()) * (1 - np.geomspace(1e-6, 0.9, 60)):
         assert delta_upper([event], epsilon) >= event.failure()
+    assert epsilon_upper([event], event.failure() / 2) == math.inf
 
 
 def test_the_edge_of_the_largest_loss_is_rounded_up() -> None:

@@ -94,6 +94,7 @@ def test_a_table_without_weights_or_with_one_of_zero_keeps_no_inequality():
     assert keeps_inequalities(SHORT, tuple(weights.tolist()))
     assert not keeps_inequalities(SHORT, ())
     assert not keeps_inequalities(SHORT, (0, int(weights[1])))
+    assert keeps_inequalities(SHORT, (1,))
 
 
 def test_a_sum_must_keep_clear_of_one_whatever_the_callers_decimals_are():
