@@ -121,6 +121,8 @@ def test_renyi_of_one_label_is_its_supremum() -> None:
     assert found[1] >= worst * (1 - 1e-12)
     # where floats run out, nothing is claimed
     assert label_renyi(GaussianChances(sigma=0.03), (order,)).tolist() == [math.inf]
+    found = label_renyi(GaussianChances(sigma=2.0), (2.0, 9.0, 9.1))
+    assert np.isfinite(found).tolist() == [True, True, False]
 
 
 @pytest.mark.parametrize("n_teachers", [2, 3, 5])

@@ -188,6 +188,9 @@ def test_sampling_never_costs_and_rates_follow_the_rule() -> None:
     ]
     assert deltas == sorted(deltas)
     assert deltas[0] < deltas[-1]
+    whole = float(stream.pure()) + relabelling_loss("replace-one", 1.0)
+    pure = sampled_event(stream, 1, 100, "replace-one").pure()
+    assert 0 <= pure - math.log1p(0.01 * math.expm1(whole)) < 1e-8
 
 
 def test_the_printed_chain_keeps_epsilon_below_56_and_delta_below_5() -> None:
