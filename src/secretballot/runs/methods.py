@@ -2,7 +2,6 @@
 
 import math
 import os
-import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -11,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from secretballot._validation import HYPOTHESES, name_part, shown
+from secretballot._validation import HYPOTHESES, name_part
 from secretballot.accounting import WeakSignalWarning, noisy_votes, teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.accounting.rounding import gaussian_mu
@@ -55,7 +54,17 @@ from secretballot.runs.questions import (
     settle_questions,
     warnings_dropped,
 )
-from secretballot.runs.spec import CHOICE, MOMENTS, OWN, PATE, RECORD_VOTES, STREAM, VOTES, RunSpec
+from secretballot.runs.spec import (
+    CHOICE,
+    MOMENTS,
+    OWN,
+    PATE,
+    RECORD_VOTES,
+    STREAM,
+    VOTES,
+    RunSpec,
+    address,
+)
 from secretballot.runs.tables import (
     LabelledTable,
     RunInputs,
@@ -71,8 +80,6 @@ from secretballot.teachers.votes import guarantee_of, record_votes_shape
 Fitted = tuple[ReleasedLabels | ReleasedSums, Any]
 KINDS = {"class": "one of classes", "number": "a number", "labels": "several labels"}
 _DEFAULT_TEACHERS = 250
-#: What may be part of an address.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 #: Points fewer than which teach hardly anything.
 _FEW_POINTS = 10
 _TRIED = 1000  # public rows that a student is tried on
@@ -599,13 +606,6 @@ class Choice(Method):
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
-        for path in self.candidates:
-            if not path.exists():
-                raise ParameterError(
-                    Parameter("hypotheses"),
-                    f" names {shown(str(path))}, which is no file; name one of"
-                    f" {', '.join(HYPOTHESES)}, or student.onnx files to choose from.",
-                )
         super().check()
         self._students = _saved_students(self.candidates)
 
@@ -655,23 +655,11 @@ class Stream(_VoteMethod):
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
-        for name, value in (("dataset", self.name), ("stream", self.settings.stream)):
-            if not _NAME.fullmatch(value):
-                raise ParameterError(
-                    Parameter(name),
-                    f" is {shown(value)}, which cannot be part of an address; use at most 80"
-                    " letters, digits, dots, hyphens and underscores, a letter or digit first.",
-                )
-        if self.spec.budget.ledger == OWN:
-            raise ParameterError(
-                Parameter("ledger"),
-                f" is {OWN!r}, which is the account of one run; a service needs a file or a"
-                " database's URL.",
-            )
-        if self.spec.data.public_features:
-            raise ParameterError(
-                Parameter("public_features"), " goes with releases alone; leave it out."
-            )
+        address(self.name)
+        given = self.spec.budget.ledger == OWN, self.spec.data.public_features
+        for name, odd in zip(("ledger", "public_features"), given, strict=True):
+            if odd:
+                raise ParameterError(Parameter(name), " is for releases alone; leave it out.")
         teacher_by_name(self.settings.teacher)
         check_outside_of_runs(self.spec.output.out)
         super().check()
@@ -706,7 +694,7 @@ def _saved_students(paths: Sequence[Path]) -> list[tuple[str, Any]]:
     """Return the saved students, each named by its file or folder and the beginning of its
     digest."""
     # The digest ties the name on the certificate to this very file.
-    digests = [source_of(path).digest() for path in paths]
+    digests = [source_of(path, role="hypothesis or student").digest() for path in paths]
     return [
         (f"{_name_of(path)} {digest[:_DIGITS]}", load_student(path))
         for path, digest in zip(paths, digests, strict=True)
