@@ -354,6 +354,11 @@ class RunInputs:
         return settled_cells(self.schema, found, self._watch, role, accepted, expected)
 
     @property
+    def n_columns(self) -> int:
+        """Columns of the tables once encoded."""
+        return self.X_public.shape[1]
+
+    @property
     def for_fit(self) -> dict[str, Any]:
         """What a learner's fit takes: private records, public points, and what is learnt."""
         data, given = self._data, {"X": self.private, "y": None, "X_public": self.X_public}
@@ -401,7 +406,7 @@ class RunInputs:
         """Read the private table, add its rows, and return its columns."""
         self.private: LabelledTable | StoredTable | None = None
         self.repeating_ids = self._ids_of(self.public)
-        if _goes_to_disk(place, self.X_public.shape[1]):
+        if _goes_to_disk(place, self.n_columns):
             return self._read_to_disk(place, vault, rows)
         table, frame = self._labelled(place, PRIVATE)
         self.private, units = table, table.units
