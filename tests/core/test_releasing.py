@@ -362,6 +362,14 @@ def test_an_interrupted_stream_goes_on_and_asks_nothing_twice(
     assert [len(content) for content in files.values()] == [releasing.STATE_BYTES]
 
 
+def test_answers_of_a_stream_that_may_stop_are_stored_one_by_one(monkeypatch: Any) -> None:
+    stored, add = [], AnswerPage.add
+    monkeypatch.setattr(AnswerPage, "add", lambda *a: stored.append(len(a[1])) or add(*a))
+    private = votes(8000, 8000, 8000)
+    opened(private.shape, account()).answer(private, [b"a", b"b", b"c"])
+    assert stored == [1, 1, 1]
+
+
 def test_votes_of_others_are_not_answered() -> None:
     ledger = account()
     stream = opened(votes(2, 4, 6).shape, ledger)
