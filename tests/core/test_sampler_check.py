@@ -6,13 +6,16 @@ from itertools import islice
 import numpy as np
 import pytest
 from scipy.special import bdtr
+from scipy.stats import binom
 
 from secretballot.core import noise as room
 from secretballot.core.noise import ExactNoise
 from secretballot.core.sampler import (
+    _ALARM,
     FALSE_ALARM,
     SAMPLES,
     Sample,
+    _fits,
     _looked_at,
     first_failure,
     listed_distribution,
@@ -128,3 +131,10 @@ def test_right_noise_is_hardly_ever_refused(sample) -> None:
     tails = islice(_looked_at(values, values, right, CHUNK), 4, 6)
     for (_, chances), most in zip(tails, (0.05, 0.01), strict=True):
         assert most / 20 < chances[1] <= most
+
+
+def test_the_count_of_one_of_two_outcomes_is_held_against_both_exact_tails() -> None:
+    counts = np.arange(101)
+    tails = np.minimum(binom.cdf(counts, 100, 0.3), binom.sf(counts - 1, 100, 0.3))
+    found = [_fits(np.array([100 - n, n]), np.array([0.7, 0.3])) for n in counts]
+    assert found == (2 * tails > _ALARM).tolist()
