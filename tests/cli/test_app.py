@@ -241,12 +241,11 @@ def test_settings_that_cannot_be_are_named(config, text, said):
 
 
 def test_settings_that_cannot_be_read_are_told(tmp_path):
-    for name, content in (("a.toml", b"= 1"), ("b.toml", b"\xff"), ("c.toml", b" " * (2 << 20))):
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(DataError, match=r"cannot be read|has more than"):
+    for name, content in (("a.toml", b"= 1"), ("b.toml", b"\xff"), ("missing.toml", None)):
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataError, match="cannot be read"):
             read_settings(tmp_path / name)
-    with pytest.raises(DataError, match=r"cannot be read|has more than"):
-        read_settings(tmp_path / "missing.toml")
 
 
 @pytest.mark.parametrize(
