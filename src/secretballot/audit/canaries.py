@@ -173,7 +173,6 @@ def audit_canaries(
     canaries: int = 1,
     n_teachers: int = 10,
     n_queries: int = 40,
-    share: float = 1.0,
     confidence: float = 0.99,
     program: Sequence[str] | None = None,
     n_jobs: int = 1,
@@ -192,8 +191,6 @@ def audit_canaries(
         Canaries in each run: 1 reaches the whole price, more share it.
     n_teachers, n_queries : int
         Of each run.
-    share : float
-        Share of the canaries that are guessed, the surest first.
     confidence : float
         Chance that the bound is not above the truth.
     program, n_jobs, random_state, progress
@@ -235,7 +232,7 @@ def audit_canaries(
     )
     # 3. every canary is guessed from the answers of its own run
     scores = np.concatenate([task.scores(trial.channels["release"]) for trial in trials])
-    verdict = canary_bound(scores, coins.ravel(), delta=delta, alpha=alpha, share=share)
+    verdict = canary_bound(scores, coins.ravel(), delta=delta, alpha=alpha)
     return CanaryAudit(task, epsilon, delta, n_runs, verdict, confidence)
 
 

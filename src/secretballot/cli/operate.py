@@ -453,7 +453,6 @@ def canaries(
     canaries: int = 1,
     n_teachers: int = 10,
     n_queries: int = 40,
-    share: float = 1.0,
     confidence: float = 0.99,
     program: str | None = None,
     n_jobs: int = 1,
@@ -481,8 +480,6 @@ def canaries(
         Teachers of each run.
     n_queries : L
         Queries of each run.
-    share : P
-        Share of canaries to guess, the surest first.
     confidence : C
         Probability that a bound is not above the truth.
     program : COMMAND

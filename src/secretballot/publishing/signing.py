@@ -53,7 +53,8 @@ def new_signing_key(path: str | os.PathLike[str]) -> str:
             raise DataError(f"{named(file)} is there already; name a new file.")
     try:
         write_new(place, pem, 0o600)
-        write_new(public_place, public_pem(private.public_key()), 0o644)
+        public_form = names.Encoding.PEM, names.PublicFormat.SubjectPublicKeyInfo
+        write_new(public_place, private.public_key().public_bytes(*public_form), 0o644)
     except OSError as error:
         raise _unwritten(place, error) from None
     return fingerprint(private.public_key())
@@ -148,10 +149,3 @@ def read_private_key(path: Path) -> Any:
             f" chmod 600 {path.name}"
         )
     return key
-
-
-def public_pem(public: Any) -> bytes:
-    """Return a public key in PEM."""
-    names = serialization()
-    pem: bytes = public.public_bytes(names.Encoding.PEM, names.PublicFormat.SubjectPublicKeyInfo)
-    return pem

@@ -375,7 +375,6 @@ def _about(model: Any) -> dict[str, Any]:
         about = {one.key: json.loads(one.value) for one in model.metadata_props}
     except (ValueError, RecursionError):
         about = {"classes": None}
-    _require("durations" not in about, "it reads lengths of time, as earlier versions wrote it")
     lists = [about.get(name, []) for name in ("classes", "labels", "commas")]
     plain = all(
         isinstance(found, list) and all(isinstance(one, str | int | float) for one in found)

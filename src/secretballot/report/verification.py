@@ -171,7 +171,6 @@ _MAX_BYTES = 10 * 1000 * 1000
 _MAX_DEPTH = 32
 _MAX_TEXT = 10_000  # characters of one string
 _MAX_TABLE = 2**20  # of the weights of a table of abstentions
-_MAX_KEY_SHOWN = 40  # characters of a field name in a message
 _BLOCK = 1 << 20  # bytes
 _LONGEST_NAME = 120  # characters of a path in a message
 
@@ -325,30 +324,25 @@ def _check_format(document: Mapping[str, Any]) -> str:
     return f"{FORMAT}, version {version}."
 
 
-def _refuse_other_than_json(value: object, place: str, depth: int) -> None:
+def _refuse_other_than_json(value: object, name: str, depth: int) -> None:
     # first, so that no document exhausts the stack
     require(depth <= _MAX_DEPTH, f"The certificate is nested more than {_MAX_DEPTH} deep.")
     if isinstance(value, dict):
         for key, item in value.items():
-            inner = f"{place}.{key[:_MAX_KEY_SHOWN]}" if depth < 3 else place
-            _refuse_other_than_json(item, inner, depth + 1)
+            _refuse_other_than_json(item, key, depth + 1)
     elif isinstance(value, list):
         for item in value:
-            _refuse_other_than_json(item, place, depth + 1)
-    elif not _is_scalar(value, _MAX_TABLE if place.endswith(".weights") else _MAX_TEXT):
-        raise CertificateError(
-            f"{place} is {shown(value)}; numbers must be finite, integers at most 2^53, texts of at"
-            f" most {_MAX_TEXT} characters, and nothing is read but what JSON has."
+            _refuse_other_than_json(item, name, depth + 1)
+    elif isinstance(value, str):
+        longest = _MAX_TABLE if name == "weights" else _MAX_TEXT
+        require(len(value) <= longest, f"{shown(value)} has more than {longest} characters.")
+    else:
+        whole = value is None or (isinstance(value, int) and abs(value) <= LARGEST_INTEGER)
+        require(
+            whole or (isinstance(value, float) and math.isfinite(value)),
+            f"{shown(name)} is {shown(value)}; numbers must be finite, integers at most 2^53, and"
+            " nothing is read but what JSON has.",
         )
-
-
-def _is_scalar(value: object, longest: int) -> bool:
-    """Return whether a value of JSON is within bounds, and is no object or list."""
-    if isinstance(value, str):
-        return len(value) <= longest
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return value is None or (isinstance(value, int) and abs(value) <= LARGEST_INTEGER)
 
 
 # --- the folder ---
