@@ -19,10 +19,14 @@ __all__ = [
     "CountArray",
     "FloatArray",
     "IntArray",
+    "Json",
     "Matrix",
     "ObjectArray",
     "UnsignedArray",
 ]
+
+#: An object of JSON.
+Json = dict[str, Any]
 
 
 class Matrix(Protocol):

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from secretballot._typing import IntArray
+from secretballot._typing import IntArray, Json
 from secretballot._validation import (
     FARTHEST,
     MOST_ROWS,
@@ -376,7 +376,7 @@ def _certified(
 
 def _certificate(
     done: Released, described: Mapping[str, object], plan: Mapping[str, object] | None = None
-) -> dict[str, Any]:
+) -> Json:
     """Return the certificate of what was released, which says what was asked."""
     public = dict(done.public)
     asked = public.pop(ASKED)
@@ -545,7 +545,7 @@ def choose_by_scores(
     Rounding : upward.
     """
     declared = check_declaration(declaration)
-    stated: dict[str, Any] = {
+    stated: Json = {
         "method": EXPONENTIAL,
         "n_candidates": check_count("n_candidates", n_candidates),
     }

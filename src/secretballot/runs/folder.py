@@ -17,6 +17,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from secretballot._files import LARGEST_JSON, is_url, shown_place
+from secretballot._typing import Json
 from secretballot._validation import shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.errors import UnknownEndError
@@ -52,7 +53,7 @@ class _StoredRun(Model):
     version: Literal[1] = 1
     request: str
     account: str | None
-    description: dict[str, Any]
+    description: Json
 
 
 def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
@@ -295,7 +296,7 @@ class RunFolder:
             return False
 
 
-def begun_description(root: str | os.PathLike[str]) -> dict[str, Any]:
+def begun_description(root: str | os.PathLike[str]) -> Json:
     """Return the description of the run that was begun in a folder; empty where there is none."""
     vault = Path(root) / "vault"
     stored = None if vault.is_symlink() else _read_run(vault)
@@ -471,9 +472,9 @@ class Account:
             )
         return ledger
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the state for machines."""
-        found: dict[str, Any] = {"path": str(self.place), "own": self.own}
+        found: Json = {"path": str(self.place), "own": self.own}
         found |= {"exists": self.ledger is not None, "releases": 0}
         if self.ledger is not None:
             total, left = self.ledger.budget.to_json(), self.ledger.remaining()._asdict()

@@ -101,7 +101,8 @@ def run_plan(
     """
     watch, spec = reporter or Watch(), RunSpec.of_tree(sources.tree())
     if out is not None:
-        _check_plan_folder(out)
+        check_outside_of_runs(out)
+        check_new_folder(out)
     if spec.data.n_records is None or like is None:
         return _priced(spec, out, watch)
     _check_forecast(sources, spec)
@@ -351,19 +352,6 @@ def _classes_of(frame: pd.DataFrame, target: str) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _check_plan_folder(folder: Path) -> None:
-    """Refuse a folder that is not new or empty, or lies in the vault or the release of a run:
-    before planning and again with the plan.
-
-    Raises
-    ------
-    DataError
-        If it is such a one.
-    """
-    check_outside_of_runs(folder)
-    check_new_folder(folder)
-
-
 def write_plan(
     plan: Plan,
     folder: Path,
@@ -380,7 +368,6 @@ def write_plan(
     ----------
     plan : Plan
     folder : Path
-        New or empty.
     schema : Schema, optional
         Columns of the public table, to be edited.
     watch : Watch, optional
@@ -394,12 +381,9 @@ def write_plan(
 
     Raises
     ------
-    DataError
-        If the folder is refused (`_check_plan_folder`).
     OSError
         If it cannot be written.
     """
-    _check_plan_folder(folder)
     contents = {_PLAN_FILE: plan_toml(plan, given).encode(), _JSON_FILE: _json(plan.to_json())}
     if schema is not None:
         contents[_SCHEMA_FILE] = _json(schema.to_edit())

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 import pandas as pd
 
+from secretballot._typing import Json
 from secretballot._validation import check_name, check_positive, plain_line, require_extra, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.data.reading import read_table
@@ -154,7 +155,7 @@ class RemoteSession:
         self.n_teachers = int(terms["n_teachers"])
         self.sigma = None if terms["sigma"] is None else float(terms["sigma"])
         self.price = PrivacyBudget(terms["price"]["epsilon"], terms["price"]["delta"])
-        self.columns: dict[str, Any] = terms["columns"]
+        self.columns: Json = terms["columns"]
         self.planned = int(terms["planned"])
         self._most_points = int(terms["most_points"])
 
@@ -344,7 +345,7 @@ def _fetched(client: Any, path: str, points: Any = None) -> Mapping[str, Any]:
     return found
 
 
-def _document_in(response: Any) -> dict[str, Any]:
+def _document_in(response: Any) -> Json:
     """Return the JSON object of an answer, empty where there is none."""
     found = None
     with contextlib.suppress(ValueError):

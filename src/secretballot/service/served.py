@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from secretballot._typing import BoolArray
+from secretballot._typing import BoolArray, Json
 from secretballot._validation import shown
 from secretballot.data.columns import NumericColumn, OneHotColumn
 from secretballot.data.schema import Schema
@@ -206,8 +206,8 @@ class ServedSession:
             columns = [_kind_of(one) for one in schema.columns if one.feature_names]
             self.columns = {"kind": "frame", "columns": columns}
         self.collector = Collector(self.answer, limits)
-        self._transcript: tuple[tuple[int, bool], dict[str, Any]] | None = None
-        self._verified: tuple[str, dict[str, Any]] | None = None
+        self._transcript: tuple[tuple[int, bool], Json] | None = None
+        self._verified: tuple[str, Json] | None = None
 
     def table(self, content: bytes, media_type: str) -> Any:
         """Return the points in a body as the teachers take them.
@@ -304,7 +304,7 @@ class ServedSession:
             "left": self.session.left,
         }
 
-    def transcript(self) -> dict[str, Any]:
+    def transcript(self) -> Json:
         """Return all answers so far with the certificate, and the digests of their questions."""
         # looked at before: what is asked or closed meanwhile is seen the next time; a certificate
         # says whether its session is closed
@@ -313,7 +313,7 @@ class ServedSession:
             self._transcript = (state, self.session.transcript().to_json())
         return self._transcript[1]
 
-    def verification(self) -> dict[str, Any]:
+    def verification(self) -> Json:
         """Return the checks of the certificate of all answers so far."""
         certificate = self.transcript()["certificate"]
         # pricing takes seconds, and the same certificate is asked about again and again
@@ -321,7 +321,7 @@ class ServedSession:
             self._verified = certificate["digest"], verify_certificate(certificate).to_json()
         return self._verified[1]
 
-    def released(self, points: Any) -> dict[str, Any]:
+    def released(self, points: Any) -> Json:
         """Return all answers so far as rows of `points`, of shape (n, n_features).
 
         Raises
@@ -332,7 +332,7 @@ class ServedSession:
         with points_at_fault():
             return self.session.released(points).to_json()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Json:
         """Return the terms of the session and how far it has come; public."""
         names = ("classes", "n_teachers", "sigma", "planned", "used", "left", "closed")
         return {
@@ -382,11 +382,11 @@ class ServedDataset:
                 " as datasets of their own."
             )
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Json:
         """Return what may be asked; public."""
         return {"name": self.name, "title": self.title, "sessions": list(self.sessions)}
 
-    def budget(self) -> dict[str, Any]:
+    def budget(self) -> Json:
         """Return what may be spent, what is spent and what is left; public."""
         ledger = self.ledger
         return {
@@ -401,7 +401,7 @@ class ServedDataset:
             "remaining": _amount(ledger.remaining()),
         }
 
-    def account(self) -> dict[str, Any]:
+    def account(self) -> Json:
         """Return every reservation of the ledger, after checking every row."""
         entries = [
             {**vars(entry), "events": [event.model_dump(mode="json") for event in entry.events]}
