@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,17 +77,17 @@ class Collector:
             raise _late_problem()
         if self._points and self._points + size > self._limits.waiting:
             raise ProblemError("busy", "Too many questions wait; nothing was asked.")
-        loop = asyncio.get_running_loop()
-        mine: asyncio.Future[Any] = loop.create_future()
+        mine: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[mine] = (asked, size)
         self._points += size
         if self._began is None:
             self._begin_group()
-        late = loop.call_later(self._limits.answer_seconds, _give_up, mine)
         try:
-            return await mine
+            async with asyncio.timeout(self._limits.answer_seconds):
+                return await mine
+        except TimeoutError:
+            raise _late_problem() from None
         finally:
-            late.cancel()
             # who leaves or is late gives up its reply and its place, and is asked no more unless
             # that has begun
             self._take(mine)
@@ -109,16 +110,13 @@ class Collector:
         self._began = time.monotonic() if group else None
         if group:
             # in the one thread for answers: the loop goes on taking requests
-            self._thread.submit(self._work, asyncio.get_running_loop(), group)
+            loop, asked = asyncio.get_running_loop(), list(group.values())
+            work = loop.run_in_executor(self._thread, self._answer, asked)
+            work.add_done_callback(partial(self._end_group, group))
 
-    def _work(self, loop: asyncio.AbstractEventLoop, group: dict[asyncio.Future[Any], Any]) -> None:
-        try:
-            replies = self._answer(list(group.values()))
-        except BaseException as error:
-            replies = [problem_of(error) for _ in group]
-        loop.call_soon_threadsafe(self._end_group, group, replies)
-
-    def _end_group(self, group: dict[asyncio.Future[Any], Any], replies: Sequence[Any]) -> None:
+    def _end_group(self, group: dict[asyncio.Future[Any], Any], done: Any) -> None:
+        error = done.exception()
+        replies = done.result() if error is None else [problem_of(error) for _ in group]
         for waiting, reply in zip(group, replies, strict=True):
             # whoever was late or left has no use for a reply
             if waiting.done():
@@ -133,11 +131,6 @@ class Collector:
         """Take from those who wait one that does."""
         if reply in self._waiting:
             self._points -= self._waiting.pop(reply)[1]
-
-
-def _give_up(reply: "asyncio.Future[Any]") -> None:
-    if not reply.done():
-        reply.set_exception(_late_problem())
 
 
 def _late_problem() -> ProblemError:
