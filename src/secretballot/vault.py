@@ -159,11 +159,9 @@ class VaultFiles:
 
 
 def is_other_ledger(vault: Path, ledger: "Ledger") -> bool:
-    """Return whether this vault was used with ledgers that sold something, and with this one
-    never."""
-    seen = {path.name: seen_head(path) for path in (vault / _LEDGERS).glob(f"*{_HEAD}")}
-    sold = any(head is not None and head[0] > 0 for head in seen.values())
-    return sold and _head_name(ledger) not in seen
+    """Return whether this vault was used with ledgers, and with this one never."""
+    seen = {path.name for path in (vault / _LEDGERS).glob(f"*{_HEAD}")}
+    return bool(seen) and _head_name(ledger) not in seen
 
 
 def keep_in_step(vault: Path, ledger: "Ledger") -> None:

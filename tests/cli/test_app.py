@@ -346,7 +346,8 @@ def test_a_fault_that_an_audit_finds_is_code_6(monkeypatch):
         return SimpleNamespace(passed=False, text=lambda: "FAILED", to_json=dict)
 
     monkeypatch.setattr("secretballot.audit.release_audit.audit_release", audit)
-    settings = ["--private", "p.json", "--program", "python 'a b.py'", "--runs", "30"]
+    settings = ["--private", "p.json", "--neighbour", "q.json", "--runs", "30"]
+    settings += ["--program", "python 'a b.py'"]
     result = invoke("audit", "release", *settings, "--", "coin", "p.json", "--out", "x")
     assert (result.exit_code, result.stdout) == (6, "FAILED\n")
     assert (asked["program"], asked["runs"]) == (["python", "a b.py"], 30)

@@ -221,9 +221,8 @@ def paid(private, ledger=None, **more):
 
 
 def opened(place, total=BUDGET, **more):
-    """Open the ledger at a place, for a run about it that pays now."""
-    ledger = Account(paid(place, place, total=None, **more)).opened(total)
-    return ledger.made() if hasattr(ledger, "made") else ledger
+    """Open the ledger at a place, for a run about it."""
+    return Account(paid(place, place, total=None, **more)).opened(total)
 
 
 def begun(run, folder):
@@ -239,20 +238,6 @@ def test_an_account_is_opened_with_a_total_that_nobody_changes(tmp_path):
     assert stat.S_IMODE((tmp_path / "l").stat().st_mode) == 0o600
     with pytest.raises(ParameterError, match=r"total is 2,1e-06, and the account .*with 1,1e-06"):
         opened(tmp_path / "l", PrivacyBudget(2.0, 1e-6))
-
-
-def test_an_account_is_made_when_it_first_pays_and_once(tmp_path):
-    run, place = paid(tmp_path / "p"), tmp_path / "p.ledger"
-    folders = [RunFolder(tmp_path / name, {}) for name in "ab"]
-    with folders[0] as first, folders[1] as second:
-        ledgers = [begun(run, first), begun(run, second)]
-        assert (ledgers[0].place, ledgers[0].releases()) == (str(place), 0)
-        assert not place.exists()
-        ledgers[0].reserve(EVENTS, BUDGET, request=first.request, purpose="")
-        assert Ledger.open_existing(place).account == ledgers[0].account
-        assert begun(run, RunFolder(tmp_path / "c", {})).releases() == 1
-        with pytest.raises(LedgerError, match="meanwhile; repeat the command"):
-            ledgers[1].reserve(EVENTS, BUDGET, request=second.request, purpose="")
 
 
 def test_a_new_ledger_promises_what_the_run_does_and_nothing_else(tmp_path):
@@ -366,7 +351,7 @@ def broken_off(run, root):
     """Begin a run, and break it off by hand."""
     folder = RunFolder(root, {})
     with suppress(KeyboardInterrupt), folder:
-        begun(run, folder).reserve(EVENTS, BUDGET, request=folder.request, purpose="")
+        begun(run, folder)
         raise KeyboardInterrupt
 
 

@@ -22,7 +22,6 @@ from secretballot._validation import shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.errors import UnknownEndError
 from secretballot.core.ledger import Ledger
-from secretballot.core.ledger.rows import repeated
 from secretballot.core.ledger.urls import DatabasePlace, file_or_database
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.types import Model
@@ -194,12 +193,6 @@ class RunFolder:
         """Remember the ledger in use: the key of a run that it knows is never thrown away, and the
         run goes on with this ledger, whatever its surroundings name by then."""
         self._in_use = ledger
-        # an account that is made once it pays is remembered when it has
-        ledger.after_commit[str(self.vault)] = lambda *_: self._remember(ledger)
-        if not isinstance(ledger, _PlannedLedger):
-            self._remember(ledger)
-
-    def _remember(self, ledger: Ledger) -> None:
         place = None if ledger.place is None else file_or_database(ledger.place)
         if place is not None and self.account != place:
             self.account = place
@@ -329,35 +322,6 @@ def _names_in(folder: Path) -> list[str]:
 _VARIABLE = "SECRETBALLOT_LEDGER"
 
 
-class _PlannedLedger(Ledger):
-    """An account that is made once something is reserved: a run that is refused leaves none."""
-
-    @classmethod
-    def at(cls, place: Path | DatabasePlace, **terms: Any) -> "_PlannedLedger":
-        """Return the account of a free place; nothing is there yet."""
-        ledger = cls.in_memory(**terms)
-        ledger._place = Path(os.path.abspath(place)) if isinstance(place, Path) else place
-        ledger._hold(ledger._terms)
-        return ledger
-
-    def reserve(self, *given: Any, **named: Any) -> int:
-        """Make the account, and reserve as `Ledger` does."""
-        return self.made().reserve(*given, **named)
-
-    def made(self) -> Ledger:
-        """Return the account, which is in its place from now on."""
-        del self._store  # that of memory; the next one is that of the place
-        if repeated(self._store.exists)():
-            raise LedgerError(
-                f"Another run has made the account at {self.place} meanwhile; repeat the command."
-                " Nothing was spent."
-            )
-        with suppress(UnknownEndError):  # it is looked at when it is read
-            repeated(self._store.create)(self._terms)
-        self.__class__ = Ledger  # type: ignore[assignment]
-        return self
-
-
 class Account:
     """The account of a run before it pays.
 
@@ -449,7 +413,7 @@ class Account:
         )
 
     def opened(self, total: PrivacyBudget | None) -> Ledger:
-        """Return the ledger; where there is none it is made with this total once it pays.
+        """Return the ledger, which is made with this total where there is none.
 
         Raises
         ------
@@ -459,9 +423,13 @@ class Account:
         total = self._price if self.own else total
         ledger = self.ledger or self._found()  # another run may have made it meanwhile
         if ledger is None:
-            assert total is not None  # else it was asked for
-            terms = {"unit": self._unit, "relation": self._relation}
-            return _PlannedLedger.at(self.place, dataset=self._dataset, budget=total, **terms)
+            return Ledger(
+                self.place,
+                dataset=self._dataset,
+                budget=total,
+                unit=self._unit,
+                relation=self._relation,
+            )
         if total is not None and ledger.budget != total:
             admitted = ledger.budget
             raise ParameterError(
