@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from secretballot._typing import BoolArray, FloatArray, IntArray, Json
+from secretballot._typing import BoolArray, FloatArray, IntArray, Json, JsonView
 from secretballot._validation import check_count, check_positive, name_part
 from secretballot.core.mechanisms import Mechanism, NoisyVotes
 from secretballot.core.types import VoteShape
@@ -64,7 +64,7 @@ class _Document:
         return {"format": self.FORMAT, "version": _VERSION, **values}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
+    def from_json(cls, document: JsonView) -> Self:
         """Return the release that `to_json` wrote.
 
         Raises

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from secretballot._typing import AnyArray, FloatArray, IntArray, Json
+from secretballot._typing import AnyArray, FloatArray, IntArray, Json, JsonView
 from secretballot._validation import shown
 from secretballot.data.cells import OddCells
 from secretballot.data.columns import Column, FeatureColumn, IgnoredColumn, declared_column
@@ -115,7 +115,7 @@ class Schema:
 
     @classmethod
     def from_json(
-        cls, declared: Mapping[str, Any], *, public: Any = None, ignore: Sequence[str] = ()
+        cls, declared: JsonView, *, public: Any = None, ignore: Sequence[str] = ()
     ) -> "Schema":
         """Build a schema from its JSON form.
 

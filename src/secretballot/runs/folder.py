@@ -12,12 +12,12 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import ValidationError
 
 from secretballot._files import LARGEST_JSON, is_url, shown_place
-from secretballot._typing import Json
+from secretballot._typing import Json, JsonView
 from secretballot._validation import shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.errors import UnknownEndError
@@ -144,7 +144,7 @@ class RunFolder:
         release of a run.
     """
 
-    def __init__(self, root: str | os.PathLike[str], description: Mapping[str, Any]) -> None:
+    def __init__(self, root: str | os.PathLike[str], description: JsonView) -> None:
         check_outside_of_runs(root)
         self.root = Path(root)
         self.vault = self.root / "vault"
@@ -237,7 +237,7 @@ class RunFolder:
             return False
         return {*_names_in(self.root)} <= {"vault"} and {*_names_in(self.vault)} <= {"run.lock"}
 
-    def _refuse_other(self, stored: Mapping[str, Any], *, finished: bool) -> None:
+    def _refuse_other(self, stored: JsonView, *, finished: bool) -> None:
         now = self._description
         keys = {*stored, *now} - (frozenset() if finished else _FREE)
         other = sorted(key for key in keys if stored.get(key) != now.get(key))

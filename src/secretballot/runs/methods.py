@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from secretballot._typing import Json
+from secretballot._typing import Json, JsonView
 from secretballot._validation import HYPOTHESES, name_part
 from secretballot.accounting import WeakSignalWarning, noisy_votes, teacher_shape
 from secretballot.accounting.recipes import Terms
@@ -317,7 +317,7 @@ class Method:
         """Return what the student is made by, of a learner that released."""
         return str(self.settings.student)
 
-    def quoted(self, sigma: float, sizes: Sizes, terms: Mapping[str, Any], **more: Any) -> Quote:
+    def quoted(self, sigma: float, sizes: Sizes, terms: JsonView, **more: Any) -> Quote:
         """Return a quote of this method and price."""
         price, promise = self.price, (self.spec.data.unit_kind, self.spec.relation)
         about = self.settings.name, price.epsilon, price.delta, *promise
@@ -709,7 +709,7 @@ def _schema_beside(candidates: Sequence[Path]) -> Path | None:
     return None if digests <= {None} else beside[0]
 
 
-def chosen_words(public: Mapping[str, Any], schema: Schema, classes: Sequence[Any]) -> str:
+def chosen_words(public: JsonView, schema: Schema, classes: Sequence[Any]) -> str:
     """Return the name of the chosen candidate; of a hypothesis, the cut or the interval, with six
     digits of the encoded column."""
     if "chosen" in public:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from secretballot._typing import JsonView
 from secretballot._validation import (
     MissingExtraError,
     check_choice,
@@ -401,6 +402,6 @@ def plan_toml(plan: Plan, given: Mapping[str, Any] | None = None) -> str:
     return toml_text({**tables, "forecast": plan.forecast()})
 
 
-def _json(document: Mapping[str, Any]) -> bytes:
+def _json(document: JsonView) -> bytes:
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     return text.encode("utf-8", "surrogatepass")

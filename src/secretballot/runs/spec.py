@@ -31,7 +31,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from secretballot._files import is_url, place_of, shown_place, table_name
-from secretballot._typing import Json
+from secretballot._typing import Json, JsonView
 from secretballot._validation import (
     BasisName,
     HeaderLine,
@@ -997,7 +997,7 @@ def _refusal(problem: Any) -> SecretBallotError:
     return ParameterError(name_part(name), f" is {shown(given)}; {rule}.")
 
 
-def _plain(values: Mapping[str, Any]) -> Json:
+def _plain(values: JsonView) -> Json:
     """Return settings as JSON values."""
     document: Json = json.loads(json.dumps(values, default=str))
     return {name: value for name, value in document.items() if value is not None}
