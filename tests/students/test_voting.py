@@ -40,6 +40,16 @@ def test_probabilities_are_shares_of_the_vote(classes, base):
     assert np.array_equal(student.predict(points), shares.argmax(axis=1))
 
 
+def test_labels_no_better_than_a_guess_yield_a_student_too():
+    X, y = [[0.0], [1.0], [0.0], [1.0]], ["a", "a", "b", "b"]
+    student = VotingStudent(random_state=0).fit(X, y)
+    assert len(student.estimators_) == 1
+    assert student.predict_proba(X).tolist() == [[1.0, 0.0]] * 4
+    assert set(student.predict(X)) == {"a"}
+    with pytest.raises(ValueError, match="NaN"):
+        student.fit([[np.nan]], ["a"])
+
+
 def test_takes_sparse_points():
     X, y = _rings(300, 2)
     student, thin = VotingStudent(n_estimators=9, random_state=0), sparse.csr_array(X)

