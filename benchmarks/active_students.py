@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from adult_students import DELTA, STATED_RECORDS, encoded
+from adult_students import DELTA, STATED_RECORDS, half
 from mnist_students import N_POOL, orientation_histograms
 from public_data import mnist, mnist_votes
 from secretballot import (
@@ -97,7 +97,7 @@ class Task:
 
 def adult_rows(n_runs: int) -> Iterator[str]:
     """Yield the rows for Adult."""
-    X, y, pool, *held_out = encoded()
+    X, y, pool, *held_out = half().linear
     for epsilon in ADULT_EPSILONS:
         budget = PrivacyBudget(epsilon=epsilon, delta=DELTA)
         K = choose_teachers(budget, STATED_RECORDS, X.shape[1])

@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from adult_students import DELTA, STATED_RECORDS, encoded
+from adult_students import DELTA, STATED_RECORDS, half
 from secretballot import Ledger, NoisyCountsClassifier, PATEClassifier, PrivacyBudget
 from secretballot.learners.pate_mechanisms import choose_teachers
 from secretballot.learners.selection import choose_candidate
@@ -30,7 +30,7 @@ from secretballot.students import fit_student
 
 EPSILON, PART, PRICE, SHARE = 1.0, 0.3, 0.1, 0.1
 BUDGET = PrivacyBudget(EPSILON, DELTA)
-X, Y, POOL, X_TEST, Y_TEST = encoded()
+X, Y, POOL, X_TEST, Y_TEST = half().linear
 K = choose_teachers(BUDGET, STATED_RECORDS, X.shape[1])
 SMALL, LARGE = max(10, K // 3), min(3 * K, STATED_RECORDS // 10)
 

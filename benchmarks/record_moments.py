@@ -15,17 +15,14 @@ privacy, logistic regression on both and boosted trees.
 import math
 import sys
 import time
-from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
-from adult_students import SPLIT_SEED, dp_gradient_descent, encoded
-from public_data import ADULT_CLASSES, ADULT_TARGET, adult
+from adult_students import Half, dp_gradient_descent, half
 from secretballot import RecordMomentsClassifier
 from secretballot.accounting.rounding import gaussian_mu
 from secretballot.bases import TableBasis
@@ -36,32 +33,6 @@ EPSILONS = (0.1, 0.5, 1.0, 2.0)
 DESCENTS = [
     (steps, rate, clip) for steps in (20, 60) for rate in (4.0, 16.0) for clip in (0.5, 1.0)
 ]
-
-
-@dataclass(frozen=True)
-class Half:
-    """One half of adult.test as the public pool, the other one held out; adult.data private."""
-
-    X: pd.DataFrame
-    y: np.ndarray
-    pool: pd.DataFrame
-    held_out: pd.DataFrame
-    y_held_out: np.ndarray
-    linear: tuple[np.ndarray, ...]
-
-
-def half(exchanged: bool) -> Half:
-    """Return the split of adult_students.py, or the one with pool and held-out rows exchanged."""
-    data = adult()
-    order = np.random.default_rng(SPLIT_SEED).permutation(len(data.test))
-    halves = [data.test.iloc[rows] for rows in np.array_split(order, 2)]
-    pool, held_out = reversed(halves) if exchanged else halves
-    X, P, H = (frame.drop(columns=ADULT_TARGET) for frame in (data.train, pool, held_out))
-    y, y_test = (
-        (frame[ADULT_TARGET] == ADULT_CLASSES[1]).to_numpy().astype(int)
-        for frame in (data.train, held_out)
-    )
-    return Half(X, y, P, H, y_test, encoded(exchanged))
 
 
 def descent_in_basis(
@@ -145,7 +116,7 @@ def scores_of_descent(one: Half, epsilon: float, n_runs: int) -> tuple[float, li
 
 def main(n_runs: int) -> None:
     """Print what holds without privacy, then one row for each epsilon."""
-    halves = [half(False), half(True)]
+    halves = [half(), half(exchanged=True)]
     names = "linear encoding", "same basis", "boosted trees"
     for number, one in enumerate(halves, 1):
         told = zip(names, without_privacy(one), strict=True)

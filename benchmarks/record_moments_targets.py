@@ -26,13 +26,11 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from adult_students import on_log_scale
-from label_private import Task, response_accuracy
-from public_data import ADULT_CLASSES, ADULT_SCHEMA, ADULT_TARGET, adult
-from record_moments import half
+from adult_students import half
+from label_private import Task, linear_task, response_accuracy
+from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot import PrivacyBudget, RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.bases import TableBasis
-from secretballot.data.schema import Schema
 
 DELTA = 1e-5
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
@@ -154,7 +152,7 @@ def label_table(frame: pd.DataFrame) -> np.ndarray:
 
 def private_labels(n_runs: int) -> None:
     """Print accuracies where labels alone are private."""
-    one = half(False)
+    one = half()
     basis = TableBasis().fit(one.X)
     in_basis: Task = (basis.transform(one.X), one.y, basis.transform(one.held_out), one.y_held_out)
 
@@ -176,17 +174,6 @@ def private_labels(n_runs: int) -> None:
             return response_accuracy(task, epsilon, run)
 
         print(row(f"randomised response, {words}", response, n_runs), flush=True)
-
-
-def linear_task(
-    X: pd.DataFrame, y: np.ndarray, held_out: pd.DataFrame, y_held_out: np.ndarray
-) -> Task:
-    """Return the encoding of label_private.py, centred over all records, as features are public."""
-    told = [frame.assign(**{ADULT_TARGET: ADULT_CLASSES[0]}) for frame in (X, held_out)]
-    frames = [on_log_scale(frame) for frame in told]
-    schema = Schema.from_json(ADULT_SCHEMA, public=frames[0])
-    Z, Z_held_out = (schema.encode(frame) for frame in frames)
-    return Z - Z.mean(axis=0), y, Z_held_out - Z.mean(axis=0), y_held_out
 
 
 def main(n_runs: int) -> None:

@@ -161,14 +161,13 @@ def test_a_person_gets_words(asked, folder):
 def test_options_reach_the_planner(asked):
     more = (*LIKE, "--teacher", "knn")
     seed = ("--set", "random_state=3")
-    assert plan(*more, "--student", "tree", "--n-teachers", "9", *seed).exit_code == 0
+    assert plan(*more, "--student", "tree", *seed).exit_code == 0
     assert plan(*more).exit_code == 0
     first, second = asked
     sizes = ("n_records", "n_public", "n_classes", "epsilon", "delta")
     assert tuple(first[name] for name in sizes) == (600, 120, 2, 4, 1e-5)
     assert (first["teacher"], first["student"], first["seed"]) == ("knn", "tree", 3)
-    assert first["n_teachers"] == 9
-    assert (second["teacher"], second["n_teachers"]) == ("knn", None)
+    assert second["teacher"] == "knn"
 
 
 BAD = {
@@ -178,6 +177,7 @@ BAD = {
         (*LIKE, "--set", "mechanism=interactive"),
         "mechanism is given, and a forecast finds it itself; leave it out, or leave --like out",
     ),
+    "teachers": ((*LIKE, "--n-teachers", "9"), "--n-teachers is given, and a forecast finds it"),
     "a number": (
         ("--like", "like.csv", "--target", "age", "--bounds", "0,9"),
         "--target is a number, and a forecast is for one of classes; leave it out, or leave --like",

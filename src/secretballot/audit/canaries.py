@@ -186,7 +186,6 @@ def audit_canaries(
     n_teachers: int = 10,
     n_queries: int = 40,
     relation: str = "add-remove",
-    promise: float | None = None,
     share: float = 1.0,
     confidence: float = 0.99,
     program: Sequence[str] | None = None,
@@ -207,9 +206,6 @@ def audit_canaries(
     n_teachers, n_queries : int
         Of each run.
     relation : {"add-remove", "replace-one"}
-    promise : float, optional
-        Epsilon to judge by, in place of the price: to see that the attack would catch a smaller
-        promise.
     share : float
         Share of the canaries that are guessed, the surest first.
     confidence : float
@@ -256,8 +252,7 @@ def audit_canaries(
     # 3. every canary is guessed from the answers of its own run
     scores = np.concatenate([task.scores(trial.channels["release"]) for trial in trials])
     verdict = canary_bound(scores, coins.ravel(), delta=delta, alpha=alpha, share=share)
-    stated = epsilon if promise is None else check_positive("promise", promise)
-    return CanaryAudit(task, stated, delta, n_runs, verdict, confidence)
+    return CanaryAudit(task, epsilon, delta, n_runs, verdict, confidence)
 
 
 def _learn_command(task: CanaryTask, epsilon: float, delta: float) -> tuple[str, ...]:

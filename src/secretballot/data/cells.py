@@ -193,8 +193,6 @@ def _distinct_cells(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
     if _is_plain_number(kind) or (isinstance(kind, np.dtype) and kind.kind == "M"):
         codes, distinct = pd.factorize(column, use_na_sentinel=True)
         return np.asarray(codes, dtype=np.int64), list(distinct)
-    if isinstance(kind, pd.StringDtype) and kind.storage.startswith("pyarrow"):
-        return _distinct_arrow_texts(column)
     null, cells = _null_mask(column), list(column)
     inferred = "" if isinstance(kind, pd.StringDtype) else pd.api.types.infer_dtype(column)
     if isinstance(kind, pd.StringDtype) or inferred in ("string", "date"):
@@ -206,18 +204,6 @@ def _distinct_cells(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
         ]
         return np.array(found, dtype=np.int64), list(places)
     return np.where(null, -1, np.arange(len(cells))), cells
-
-
-def _distinct_arrow_texts(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
-    """Return the same of texts that Arrow holds, which distinguishes them byte by byte."""
-    import pyarrow as pa
-
-    texts = pa.array(column.array)
-    if isinstance(texts, pa.ChunkedArray):
-        texts = texts.combine_chunks()
-    found = texts.dictionary_encode()
-    codes = found.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return codes.astype(np.int64), found.dictionary.to_pylist()
 
 
 def _null_mask(column: "pd.Series[Any]") -> BoolArray:

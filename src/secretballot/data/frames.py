@@ -210,7 +210,7 @@ def check_columns(
         also = f" (and has {len(extra)} that {source} lacks)" if extra else ""
         raise DataError(
             f"The {role} lacks {name_columns(missing)} of {source}{also}; check that its first line"
-            " is a header with the same names, or leave columns out of both files with --drop."
+            " is a header with the same names."
         )
     if extra and not extra_allowed:
         raise DataError(

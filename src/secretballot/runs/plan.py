@@ -118,7 +118,6 @@ def run_plan(
         n_classes=len(classes),
         like=(table.X, table.targets),
         method=method.name if "method" in sources.given else None,
-        n_teachers=getattr(method, "n_teachers", None),
         teacher=str(getattr(method, "teacher", None) or "logistic"),
         student=str(getattr(method, "student", "auto")),
         # a plan about rare classes has no votes, so it is made where it is asked for
@@ -170,7 +169,8 @@ def _check_forecast(sources: Sources, spec: RunSpec) -> None:
         raise ParameterError(
             Parameter("target"), " is missing; name the column of the stand-in with the class."
         )
-    found = [one for one in ("mechanism", "n_queries", "strategy") if one in sources.given]
+    own = ("n_teachers", "mechanism", "n_queries", "strategy")
+    found = [one for one in own if one in sources.given]
     if spec.method.name not in (MOMENTS, PATE):
         setting = "method"
         why = f"is {spec.method.name}, and a forecast compares {MOMENTS} and {PATE}"
@@ -208,7 +208,6 @@ def plan(
     like: tuple[Any, Any],
     n_classes: int | None = None,
     method: str | None = None,
-    n_teachers: int | None = None,
     teacher: str = "logistic",
     student: str = "auto",
     class_weight: str | Mapping[Any, float] | None = None,
@@ -235,8 +234,6 @@ def plan(
         By default as many as occur in `like`.
     method : {"pate", "record-moments"}, optional
         Plan for this one alone.
-    n_teachers : int, optional
-        K, where votes or silos exist already; then votes alone are planned.
     teacher, student : str
         Names as for `secretballot learn`.
     class_weight : "balanced" or mapping of class to float, optional
@@ -254,8 +251,7 @@ def plan(
     Returns
     -------
     Plan
-        With a forecast of record moments where no `n_teachers` are given;
-        without any setting of votes where `class_weight` is given, or where votes cannot do the
+        Without any setting of votes where `class_weight` is given, or where votes cannot do the
         task.
 
     Raises
@@ -278,20 +274,19 @@ def plan(
     if method is not None:
         check_choice("method", method, (MOMENTS, PATE))
     # noisy sums over records need a delta above 0; votes under Laplace noise do not
-    of_votes = method == PATE or n_teachers is not None
+    of_votes = method == PATE
     of_moments = method == MOMENTS or class_weight is not None
     if of_votes and of_moments:
         raise ParameterError(
             Parameter("class_weight"),
-            f" and method {MOMENTS} are about record moments, and teachers about votes; leave"
-            " one of the two out.",
+            f" is about {MOMENTS}, and method {PATE} about votes; leave one of the two out.",
         )
     of_votes = of_votes or not (of_moments or budget.delta > 0)
     watch, made = reporter or Watch(), None
     progress = watch.progress
     if not of_moments:
         try:
-            made = plan_votes(task, X, index, n_teachers=n_teachers, seed=seed, progress=progress)
+            made = plan_votes(task, X, index, seed=seed, progress=progress)
         except ImpossibleTaskError:
             if of_votes:
                 raise

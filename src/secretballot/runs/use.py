@@ -35,7 +35,14 @@ from secretballot.report.verification import read_certificate, verify_certificat
 from secretballot.runs.folder import SPEC_FILE, check_new_file
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import DataSpec, RunSpec
-from secretballot.runs.tables import TableCells, declared_names, misfits, note_odd_cells, targets_of
+from secretballot.runs.tables import (
+    STOPS,
+    TableCells,
+    declared_names,
+    misfits,
+    note_odd_cells,
+    targets_of,
+)
 
 STUDENT, SCHEMA = "student.onnx", "schema.json"
 
@@ -175,9 +182,11 @@ def evaluate(
     for path, (_, schema) in zip(releases, students, strict=True):
         encoded = schema.encoding(frame, role=ROLE)
         cautions += [] if just_made else _cautions_of_private_rows(path, schema, table, encoded)
-        worst = misfits(schema, TableCells.of(frame, encoded))[:1]
+        worst = misfits(schema, TableCells.of(encoded))[:1]
         cautions += [
-            f"Column {shown(one.name)} of the {ROLE}: {one.words}." for one in worst if one.stops
+            f"Column {shown(one.column.name)} of the {ROLE}: {one.words}."
+            for one in worst
+            if one.share > STOPS
         ]
         matrices.append(encoded.matrix)
     truth = _truth(releases, certificates, students[0][1], frame, target)
@@ -328,36 +337,28 @@ def run_predict(
     with _block_writer(out) as write:
         for frame in table_blocks(table, role=_PREDICTED, encoding=named):
             encoded, first = schema.encoding(frame, role=_PREDICTED), cells.n_rows
-            cells.add(frame, encoded.odd)
+            cells.add(encoded.odd, len(frame))
             if not first:
                 # the first rows speak for the rest, and a person sees it before the table ends
                 known = {*schema.names, *schema.ignored}
                 if surplus := [name for name in frame.columns if name not in known]:
                     watch.note(f"Not read by the student: {name_columns(surplus)}.", private=False)
-                _settle_first_rows(schema, cells, watch)
+                _refuse_unlike_rows(schema, cells)
             write(_predicted(model, encoded.matrix, first))
     note_odd_cells(schema, cells, watch, role=_PREDICTED, private=False)
     return cells.n_rows
 
 
-def _settle_first_rows(schema: Schema, cells: TableCells, watch: Watch) -> None:
-    """Tell of columns that mostly do not fit; refuse those in which numbers are due and no cell
-    that says anything has one.
-
-    Raises
-    ------
-    DataError
-        Naming the worst of them.
-    """
-    for one in misfits(schema, cells):
-        if one.share == 1 and not one.of_categories:
+def _refuse_unlike_rows(schema: Schema, cells: TableCells) -> None:
+    """Refuse first rows with a column in which numbers are due and no cell that says anything has
+    one."""
+    for column, share, words in misfits(schema, cells):
+        if share == 1 and not column.has_other:
             raise DataError(
-                f"Column {one.name!r} of the {_PREDICTED} does not fit: {one.words} in its first"
+                f"Column {column.name!r} of the {_PREDICTED} does not fit: {words} in its first"
                 f" {cells.n_rows:,} rows; write them as the public file of the release does, or"
                 " leave the cells empty."
             )
-        if one.stops:
-            watch.note(f"Column {one.name!r}: {one.words}.", private=False)
 
 
 def _predicted(model: Any, X: FloatArray, first: int) -> pd.DataFrame:
