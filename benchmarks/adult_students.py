@@ -15,12 +15,14 @@ teachers and of queries that turned out best.
 
 import math
 import sys
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
-from public_data import ADULT_SCHEMA, ADULT_TARGET, adult
+from cells import head_of, row_of, text_of
+from public_data import ADULT_CLASSES, ADULT_SCHEMA, ADULT_TARGET, adult
 from secretballot import PATEClassifier, PrivacyBudget
 from secretballot.accounting.rounding import gaussian_mu
 from secretballot.data.schema import Schema
@@ -55,34 +57,51 @@ def dp_gradient_descent(
     return w
 
 
-def encoded(exchanged: bool = False) -> tuple[np.ndarray, ...]:
-    """Return X and y of the private part, the public pool, X and y of the held-out part.
+@dataclass(frozen=True)
+class Half:
+    """One half of adult.test as the public pool, the other one held out; adult.data private."""
 
-    `exchanged` takes the held-out half for the pool, and the pool for the held-out half.
-    """
+    X: pd.DataFrame
+    y: np.ndarray
+    pool: pd.DataFrame
+    held_out: pd.DataFrame
+    y_held_out: np.ndarray
+
+    @property
+    def linear(self) -> tuple[np.ndarray, ...]:
+        """X and y of the private part, the public pool, X and y of the held-out part, encoded by
+        the public schema and pool."""
+        frames = [on_log_scale(frame) for frame in (self.X, self.pool, self.held_out)]
+        schema = Schema.from_json(ADULT_SCHEMA, public=frames[1])
+        X, pool, held_out = (schema.encode(frame) for frame in frames)
+        centre = pool.mean(axis=0)
+        return X - centre, self.y, pool - centre, held_out - centre, self.y_held_out
+
+
+def half(exchanged: bool = False) -> Half:
+    """Return the split, or the one with pool and held-out rows exchanged."""
     data = adult()
     order = np.random.default_rng(SPLIT_SEED).permutation(len(data.test))
-    halves = [data.test.iloc[half] for half in np.array_split(order, 2)]
+    halves = [data.test.iloc[rows] for rows in np.array_split(order, 2)]
     pool, held_out = reversed(halves) if exchanged else halves
-    frames = [on_log_scale(frame) for frame in (data.train, pool, held_out)]
-    schema = Schema.from_json(ADULT_SCHEMA, public=frames[1])
-    X, X_public, X_test = (schema.encode(frame) for frame in frames)
-    centre = X_public.mean(axis=0)
-    y, y_test = (
-        (frame[ADULT_TARGET] == ">50K").to_numpy().astype(int) for frame in (data.train, held_out)
-    )
-    return X - centre, y, X_public - centre, X_test - centre, y_test
+    (X, y), (pool, _), (held_out, y_held_out) = map(parted, (data.train, pool, held_out))
+    return Half(X, y, pool, held_out, y_held_out)
 
 
-def on_log_scale(frame: pd.DataFrame) -> pd.DataFrame:
+def parted(frame: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return the features, and the classes as 0 and 1."""
+    y = (frame[ADULT_TARGET] == ADULT_CLASSES[1]).to_numpy().astype(int)
+    return frame.drop(columns=ADULT_TARGET), y
+
+
+def on_log_scale(features: pd.DataFrame) -> pd.DataFrame:
     """Return the features with amounts of money on a log scale."""
-    features = frame.drop(columns=ADULT_TARGET)
     return features.assign(**{name: np.log1p(features[name]) for name in SKEWED})
 
 
 def accuracies(epsilon: float, release: str, n_runs: int) -> tuple[int, int, list[float]]:
     """Return K, the number of queries and the held-out accuracy of every run, in percent."""
-    X, y, X_public, X_test, y_test = encoded()
+    X, y, X_public, X_test, y_test = half().linear
     budget = PrivacyBudget(epsilon=epsilon, delta=DELTA)
     K = choose_teachers(budget, STATED_RECORDS, X.shape[1])
     scores, n_queries = [], 0
@@ -102,23 +121,15 @@ def accuracies(epsilon: float, release: str, n_runs: int) -> tuple[int, int, lis
 
 def main(n_runs: int) -> None:
     """Print one row for each epsilon and kind of release."""
-    X, y, _, X_test, y_test = encoded()
+    X, y, _, X_test, y_test = half().linear
     without = 100 * LogisticRegression(max_iter=1000).fit(X, y).score(X_test, y_test)
     print(f"Logistic regression on the private records, without privacy: {without:.2f}\n")
-    print(
-        "| epsilon | release | K | queries | accuracy | sd | hard labels, hindsight |\n"
-        + "|---" * 7
-        + "|"
-    )
+    print(head_of("epsilon", "release", "K", "queries", "accuracy (sd)", "hard labels, hindsight"))
     for epsilon, hard in REFERENCE.items():
         for release in ("counts", "labels"):
             K, n_queries, scores = accuracies(epsilon, release, n_runs)
-            mean, deviation = np.mean(scores), np.std(scores, ddof=1) if n_runs > 1 else 0.0
-            print(
-                f"| {epsilon:g} | {release} | {K} | {n_queries} | {mean:.2f} | {deviation:.2f} "
-                f"| {hard} |",
-                flush=True,
-            )
+            cells = epsilon, release, K, n_queries, text_of(scores, 2), hard
+            print(row_of(*cells), flush=True)
 
 
 if __name__ == "__main__":

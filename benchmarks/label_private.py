@@ -16,16 +16,18 @@ with delta 0; then a logistic regression (L2 penalty 1) of the likelihood of the
 
 import sys
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
-from adult_students import on_log_scale
-from public_data import ADULT_SCHEMA, ADULT_TARGET, adult, mnist
+from adult_students import on_log_scale, parted
+from cells import head_of, row_of, text_of
+from public_data import ADULT_SCHEMA, adult, mnist
 from secretballot import PATEClassifier, PrivacyBudget
 from secretballot.data.schema import Schema
 from secretballot.learners.pate_mechanisms import choose_teachers
@@ -36,19 +38,20 @@ EPSILONS = (0.5, 1.0, 2.0)
 Task = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-@cache
 def adult_task() -> Task:
-    """Return X and y of the records and of the test; features are centred over all records,
-    since they are public."""
-    data = adult()
-    frames = [on_log_scale(frame) for frame in data]
+    """Return X and y of the records and of the test."""
+    (X, y), (X_test, y_test) = map(parted, adult())
+    return linear_task(X, y, X_test, y_test)
+
+
+def linear_task(X: pd.DataFrame, y: np.ndarray, X_test: pd.DataFrame, y_test: np.ndarray) -> Task:
+    """Return the encoding of features, centred over all records, since they are public."""
+    frames = [on_log_scale(frame) for frame in (X, X_test)]
     schema = Schema.from_json(ADULT_SCHEMA, public=frames[0])
-    X, X_test = (schema.encode(frame) for frame in frames)
-    y, y_test = ((frame[ADULT_TARGET] == ">50K").to_numpy().astype(int) for frame in data)
-    return X - X.mean(axis=0), y, X_test - X.mean(axis=0), y_test
+    Z, Z_test = (schema.encode(frame) for frame in frames)
+    return Z - Z.mean(axis=0), y, Z_test - Z.mean(axis=0), y_test
 
 
-@cache
 def mnist_task() -> Task:
     """Return X and y of the training images and of the test, as principal components of the
     training images."""
@@ -131,15 +134,10 @@ def main(n_runs: int) -> None:
         X, y, X_test, y_test = task
         without = 100 * LogisticRegression(max_iter=1000).fit(X, y).score(X_test, y_test)
         print(f"\n{name}. Logistic regression on the true labels, without privacy: {without:.2f}\n")
-        print("| way | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " |")
-        print("|---" * (1 + len(EPSILONS)) + "|")
+        print(head_of("way", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)))
         for words, way in WAYS.items():
-            cells = []
-            for epsilon in EPSILONS:
-                scores = [way(task, epsilon, run) for run in range(most)]
-                deviation = np.std(scores, ddof=1) if most > 1 else 0.0
-                cells.append(f"{np.mean(scores):.2f} ± {deviation:.2f}")
-            print(f"| {words} | " + " | ".join(cells) + " |", flush=True)
+            runs = [[way(task, epsilon, run) for run in range(most)] for epsilon in EPSILONS]
+            print(row_of(words, *(text_of(scores, 2) for scores in runs)), flush=True)
 
 
 if __name__ == "__main__":

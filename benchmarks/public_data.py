@@ -3,7 +3,6 @@ states, and the vote counts that the PATE papers published."""
 
 import gzip
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,10 +11,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from secretballot._typing import IntArray
-from secretballot.data.reading import T, attempt
 from secretballot.exceptions import DataError
 
-_VARIABLE = "SECRETBALLOT_DATA"
 _DEFAULT = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 _IMAGE_SIDE = 28
 
@@ -36,42 +33,13 @@ class Split(NamedTuple):
     y_test: IntArray
 
 
-def data_folder() -> Path:
-    """Return the folder of the reference data: $SECRETBALLOT_DATA, else ../shared/data.
-
-    Raises
-    ------
-    DataError
-        If there is no such folder.
-    """
-    chosen = Path(os.environ.get(_VARIABLE) or _DEFAULT)
-    if not chosen.is_dir():
-        raise DataError(
-            f"there is no folder of reference data at {str(chosen)!r}; name one in {_VARIABLE}."
-        )
-    return chosen
-
-
 def _reference_file(*parts: str) -> Path:
-    """Return the path of one file of the reference data.
-
-    Raises
-    ------
-    DataError
-        If the folder or the file is absent.
-    """
-    path = data_folder().joinpath(*parts)
+    """Return the path of one file of the reference data, which lie in $SECRETBALLOT_DATA, else in
+    ../shared/data; `DataError` if it is absent."""
+    path = Path(os.environ.get("SECRETBALLOT_DATA") or _DEFAULT).joinpath(*parts)
     if not path.is_file():
-        raise DataError(
-            f"the reference data lack {'/'.join(parts)}; put it there or name another folder in"
-            f" {_VARIABLE}."
-        )
+        raise DataError(f"there is no {path}; name the folder of the data in SECRETBALLOT_DATA.")
     return path
-
-
-def _intact(name: str, read: Callable[[], T]) -> T:
-    """Return what is read of a reference file; `DataError` if it is damaged."""
-    return attempt(read, lambda error: f"the reference file {name} is damaged; fetch it again.")
 
 
 def mnist() -> Split:
@@ -85,7 +53,7 @@ def mnist() -> Split:
     Raises
     ------
     DataError
-        If a file is absent or damaged.
+        If a file is absent.
     """
     parts: list[Any] = []
     for name in ("train", "t10k"):
@@ -106,9 +74,8 @@ def adult_votes() -> IntArray:
 
 
 def _read_votes(name: str) -> IntArray:
-    path = _reference_file("votes", name)
-    counts = _intact(name, lambda: np.load(path, allow_pickle=False))
-    return np.asarray(counts, dtype=np.int64)  # the files hold integers as floats
+    # the files hold integers as floats
+    return np.load(_reference_file("votes", name), allow_pickle=False).astype(np.int64)
 
 
 def _read_idx(path: Path) -> npt.NDArray[np.uint8]:
@@ -117,12 +84,9 @@ def _read_idx(path: Path) -> npt.NDArray[np.uint8]:
     Two zero bytes, the type, the number of dimensions, the dimensions, the values.
     """
 
-    def read() -> npt.NDArray[np.uint8]:
-        data = gzip.decompress(path.read_bytes())
-        shape = np.frombuffer(data, dtype=">u4", count=data[3], offset=4)
-        return np.frombuffer(data, dtype=np.uint8, offset=4 + 4 * len(shape)).reshape(*shape)
-
-    return _intact(path.name, read)
+    data = gzip.decompress(path.read_bytes())
+    shape = np.frombuffer(data, dtype=">u4", count=data[3], offset=4)
+    return np.frombuffer(data, dtype=np.uint8, offset=4 + 4 * len(shape)).reshape(*shape)
 
 
 ADULT_TARGET = "income"
@@ -199,7 +163,7 @@ def adult() -> Adult:
     Raises
     ------
     DataError
-        If a file is absent or damaged.
+        If a file is absent.
     """
     return Adult(
         _read_csv(_reference_file("adult", "adult.data"), 0),
@@ -210,16 +174,13 @@ def adult() -> Adult:
 def _read_csv(path: Path, comment_lines: int) -> pd.DataFrame:
     types: dict[Any, Any] = {name: str if name in _CATEGORIES else "int64" for name in _COLUMNS}
     types[ADULT_TARGET] = str
-    frame = _intact(
-        path.name,
-        lambda: pd.read_csv(
-            path,
-            names=[*_COLUMNS, ADULT_TARGET],
-            skiprows=comment_lines,
-            skipinitialspace=True,
-            dtype=types,
-            keep_default_na=False,
-        ),
+    frame = pd.read_csv(
+        path,
+        names=[*_COLUMNS, ADULT_TARGET],
+        skiprows=comment_lines,
+        skipinitialspace=True,
+        dtype=types,
+        keep_default_na=False,
     )
     # The test file ends its labels in a full stop.
     frame[ADULT_TARGET] = frame[ADULT_TARGET].str.removesuffix(".")

@@ -29,11 +29,10 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
-from adult_students import SPLIT_SEED, dp_gradient_descent, encoded
-from cells import Cells, text_of
-from public_data import ADULT_CLASSES, ADULT_TARGET, adult
+from adult_students import Half, dp_gradient_descent, half
+from cells import Cells, head_of, row_of, text_of
 from real_tables import BUILD
-from record_moments import DELTA, Half, half
+from record_moments import DELTA
 from secretballot import Ledger, PrivacyBudget, RecordMomentsClassifier, RecordVotesClassifier
 from secretballot.bases import TableBasis
 
@@ -84,11 +83,8 @@ def with_noise(share: float, one: Half, epsilon: float, run: int) -> Found:
 
 def with_few_positives(one: Half, epsilon: float, run: int) -> Found:
     """Return areas under the curve with 1 % positives."""
-    rng, test = np.random.default_rng(run), adult().test
-    order = np.random.default_rng(SPLIT_SEED).permutation(len(test))
     # classes of the pool, which no learner sees: to make a pool with few positives
-    pool = test.iloc[np.array_split(order, 2)[0]]
-    y_pool = (pool[ADULT_TARGET] == ADULT_CLASSES[1]).to_numpy().astype(int)
+    rng, y_pool = np.random.default_rng(run), half(exchanged=True).y_held_out
 
     def kept(y: np.ndarray) -> np.ndarray:
         few = rng.permutation(np.flatnonzero(y == 1))[: round(RARE / (1 - RARE) * np.sum(y == 0))]
@@ -97,7 +93,7 @@ def with_few_positives(one: Half, epsilon: float, run: int) -> Found:
     rows, public = kept(one.y), kept(y_pool)
     rare = replace(one, X=one.X.iloc[rows], y=one.y[rows], pool=one.pool.iloc[public])
     shares = moments(rare, epsilon).predict_proba(one.held_out)[:, 1]
-    X, y, _, X_test, y_test = encoded()
+    X, y, _, X_test, y_test = one.linear
     w = dp_gradient_descent(X[rows], y[rows], epsilon, rng)
     return {
         "moments": 100 * roc_auc_score(one.y_held_out, shares),
@@ -121,9 +117,8 @@ CONDITIONS: dict[str, Callable[[Half, float, int], Found]] = {
 def main(n_runs: int) -> None:
     """Compute all cells that are not known, and print one row for each condition."""
     warnings.simplefilter("ignore")  # of skewed pools: "uncovered" counts them
-    cells, one = Cells(BUILD / "record_conditions.jsonl"), half(exchanged=False)
-    print(f"| condition | figure | {' | '.join(f'epsilon {e:g}' for e in EPSILONS)} |")
-    print("|---|---|---|---|")
+    cells, one = Cells(BUILD / "record_conditions.jsonl"), half()
+    print(head_of("condition", "figure", *(f"epsilon {e:g}" for e in EPSILONS)))
     for name, compute in CONDITIONS.items():
         found = [
             [
@@ -134,7 +129,7 @@ def main(n_runs: int) -> None:
         ]
         for figure in found[0][0]:
             texts = [text_of([each[figure] for each in runs]) for runs in found]
-            print(f"| {name} | {figure} | {' | '.join(texts)} |", flush=True)
+            print(row_of(name, figure, *texts), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,17 +15,15 @@ privacy, logistic regression on both and boosted trees.
 import math
 import sys
 import time
-from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
-from adult_students import SPLIT_SEED, dp_gradient_descent, encoded
-from public_data import ADULT_CLASSES, ADULT_TARGET, adult
+from adult_students import Half, dp_gradient_descent, half
+from cells import head_of, row_of
 from secretballot import RecordMomentsClassifier
 from secretballot.accounting.rounding import gaussian_mu
 from secretballot.bases import TableBasis
@@ -36,32 +34,6 @@ EPSILONS = (0.1, 0.5, 1.0, 2.0)
 DESCENTS = [
     (steps, rate, clip) for steps in (20, 60) for rate in (4.0, 16.0) for clip in (0.5, 1.0)
 ]
-
-
-@dataclass(frozen=True)
-class Half:
-    """One half of adult.test as the public pool, the other one held out; adult.data private."""
-
-    X: pd.DataFrame
-    y: np.ndarray
-    pool: pd.DataFrame
-    held_out: pd.DataFrame
-    y_held_out: np.ndarray
-    linear: tuple[np.ndarray, ...]
-
-
-def half(exchanged: bool) -> Half:
-    """Return the split of adult_students.py, or the one with pool and held-out rows exchanged."""
-    data = adult()
-    order = np.random.default_rng(SPLIT_SEED).permutation(len(data.test))
-    halves = [data.test.iloc[rows] for rows in np.array_split(order, 2)]
-    pool, held_out = reversed(halves) if exchanged else halves
-    X, P, H = (frame.drop(columns=ADULT_TARGET) for frame in (data.train, pool, held_out))
-    y, y_test = (
-        (frame[ADULT_TARGET] == ADULT_CLASSES[1]).to_numpy().astype(int)
-        for frame in (data.train, held_out)
-    )
-    return Half(X, y, P, H, y_test, encoded(exchanged))
 
 
 def descent_in_basis(
@@ -145,18 +117,16 @@ def scores_of_descent(one: Half, epsilon: float, n_runs: int) -> tuple[float, li
 
 def main(n_runs: int) -> None:
     """Print what holds without privacy, then one row for each epsilon."""
-    halves = [half(False), half(True)]
+    halves = [half(), half(exchanged=True)]
     names = "linear encoding", "same basis", "boosted trees"
     for number, one in enumerate(halves, 1):
         told = zip(names, without_privacy(one), strict=True)
         print(
             f"Without privacy, half {number}: " + ", ".join(f"{k} {100 * v:.2f}" for k, v in told)
         )
-    print(
-        "\n| epsilon | record moments, both halves |"
-        " area under the curve | log loss | descent, linear | descent, same"
-        f" basis, best of {len(DESCENTS)} in hindsight | seconds |\n" + "|---" * 7 + "|"
-    )
+    best = f"descent, same basis, best of {len(DESCENTS)} in hindsight"
+    figures = "record moments, both halves", "AUC", "log loss", "descent, linear", best, "seconds"
+    print("\n" + head_of("epsilon", *figures))
     for epsilon in EPSILONS:
         runs = np.array(
             [[scores_of_moments(one, epsilon) for _ in range(n_runs)] for one in halves]
@@ -165,11 +135,8 @@ def main(n_runs: int) -> None:
         descents = [scores_of_descent(one, epsilon, n_runs) for one in halves]
         plain = np.mean([linear for linear, _ in descents])
         same = np.mean([basis for _, basis in descents], axis=0).max()
-        print(
-            f"| {epsilon:g} | {accuracy:.2f} | {area:.2f} | {loss:.4f} |"
-            f" {plain:.2f} | {same:.2f} | {seconds:.1f} |",
-            flush=True,
-        )
+        found = (f"{one:.4g}" for one in (accuracy, area, loss, plain, same, seconds))
+        print(row_of(epsilon, *found), flush=True)
 
 
 if __name__ == "__main__":

@@ -26,13 +26,12 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from adult_students import on_log_scale
-from label_private import Task, response_accuracy
-from public_data import ADULT_CLASSES, ADULT_SCHEMA, ADULT_TARGET, adult
-from record_moments import half
+from adult_students import half
+from cells import head_of, row_of, text_of
+from label_private import Task, linear_task, response_accuracy
+from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot import PrivacyBudget, RecordMomentsClassifier, RecordMomentsRegressor
 from secretballot.bases import TableBasis
-from secretballot.data.schema import Schema
 
 DELTA = 1e-5
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
@@ -63,20 +62,13 @@ def row(words: str, runs: Callable[[float, int], Any], n_runs: int) -> str:
     cells = []
     for epsilon in EPSILONS:
         scores = np.atleast_2d(np.array([runs(epsilon, run) for run in range(n_runs)]).T)
-        deviations = scores.std(axis=1, ddof=1) if n_runs > 1 else np.zeros(len(scores))
-        cells.append(
-            ", ".join(
-                f"{one:.1f} ± {deviation:.1f}"
-                for one, deviation in zip(scores.mean(axis=1), deviations, strict=True)
-            )
-        )
-    return f"| {words} | " + " | ".join(cells) + " |"
+        cells.append(", ".join(map(text_of, scores)))
+    return row_of(words, *cells)
 
 
 def head(first: str, *, last: Sequence[str] = ()) -> str:
     """Return the head of a table with one column for each epsilon."""
-    names = [first, *(f"epsilon {epsilon:g}" for epsilon in EPSILONS), *last]
-    return "| " + " | ".join(names) + " |\n" + "|---" * len(names) + "|"
+    return head_of(first, *(f"epsilon {epsilon:g}" for epsilon in EPSILONS), *last)
 
 
 def numbers(n_runs: int) -> None:
@@ -154,7 +146,7 @@ def label_table(frame: pd.DataFrame) -> np.ndarray:
 
 def private_labels(n_runs: int) -> None:
     """Print accuracies where labels alone are private."""
-    one = half(False)
+    one = half()
     basis = TableBasis().fit(one.X)
     in_basis: Task = (basis.transform(one.X), one.y, basis.transform(one.held_out), one.y_held_out)
 
@@ -176,17 +168,6 @@ def private_labels(n_runs: int) -> None:
             return response_accuracy(task, epsilon, run)
 
         print(row(f"randomised response, {words}", response, n_runs), flush=True)
-
-
-def linear_task(
-    X: pd.DataFrame, y: np.ndarray, held_out: pd.DataFrame, y_held_out: np.ndarray
-) -> Task:
-    """Return the encoding of label_private.py, centred over all records, as features are public."""
-    told = [frame.assign(**{ADULT_TARGET: ADULT_CLASSES[0]}) for frame in (X, held_out)]
-    frames = [on_log_scale(frame) for frame in told]
-    schema = Schema.from_json(ADULT_SCHEMA, public=frames[0])
-    Z, Z_held_out = (schema.encode(frame) for frame in frames)
-    return Z - Z.mean(axis=0), y, Z_held_out - Z.mean(axis=0), y_held_out
 
 
 def main(n_runs: int) -> None:

@@ -10,23 +10,10 @@ from secretballot._typing import FloatArray, IntArray
 
 
 class TwoClassSample(NamedTuple):
-    """A sample from two classes with everything known about them.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, n_features)
-    y : ndarray of shape (n,), int64
-        0 or 1.
-    probability : ndarray of shape (n,)
-        The true probability of class 1 at each point.
-    bayes_error : float
-        Error of the best possible classifier, which says 1 where `probability` exceeds one half.
-    """
+    """Points of shape (n, n_features), and their classes, 0 or 1."""
 
     X: FloatArray
     y: IntArray
-    probability: FloatArray
-    bayes_error: float
 
 
 def synthetic_two_class(
@@ -53,6 +40,4 @@ def synthetic_two_class(
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, size=n)
     X = rng.normal(size=(n, n_features)) + np.outer((2 * y - 1) * m, direction)
-    # The logistic function of 2 m <u, x>, in the form that cannot overflow.
-    probability = 0.5 * (1 + np.tanh(m * (X @ direction)))
-    return TwoClassSample(X, y, probability, bayes_error)
+    return TwoClassSample(X, y)

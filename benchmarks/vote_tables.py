@@ -11,6 +11,7 @@ of more on two. Then processor seconds of a calibration and of the second verifi
 
 import subprocess
 import sys
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
@@ -47,11 +48,7 @@ print(f"{found:6.1f} s, {said} in {time.process_time() - start:6.1f} s")
 
 def most(fits: Callable[[int], bool]) -> int:
     """Return the largest number of labels that fits."""
-    low, high = 1, 1024
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low
+    return bisect_left(range(1, 1025), True, key=lambda n: not fits(n))
 
 
 def numbers_of_labels(error: float) -> list[int]:

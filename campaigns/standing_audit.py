@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,28 +32,28 @@ SPARSE_VECTOR = (
     *("--set", "mechanism=sparse-vector:max_abstentions=1"),
 )
 
-# Options of `audit release`, and the command after them.
-RELEASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "learn, counts, a record with a missing value more": (("--change", "add-missing"), LEARN),
-    "learn, labels, a record more": (("--change", "add"), (*LEARN, *LABELS, "--student", "forest")),
+# The neighbouring file, and the command that `audit release` attacks.
+RELEASES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "learn, counts, a record with a missing value more": ("missing.csv", LEARN),
+    "learn, labels, a record more": ("more.csv", (*LEARN, *LABELS, "--student", "forest")),
     "choose, a record more": (
-        ("--change", "add"),
+        "more.csv",
         (
             *("learn", *TABLES, "--epsilon", "0.5", "--ledger", "own"),
             *("--set", "hypotheses=stumps", "--set", "n_cover=20"),
         ),
     ),
     "label, one teacher's votes changed": (
-        ("--neighbour", "votes-neighbour.csv"),
+        "votes-neighbour.csv",
         ("label", "votes.csv", "--kind", "votes", "--classes", "no,yes", *OWN),
     ),
     "learn, labels, a record replaced": (
-        ("--change", "replace"),
+        "replaced.csv",
         (*LEARN, *LABELS, "--set", "relation=replace-one"),
     ),
-    "learn, sparse vector, a record less": (("--change", "drop"), SPARSE_VECTOR),
+    "learn, sparse vector, a record less": ("crowd-less.csv", SPARSE_VECTOR),
     "learn, rounds by margin, a record more": (
-        ("--change", "add"),
+        "more.csv",
         (*LEARN, *LABELS, "--set", "strategy=margin:round_size=10"),
     ),
 }
@@ -91,15 +92,26 @@ def write_tables(folder: Path) -> None:
     table("crowd.csv", 2400, labelled=True, apart=3.0)
     table("crowd-public.csv", 60, labelled=False, apart=2.0)
 
+    def neighbour(name: str, of: str, *, dropped: int = 0, added: Sequence[str] = ()) -> None:
+        head, *rows = (folder / of).read_text().splitlines()
+        (folder / name).write_text("\n".join([head, *rows[dropped:], *added]) + "\n")
+
+    # far away, so that its teacher does not overlook it
+    far = "1000000,-1000000,yes"
+    neighbour("more.csv", "private.csv", added=[far])
+    neighbour("missing.csv", "private.csv", added=[",0.5,yes"])
+    neighbour("replaced.csv", "private.csv", dropped=1, added=[far])
+    neighbour("crowd-less.csv", "crowd.csv", dropped=1)
+
 
 def words_of(name: str, runs: int) -> list[str]:
     """Return the words of a case after `secretballot audit`."""
     same = ["--confidence", CONFIDENCE, "--n-jobs", JOBS, "--runs", str(runs), "--json"]
     if name in CANARIES:
         return ["canaries", *same, *CANARIES[name]]
-    options, command = RELEASES[name]
+    neighbour, command = RELEASES[name]
     private = next(word for word in command if word.endswith(".csv"))
-    return ["release", *same, "--private", private, *options, "--", *command]
+    return ["release", *same, "--private", private, "--neighbour", neighbour, "--", *command]
 
 
 def attacked(name: str, runs: int, _: int, folder: Path) -> Found:

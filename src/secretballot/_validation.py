@@ -48,7 +48,6 @@ VotesKind = Literal["votes", "counts"]
 #: What a basis of record moments may be called.
 BasisName = Literal["auto", "table", "kernel", "vectors", "images"]
 HeaderLine = Literal["yes", "no"]
-RecordChange = Literal["drop", "add", "add-missing", "replace"]
 
 RELEASES: tuple[ReleaseKind, ...] = get_args(ReleaseKind)
 ABSTENTIONS: tuple[Abstentions, ...] = get_args(Abstentions)
@@ -56,7 +55,6 @@ STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
 VOTES_KINDS: tuple[VotesKind, ...] = get_args(VotesKind)
 BASES: tuple[BasisName, ...] = get_args(BasisName)
 HEADER_LINES: tuple[HeaderLine, ...] = get_args(HeaderLine)
-RECORD_CHANGES: tuple[RecordChange, ...] = get_args(RecordChange)
 HYPOTHESES = ("stumps", "thresholds", "intervals")
 BALLOTS = ("labels", "sets")
 

@@ -283,6 +283,26 @@ def test_blocks_cost_a_little_more_than_one_game():
     assert blocks < 1.25 * whole
 
 
+def test_what_far_noise_and_the_list_lack_is_charged():
+    noise, order = Noise(20.0), 6.0
+    edge, deep, two = 156, 108, 2 * 20.0**2
+    far = 4 * math.exp((2 * order * (order - 1) - (edge - order) ** 2) / two)
+    far += math.exp((order * (order - 1) - (deep - order) ** 2 - deep**2) / two)
+    found = [
+        class_games._divergences(np.zeros(1), noise, np.array([order]), beside)[0]
+        for beside in (0.0, 1e-14)
+    ]
+    assert math.expm1((order - 1) * found[0]) == pytest.approx(order * far, rel=1e-3)
+    ratio = np.abs(noise.losses(np.array([edge, -edge]), np.array([-edge, edge]))[1]).max()
+    most = far + 1e-14 * math.exp((order - 1) * ratio)
+    assert math.expm1((order - 1) * found[1]) == pytest.approx(order * most, rel=1e-3)
+
+
+def test_the_work_of_a_game_is_bounded():
+    blocks = [class_games.class_block(*one) for one in ((10.0, 100), (40.0, 5000))]
+    assert blocks == [100, 128]
+
+
 def test_noise_where_no_game_is_played_has_the_price_of_before():
     for sigma in (0.999 * MIN_SIGMA, 1.001 * MAX_SIGMA):
         assert class_games.class_block(sigma, 30) is None

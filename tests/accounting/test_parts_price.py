@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import operator
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -83,6 +85,9 @@ def test_weights_of_responses_are_binomial_to_all_digits_that_a_price_needs(
             if 0 <= i <= count:
                 exact = mpmath.binomial(count, i) * lie ** int(i) * (1 - lie) ** int(count - i)
                 assert exact < 1.01e-35
+    # what floats lose of a weight and of a grid is charged
+    listed = response_losses(max(epsilon, 1e-12), count)
+    assert listed.certain >= 1 or listed.chance.sum() > 1 + 4e-12
 
 
 def test_gaussian_beside_parts_is_the_joint_enumeration() -> None:
@@ -106,12 +111,16 @@ def test_a_pure_price_is_the_sum_also_where_delta_is_tiny() -> None:
     assert price(events, delta=1e-9).delta == 1e-9
     one = (math.exp(0.7) - math.exp(0.5)) / (1 + math.exp(0.7))
     assert delta_upper(events[:1], 0.5) == pytest.approx(one, rel=1e-9)
+    beyond = float(3 * Fraction(0.1) - Fraction(0.3))
+    tiny = delta_upper([pure_event(0.1, 3)], 0.3)
+    assert tiny == pytest.approx(beyond / (1 + math.exp(-0.3)), rel=1e-9)
 
 
 @pytest.mark.parametrize("event", [stable_event(4.0, 20, 2), sparse_event(3.0, 5.0, 20, 2)])
 def test_no_price_is_below_what_fails_outright(event: StableTests | SparseStream) -> None:
     for epsilon in float(event.pure()) * (1 - np.geomspace(1e-6, 0.9, 60)):
         assert delta_upper([event], epsilon) >= event.failure()
+    assert epsilon_upper([event], event.failure() / 2) == math.inf
 
 
 def test_the_edge_of_the_largest_loss_is_rounded_up() -> None:
@@ -157,6 +166,28 @@ def test_ends_that_are_cut_are_charged() -> None:
     assert (low, len(kept)) == (2, 1)
     assert kept[0] == pytest.approx(1e-20 + 7e-27, rel=1e-12, abs=0)
     assert beyond == pytest.approx(7e-27, rel=1e-12, abs=0)
+    far = Losses.of_atoms(np.array([2.0**15]), np.array([0.25]))
+    assert far.delta(np.array([-1.0, 1.0])) == pytest.approx([1 - 0.75 * math.exp(-1), 0.25])
+
+
+def test_no_digit_that_floats_lose_makes_a_sum_of_losses_or_its_delta_smaller() -> None:
+    rng, h = np.random.default_rng(0), 2.0**-5
+    one, two = (chance / chance.sum() for chance in rng.random((2, 40)))
+    both = Losses(h, -9, one, 0.125) + Losses(h, -15, two, 0.25)
+    exact = [Fraction(0)] * 79
+    for (i, p), (j, q) in itertools.product(enumerate(one.tolist()), enumerate(two.tolist())):
+        exact[i + j] += Fraction(p) * Fraction(q)
+    assert (both.first, both.h) == (-24, h)
+    assert all(map(operator.ge, both.chance.tolist(), exact))
+    assert 1 - Fraction(both.certain) <= (1 - Fraction(0.125)) * (1 - Fraction(0.25))
+    at = np.concatenate([h * np.arange(-30, 60), rng.uniform(-1, 2, 60)])
+    with mpmath.workdps(40):
+        losses = [mpmath.mpf(h) * (i - 24) for i in range(79)]
+        for epsilon, found in zip(at.tolist(), both.delta(at).tolist(), strict=True):
+            ends = [max(0, 1 - mpmath.exp(epsilon - loss)) for loss in losses]
+            parts = zip(both.chance.tolist(), ends, strict=True)
+            true = min(1, both.certain + mpmath.fsum(p * end for p, end in parts))
+            assert true <= found <= true * (1 + 1e-8)
 
 
 def test_losses_are_larger_and_epsilons_smaller_than_floats_say() -> None:

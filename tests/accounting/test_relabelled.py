@@ -188,6 +188,9 @@ def test_sampling_never_costs_and_rates_follow_the_rule() -> None:
     ]
     assert deltas == sorted(deltas)
     assert deltas[0] < deltas[-1]
+    whole = float(stream.pure()) + relabelling_loss("replace-one", 1.0)
+    pure = sampled_event(stream, 1, 100, "replace-one").pure()
+    assert 0 <= pure - math.log1p(0.01 * math.expm1(whole)) < 1e-8
 
 
 def test_the_printed_chain_keeps_epsilon_below_56_and_delta_below_5() -> None:
@@ -408,6 +411,20 @@ def test_the_largest_value_of_a_cell_is_found_inside_too(
     first, second = (np.interp(at, u[::-1], ends[::-1]) for ends in (near, far))
     found = sampling._largest_between(*(np.array([row]) for row in (u, near, far)), c)
     assert found[0] == pytest.approx((p * first + (1 - p) * second).max(), rel=1e-11)
+
+
+def test_a_steep_stream_is_worst_where_relabelling_says_little() -> None:
+    c, loss, at = math.exp(1.5), 1.5, np.linspace(0.1, 1.5, 20_001)
+    found = relabelled_delta(lambda x: 1e-3 * max(0.0, -math.expm1(x - 2.9)), 3.0, loss)
+    truth = (c - np.exp(at)) / (c - 1) * 1e-3 * -np.expm1(0.1 - at)
+    assert at[truth.argmax()] < 0.9
+    assert truth.max() <= found <= 1.02 * truth.max()
+
+
+def test_chords_are_a_little_above_a_profile() -> None:
+    at = np.random.default_rng(0).uniform(0, 3, 1000)
+    found = sampling._by_chords(lambda x: np.exp(-5 * x), 3.0)(at) / np.exp(-5 * at)
+    assert ((found > 1) & (found < 1 + 1e-5)).all()
 
 
 @pytest.mark.parametrize("epsilon", [2.5, 40.0])

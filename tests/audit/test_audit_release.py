@@ -1,7 +1,6 @@
 """Audits of programs: planted faults are found, sound programs pass, and canaries bound epsilon;
 bounds are exact or valid, and not without power."""
 
-import io
 import json
 import math
 import os
@@ -11,7 +10,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from planted_faults import release
 from scipy.stats import binom, binomtest
@@ -32,10 +30,9 @@ from secretballot.audit.release_audit import (
     _prepared_command,
     _runs_to_choose_on,
     audit_trials,
-    made_worlds,
+    find_telltale,
+    held_out,
 )
-from secretballot.audit.telltale import find_telltale, held_out
-from secretballot.data.cells import vectors_of
 from secretballot.exceptions import DataError, ParameterError
 
 PROGRAM = (sys.executable, "-S", str(Path(__file__).with_name("planted_faults.py")))
@@ -96,8 +93,7 @@ def test_a_fault_that_shows_in_any_process_is_certified_and_named(
     folder, capsys, fault, neighbour, detected_in
 ):
     """The draws after a seed do not differ. Where 39 votes move, the noise has deviation .5: the
-    rule cuts the gap at a third of it at least, and a count is beyond it with probability 1e-140
-    (26 deviations)."""
+    rule cuts the gap in its middle, and a count is beyond it with probability 1e-300."""
     coins, trials = np.random.default_rng(7).random(RUNS) < 0.5, []
     for number, coin in enumerate(coins):
         out = folder / f"{number:02d}"
@@ -153,11 +149,10 @@ def test_every_run_is_in_one_private_folder_and_sees_its_own_world_alone(folder,
 def test_a_command_that_always_fails_is_refused_in_one_sentence(folder):
     with pytest.raises(DataError, match="exit code 1 in its first 4 runs"):
         audit_release(
-            ["none", "private.json"],
+            ["unknown", "no.json", "private.json"],
             "private.json",
             neighbour="more.json",
             program=PROGRAM,
-            released="x",
         )
 
 
@@ -167,41 +162,13 @@ def test_files_of_a_command_get_plain_names_and_its_out_is_replaced(folder):
         (folder / "deep" / name).write_text("{}")
     words = ["learn", "private.json", "deep/private.json", "--ledger=deep/a.ledger"]
     words += ["--classes", "0,1", "--out", "o"]
-    prepared, inputs, name, released = _prepared_command(words, Path("private.json"), None)
+    prepared, inputs, name = _prepared_command(words, Path("private.json"))
     assert prepared == [
         *("learn", "private.json", "2-private.json", "--ledger=a.ledger"),
         *("--classes", "0,1", "--out", "o", "--out", "out"),
     ]
-    assert (name, released) == ("private.json", "out/release")
+    assert name == "private.json"
     assert set(inputs) == {"2-private.json", "a.ledger", "a.ledger-journal"}
-
-
-@pytest.mark.parametrize(
-    ("change", "rows"), [("drop", 3), ("add", 5), ("add-missing", 5), ("replace", 4)]
-)
-def test_neighbours_are_made_from_one_table(tmp_path, change, rows):
-    table = tmp_path / "table.csv"
-    table.write_text("age;ward;ill\n30;north;no\n40;south;yes\n50;north;no\n60;south;yes\n")
-    worlds = made_worlds(table, change, target="ill", row=1)
-    before, after = (world.decode().splitlines() for world in worlds)
-    assert (len(before), len(after)) == (5, rows + 1)
-    assert before[0] == after[0] == "age,ward,ill"
-    left = [line for line in before if line in after]
-    assert len(left) == (5 if change.startswith("add") else 4)
-    new = [line for line in after if line not in before]
-    assert new == {"drop": [], "add-missing": [",south,yes"]}.get(change, ["40000.0,south,no"])
-    with pytest.raises(ParameterError, match="no such record"):
-        made_worlds(table, change, row=4)
-
-
-def test_vectors_are_in_both_worlds(tmp_path):
-    vectors = np.arange(12.0).reshape(4, 3)
-    table = pd.DataFrame({"age": [1, 2, 3, 4], "ill": list("abab"), "scan": vectors.tolist()})
-    table.to_csv(tmp_path / "t.csv", index=False)
-    worlds = made_worlds(tmp_path / "t.csv", "add", target="ill", row=1)
-    before, after = (vectors_of(pd.read_csv(io.BytesIO(one))["scan"], 3) for one in worlds)
-    assert (before == vectors).all()
-    assert (after == [*vectors, vectors[1] * 1000]).all()
 
 
 def test_more_runs_choose_where_the_coins_begin_with_one_world():
@@ -251,10 +218,9 @@ def test_names_sizes_modes_links_and_order_are_fields(tmp_path):
 
 
 def test_json_leaves_keep_their_place_and_their_type(tmp_path):
-    document = {"x": [1, 2.5, "id 140573549004720"], "y": {"z": None, "t": True}}
+    document = {"x": [1, 2.5, "id"], "y": {"z": None, "t": True}}
     fields = seen(tmp_path, "a.json", json.dumps(document))
-    leaves = {"x[0]": 1, "x[1]": 2.5, "y.z": "None", "y.t": "True"}
-    leaves["x[2]:integer 0"] = 140573549004720
+    leaves = {"x[0]": 1, "x[1]": 2.5, "x[2]": "id", "y.z": "None", "y.t": "True"}
     assert leaves == {place: fields[f"a.json:$.{place}"] for place in leaves}
 
 
@@ -314,7 +280,7 @@ def rows_of(table):
 
 
 def test_tables_differ_by_the_canaries_that_are_there():
-    task = CanaryTask(3, 4, 20, "add-remove")
+    task = CanaryTask(3, 4, 20)
     none, two = (
         rows_of(task.private_table(present)) for present in ([False] * 3, [True, False, True])
     )
@@ -327,16 +293,8 @@ def test_tables_differ_by_the_canaries_that_are_there():
     ] == [6, 6, 2]
 
 
-def test_under_replace_one_the_number_of_records_is_the_same():
-    task = CanaryTask(2, 4, 20, "replace-one")
-    lengths = {
-        len(rows_of(task.private_table(present))) for present in ([False, False], [True, False])
-    }
-    assert len(lengths) == 1
-
-
 def test_scores_are_read_in_the_order_of_the_points():
-    task = CanaryTask(2, 4, 5, "add-remove")
+    task = CanaryTask(2, 4, 5)
     answers = {3: 9, 0: 1, 4: 0, 1: 1, 2: 0}
     fields = {}
     for number, (point, count) in enumerate(answers.items()):
@@ -506,7 +464,7 @@ def count(rng, world):
         ("student:$.__id__ mod 4096", address),
         ("coefficient", coefficient),
         ("queries.json:size", one_file_more),
-        ("count above or below", count),
+        ("count above", count),
     ],
 )
 def test_what_tells_is_found_and_named(name, planted):
@@ -517,7 +475,7 @@ def test_what_tells_is_found_and_named(name, planted):
         for known, world in zip(noise(rng, 60), worlds, strict=True)
     ]
     rule, verdict = audited(runs, worlds)
-    assert rule.name.startswith(name)
+    assert rule.reading.name.startswith(name)
     assert verdict.bound > 1.5
 
 
@@ -529,7 +487,7 @@ def test_an_event_of_one_world_only_is_found_though_it_is_rare():
         for known, world in zip(noise(rng, 900, 8), worlds, strict=True)
     ]
     rule, verdict = audited(runs, worlds)
-    assert "crash" in rule.name
+    assert "crash" in rule.reading.name
     assert verdict.bound > 1.5
     assert verdict.guesses < verdict.coins
 
@@ -543,5 +501,5 @@ def test_the_rule_never_sees_the_runs_that_certify():
         for number, world in enumerate(worlds)
     ]
     rule, verdict = audited(runs, worlds)
-    assert rule.name == "a"
+    assert rule.reading.name == "a"
     assert verdict.bound < 0.5

@@ -241,12 +241,11 @@ def test_settings_that_cannot_be_are_named(config, text, said):
 
 
 def test_settings_that_cannot_be_read_are_told(tmp_path):
-    for name, content in (("a.toml", b"= 1"), ("b.toml", b"\xff"), ("c.toml", b" " * (2 << 20))):
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(DataError, match=r"cannot be read|has more than"):
+    for name, content in (("a.toml", b"= 1"), ("b.toml", b"\xff"), ("missing.toml", None)):
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataError, match="cannot be read"):
             read_settings(tmp_path / name)
-    with pytest.raises(DataError, match=r"cannot be read|has more than"):
-        read_settings(tmp_path / "missing.toml")
 
 
 @pytest.mark.parametrize(
@@ -347,7 +346,8 @@ def test_a_fault_that_an_audit_finds_is_code_6(monkeypatch):
         return SimpleNamespace(passed=False, text=lambda: "FAILED", to_json=dict)
 
     monkeypatch.setattr("secretballot.audit.release_audit.audit_release", audit)
-    settings = ["--private", "p.json", "--program", "python 'a b.py'", "--runs", "30"]
+    settings = ["--private", "p.json", "--neighbour", "q.json", "--runs", "30"]
+    settings += ["--program", "python 'a b.py'"]
     result = invoke("audit", "release", *settings, "--", "coin", "p.json", "--out", "x")
     assert (result.exit_code, result.stdout) == (6, "FAILED\n")
     assert (asked["program"], asked["runs"]) == (["python", "a b.py"], 30)

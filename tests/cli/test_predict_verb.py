@@ -111,6 +111,7 @@ def test_a_table_that_does_not_fit_ends_in_one_sentence(world, tmp_path, content
     result = predict(world / "run", tmp_path / "t.csv", "--out", str(out))
     assert result.exit_code == 2
     assert words in result.stderr
+    assert "--drop" not in result.stderr  # which the verb does not have
     assert len(result.stderr.splitlines()) == 1
     assert "mg" not in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]

@@ -26,7 +26,7 @@ from secretballot.accounting.abstention_table import answer_weights
 from secretballot.accounting.recipes import answer_chance, check_answerable, stream_mechanism
 from secretballot.core import streams
 from secretballot.core.filters import filter_for
-from secretballot.core.streams import BITS, keeps_inequalities
+from secretballot.core.streams import BITS, keeps_inequalities, neighbours_keep
 from secretballot.exceptions import ParameterError
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
@@ -94,9 +94,10 @@ def test_a_table_without_weights_or_with_one_of_zero_keeps_no_inequality():
     assert keeps_inequalities(SHORT, tuple(weights.tolist()))
     assert not keeps_inequalities(SHORT, ())
     assert not keeps_inequalities(SHORT, (0, int(weights[1])))
+    assert keeps_inequalities(SHORT, (1,))
 
 
-def test_a_sum_must_keep_clear_of_one_whatever_the_callers_decimals_are():
+def test_a_sum_must_keep_clear_of_one_whatever_the_callers_decimals_are(monkeypatch):
     event = abstention_event(order=18.0, charge=0.14, false_answer=1e-9, abstentions=5)
     wanted = answer_weights(event, 7)
     abstention_table._walk.cache_clear()
@@ -105,6 +106,9 @@ def test_a_sum_must_keep_clear_of_one_whatever_the_callers_decimals_are():
         found = answer_weights(event, 7)
     assert found.tolist() == wanted.tolist()
     assert 0 < streams._CLEAR < 2.0**-140
+    assert neighbours_keep(18.0, 0.14, WHOLE // 2, WHOLE // 2)
+    monkeypatch.setattr(streams, "_CLEAR", decimal.Decimal("0.1"))
+    assert not neighbours_keep(18.0, 0.14, WHOLE // 2, WHOLE // 2)
 
 
 def true_delta(chances, n_teachers, n_classes, queries, stops, epsilon):

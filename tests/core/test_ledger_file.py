@@ -82,6 +82,19 @@ def test_a_bad_byte_in_the_description_of_a_table_is_one_sentence_even_in_a_trac
     assert printed.isprintable()
 
 
+def test_a_damaged_page_is_noticed_at_once_and_in_a_large_file_by_a_check(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = bytearray(path.read_bytes())
+    content[39] ^= 1  # how many pages are free
+    path.write_bytes(content)
+    assert "is damaged" in refusal(path)
+    monkeypatch.setattr(sqlite, "_FEW_PAGES", 0)
+    ledger = Ledger.open_existing(path)
+    with pytest.raises(LedgerError, match="is damaged"):
+        ledger.check()
+
+
 @pytest.mark.parametrize("name", ["dataset", "composition", "created_at", "\x1b[31m"])
 def test_hostile_text_in_the_terms_is_one_bounded_sentence(path: Path, name: str) -> None:
     with FileLedgers(path.parent).edited(str(path)) as run:

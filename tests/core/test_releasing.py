@@ -2,8 +2,10 @@
 
 import itertools
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -13,10 +15,17 @@ from secretballot.core.errors import BudgetError, LedgerError, ParameterError, S
 from secretballot.core.events import Counts
 from secretballot.core.ledger import Ledger
 from secretballot.core.ledger.account import AnswerPage
-from secretballot.core.mechanisms import NoisySums, NoisyVotes, SparseVector, State, Terms
+from secretballot.core.mechanisms import (
+    NoisySums,
+    NoisyVotes,
+    RelabelledSample,
+    SparseVector,
+    State,
+    Terms,
+)
 from secretballot.core.price import PrivacyBudget
 from secretballot.core.private import RecordSums, Votes
-from secretballot.core.types import Guarantee
+from secretballot.core.types import Guarantee, Sample
 
 RECORD = Guarantee(unit="record", relation="add-remove")
 BUDGET = PrivacyBudget(2.0, 1e-5)
@@ -60,7 +69,8 @@ def test_a_release_is_charged_once_and_stored() -> None:
     assert again.values.tolist() == first.values.tolist()
     assert (again.noise, again.issued, again.public) == (first.noise, first.issued, first.public)
     assert ledger.spent() == (2.0, 1e-5)
-    counted = released(private, COUNTS, account()).values
+    with ThreadPoolExecutor(1) as other:  # in which signals are nobody's to hold back
+        counted = other.submit(released, private, COUNTS, account()).result().values
     assert counted.shape == (3, 1)
     assert (np.abs(counted[:, 0] - [10_000, 2000, 9000]) < 300).all()
 
@@ -70,11 +80,16 @@ def test_what_another_program_has_just_bought_is_not_bought_again(monkeypatch: A
     monkeypatch.setattr(Ledger, "reserve", lambda *a, **more: buy(*a, **more) and buy(*a, **more))
     assert released(votes(8000), LABELS, ledger).values.tolist() == [[1]]
     assert ledger.spent() == (2.0, 1e-5)
+    monkeypatch.setattr(Ledger, "reserve", Mock(side_effect=LedgerError("no space")))
+    with pytest.raises(LedgerError, match="no space"):
+        released(votes(8000), LABELS, account())
 
 
 def test_what_can_be_refused_is_refused_before_anything_is_spent() -> None:
     ledger, private = account(), votes(8000)
     users = Votes.of_teachers([[1, 9]], Guarantee(unit="user", relation="replace-one"))
+    sample = Sample(sampled=1, out_of=9, relabel_epsilon=1.0, request="another", serial="s")
+    sampled = Votes.of_teachers([[1, 9]], RECORD, sample=sample)
     refused: list[tuple[type[SecretBallotError], Callable[[], object]]] = [
         (BudgetError, lambda: released(private, NoisyVotes(scale=1.0), ledger)),
         (LedgerError, lambda: released(users, LABELS, ledger)),
@@ -84,11 +99,13 @@ def test_what_can_be_refused_is_refused_before_anything_is_spent() -> None:
         (ParameterError, lambda: released(private, LABELS, ledger, public={"x": object()})),
         (ParameterError, lambda: released(private, LABELS, ledger, public={"x": "y" * 10**7})),
         (BudgetError, lambda: released(private, LABELS, account(PrivacyBudget(1.0, 1e-5)))),
+        (ParameterError, lambda: released(sampled, RelabelledSample(stream=STREAM), ledger)),
     ]
     for kind, call in refused:
         with pytest.raises(kind):
             call()
     assert ledger.releases() == 0
+    assert released(private, LABELS, ledger, public={"x": "y" * 9_999_000}).values.size == 1
 
 
 def test_nothing_is_made_where_the_account_or_the_price_refuses() -> None:
@@ -345,6 +362,14 @@ def test_an_interrupted_stream_goes_on_and_asks_nothing_twice(
     assert [len(content) for content in files.values()] == [releasing.STATE_BYTES]
 
 
+def test_answers_of_a_stream_that_may_stop_are_stored_one_by_one(monkeypatch: Any) -> None:
+    stored, add = [], AnswerPage.add
+    monkeypatch.setattr(AnswerPage, "add", lambda *a: stored.append(len(a[1])) or add(*a))
+    private = votes(8000, 8000, 8000)
+    opened(private.shape, account()).answer(private, [b"a", b"b", b"c"])
+    assert stored == [1, 1, 1]
+
+
 def test_votes_of_others_are_not_answered() -> None:
     ledger = account()
     stream = opened(votes(2, 4, 6).shape, ledger)
@@ -407,6 +432,7 @@ def test_closing_gives_back_what_was_not_used_where_that_is_a_release_of_its_own
         stream = releasing.stream(terms, ledger, request="s")
         before = ledger.spent()
         stream.answer(votes(8000), [b"a"])
+        assert stream.returns == returns
         stream.close()
         assert (ledger.spent()[0] < before[0]) == returns
         assert stream.closed

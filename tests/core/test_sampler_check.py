@@ -6,13 +6,16 @@ from itertools import islice
 import numpy as np
 import pytest
 from scipy.special import bdtr
+from scipy.stats import binom
 
 from secretballot.core import noise as room
 from secretballot.core.noise import ExactNoise
 from secretballot.core.sampler import (
+    _ALARM,
     FALSE_ALARM,
     SAMPLES,
     Sample,
+    _fits,
     _looked_at,
     first_failure,
     listed_distribution,
@@ -76,12 +79,15 @@ class Sampler:
         elif self.factor != 1:
             probabilities = rescaled(kind, scale, self.factor)
         drawn = self.rng.choice(values, size, p=probabilities)
-        if self.fault == "even":
-            drawn = drawn // 2 * 2
+        if self.fault.startswith("multiples") and scale > 100:  # whose tails and values hide it
+            step = int(self.fault.split()[-1])
+            drawn = drawn // step * step
         if self.fault == "one of many":
             drawn[:] = drawn[:1]
         if self.fault == "chunks" and size > CHUNK:
             drawn[CHUNK:] = drawn[: size - CHUNK]
+        if self.fault == "halves" and size < CHUNK:
+            drawn[size - size // 2 :] = drawn[: size // 2]
         if self.fault == "positive":
             drawn = np.abs(drawn)
         if self.fault == "no tails" and kind == "gaussian":
@@ -101,8 +107,8 @@ def test_the_installed_sampler_and_a_right_one_pass() -> None:
 @pytest.mark.parametrize(
     "fault",
     [
-        *("seeded", "wrong exp", "even", "one of many", "chunks", "positive", "no tails"),
-        *("short", "scale 0.7", "scale 1.3"),
+        *("seeded", "wrong exp", "multiples of 2", "multiples of 3", "one of many", "chunks"),
+        *("halves", "positive", "no tails", "short", "scale 0.7", "scale 1.3"),
     ],
 )
 def test_every_fault_is_found(fault: str) -> None:
@@ -120,5 +126,15 @@ def test_noise_of_another_scale_is_refused_as_surely_as_stated(sample, factor) -
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
 def test_right_noise_is_hardly_ever_refused(sample) -> None:
-    _, right = listed_distribution(sample.kind, sample.scale)
+    values, right = listed_distribution(sample.kind, sample.scale)
     assert detection_probability(sample, right) < FALSE_ALARM / len(SAMPLES)
+    tails = islice(_looked_at(values, values, right, CHUNK), 4, 6)
+    for (_, chances), most in zip(tails, (0.05, 0.01), strict=True):
+        assert most / 20 < chances[1] <= most
+
+
+def test_the_count_of_one_of_two_outcomes_is_held_against_both_exact_tails() -> None:
+    counts = np.arange(101)
+    tails = np.minimum(binom.cdf(counts, 100, 0.3), binom.sf(counts - 1, 100, 0.3))
+    found = [_fits(np.array([100 - n, n]), np.array([0.7, 0.3])) for n in counts]
+    assert found == (2 * tails > _ALARM).tolist()

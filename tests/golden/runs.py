@@ -113,7 +113,7 @@ def pate(
     **settings: Any,
 ) -> Released:
     students: dict[str, Callable[[], Any]] = {
-        "voting": lambda: sb.VotingStudent(n_rounds=5, random_state=0),
+        "voting": lambda: sb.VotingStudent(n_estimators=5, random_state=0),
         "graph": lambda: sb.GraphCountsClassifier(n_modes=20),
         "counts": sb.NoisyCountsClassifier,
         "tree": lambda: DecisionTreeClassifier(max_depth=2, random_state=0),

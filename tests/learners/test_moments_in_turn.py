@@ -1,5 +1,6 @@
 """Stages whose scales and trees follow from the sums before: as private as any, and made again."""
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -33,6 +34,7 @@ ALPHABET = [
 ]
 
 
+@functools.cache
 def staged(sign):
     """Return what the first stage asks, or the second: other scales and trees by the first sum."""
     nothing = np.zeros((2, 1), dtype=np.int64)
@@ -43,6 +45,7 @@ def staged(sign):
     return Residuals(IntegerModel(nothing, before), UNIT, BOUND, scales=SCALES[sign])
 
 
+@functools.cache
 def counted(sign):
     """Return what is asked where the first sum counts classes."""
     if sign is None:
@@ -50,11 +53,13 @@ def counted(sign):
     return staged(sign)
 
 
+@functools.cache
 def of_line(sign):
     weights = [0, 0] if sign is None else [2**28 if sign > 0 else -(2**28), 2**28]
     return Residuals(IntegerLine(np.array(weights).reshape(2, 1)), 4, BOUND)
 
 
+@functools.cache
 def of_labels(sign):
     weights = [0, 0] if sign is None else [2**28 if sign > 0 else -(2**28), 2**28]
     return Residuals(IntegerLabels(np.array([weights])), 4, BOUND)

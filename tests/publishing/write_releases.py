@@ -21,7 +21,7 @@ from secretballot.publishing.release import publish, write_release
 from secretballot.students import NoisyCountsClassifier, VotingStudent
 
 STUDENTS = (
-    VotingStudent(n_rounds=3),
+    VotingStudent(n_estimators=3),
     RandomForestClassifier(3),
     KNeighborsClassifier(algorithm="kd_tree"),
     MLPClassifier((2,), max_iter=300, tol=1.0),

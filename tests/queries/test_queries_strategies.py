@@ -31,9 +31,9 @@ PUBLIC_POOL = {"X", "classes", "n_queries", "random_state", "n_points"}
 PUBLIC_RELEASE = {"queries", "labels", "classes", "n_teachers", "sigma", "noisy_counts"}
 PUBLIC_RELEASE |= {"answered", "n_classes"}
 ALL = {name: strategy_by_name(name) for name in STRATEGIES} | {
-    "thresholds": DisagreementSampling(Thresholds("either"), noise_rate=0.0),
+    "thresholds": DisagreementSampling(Thresholds("either")),
     "disagreement of a learner": DisagreementSampling(
-        learner=RandomForestClassifier(2, max_depth=2), noise_rate=0.0
+        learner=RandomForestClassifier(2, max_depth=2)
     ),
     "margin of a learner": MarginSampling(DecisionTreeClassifier(), spread=1),
     "unweighted": CommitteeSampling(KNeighborsClassifier(1), spread=1),

@@ -54,17 +54,12 @@ def test_the_walk_asks_what_the_printed_algorithm_asks(seed):
     answers = (X[:, 0] >= rng.random()).astype(np.int64)
     answers = np.where(rng.random(m) < 0.1, 1 - answers, answers)
     answers[rng.random(m) < 0.1] = -1
-    settings = {
-        "slack_constant": float(rng.choice([0.0, 0.05, 0.3])),
-        "noise_rate": float(rng.choice([0.0, 0.1])),
-    }
-    strategy = DisagreementSampling(Thresholds(), **settings, disagreement_coefficient=3.0)
+    constant = float(rng.choice([0.0, 0.05, 0.3]))
+    strategy = DisagreementSampling(Thresholds(), slack_constant=constant)
 
     def slack(j):
-        complexity = math.log(3.0) + math.log(math.log2(2 * j) ** 2 / 0.05)
-        return settings["slack_constant"] * (
-            complexity + math.sqrt(j * settings["noise_rate"] * complexity)
-        )
+        complexity = math.log(2.0) + math.log(math.log2(2 * j) ** 2 / 0.05)
+        return constant * (complexity + math.sqrt(j * 0.05 * complexity))
 
     order = np.random.default_rng(0).permutation(m)  # of the stream
     queries = printed(X[order], answers[order], Thresholds().dichotomies(X), slack)

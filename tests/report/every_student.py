@@ -81,7 +81,7 @@ def _small(student):
     if student is None:
         return LogisticRegression(max_iter=1000)
     few = {"RandomForestClassifier": "n_estimators", "HistGradientBoostingClassifier": "max_iter"}
-    parts = (few | {"VotingStudent": "n_rounds"}).get(type(student).__name__)
+    parts = (few | {"VotingStudent": "n_estimators"}).get(type(student).__name__)
     return student.set_params(**{parts: 3}) if parts else student
 
 
@@ -98,8 +98,8 @@ def others():
         "sgd": SGDClassifier(random_state=0),
         "tree, 3 deep": DecisionTreeClassifier(max_depth=3, random_state=0),
         "extra tree": ExtraTreeClassifier(random_state=0),
-        "voting": VotingStudent(n_rounds=5, random_state=0),
-        "voting of lines": VotingStudent(LogisticRegression(), n_rounds=3, random_state=0),
+        "voting": VotingStudent(n_estimators=5, random_state=0),
+        "voting of lines": VotingStudent(LogisticRegression(), n_estimators=3, random_state=0),
         "calibrated": CalibratedClassifierCV(LogisticRegression(), cv=2),
         "network": MLPClassifier((3,), max_iter=5, random_state=0),
         "tree behind a scaler": make_pipeline(

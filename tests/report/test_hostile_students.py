@@ -62,23 +62,25 @@ def forged_tree(name, place, value):
         ("nodes_truenodeids", 0, 10**6),
         ("nodes_truenodeids", 0, 0),
         ("nodes_truenodeids", 0, -5),
-        ("nodes_falsenodeids", 0, 1),
+        ("nodes_truenodeids", 2, 1),
+        ("nodes_truenodeids", 2, 2**32),
         ("nodes_featureids", 0, 9),
         ("nodes_featureids", 0, -3),
         ("nodes_treeids", 0, 7),
         ("nodes_nodeids", 1, 0),
         ("nodes_modes", 0, b"LEAF"),
-        ("nodes_modes", 0, b"BRANCH_MEMBER"),
         ("target_ids", 0, 3),
         ("target_treeids", 0, 99),
-        ("target_nodeids", 0, 0),
         ("n_targets", 0, 1),
         ("nodes_values_as_tensor", 0, 3),
         ("target_weights_as_tensor", 0, 3),
     ],
 )
 def test_a_tree_that_leads_elsewhere_is_refused(name, place, value):
-    refused(FOREST, forged_tree(name, place, value), "tree")
+    model = onnx.load_from_string(FOREST)
+    forged_tree(name, place, value)(model)
+    with pytest.raises(DataError):
+        OnnxStudent(model.SerializeToString()).predict(POINTS)
 
 
 def with_node(kind, domain="", **attributes):

@@ -26,7 +26,7 @@ from secretballot.report.raw_columns import RawRows, refuse_long_vocabularies
 from secretballot.report.student_export import converted_student, student_bytes
 from secretballot.report.student_load import OnnxStudent, load_student
 from secretballot.runs.tables import RunInputs
-from secretballot.students import MomentsStudent
+from secretballot.students import MomentsStudent, RecordVotesStudent
 
 POINTS = every_student.POINTS
 STUDENTS = every_student.every()
@@ -40,7 +40,7 @@ def more_points(student, points):
         unseen[:, -1] = "nowhere"
         return np.vstack([points, np.array(odd, dtype=object), unseen])
     others = np.random.default_rng(5).normal(size=(3000, points.shape[1])) * 1.5
-    takes_odd = hasattr(student, "basis") or hasattr(student, "basis_")
+    takes_odd = hasattr(student, "basis") or isinstance(student, RecordVotesStudent)
     return np.vstack([points, others, 1e9 * points, *([odd] if takes_odd else [])])
 
 

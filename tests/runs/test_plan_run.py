@@ -15,7 +15,7 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.pate_mechanisms import OF_CLASSES, noise_of
 from secretballot.planning.plan_model import Setting
 from secretballot.runs import plan as plan_run
-from secretballot.runs.plan import plan_toml, run_plan, write_plan
+from secretballot.runs.plan import plan_toml, run_plan
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec, Sources
 from secretballot.runs.tables import RunInputs
@@ -67,8 +67,6 @@ def test_a_folder_of_others_is_refused_before_anything_is_weighed(
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(DataError, match=message):
         run_plan(Sources(fields=PUBLIC_NUMBERS | {"classes": "2"}), out=folder)
-    with pytest.raises(DataError, match=message):
-        write_plan(plan_for(), folder)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -161,14 +159,13 @@ def test_a_person_gets_words(asked, folder):
 def test_options_reach_the_planner(asked):
     more = (*LIKE, "--teacher", "knn")
     seed = ("--set", "random_state=3")
-    assert plan(*more, "--student", "tree", "--n-teachers", "9", *seed).exit_code == 0
+    assert plan(*more, "--student", "tree", *seed).exit_code == 0
     assert plan(*more).exit_code == 0
     first, second = asked
     sizes = ("n_records", "n_public", "n_classes", "epsilon", "delta")
     assert tuple(first[name] for name in sizes) == (600, 120, 2, 4, 1e-5)
     assert (first["teacher"], first["student"], first["seed"]) == ("knn", "tree", 3)
-    assert first["n_teachers"] == 9
-    assert (second["teacher"], second["n_teachers"]) == ("knn", None)
+    assert second["teacher"] == "knn"
 
 
 BAD = {
@@ -178,6 +175,7 @@ BAD = {
         (*LIKE, "--set", "mechanism=interactive"),
         "mechanism is given, and a forecast finds it itself; leave it out, or leave --like out",
     ),
+    "teachers": ((*LIKE, "--n-teachers", "9"), "--n-teachers is given, and a forecast finds it"),
     "a number": (
         ("--like", "like.csv", "--target", "age", "--bounds", "0,9"),
         "--target is a number, and a forecast is for one of classes; leave it out, or leave --like",

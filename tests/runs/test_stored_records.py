@@ -257,7 +257,7 @@ def test_a_private_file_is_no_public_one_by_whatever_name(tmp_path, part, url):
     places = {"evaluate": tmp_path / "test.csv", "private": private, part: one}
     spec = spec_of(tmp_path, publish_metrics=True, **places)
     for perform in (run, check_tables):
-        with pytest.raises(DataError, match="is the private file"):
+        with pytest.raises(DataError, match="holds rows of the private file"):
             perform(spec)
     assert not (tmp_path / "out").exists()
 

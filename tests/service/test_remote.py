@@ -264,7 +264,7 @@ def test_the_command_is_repeated_and_pays_once(folder):
         (["--stream", "second"], "this run would cost epsilon 3"),
         (["--total", "9,1e-4"], "was opened with 3,1e-05"),
         (["--dataset", "../x"], "cannot be part of an address"),
-        (["--ledger", "own"], "--ledger is 'own', which is the account of one run"),
+        (["--ledger", "own"], "--ledger is for releases alone"),
         (["--n-teachers", "61"], "belongs to other data, or to other settings"),
     ):
         refused = prepare(*more)

@@ -95,16 +95,20 @@ def test_sparse_and_dense_points_teach_the_same():
     np.testing.assert_allclose(*shares)
 
 
+COUNTS = NoisyCountsClassifier(random_state=0)
+
+
 @pytest.mark.parametrize(
-    "student", [NoisyCountsClassifier(random_state=0), GraphCountsClassifier(3)]
-)
-@pytest.mark.parametrize(
-    ("X", "counts", "sigma"),
+    ("student", "X", "counts", "sigma"),
     [
-        (np.zeros((50, 3)), np.full(50, 10), 3.0),  # constant columns
-        (np.arange(150.0).reshape(50, 3), np.full(50, 200), 3.0),  # all counts equal
-        (np.arange(150.0).reshape(50, 3), np.arange(50), 1e12),  # noise drowns all
-        (np.array([[0.0, 1.0], [2.0, 5.0], [1.0, 1.0]]), np.array([1, 0, 250]), 1.0),
+        (COUNTS, np.zeros((50, 3)), np.full(50, 10), 3.0),  # constant columns
+        (COUNTS, np.arange(150.0).reshape(50, 3), np.full(50, 200), 3.0),  # all counts equal
+        (GraphCountsClassifier(3), np.arange(150.0).reshape(50, 3), np.full(50, 200), 3.0),
+        # noise drowns all
+        (COUNTS, np.arange(150.0).reshape(50, 3), np.arange(50), 1e12),
+        (GraphCountsClassifier(3), np.arange(150.0).reshape(50, 3), np.arange(50), 1e12),
+        (COUNTS, np.array([[0.0, 1.0], [2.0, 5.0], [1.0, 1.0]]), np.array([1, 0, 250]), 1.0),
+        (GraphCountsClassifier(3), np.arange(36.0).reshape(12, 3), 20 * np.arange(12), 1.0),
     ],
 )
 def test_poor_releases_still_give_a_student(student, X, counts, sigma):

@@ -1,123 +1,39 @@
 """Does anything that a command releases distinguish neighbouring inputs better than promised?
 
-Neighbouring tables are made from one: a record dropped, added, added with a missing value, or
-replaced.
+The command is run many times, on the private file or on a neighbour of it. A few runs choose the
+field that distinguishes the two best, and the others measure that field alone; hence the certified
+bound pays for one hypothesis.
 """
 
-import contextlib
 import math
 import os
 import re
 import shlex
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import pandas as pd
+import numpy as np
 
-from secretballot._typing import BoolArray
-from secretballot._validation import (
-    RECORD_CHANGES,
-    check_choice,
-    check_count,
-    check_delta,
-    check_positive,
-    check_probability,
+from secretballot._typing import BoolArray, FloatArray
+from secretballot._validation import check_count, check_probability
+from secretballot.audit.bounds import (
+    Verdict,
+    canary_bound,
+    epsilon_from_guesses,
+    group_privacy,
+    outcome_text,
+    power_text,
 )
-from secretballot.audit.bounds import Verdict, group_privacy, outcome_text, power_text
-from secretballot.audit.observation import CHANNELS, Progress, Trial, run_trials
-from secretballot.audit.telltale import find_telltale, held_out
-from secretballot.data.cells import texts_of, vector_width, vectors_of
-from secretballot.data.reading import read_table
-from secretballot.exceptions import DataError, Parameter, ParameterError
+from secretballot.audit.observation import CHANNELS, Field, Fields, Progress, Trial, run_trials
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.report.certificate_models import total_price
-
-# how much larger the numbers of a replaced or added record are: it should matter to its teacher
-_FAR = 1000.0
-
-
-def made_worlds(
-    table: Path, change: str, *, target: str | None = None, row: int = 0
-) -> tuple[bytes, bytes]:
-    """Return a table and a neighbour of it as CSV files, in one style.
-
-    Parameters
-    ----------
-    table : Path
-        CSV or Parquet; vectors in it are written into the CSV files.
-    change : {"drop", "add", "add-missing", "replace"}
-        What happens to the record; an added one is a copy of it with numbers a thousand times as
-        large and another class, a replaced one becomes that, and one added with a missing value is
-        a copy without its first value.
-    target : str, optional
-        Column with the class.
-    row : int
-        Number of the record, from 0.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such record.
-    DataError
-        If the table cannot be read.
-    """
-    number = check_count("row", row, minimum=0)
-    before = read_table(table, role="private file")
-    for name in before.columns:  # vectors, too, are texts in CSV files
-        before[name] = texts_of(before[name])
-    if not number < len(before):
-        raise ParameterError(
-            Parameter("row"),
-            f" is {number}; the private file has no such record: give a number below its rows.",
-        )
-    record = before.iloc[[number]]
-    if change == "drop":
-        after = before.drop(index=before.index[number])
-    elif change == "add-missing":
-        feature = next(name for name in record.columns if name != target)
-        after = pd.concat([before, record.assign(**{feature: ""})])
-    else:
-        unlike = _unlike_record(before, record, target)
-        kept = before if change == "add" else before.drop(index=before.index[number])
-        after = pd.concat([kept, unlike])
-    # both are written anew by the same writer: another style of numbers would
-    # distinguish the worlds by itself
-    first, second = (world.to_csv(index=False).encode() for world in (before, after))
-    return first, second
-
-
-def _unlike_record(table: pd.DataFrame, record: pd.DataFrame, target: str | None) -> pd.DataFrame:
-    """Return a record that its teacher will not overlook: far away, and of another class."""
-    changed = record.copy()
-    for name in record.columns:
-        if name == target:
-            others = [value for value in table[name] if value != record[name].iloc[0]]
-            changed[name] = others[0] if others else record[name].iloc[0]
-        else:
-            with contextlib.suppress(ValueError, TypeError):  # texts stay as they are
-                changed[name] = _far_value(record[name].iloc[0])
-    return changed
-
-
-def _far_value(cell: Any) -> str:
-    """Return a number, or a vector, that is far away.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the cell is none.
-    """
-    width = vector_width(cell)
-    if width is None:
-        return str((float(cell) or 1.0) * _FAR)
-    (vector,) = vectors_of(pd.Series([cell], dtype=object), width)
-    return str([(number or 1.0) * _FAR for number in vector.tolist()])
-
 
 _OUT = "out"
 _LEAST_RUNS = 6
 _LEAST_OF_A_WORLD = 4
+_LEAST_TO_KNOW = 3  # runs of a world
 
 
 @dataclass(frozen=True)
@@ -131,7 +47,7 @@ class Promise:
     steps : int
         Steps of the certificate's relation between the inputs.
     relation : str
-        The certificate's, or "stated" where the price was stated by hand.
+        The certificate's.
     """
 
     epsilon: float
@@ -242,16 +158,11 @@ class ReleaseAudit:
 def audit_release(
     command: Sequence[str] | str,
     private: str | Path,
+    neighbour: str | Path,
     *,
-    neighbour: str | Path | None = None,
-    change: str | None = None,
-    row: int = 0,
     runs: int = 60,
     confidence: float = 0.99,
-    steps: int | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    released: str | None = None,
+    steps: int = 1,
     program: Sequence[str] | None = None,
     n_jobs: int = 1,
     random_state: int | None = None,
@@ -269,27 +180,18 @@ def audit_release(
     command : sequence of str, or str
         Words of the command, without the program:
         ``learn patients.csv public.csv --target ill ...``. Files that it names are copied; the
-        audit sets its ``--out`` behind the others.
+        audit sets its ``--out`` behind the others, and observes ``release`` in that folder.
     private : path
         The private file, as the command names it.
-    neighbour : path, optional
+    neighbour : path
         The neighbouring file, which takes its name in the second world.
-    change : {"drop", "add", "add-missing", "replace"}, optional
-        In place of a neighbour: what to do to one record of a CSV or Parquet file.
-    row : int
-        Which record, from 0.
     runs : int
         In all, about half of them on each input.
     confidence : float
         Chance that a bound is not above the truth.
-    steps : int, optional
-        Steps of the certificate's relation between the inputs; 1, but 2 for ``change="replace"``
-        under add-remove.
-    epsilon, delta : float, optional
-        The promise, where no certificate states it.
-    released : str, optional
-        Folder to observe, relative to the folder of the run; ``out/release`` of a command that has
-        ``--out``.
+    steps : int
+        Steps of the certificate's relation between the inputs: a record replaced is two under
+        add-remove.
     program : sequence of str, optional
         Words that start the program; this one by default.
     n_jobs : int
@@ -306,7 +208,7 @@ def audit_release(
     Raises
     ------
     ParameterError
-        If settings do not fit together.
+        If settings do not fit together, or no run released a certificate.
     DataError
         If a file cannot be read, or the command fails.
 
@@ -317,41 +219,27 @@ def audit_release(
     fields may hold text of a release.
     """
     # 1. refuse what cannot be, before anything runs
-    words = shlex.split(command) if isinstance(command, str) else list(command)
     n_runs = check_count("runs", runs, minimum=_LEAST_RUNS)
     alpha = 1 - check_probability("confidence", confidence)
-    if (neighbour is None) == (change is None):
-        raise ParameterError(
-            "Give either a neighbouring file or a change to make, not both or neither."
-        )
-    if change is not None:
-        check_choice("change", change, RECORD_CHANGES)
-        if _value_of(words, "--unit") is not None:
-            raise ParameterError(
-                "A change is made to one record, and the unit is a user; give the neighbouring"
-                " file."
-            )
+    check_count("steps", steps)
+    if not Path(neighbour).is_file():
+        raise DataError(f"{str(neighbour)!r} cannot be read; name the neighbouring file.")
     # 2. the files of both worlds, and the words that find them
-    words, files, name, observed = _prepared_command(words, Path(private), released)
-    if change is None:
-        if not Path(str(neighbour)).is_file():
-            raise DataError(f"{str(neighbour)!r} cannot be read; name the neighbouring file.")
-        worlds = Path(private).read_bytes(), Path(str(neighbour)).read_bytes()
-    else:
-        target = _value_of(words, "--target")
-        worlds = made_worlds(Path(private), change, target=target, row=row)
+    words = shlex.split(command) if isinstance(command, str) else list(command)
+    words, files, name = _prepared_command(words, Path(private))
+    worlds = Path(private).read_bytes(), Path(neighbour).read_bytes()
     # 3. the runs
     coins, trials = run_trials(
         words,
         lambda coin: {**files, name: worlds[coin[0]]},
-        observed,
+        f"{_OUT}/release",
         (n_runs, 1),
         program=program,
         jobs=check_count("n_jobs", n_jobs),
         random_state=random_state,
         progress=progress,
     )
-    promise = _allowed_promise(trials, change, steps, epsilon, delta)
+    promise = _promise_of(trials, steps)
     return audit_trials(shlex.join(words), trials, coins[:, 0], promise, alpha=alpha)
 
 
@@ -379,7 +267,7 @@ def audit_trials(
         fields = [trial.channels[channel] for trial in trials]
         found = find_telltale(fields[:first], worlds[:first], left, alpha=alpha)
         verdict = held_out(found, fields[first:], worlds[first:], delta=promise.delta, alpha=alpha)
-        named = None if found is None else found.name
+        named = None if found is None else found.reading.name
         findings.append(ChannelFinding(channel, channel == "release", verdict, named))
     codes = [trial.exit_code for trial in trials]
     counted = {code: codes.count(code) for code in sorted(set(codes))}
@@ -400,10 +288,10 @@ def _runs_to_choose_on(worlds: BoolArray) -> int:
 
 
 def _prepared_command(
-    words: Sequence[str], private: Path, released: str | None
-) -> tuple[list[str], dict[str, bytes], str, str]:
-    """Return the words with plain file names, the other files by these names, the private one's
-    name, and what to observe."""
+    words: Sequence[str], private: Path
+) -> tuple[list[str], dict[str, bytes], str]:
+    """Return the words with plain file names, the other files by these names, and the private one's
+    name."""
     files: dict[str, Path] = {}
 
     def plain_name(part: str) -> str:
@@ -420,12 +308,7 @@ def _prepared_command(
 
     prepared = ["".join(map(plain_name, re.split("([=,])", word))) for word in words]
     # the output has one fixed place, so that paths cannot distinguish the worlds; the last counts
-    if _value_of(words, "--out") is not None or words[:1] in (["learn"], ["label"]):
-        prepared += ["--out", _OUT]
-    elif released is None:
-        raise ParameterError(
-            "The command has no --out; say with --released which folder it releases."
-        )
+    prepared += ["--out", _OUT]
     name = next((name for name, path in files.items() if path == private.resolve()), "")
     # each world gets its own private file under this name
     if files.pop(name, None) is None:
@@ -433,51 +316,196 @@ def _prepared_command(
             f"The command does not name the private file {str(private)!r}; it must, by the same"
             " path."
         )
-    contents = {name: path.read_bytes() for name, path in files.items()}
-    return prepared, contents, name, released or f"{_OUT}/release"
+    return prepared, {name: path.read_bytes() for name, path in files.items()}, name
 
 
-def _value_of(words: Sequence[str], option: str) -> str | None:
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        if word == option:
-            return following
-        if word.startswith(f"{option}="):
-            return word.partition("=")[2]
-    return None
+def _promise_of(trials: Sequence[Trial], steps: int) -> Promise:
+    """Return what the first certificate allows between the two inputs."""
+    certificate = next((trial.certificate for trial in trials if trial.certificate), {})
+    if not {"epsilon", "delta", "relation"} <= set(certificate):
+        raise ParameterError("No run released a certificate with a price; attack a release.")
+    price = group_privacy(*total_price(certificate), steps)
+    return Promise(*price, steps=steps, relation=str(certificate["relation"]))
 
 
-def _allowed_promise(
-    trials: Sequence[Trial],
-    change: str | None,
-    steps: int | None,
-    epsilon: float | None,
-    delta: float | None,
-) -> Promise:
-    """Return what the certificate, or else the caller, allows between the two inputs."""
-    certificate = next(
-        (trial.certificate for trial in trials if trial.certificate is not None), None
+# --- the field that distinguishes the worlds ---
+
+_MODULI = (4096, 64, 16)
+_MANY_VALUES = 3  # of a number that is cut in two
+_CUTS = np.linspace(0.05, 0.95, 19)  # at these quantiles
+_SHARES = (1.0, 0.75, 0.5, 0.25, 0.1, 0.05)  # of the runs that are guessed, the surest first
+
+
+class Reading(NamedTuple):
+    """One field, read in one way: as it is; what an integer leaves of a modulus, where addresses
+    show; or whether a number is above a cut."""
+
+    field: str
+    modulus: int = 0
+    cut: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The field, a place as in `observed_files`, and how it is read."""
+        if self.modulus:
+            return f"{self.field} mod {self.modulus}"
+        return self.field if self.cut is None else f"{self.field} above {self.cut:g}"
+
+    def value(self, run: Fields) -> Field | None:
+        """Return what it reads of a run."""
+        found = run.get(self.field)
+        if self.modulus:
+            return found % self.modulus if isinstance(found, int) else found
+        return found if self.cut is None or not isinstance(found, int | float) else found > self.cut
+
+
+@dataclass(frozen=True)
+class Telltale:
+    """What a field says of the worlds.
+
+    Attributes
+    ----------
+    reading : Reading
+    weights : dict
+        Log ratio of the two worlds for each value; of others 0.
+    guesses : float
+        Share of the runs to guess, the surest first.
+    """
+
+    reading: Reading
+    weights: dict[Field | None, float]
+    guesses: float = 1.0
+
+    def scores(self, runs: Sequence[Fields]) -> FloatArray:
+        """Return the log ratio of each run, shape (n_runs,); positive points to the second
+        world."""
+        return np.array([self.weights.get(self.reading.value(run), 0.0) for run in runs])
+
+
+def find_telltale(
+    runs: Sequence[Fields], worlds: BoolArray, held_out_runs: int, *, alpha: float
+) -> Telltale | None:
+    """Return the field that distinguishes the worlds best on these runs, None if none varies with
+    them.
+
+    Thousands of fields are tried and a few dozen runs are there, so a field counts by what *other*
+    runs say about it: each run is scored by the log ratio of how often its value occurred in the
+    two worlds among all other runs (leave one out). Values that occur once say nothing.
+
+    Parameters
+    ----------
+    runs : sequence of Fields
+        Set aside for choosing.
+    worlds : ndarray of bool, shape (n_runs,)
+        Whether each run was in the second world.
+    held_out_runs : int
+        On how many runs the field will be measured: it sets how sure a guess has to be.
+    alpha : float
+        Of the bound that will be certified.
+    """
+    own, n_second = worlds.astype(np.float64), int(worlds.sum())
+    n_first = len(runs) - n_second
+    if min(n_first, n_second) < _LEAST_TO_KNOW:  # too few of one world to know it by
+        return None
+    best, least, chosen, seen = None, math.inf, own, set()
+    for reading in _readings(runs):
+        read = [reading.value(run) for run in runs]
+        numbers = {value: number for number, value in enumerate(dict.fromkeys(read))}
+        codes = np.array([numbers[value] for value in read], dtype=np.int64)
+        # a constant, a value of its own in every run, or what another reading says as well
+        if not 1 < len(numbers) < len(runs) or codes.tobytes() in seen:
+            continue
+        seen.add(codes.tobytes())
+        second = np.bincount(codes, own)
+        first = np.bincount(codes) - second
+        # what all other runs say of the value of each
+        others = second[codes] - own, n_second - own, first[codes] - 1 + own, n_first - 1 + own
+        scores = _log_ratio(*others)
+        # the mean log loss of scores as log odds; log 2 of scores that say nothing
+        loss = float(np.logaddexp(0.0, np.where(worlds, -scores, scores)).mean())
+        if loss < least:
+            weights = _log_ratio(second, n_second, first, n_first).tolist()
+            best, least, chosen = (
+                Telltale(reading, dict(zip(numbers, weights, strict=True))),
+                loss,
+                scores,
+            )
+    if best is None:
+        return None
+    return replace(best, guesses=_best_share(chosen, worlds, held_out_runs, alpha=alpha))
+
+
+def _readings(runs: Sequence[Fields]) -> Iterator[Reading]:
+    """Yield all readings of all fields that vary."""
+    for field in dict.fromkeys(name for run in runs for name in run):
+        values = {run.get(field) for run in runs}
+        if len(values) == 1:
+            continue
+        yield Reading(field)
+        if any(isinstance(value, int) and abs(value) >= _MODULI[-1] for value in values):
+            yield from (Reading(field, modulus) for modulus in _MODULI)
+        numbers = [value for run in runs if isinstance(value := run.get(field), int | float)]
+        if len(set(numbers)) > _MANY_VALUES:
+            # in the middle of gaps, whichever worlds the numbers are of
+            cuts = np.quantile(numbers, _CUTS, method="midpoint").tolist()
+            yield from (Reading(field, cut=cut) for cut in dict.fromkeys(cuts))
+
+
+def _log_ratio(second: FloatArray, n_second: Any, first: FloatArray, n_first: Any) -> FloatArray:
+    """Return the smoothed log ratio of the worlds; 0 of a value that occurred in neither."""
+    ratio = np.log((second + 0.5) / (n_second + 1.0)) - np.log((first + 0.5) / (n_first + 1.0))
+    return np.asarray(np.where(second + first > 0, ratio, 0.0), dtype=np.float64)
+
+
+def _best_share(scores: FloatArray, worlds: BoolArray, n: int, *, alpha: float) -> float:
+    """Return the share of runs to guess that promises the largest bound on `n` further runs."""
+    order = np.argsort(-np.abs(scores), kind="stable")
+    right = ((scores > 0) == worlds)[order]
+
+    def promised(share: float) -> float:
+        guessed = max(1, round(share * len(right)))
+        rate = (right[:guessed].sum() + 0.5) / (guessed + 1)
+        guesses = max(1, round(share * n))
+        right_ones = math.floor(rate * guesses + 0.5)
+        return epsilon_from_guesses(right_ones, guesses, n, delta=0.0, alpha=alpha)
+
+    return max(_SHARES, key=promised) if n else 1.0
+
+
+def held_out(
+    telltale: Telltale | None,
+    runs: Sequence[Fields],
+    worlds: BoolArray,
+    *,
+    delta: float,
+    alpha: float,
+) -> Verdict:
+    """Measure a field on runs held out.
+
+    `worlds` has shape (n_runs,), one entry for each of `runs`.
+
+    Parameters
+    ----------
+    telltale : Telltale or None
+        None guesses nothing, and certifies nothing.
+    runs, worlds
+        As in `find_telltale`; none of them had a part in choosing the field.
+    delta : float
+        At which epsilon is bounded.
+    alpha : float
+        Chance that the bound is above the truth.
+
+    Returns
+    -------
+    Verdict
+    """
+    n = len(runs)
+    power = epsilon_from_guesses(n, n, n, delta=delta, alpha=alpha)
+    if telltale is None:
+        return Verdict(right=0, guesses=0, coins=n, bound=0.0, power=power)
+    # The number of guesses is fixed beforehand; a run without a score is guessed as well.
+    found = canary_bound(
+        telltale.scores(runs), worlds, delta=delta, alpha=alpha, share=telltale.guesses
     )
-    relation, price = "stated", (math.inf, 0.0)
-    try:
-        if certificate is not None:
-            relation, price = str(certificate["relation"]), total_price(certificate)
-    except (KeyError, TypeError):
-        certificate = None  # of another program
-    if certificate is None and epsilon is None:
-        raise ParameterError(
-            "No run released a certificate with a price; state the promise with epsilon and delta."
-        )
-    stated = (
-        price[0] if epsilon is None else check_positive("epsilon", epsilon),
-        price[1] if delta is None else check_delta("delta", delta),
-    )
-    if change is not None and change != "replace" and relation == "replace-one":
-        raise ParameterError(
-            "The certificate promises replace-one, where the number of records is public; use"
-            " change replace."
-        )
-    # a replacement is two steps where the promise is about adding and removing
-    distance = (
-        steps if steps is not None else 1 + (change == "replace" and relation == "add-remove")
-    )
-    return Promise(*group_privacy(*stated, distance), steps=distance, relation=relation)
+    # more guesses might have been right
+    return replace(found, power=power)

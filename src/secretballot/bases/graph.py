@@ -51,6 +51,8 @@ class GraphBasis(VectorBasis):
         Functions kept.
     uncovered_share_ : float
         Share of further points like the public ones that `covered` denies, about.
+    eigenvalues_ : ndarray of float64, shape (n_directions_,)
+        Of each function, 1 where it is the same for all points that are joined; descending.
 
     Examples
     --------
@@ -109,14 +111,14 @@ class GraphBasis(VectorBasis):
         # no number is farther than 512 from 0
         self._points = rounded(vectors, self._centre, self._spread).astype(np.int16)
         places = self._nearest_public(self._points.astype(np.int64), self.n_neighbours)[0]
-        modes = _smooth_modes(places, self.n_modes)
+        modes, eigenvalues = _smooth_modes(places, self.n_modes)
         nearest, distances = self._nearest_public(self._points.astype(np.int64), self.n_nearest)
         # beyond all public points but one in a thousand
         self._farthest = int(np.quantile(distances, 0.999, method="higher"))
         self.uncovered_share_ = min(1.0, 0.001 + 2 / (len(numbers) + 1))
         means = modes[nearest].mean(axis=1)
         kept = means.var(axis=0) > NO_VARIANCE * max(float(modes.var()), NO_VARIANCE)
-        modes, means = modes[:, kept], means[:, kept]
+        modes, means, eigenvalues = modes[:, kept], means[:, kept], eigenvalues[kept]
         if not kept.any():
             raise DataError("The public points are too few or all alike; no direction is left.")
         # public points have a root mean square length of one
@@ -128,6 +130,7 @@ class GraphBasis(VectorBasis):
         # a direction in which all public points round to 0 has no curvature there
         shown = _coordinates_of(sums - offset).any(axis=0)
         self._values, self._offset = values[:, shown], offset[shown]
+        self.eigenvalues_ = eigenvalues[shown]
         self.n_directions_ = self._values.shape[1]
         return self
 
@@ -177,8 +180,9 @@ def _coordinates_of(sums: IntArray) -> IntArray:
     return (sums + (1 << (FINER_BITS - 1))) >> FINER_BITS
 
 
-def _smooth_modes(neighbours: IntArray, n_modes: int) -> FloatArray:
-    """Return the smoothest functions on a graph, an array of shape (n_points, at most n_modes).
+def _smooth_modes(neighbours: IntArray, n_modes: int) -> tuple[FloatArray, FloatArray]:
+    """Return the smoothest functions on a graph, an array of shape (n_points, at most n_modes),
+    and the eigenvalue of each.
 
     Parameters
     ----------
@@ -198,7 +202,7 @@ def _smooth_modes(neighbours: IntArray, n_modes: int) -> FloatArray:
     above = kept[1:] > 0
     kept, modes = kept[1:][above], modes[:, 1:][:, above]
     found: FloatArray = with_fixed_signs(modes) / roots[:, None] * kept
-    return found
+    return found, kept
 
 
 def largest_eigenpairs(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArray]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from secretballot._files import shown_place
-from secretballot._validation import Composition, RecordChange, Relation, Unit
+from secretballot._validation import Composition, Relation, Unit
 from secretballot.cli.outcome import BUDGET_REFUSED, DONE, FOUND, Answer, say
 from secretballot.cli.screens import group, settings_of, verb
 from secretballot.exceptions import LedgerError
@@ -398,15 +398,10 @@ def release(
     *,
     watch: Any,
     private: Path,
-    neighbour: Path | None = None,
-    change: RecordChange | None = None,
-    row: int = 0,
+    neighbour: Path,
     runs: int = 60,
     confidence: float = 0.99,
-    steps: int | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    released: str | None = None,
+    steps: int = 1,
     program: str | None = None,
     n_jobs: int = 1,
     random_state: int | None = None,
@@ -417,8 +412,8 @@ def release(
     distinguishes the inputs best; the others certify a lower bound on epsilon, which must not
     exceed the certificate's.
 
-    Example: secretballot audit release --private patients.csv --change drop -- learn patients.csv
-    public.csv --target ill --classes no,yes --epsilon 1 --delta 1e-6 --ledger own
+    Example: secretballot audit release --private patients.csv --neighbour one-more.csv -- learn
+    patients.csv public.csv --target ill --classes no,yes --epsilon 1 --delta 1e-6 --ledger own
 
     Parameters
     ----------
@@ -428,20 +423,10 @@ def release(
         The private file, as COMMAND names it.
     neighbour : FILE
         The neighbouring private file.
-    change : HOW
-        Instead of --neighbour, what to do to one record.
-    row : N
-        Which record, from 0.
     runs : N
         Runs in all, half of them on each side.
     steps : K
-        Records by which the two inputs differ, if not one.
-    epsilon : E
-        Guarantee instead of the certificate's.
-    delta : D
-        Likewise.
-    released : DIR
-        Folder to observe; by default COMMAND's release.
+        Records by which the two inputs differ; one replaced is two that come and go.
     confidence : C
         Probability that a bound is not above the truth.
     program : COMMAND
@@ -464,13 +449,10 @@ def canaries(
     watch: Any,
     epsilon: float = 4.0,
     delta: float = 1e-6,
-    promise: float | None = None,
     runs: int = 100,
     canaries: int = 1,
     n_teachers: int = 10,
     n_queries: int = 40,
-    relation: Relation = "add-remove",
-    share: float = 1.0,
     confidence: float = 0.99,
     program: str | None = None,
     n_jobs: int = 1,
@@ -482,7 +464,7 @@ def canaries(
     teacher's vote shows in the answers. One canary a run reaches the whole price; with several in
     a run, few runs suffice.
 
-    Example: secretballot audit canaries --epsilon 8 --promise 0.8 --runs 200 --n-jobs 2
+    Example: secretballot audit canaries --epsilon 0.5 --runs 200 --n-jobs 2
 
     Parameters
     ----------
@@ -490,8 +472,6 @@ def canaries(
         Price at which `learn` runs.
     delta : D
         Likewise.
-    promise : E
-        Judge by this epsilon: would a smaller one be refuted?
     runs : N
         Runs of `learn`.
     canaries : M
@@ -500,10 +480,6 @@ def canaries(
         Teachers of each run.
     n_queries : L
         Queries of each run.
-    relation : NAME
-        The change that is protected.
-    share : P
-        Share of canaries to guess, the surest first.
     confidence : C
         Probability that a bound is not above the truth.
     program : COMMAND

@@ -82,7 +82,16 @@ class Noise(NoiseTable):
     """Tables of the noise of one scale, and the chances of three outcomes.
 
     Integers whose chances are computed must lie within `reach` of 0.
+
+    Attributes
+    ----------
+    edge, deep : int
+        Where one noise, and where both, count as revealed.
     """
+
+    def __init__(self, sigma: float) -> None:
+        super().__init__(sigma)
+        self.edge, self.deep = math.ceil(FAR * sigma), math.ceil(DEEP * sigma)
 
     def chances(self, u: IntArray, w: IntArray) -> FloatArray:
         """Return the chances that the others win, the first class and the second.
@@ -146,17 +155,17 @@ def covering_laws(sigma: float) -> Laws | None:
     if not MIN_SIGMA <= sigma <= MAX_SIGMA:
         return None
     noise = Noise(sigma)
-    edge, deep = math.ceil(FAR * sigma), math.ceil(DEEP * sigma)
     # of noises that count as revealed, in either direction: of one far below, of the first class
     # far above and of the second, and of both below; under Q they are larger or smaller by one
-    one, two, both = noise.below(np.array([1 - edge, 2 - edge, 1 - deep])).tolist()
+    edges = np.array([1 - noise.edge, 2 - noise.edge, 1 - noise.deep])
+    one, two, both = noise.below(edges).tolist()
     if not 2 * one + two + both**2 + _LISTED_SLACK <= LEFT_OUT:
         return None
     orders = [tilt * sigma for tilt in _TILTS]
     largest = _largest_moments(noise, orders)
     for tolerance in TOLERANCES:
-        mesh = _Mesh.of(noise, edge, deep, orders, largest * (1 + tolerance))
-        if _closes_lattice(sigma, functools.partial(_open_squares, mesh, noise)):
+        mesh = _Mesh.of(noise, orders, largest * (1 + tolerance))
+        if _closes_lattice(noise, functools.partial(_open_squares, mesh, noise)):
             return mesh.laws
     return None
 
@@ -193,9 +202,7 @@ class _Mesh(NamedTuple):
     excess: FloatArray
 
     @classmethod
-    def of(
-        cls, noise: Noise, edge: int, deep: int, orders: list[float], most: FloatArray
-    ) -> "_Mesh":
+    def of(cls, noise: Noise, orders: list[float], most: FloatArray) -> "_Mesh":
         """Return laws of the lattice, spread as far as their moments of these orders stay below
         `most`, of shape (4,)."""
         sigma = noise.sigma
@@ -210,10 +217,10 @@ class _Mesh(NamedTuple):
         sums = 2 * np.round(np.array(TOGETHER) * across / 2).astype(np.int64)
         d, s = np.meshgrid(differences, sums[1:])
         u = (s + d % 2 - d) // 2
-        top = np.maximum(-deep, np.abs(differences) - edge)
+        top = np.maximum(-noise.deep, np.abs(differences) - noise.edge)
         u = np.vstack([np.minimum(top, top - differences), u])
         w = u + differences
-        rim = edge + math.ceil(sigma)  # beyond, chances end in floats
+        rim = noise.edge + math.ceil(sigma)  # beyond, chances end in floats
         u, w = (np.clip(one, -rim, rim) for one in (u, w))
         p, q = _spread_laws(noise, u.ravel(), w.ravel(), orders, most)
         p, q = (np.moveaxis(one.reshape(3, *u.shape), 0, -1) for one in (p, q))
@@ -286,18 +293,17 @@ def _excess_over_silence(p: FloatArray, ratio: FloatArray, x: FloatArray) -> Flo
     return found
 
 
-def _closes_lattice(sigma: float, cut: Callable[[IntArray, IntArray, int], BoolArray]) -> bool:
+def _closes_lattice(noise: Noise, cut: Callable[[IntArray, IntArray, int], BoolArray]) -> bool:
     """Return whether no square of the lattice stays open.
 
     `cut` gets the first corners of squares, and their side, and says which are cut in four.
     """
-    edge, deep = math.ceil(FAR * sigma), math.ceil(DEEP * sigma)
-    side = 2 ** max(0, math.ceil(math.log2(_FIRST_SIDE * sigma)))
-    starts = np.arange(-edge, edge + 1, side)
+    side = 2 ** max(0, math.ceil(math.log2(_FIRST_SIDE * noise.sigma)))
+    starts = np.arange(-noise.edge, noise.edge + 1, side)
     u, w = (axis.ravel() for axis in np.meshgrid(starts, starts, indexing="ij"))
     while True:
         # where both are far below, a point on the rim stands for all of the same difference
-        near = (np.maximum(u, w) + side - 1 >= -deep) & (np.maximum(u, w) <= edge)
+        near = (np.maximum(u, w) + side - 1 >= -noise.deep) & (np.maximum(u, w) <= noise.edge)
         u, w = u[near], w[near]
         chosen = cut(u, w, side)
         if side == 1 or not chosen.any():
@@ -443,7 +449,7 @@ def class_renyi(sigma: float, orders: tuple[float, ...]) -> FloatArray:
 def _divergences(found: FloatArray, noise: Noise, a: FloatArray, beside: float) -> FloatArray:
     """Return the divergences of the largest moments, less 1, with what far noise may add, and what
     hockey sticks may lack, `beside`."""
-    edge, deep = math.ceil(FAR * noise.sigma), math.ceil(DEEP * noise.sigma)
+    edge, deep = noise.edge, noise.deep
     # a hockey stick is that of silence beyond the largest ratio of the lattice
     _, ends = noise.losses(np.array([edge, -edge]), np.array([-edge, edge]))
     two = 2 * noise.sigma**2
@@ -468,5 +474,5 @@ def _largest_on_lattice(noise: Noise, orders: FloatArray) -> FloatArray:
         within: BoolArray = bounds <= (1 + margin) * reached[:, None]
         return np.asarray(~within.all(axis=0))
 
-    _closes_lattice(noise.sigma, open_squares)
+    _closes_lattice(noise, open_squares)
     return (1 + margin) * reached

@@ -223,8 +223,6 @@ def plain_line(text: str, *, longest: int = LONGEST_LINE) -> str:
 
     Messages begin with what was given and end with what to do, so both ends stay.
     """
-    if len(text) > 2 * longest:
-        text = f"{text[:longest]}{text[-longest:]}"  # bounds the work; the middle goes below
     text = without_controls(text)
     if len(text) <= longest:
         return text

@@ -316,8 +316,7 @@ class Losses:
         after = value[np.minimum(low + 1, len(value) - 1)]
         inside = (1 - share) * value[low] + share * after
         # below the lowest loss the profile goes on towards the whole mass at 0
-        with np.errstate(over="ignore"):
-            left = np.exp(np.minimum(0.0, at - self.h * self.first))
+        left = np.exp(np.minimum(0.0, at - self.h * self.first))
         below = whole - left * (whole - value[0])
         found: FloatArray = np.where(place < 0, below, inside)
         return np.minimum(1.0, found + self.certain)

@@ -13,7 +13,7 @@ import sys
 import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError
 
-from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray, Json
 from secretballot._validation import shown
 from secretballot._written import (
     DATE_FORMATS,
@@ -39,7 +39,6 @@ from secretballot.data.cells import (
     is_missing,
     known_texts,
     numbers_of,
-    texts_of,
     vector_width,
     vectors_of,
     whole,
@@ -86,7 +85,7 @@ class Column(Model):
         """Names of the encoded columns."""
         return ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the column as JSON: its kind, and all that it is fixed by."""
         parts = self.model_dump(exclude={"name"})
         plain = {key: list(v) if isinstance(v, tuple) else v for key, v in parts.items()}
@@ -120,7 +119,7 @@ class FeatureColumn(Column, ABC):
         return None if found is None else cls(**{"name": name, **found, **given})
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return what public cells say of a column that has some parts, as in JSON; None where they
         hold nothing of its kind."""
         return {}
@@ -131,9 +130,18 @@ class FeatureColumn(Column, ABC):
         """Type of what is kept of a cell."""
 
     @abstractmethod
+    def kept(self, cells: Cells) -> tuple[AnyArray, BoolArray]:
+        """Return what is kept of the cells, shape (n_rows, ...), and which of them say nothing that
+        the column has a place for."""
+
     def compact(self, cells: Cells) -> tuple[AnyArray, OddCells]:
         """Return what the cells say, shape (n_rows, ...), and which of them are missing or
         strange."""
+        kept, unread = self.kept(cells)
+        rows: IntArray = np.flatnonzero(unread).astype(np.int64)
+        codes, texts = coded_texts(cells.iloc[rows])
+        says = ~np.array([is_missing(text) for text in texts], dtype=bool)[codes]
+        return kept, OddCells(rows[says], int(rows.size - says.sum()))
 
     @abstractmethod
     def widen(self, kept: AnyArray, out: FloatArray) -> None:
@@ -148,12 +156,10 @@ class _ColumnOfTexts(FeatureColumn):
         """Return what is kept of texts, shape (n_texts, ...), and which of them say nothing that
         the column has a place for."""
 
-    def compact(self, cells: Cells) -> tuple[AnyArray, OddCells]:
+    def kept(self, cells: Cells) -> tuple[AnyArray, BoolArray]:
         codes, texts = coded_texts(cells)
         kept, unread = self._read(texts)
-        missing = np.array([is_missing(text) for text in texts], dtype=bool)
-        strange: IntArray = np.flatnonzero((unread & ~missing)[codes]).astype(np.int64)
-        return kept[codes], OddCells(strange, int((unread & missing)[codes].sum()))
+        return kept[codes], unread[codes]
 
 
 class NumericColumn(FeatureColumn):
@@ -182,7 +188,7 @@ class NumericColumn(FeatureColumn):
     holds: ClassVar[str] = "numbers"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return what public cells say, None where none is a number."""
         parts = {"name": "", "median": 0.0, "center": 0.0, "scale": 1.0, "indicator": False}
         numbers = cls(**{**parts, **given}).numbers(cells)
@@ -210,10 +216,10 @@ class NumericColumn(FeatureColumn):
         """Type of what is kept of a cell: its number, nan without one."""
         return np.dtype(np.float64)
 
-    def compact(self, cells: Cells) -> tuple[AnyArray, OddCells]:
-        """Return what the cells say, shape (n_rows,), and which of them are missing or strange."""
+    def kept(self, cells: Cells) -> tuple[AnyArray, BoolArray]:
+        """Return the numbers, shape (n_rows,), and which cells hold none."""
         numbers = self.numbers(cells)
-        return numbers, _odd_cells(cells, np.isnan(numbers))
+        return numbers, np.isnan(numbers)
 
     def widen(self, kept: AnyArray, out: FloatArray) -> None:
         """Fill `out`, shape (n_rows, 1 or 2), from what `compact` returned."""
@@ -295,7 +301,7 @@ class CategoricalColumn(OneHotColumn):
     holds: ClassVar[str] = "categories"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return all categories among public cells."""
         return {"categories": sorted(set(known_texts(cells)))}
 
@@ -364,12 +370,11 @@ class DateColumn(_ColumnOfTexts):
     holds: ClassVar[str] = "dates"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return what public cells say, None where none is a date: the usual parts are those that
         differ among the cells."""
         parts = {"median": "1970-01-01", "scale": 1.0, "parts": [], "indicator": False}
-        seconds, _ = cls(**{"name": "", **parts, **given}).compact(cells)
-        unknown = seconds == _NO_DATE
+        seconds, unknown = cls(**{"name": "", **parts, **given}).kept(cells)
         known = np.sort(seconds[~unknown])
         if not known.size:
             return None
@@ -457,7 +462,7 @@ class VectorColumn(FeatureColumn):
     holds: ClassVar[str] = "vectors"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return what public cells say, None where none is a vector; the first of them, near the
         top of the table, has their width unless a center is given."""
         width = len(given.get("center", ())) or None
@@ -485,10 +490,10 @@ class VectorColumn(FeatureColumn):
         """Type of what is kept of a cell: its numbers in single precision, nan without them."""
         return np.dtype((np.float32, (self.width,)))
 
-    def compact(self, cells: Cells) -> tuple[AnyArray, OddCells]:
-        """Return the vectors, shape (n_rows, width), and which cells are missing or strange."""
+    def kept(self, cells: Cells) -> tuple[AnyArray, BoolArray]:
+        """Return the vectors, shape (n_rows, width), and which cells hold none."""
         vectors = vectors_of(cells, self.width)
-        return vectors.astype(np.float32), _odd_cells(cells, np.isnan(vectors[:, 0]))
+        return vectors.astype(np.float32), np.isnan(vectors[:, 0])
 
     def widen(self, kept: AnyArray, out: FloatArray) -> None:
         """Fill `out`, shape (n_rows, width), from what `compact` returned."""
@@ -496,17 +501,11 @@ class VectorColumn(FeatureColumn):
         np.clip(np.nan_to_num(encoded, nan=0.0), -LARGEST_NUMBER, LARGEST_NUMBER, out=out)
 
 
-def _odd_cells(cells: Cells, unknown: BoolArray) -> OddCells:
-    """Return which of the cells that could not be read say something, and how many say nothing."""
-    rows: IntArray = np.flatnonzero(unknown).astype(np.int64)
-    unread = np.array([not is_missing(text) for text in texts_of(cells.iloc[rows])], dtype=bool)
-    return OddCells(rows[unread], int(rows.size - unread.sum()))
-
-
-#: Words kept of a column of free text unless the schema says how many, the most frequent ones.
-_MOST_WORDS = 300
 #: Encoded columns of one column of text, at most.
 _MOST_TERMS = 2**16
+_RULE_OF_WIDTH = f"an integer from 1 to {_MOST_TERMS}"
+_Width = Annotated[int, Field(strict=True, ge=1, le=_MOST_TERMS, description=_RULE_OF_WIDTH)]
+_ENCODINGS = "one of words, hashed"
 _CELLS_AT_ONCE = 2**22  # entries of a table of cells and terms that are held at a time
 
 
@@ -514,8 +513,6 @@ class TextColumn(_ColumnOfTexts):
     """A column of free text: one encoded column for each term, and one for cells without any."""
 
     kind: ClassVar[str] = "text"
-    #: How it is encoded; the schema's word for it.
-    encoding: ClassVar[str]
     holds: ClassVar[str] = "words that are in two of them and not in nearly all"
     strange: ClassVar[str] = "have none of the words of {source}"
     has_other: ClassVar[bool] = True
@@ -540,22 +537,18 @@ class TextColumn(_ColumnOfTexts):
         return np.dtype((np.uint8, (-(-(len(self.terms) + 1) // 8),)))
 
     def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
-        without = np.empty(len(texts), dtype=bool)
+        without, width = np.empty(len(texts), dtype=bool), len(self.terms) + 1
         bits = np.empty((len(texts), self.compact_type.shape[0]), dtype=np.uint8)
-        for rows in _row_blocks(len(texts), len(self.terms) + 1):
-            known = [
-                set[int]() if is_missing(text) else self.places_of(text) for text in texts[rows]
-            ]
-            table = np.zeros((len(known), len(self.terms) + 1), dtype=bool)
-            for row, places in enumerate(known):
-                table[row, list(places)] = True
-            table[:, -1] = without[rows] = [not places for places in known]
-            bits[rows] = np.packbits(table, axis=1)
+        step = max(1, _CELLS_AT_ONCE // width)
+        for start in range(0, len(texts), step):
+            block = texts[start : start + step]
+            table = np.zeros((len(block), width), dtype=bool)
+            for row, text in enumerate(block):
+                places = set[int]() if is_missing(text) else self.places_of(text)
+                table[row, list(places or [-1])] = True
+            without[start : start + step] = table[:, -1]
+            bits[start : start + step] = np.packbits(table, axis=1)
         return bits, without
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the column as JSON."""
-        return {"kind": self.kind, "encoding": self.encoding, **super().to_json()}
 
     def widen(self, kept: AnyArray, out: FloatArray) -> None:
         """Fill `out`, shape (n_rows, n_terms + 1), from what `compact` returned."""
@@ -577,21 +570,24 @@ class _WordsColumn(TextColumn):
     ----------
     words : tuple of str
         Public vocabulary, in lower case.
+    width : int
+        How many words are taken of public cells where none are listed.
     """
 
+    encoding: Annotated[Literal["words"], Field(description=_ENCODINGS)] = "words"
     words: Annotated[
         tuple[str, ...],
         PlainValidator(_words_in),
         Field(description=f"a list of 1 to {_MOST_TERMS} single words, letters and digits alone"),
     ]
-
-    encoding: ClassVar[str] = "words"
+    width: Annotated[_Width, Field(exclude=True)] = 300
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return the most frequent words of public cells, as many as the width that is given for
         them, None where no word occurs in two of them."""
-        words = _frequent_words(known_texts(cells), given.get("width", _MOST_WORDS))
+        width = given.get("width", cls.model_fields["width"].default)
+        words = _frequent_words(known_texts(cells), width)
         return {"words": words} if words else None
 
     @property
@@ -618,12 +614,9 @@ class HashedTextColumn(TextColumn):
         Number of places.
     """
 
-    width: Annotated[
-        int,
-        Field(strict=True, ge=1, le=_MOST_TERMS, description=f"an integer from 1 to {_MOST_TERMS}"),
-    ] = 1024
+    encoding: Annotated[Literal["hashed"], Field(description=_ENCODINGS)] = "hashed"
+    width: _Width = 1024
 
-    encoding: ClassVar[str] = "hashed"
     strange: ClassVar[str] = "have no word"
 
     @property
@@ -640,13 +633,6 @@ class HashedTextColumn(TextColumn):
         content = word.encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(content, digest_size=8).digest()
         return int.from_bytes(digest, "big") % self.width
-
-
-def _row_blocks(n_rows: int, width: int) -> Iterator[slice]:
-    """Yield rows in blocks of which a table with so many columns takes little memory."""
-    step = max(1, _CELLS_AT_ONCE // width)
-    for start in range(0, n_rows, step):
-        yield slice(start, min(n_rows, start + step))
 
 
 #: A word must occur in so many public cells, or it describes none but them.
@@ -694,14 +680,8 @@ def _frequent_words(listed: Sequence[str], most: int) -> tuple[str, ...]:
 
 # --- what a column is, as the user declares it; public cells say what is left open ---
 
-_FEATURES = NumericColumn, CategoricalColumn, BooleanColumn, DateColumn
-_KINDS: dict[str, type[FeatureColumn]] = {
-    kind.kind: kind for kind in (*_FEATURES, _WordsColumn, VectorColumn)
-}
-_NAMES = (*_KINDS, IgnoredColumn.kind)
-_ENCODINGS: dict[str, type[TextColumn]] = {
-    kind.encoding: kind for kind in (_WordsColumn, HashedTextColumn)
-}
+_FEATURES = NumericColumn, CategoricalColumn, BooleanColumn, DateColumn, _WordsColumn, VectorColumn
+_KINDS: dict[Any, type[Column]] = {one.kind: one for one in (*_FEATURES, IgnoredColumn)}
 
 
 def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Column:
@@ -725,52 +705,31 @@ def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Col
         spec = {"kind": spec}
     elif isinstance(spec, list):
         spec = {"kind": CategoricalColumn.kind, "categories": spec}
-    if not isinstance(spec, Mapping) or spec.get("kind") not in _NAMES:
+    if not isinstance(spec, Mapping) or spec.get("kind") not in tuple(_KINDS):
         raise DataError(
             f"The schema says nothing usable about column {shown(name)}; "
-            f"say one of {', '.join(_NAMES)}, or list its categories."
+            f"say one of {', '.join(_KINDS)}, or list its categories."
         )
-    given = {key: value for key, value in spec.items() if key not in ("kind", "reason")}
-    if spec["kind"] == IgnoredColumn.kind:
-        _checked(IgnoredColumn, name, given)
-        return IgnoredColumn(name=name, reason=spec.get("reason", "declared so"))
-    if spec["kind"] == TextColumn.kind:
-        return _declared_text(name, given, public)
-    return _completed(_KINDS[spec["kind"]], name, given, public, {})
-
-
-def _declared_text(name: str, given: dict[str, Any], public: pd.DataFrame | None) -> Column:
-    encoding = given.pop("encoding", _WordsColumn.encoding)
-    if encoding not in tuple(_ENCODINGS):
-        raise _refusal("encoding", name, encoding, f"one of {', '.join(_ENCODINGS)}")
-    kind = _ENCODINGS[encoding]
-    # listed words set the width; of others the schema says how many
-    width = {}
-    if "words" not in given and "width" in given and kind is not HashedTextColumn:
-        width = {"width": given.pop("width")}
-        _checked(HashedTextColumn, name, width)
-    return _completed(kind, name, given, public, width)
-
-
-def _completed(
-    kind: type[FeatureColumn],
-    name: str,
-    given: dict[str, Any],
-    public: pd.DataFrame | None,
-    more: Mapping[str, Any],
-) -> Column:
-    """Return a column by its declared parts; public cells are read for those left open alone."""
+    kind = _KINDS[spec["kind"]]
+    if kind is _WordsColumn and spec.get("encoding") == "hashed":
+        kind = HashedTextColumn
+    # why a feature is what it is, is for people alone
+    left_out = {"kind", "reason"} - kind.model_fields.keys()
+    given = {key: value for key, value in spec.items() if key not in left_out}
     column = _checked(kind, name, given)
-    if column is not None:
-        return column
-    found = kind.public_parts(_public_cells(name, public), {**given, **more})
-    if found is None:
-        form = f" of format {given['format']}" if "format" in given else ""
-        raise DataError(
-            f"No public row of column {shown(name)} has {kind.holds}{form}; give all of its parts"
-            " in the schema, or declare it ignored."
-        )
-    column = _checked(kind, name, {**found, **given})
+    if column is None:
+        assert issubclass(kind, FeatureColumn)  # of others nothing is left open
+        # public cells are read for what is left open alone
+        found = kind.public_parts(_public_cells(name, public), given)
+        if found is None:
+            form = f" of format {given['format']}" if "format" in given else ""
+            raise DataError(
+                f"No public row of column {shown(name)} has {kind.holds}{form}; give all of its"
+                " parts in the schema, or declare it ignored."
+            )
+        if kind is _WordsColumn:
+            given.pop("width", None)  # the words are as many
+        column = _checked(kind, name, {**found, **given})
     assert column is not None
     return column
 
@@ -792,18 +751,14 @@ def _checked(kind: type[Column], name: str, parts: Mapping[str, Any]) -> Column 
         return None
     key = str(problems[0]["loc"][0])
     if problems[0]["type"] == "extra_forbidden":
-        fields = {*kind.model_fields, "kind", "reason"} - {"name"}
-        known = fields | ({"encoding"} if issubclass(kind, TextColumn) else set())
+        known = {*kind.model_fields, "kind", "reason"} - {"name"}
         raise DataError(
             f"The schema says {shown(key)} of column {shown(name)}, which such a {kind.kind} column"
             f" does not have; it may say {', '.join(sorted(known))}."
         )
-    raise _refusal(key, name, parts[key], str(kind.model_fields[key].description))
-
-
-def _refusal(key: str, name: str, value: object, rule: str) -> DataError:
-    return DataError(
-        f"The schema's {key} of column {shown(name)} is {shown(value)}; it must be {rule}."
+    raise DataError(
+        f"The schema's {key} of column {shown(name)} is {shown(parts[key])}; it must be"
+        f" {kind.model_fields[key].description}."
     )
 
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_count
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.evaluation import Evaluation, Spread, best_of
 from secretballot.planning.plan_model import Candidate, Estimate, Plan, Setting, Task
@@ -33,13 +32,7 @@ class ImpossibleTaskError(ParameterError):
 
 
 def plan_votes(
-    task: Task,
-    X: Any,
-    y: IntArray,
-    *,
-    n_teachers: int | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
+    task: Task, X: Any, y: IntArray, *, seed: int = 0, progress: Progress | None = None
 ) -> Plan:
     """Say before anything private is touched what votes to choose, what to expect of them, and what
     would be better.
@@ -54,8 +47,6 @@ def plan_votes(
     X : array, sparse matrix or frame of shape (n_rows, n_features)
         Rows of a stand-in, as `checked_stand_in` returns them with `y`.
     y : ndarray of int64, shape (n_rows,)
-    n_teachers : int, optional
-        K, where votes or silos exist already.
     seed : int
         Of the simulation; it never touches noise that protects anything.
     progress : callable, optional
@@ -64,8 +55,7 @@ def plan_votes(
     Raises
     ------
     ParameterError
-        If a name is unknown, or no setting leads to a student that beats a constant one. Also if
-        the numbers do not fit the stand-in.
+        If a name is unknown, or no setting leads to a student that beats a constant one.
 
     Privacy
     -------
@@ -83,14 +73,13 @@ def plan_votes(
         seed=seed,
         n_folds=FOLDS,
     )
-    _refuse_unfit_task(task, model, n_teachers)
     done, total = itertools.count(1), 3 + len(FRONTIER) + 2
 
     def step() -> None:
         if progress is not None:
             progress(next(done), total)
 
-    evaluation = Evaluation(task, model, n_teachers)
+    evaluation = Evaluation(task, model)
     evaluated, spread = _evaluated_candidates(evaluation, step)
     if spread is None or not _beats_constant(evaluated[0], model.constant_accuracy):
         raise ImpossibleTaskError(
@@ -111,17 +100,6 @@ def plan_votes(
         improvements=improvements,
         seed=seed,
     )
-
-
-def _refuse_unfit_task(task: Task, model: StandInModel, n_teachers: int | None) -> None:
-    """Refuse numbers of teachers of which too little is known."""
-    least, most = model.teacher_range(task.n_records)
-    if n_teachers is not None and not least <= check_count("n_teachers", n_teachers) <= most:
-        raise ParameterError(
-            Parameter("n_teachers"),
-            f" is {n_teachers}, which cannot be forecast for {task.n_records} records from what"
-            f" is known; give {least} to {most}.",
-        )
 
 
 def _evaluated_candidates(
@@ -186,7 +164,7 @@ def _frontier_points(
     for factor in FRONTIER:
         epsilon = evaluation.task.epsilon * factor
         task = replace(evaluation.task, epsilon=epsilon)
-        other = Evaluation(task, evaluation.model, evaluation.given)
+        other = Evaluation(task, evaluation.model)
         best = recommended if factor == 1 else _quick_search(other, warm, spread)
         useful = best and _beats_constant(best, evaluation.model.constant_accuracy)
         points.append((epsilon, best.student_accuracy if best and useful else None))
@@ -218,7 +196,7 @@ def _improvements_of(
     ):
         if wider is not None:
             warm = [best, replace(best, n_teachers=2 * best.n_teachers)]
-            candidate = _quick_search(Evaluation(more, wider, evaluation.given), warm, spread)
+            candidate = _quick_search(Evaluation(more, wider), warm, spread)
             found[change] = None if candidate is None else candidate.student_accuracy
         step()
     judged = [(change, accuracy) for change, accuracy in found.items() if accuracy is not None]

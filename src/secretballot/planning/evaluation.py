@@ -55,12 +55,10 @@ class Evaluation:
     ----------
     task : Task
     model : StandInModel
-    n_teachers : int or None
-        K where it is given, None where it is to be chosen.
     """
 
-    def __init__(self, task: Task, model: StandInModel, n_teachers: int | None = None) -> None:
-        self.task, self.model, self.given = task, model, n_teachers
+    def __init__(self, task: Task, model: StandInModel) -> None:
+        self.task, self.model = task, model
         self._terms = functools.cache(functools.partial(terms_of, task))
         self.outcome = functools.cache(self._simulated)
 
@@ -69,14 +67,6 @@ class Evaluation:
         terms: Terms | None = self._terms(setting)
         assert terms is not None
         return terms
-
-    @property
-    def teachers(self) -> list[int]:
-        """Numbers of teachers that are evaluated; none where the given one is out of range."""
-        least, most = self.model.teacher_range(self.task.n_records)
-        if self.given is not None:
-            return [self.given] if least <= self.given <= most else []
-        return teacher_counts(least, most, self.task.n_records)
 
     def rough(self, setting: Setting) -> Forecast:
         """Return the forecast of a setting from one fold's votes."""
@@ -87,8 +77,7 @@ class Evaluation:
         """Return whether the task can have a setting that another task had."""
         least, most = self.model.teacher_range(self.task.n_records)
         return (
-            self.given in (None, setting.n_teachers)
-            and least <= setting.n_teachers <= most
+            least <= setting.n_teachers <= most
             and setting.n_queries <= self.task.n_public
             and self.model.can_simulate(setting)
             and self._terms(setting) is not None
@@ -101,7 +90,8 @@ class Evaluation:
         # each kind has places of its own: a forecast ranks settings but cannot tell how students of
         # labels and of counts compare, so only trying them may rule a kind out
         kinds: dict[str, list[tuple[Setting, Forecast]]] = {}
-        for k in self.teachers:
+        least, greatest = self.model.teacher_range(self.task.n_records)
+        for k in teacher_counts(least, greatest, self.task.n_records):
             for setting in settings_of(self.task, k, thorough=thorough):
                 outlook = self.rough(setting)
                 if outlook.information >= _LEAST_INFORMATION:

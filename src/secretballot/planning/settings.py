@@ -31,6 +31,7 @@ from secretballot.core.events import Stream, TableStream
 from secretballot.core.mechanisms import (
     AbstentionTable,
     ConfidentLabels,
+    Mechanism,
     NoisyVotes,
     SparseVector,
     TableLabels,
@@ -159,24 +160,23 @@ def terms_of(task: Task, setting: Setting) -> Terms | None:
     Gaussian noise and tables of chances are right to some per cent: a search for the least noise
     plays games for seconds, and no plan waits for it.
     """
-    budget = task.budget
+    budget, release = task.budget, setting.release
     shape = teacher_shape(setting.n_queries, task.n_classes, setting.n_teachers)
+    mechanism: Mechanism
     if setting.mechanism in STREAMS:
         event = _stream(budget, setting.mechanism, setting.max_abstentions or 1)
         if event is None:
             return None
-        return Terms(stream_mechanism(event, setting.n_teachers), shape, budget)
-    if setting.mechanism == "laplace":
-        return Terms(
-            noisy_votes(budget, shape, release=setting.release, noise="laplace"), shape, budget
-        )
-    if setting.mechanism == CONFIDENT:
-        return Terms(_confident(task, setting), shape, budget)
-    if setting.mechanism == TABLE:
-        return Terms(table_labels(budget, shape, exact=False), shape, budget)
-    counts = setting.release == "counts"
-    noise = NoisyVotes(scale=_sigma(task, setting), release="counts" if counts else "labels")
-    return Terms(noise, shape, budget)
+        mechanism = stream_mechanism(event, setting.n_teachers)
+    elif setting.mechanism == "laplace":
+        mechanism = noisy_votes(budget, shape, release=release, noise="laplace")
+    elif setting.mechanism == CONFIDENT:
+        mechanism = _confident(task, setting)
+    elif setting.mechanism == TABLE:
+        mechanism = table_labels(budget, shape, exact=False)
+    else:
+        mechanism = NoisyVotes(scale=_sigma(task, setting), release=release)
+    return Terms(mechanism, shape, budget)
 
 
 def _confident(task: Task, setting: Setting) -> ConfidentLabels:

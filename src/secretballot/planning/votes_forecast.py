@@ -4,104 +4,15 @@ Votes here are simulated (`VoteSample`), from those of teachers on shards of pub
 private data are read.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import sklearn
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot.accounting.recipes import Terms
 from secretballot.core.mechanisms import State, plurality
-from secretballot.foreign_code import one_thread
 from secretballot.released import labels_in
-from secretballot.teachers.ensemble import Poll, Recipe, count_ballots, train_shard
-from secretballot.teachers.rows import take_rows
-
-
-@dataclass(frozen=True, eq=False)
-class Stock:
-    """Labelled rows that shards are drawn from; the first ones are voted on.
-
-    Attributes
-    ----------
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-    y : ndarray of int64, shape (n_rows,)
-        Class indices.
-    n_classes : int
-    n_points : int
-        Rows that are voted on.
-    """
-
-    X: Any
-    y: IntArray
-    n_classes: int
-    n_points: int
-
-
-def out_of_shard_votes(
-    teacher: Any, stock: Stock, shard_size: float, n_teachers: int, largest: int, seed: int
-) -> IntArray:
-    """Train teachers on simulated shards, and count their votes on points that they have not seen.
-
-    Parameters
-    ----------
-    teacher : classifier
-        Copied for every shard.
-    stock : Stock
-    shard_size : float
-        Mean number of rows in a shard; the sizes follow a Poisson distribution, as the shards of n
-        records do under a keyed hash but for a factor 1 - 1 / K in their variance.
-    n_teachers : int
-    largest : int
-        Rows of the largest shard, less than half of the stock; drawn sizes above are cut.
-    seed : int
-
-    Returns
-    -------
-    ndarray of int64, shape (n_points, n_classes)
-        Rows differ in their sum: about n_teachers (1 - shard size / rows of the stock) votes each.
-
-    Notes
-    -----
-    The stock is shuffled and cut into disjoint shards, and again, until there are enough. Shards of
-    one shuffling are to each other what real ones are. Shards of two shufflings share rows, so that
-    on all of them together teachers agree too well, by a share of about shard size / stock size of
-    their variance: with shards of a tenth of the stock that moves the share of right votes by one
-    or two points at most. (Drawing rows with replacement gives teachers the right spread, but
-    around a model of the stock rather than of the distribution behind it: each of them is then less
-    accurate than a real one.)
-    """
-    recipe = Recipe.of(teacher, seed)
-    points = take_rows(stock.X, np.arange(stock.n_points))
-    ask = (stock.n_classes, stock.n_points, seed, sklearn.get_config())
-    counts = np.zeros((stock.n_points, stock.n_classes), dtype=np.int64)
-    shards = _simulated_shards(stock, shard_size, n_teachers, largest, seed)
-    with one_thread():
-        for number, rows in enumerate(shards):
-            model = train_shard(recipe, take_rows(stock.X, rows), stock.y[rows], number)
-            ballots = count_ballots({number: model}, Poll(points, *ask))
-            # a teacher knows the rows that it learnt from, and would vote too well on them
-            ballots[rows[rows < stock.n_points]] = 0
-            counts += ballots
-    return counts
-
-
-def _simulated_shards(
-    stock: Stock, shard_size: float, n_teachers: int, largest: int, seed: int
-) -> Iterator[IntArray]:
-    """Yield the rows of a shard for each teacher."""
-    sizes = np.minimum(np.random.default_rng([seed, 0]).poisson(shard_size, n_teachers), largest)
-
-    shuffling, start, order = 0, 0, np.random.default_rng([seed, 1]).permutation(len(stock.y))
-    for size in sizes:
-        if start + size > len(order):
-            shuffling, start = shuffling + 1, 0
-            order = np.random.default_rng([seed, 1 + shuffling]).permutation(len(stock.y))
-        yield order[start : start + size]
-        start += int(size)
-
 
 # The part of the variance of shares that lies between points; the ends stand for points that are
 # all alike, and for points on which all teachers agree.

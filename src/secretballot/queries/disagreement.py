@@ -2,7 +2,7 @@
 updates at powers of two; exactly for a class of hypotheses, or by forced fits of any learner."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 from secretballot._points import take_rows
 from secretballot._typing import BoolArray, IntArray
-from secretballot._validation import check_finite, name_part
-from secretballot.exceptions import DataError, ParameterError
+from secretballot._validation import check_finite
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.hypotheses.base import HypothesisClass, check_hypotheses
 from secretballot.queries.base import (
     LabelledRows,
@@ -27,15 +27,11 @@ from secretballot.released import ReleasedLabels
 
 # Points whose place is found out together.
 _BLOCK = 256
-# What a run yields in place of points.
-_UPDATE, _END = (np.empty(0, dtype=np.int64) for _ in range(2))
 # Measured; see the docstring.
 _EXACT_CONSTANT, _ORACLE_CONSTANT = 0.3, 0.1
-_RANGES = {
-    "slack_constant": (0.0, math.inf),
-    "noise_rate": (0.0, 0.5),
-    "disagreement_coefficient": (1.0, math.inf),
-}
+# Guesses of the error of the best hypothesis on the labels of the service, and of the disagreement
+# coefficient, which is 2 for thresholds.
+_NOISE_RATE, _COEFFICIENT = 0.05, 2.0
 _FAILURE = 0.05
 # Of the default learner: little penalty, so that it comes close to the fewest mistakes.
 _C = 10.0
@@ -205,10 +201,13 @@ class _StreamSelector(QuerySelector):
         slack: Callable[[int], float],
         order: IntArray,
     ) -> None:
-        self._pool, self._region, self._slack, self._order = pool, region, slack, order
+        self._region, self._slack, self._order = region, slack, order
         self._known = LabelledRows.none()
-        self._waiting = np.empty(0, dtype=np.int64)  # requested, not yet proposed
-        self._requests = self._walk()
+        # requested, of which some are not yet proposed; and answers that the region knows
+        self._requested = self._waiting = np.empty(0, dtype=np.int64)
+        self._learnt = 0
+        # the update at j = 1 is left out, and one after the last point would change nothing
+        self._at, self._stop = 0, min(2, pool.n_points)
 
     def propose(self, n: int) -> IntArray:
         """Return up to `n` of the next points in the region, all of them before the next update.
@@ -218,11 +217,20 @@ class _StreamSelector(QuerySelector):
         ParameterError
             If an update is due and an answer to an earlier proposal is missing.
         """
-        while len(self._waiting) < n:
-            found = next(self._requests, _END)
-            if found is _END or (found is _UPDATE and len(self._waiting)):
-                break
-            self._waiting = np.concatenate([self._waiting, found])
+        m = len(self._order)
+        while len(self._waiting) < n and self._at < m:
+            if self._at == self._stop:
+                if len(self._waiting):
+                    break
+                self._update()
+                self._stop = min(2 * self._stop, m)
+            block = np.arange(self._at, min(self._at + _BLOCK, self._stop))
+            self._at += len(block)
+            found = block[self._region.contains(block)]
+            self._requested = np.concatenate([self._requested, found])
+            # what was answered already, as in a run that is taken again, is not asked again
+            new = found[~np.isin(found, self._known.asked)]
+            self._waiting = np.concatenate([self._waiting, new])
         rows, self._waiting = self._waiting[:n], self._waiting[n:]
         return self._order[rows]
 
@@ -232,33 +240,18 @@ class _StreamSelector(QuerySelector):
         places = np.argsort(self._order)  # of the rows in the stream
         self._known = replace(known, rows=places[known.rows], asked=places[known.asked])
 
-    def _walk(self) -> Iterator[IntArray]:
-        """Yield places in the stream that are to be asked, some at a time; and before an update
-        `_UPDATE`, after which the answers to all of them are known."""
-        m, learnt, requested = self._pool.n_points, 0, np.empty(0, dtype=np.int64)
-        # the update at j = 1 is left out, and one after the last point would change nothing
-        start, stop = 0, min(2, m)
-        while start < m:
-            for begin in range(start, stop, _BLOCK):
-                block = np.arange(begin, min(begin + _BLOCK, stop))
-                found = block[self._region.contains(block)]
-                requested = np.concatenate([requested, found])
-                # what was answered already, as in a run that is taken again, is not asked again
-                yield found[~np.isin(found, self._known.asked)]
-            if stop == m:
-                return
-            yield _UPDATE
-            if not np.isin(requested, self._known.asked).all():
-                raise ParameterError(
-                    "propose was called before all answers to the last proposal came in; call"
-                    " receive with them first."
-                )
-            # without a new answer, a slack that grew with j would remove nothing
-            known = self._known.among(requested)
-            if len(known.rows) > learnt:
-                learnt = len(known.rows)
-                self._region.update(known, self._slack(stop))
-            start, stop = stop, min(2 * stop, m)
+    def _update(self) -> None:
+        """Let the region learn from the answers to all that was requested."""
+        if not np.isin(self._requested, self._known.asked).all():
+            raise ParameterError(
+                "propose was called before all answers to the last proposal came in; call receive"
+                " with them first."
+            )
+        # without a new answer, a slack that grew with j would remove nothing
+        known = self._known.among(self._requested)
+        if len(known.rows) > self._learnt:
+            self._learnt = len(known.rows)
+            self._region.update(known, self._slack(self._stop))
 
 
 class DisagreementSampling(QueryStrategy):
@@ -294,11 +287,6 @@ class DisagreementSampling(QueryStrategy):
         flipped and 150 labels, 0.1 was right on 99.4 % of the points in 2 columns and on 97.2 % in
         10; 0.2 on 99.6 and 95.7 %, passive sampling on 98.2 and 93.7 %. There margin sampling was
         better still, 99.5 % in 10 columns.
-    noise_rate : float, default 0.05
-        Public guess of the error of the best hypothesis on the labels of the service, from 0 to
-        1/2; 0 says that some hypothesis agrees with every released label.
-    disagreement_coefficient : float, default 2.0
-        Public guess of theta, at least 1; 2 is right for thresholds.
 
     Raises
     ------
@@ -307,9 +295,8 @@ class DisagreementSampling(QueryStrategy):
 
     Notes
     -----
-    All settings are public numbers, chosen without the private data. Whatever they are, privacy
-    does not depend on them; a slack too small may lose the best hypothesis, one too large asks like
-    passive sampling.
+    Privacy does not depend on the slack: one too small may lose the best hypothesis, one too large
+    asks like passive sampling.
 
     Examples
     --------
@@ -325,20 +312,15 @@ class DisagreementSampling(QueryStrategy):
         learner: Any = None,
         *,
         slack_constant: float | None = None,
-        noise_rate: float = 0.05,
-        disagreement_coefficient: float = 2.0,
     ) -> None:
         self.hypotheses, self.learner = hypotheses, learner
         # each way to search has its own measured constant
         by_default = _EXACT_CONSTANT if hypotheses is not None else _ORACLE_CONSTANT
         self.slack_constant = by_default if slack_constant is None else slack_constant
-        self.noise_rate, self.disagreement_coefficient = noise_rate, disagreement_coefficient
-        for name, (low, high) in _RANGES.items():
-            value = check_finite(name, getattr(self, name))
-            if not low <= value <= high:
-                raise ParameterError(
-                    name_part(name), f" is {value!r}; it must be from {low:g} to {high:g}."
-                )
+        if not check_finite("slack_constant", self.slack_constant) >= 0:
+            raise ParameterError(
+                Parameter("slack_constant"), f" is {slack_constant!r}; it must be at least 0."
+            )
         if hypotheses is not None:
             check_hypotheses(hypotheses)
             if learner is not None:
@@ -375,14 +357,14 @@ class DisagreementSampling(QueryStrategy):
         the stream and stay in the running, in a class of that Vapnik-Chervonenkis dimension d.
 
         The bound j U(j, gamma_j) = c (D + sqrt(j e D)) with D = d log(theta) + log(1 / gamma_j),
-        gamma_j = gamma / log2(2j)^2: c is `slack_constant`, e `noise_rate`, theta
-        `disagreement_coefficient`, and gamma = 0.05 the chance that the best hypothesis is lost,
-        were the constant the theorem's. Summed over the updates j = 2, 4, 8, ..., the gamma_j stay
-        below 0.645 gamma.
+        gamma_j = gamma / log2(2j)^2: c is `slack_constant`, e = 0.05 and theta = 2 guesses of the
+        best error and of the disagreement coefficient, and gamma = 0.05 the chance that the best
+        hypothesis is lost, were the constant the theorem's. Summed over the updates j = 2, 4, 8,
+        ..., the gamma_j stay below 0.645 gamma.
         """
         gamma_j = _FAILURE / math.log2(2 * j) ** 2
-        complexity = dimension * math.log(self.disagreement_coefficient) + math.log(1 / gamma_j)
-        return self.slack_constant * (complexity + math.sqrt(j * self.noise_rate * complexity))
+        complexity = dimension * math.log(_COEFFICIENT) + math.log(1 / gamma_j)
+        return self.slack_constant * (complexity + math.sqrt(j * _NOISE_RATE * complexity))
 
     def _fits(self, pool: PublicPool) -> PoolLearner:
         learner = PoolLearner(self.learner, pool, LogisticRegression(C=_C, max_iter=1000))
@@ -401,5 +383,5 @@ class DisagreementSampling(QueryStrategy):
             "name": "disagreement",
             "hypotheses": None if self.hypotheses is None else self.hypotheses.name,
             "learner": describe_learner(self.learner) if self.hypotheses is None else None,
-            **{name: getattr(self, name) for name in _RANGES},
+            "slack_constant": self.slack_constant,
         }

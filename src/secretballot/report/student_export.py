@@ -8,7 +8,7 @@ that are not named here.
 
 import copy
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -42,6 +42,7 @@ from secretballot.bases.integer_model import (
     SHARE_SHIFT,
     STEP_SHIFT,
     STRETCH_UNIT,
+    UNIT,
     IntegerLabels,
     IntegerLine,
     LinearModel,
@@ -303,12 +304,10 @@ def _add_classifier(student: Any, points: Points) -> _Said:
     """
     if _is_moments(student):
         return _moments(student, points)
-    if hasattr(student, "basis_"):
-        return _record_votes(student, points)
-    assert isinstance(points, Value)
     for kind, add in _ADDERS.items():
         if type(student).__name__ == kind and type(student).__module__.startswith("secretballot."):
             return add(student, points)
+    assert isinstance(points, Value)
     if isinstance(student, Pipeline):
         return _add_classifier(student[-1], _transformed(student[:-1], points))
     if isinstance(student, LinearClassifierMixin) and not hasattr(student, "predict_proba"):
@@ -455,20 +454,10 @@ def _vote_shares(shares: Value, student: Any) -> _Said:
     return _Said(shares.largest_place(), (shares - level).at_least(0.0))
 
 
-def _graph_counts(student: Any, points: Value) -> _Said:
-    """Add vote shares at the nearest points of the pool's graph."""
-    pool = student.graph_
-    k = min(pool.n_neighbors, len(pool.pool))
-    squares, places = _nearest(points, pool.pool, k)
-    middle = squares.columns([k // 2]).root()
-    reach = (middle > 0.0).where(middle, [[pool.reach.min()]])
-    exponents = squares / (reach * places.rows_of(pool.reach))
-    weights = (-exponents - (-exponents).highest()).exp()
-    weights /= weights.sums()
-    # of the modes one needs what they add up to at each point alone
-    modes = pool.modes / np.maximum(1.0 - pool.frequencies, 0.1)
-    values = places.rows_of(modes @ student.coef_) * weights.with_axis(2)
-    return _vote_shares(values.sums(keep=False) + student.intercept_, student)
+def _graph_counts(student: Any, points: Points) -> _Said:
+    """Add vote shares that are linear in the functions on the pool's graph."""
+    shares = add_basis(student.basis_, points) @ (np.asarray(student.coef_) / UNIT)
+    return _vote_shares(shares + student.intercept_, student)
 
 
 def _nearest(points: Value, pool: Any, k: int) -> tuple[Value, Value]:
@@ -513,8 +502,8 @@ def _voting(student: Any, points: Value) -> _Said:
     classes = list(student.classes_)
     each = points.graph.integers([range(len(classes))])
     total = points.zeros(len(classes))
-    weights = student.weights_ / student.weights_.sum()
-    for hypothesis, weight in zip(student.hypotheses_, weights, strict=True):
+    weights = student.estimator_weights_[: len(student.estimators_)]
+    for hypothesis, weight in zip(student.estimators_, weights / weights.sum(), strict=True):
         own = [classes.index(one) for one in hypothesis.classes_]
         voted = _add_classifier(hypothesis, points).index.rows_of(own, np.int64).with_axis(1)
         total += voted.equals(each).as_numbers() * weight
@@ -526,7 +515,8 @@ def _numbered(student: Any, points: Value) -> _Said:
     return _add_classifier(student.classifier_, points)
 
 
-_ADDERS = {
+_ADDERS: dict[str, Callable[[Any, Any], _Said]] = {
+    "RecordVotesStudent": _record_votes,
     "NoisyCountsClassifier": _noisy_counts,
     "GraphCountsClassifier": _graph_counts,
     "HypothesisStudent": _hypothesis,

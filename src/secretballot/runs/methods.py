@@ -2,7 +2,6 @@
 
 import math
 import os
-import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -11,7 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from secretballot._validation import HYPOTHESES, name_part, shown
+from secretballot._typing import Json, JsonView
+from secretballot._validation import HYPOTHESES, name_part
 from secretballot.accounting import WeakSignalWarning, noisy_votes, teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.accounting.rounding import gaussian_mu
@@ -55,7 +55,17 @@ from secretballot.runs.questions import (
     settle_questions,
     warnings_dropped,
 )
-from secretballot.runs.spec import CHOICE, MOMENTS, OWN, PATE, RECORD_VOTES, STREAM, VOTES, RunSpec
+from secretballot.runs.spec import (
+    CHOICE,
+    MOMENTS,
+    OWN,
+    PATE,
+    RECORD_VOTES,
+    STREAM,
+    VOTES,
+    RunSpec,
+    address,
+)
 from secretballot.runs.tables import (
     LabelledTable,
     RunInputs,
@@ -71,8 +81,6 @@ from secretballot.teachers.votes import guarantee_of, record_votes_shape
 Fitted = tuple[ReleasedLabels | ReleasedSums, Any]
 KINDS = {"class": "one of classes", "number": "a number", "labels": "several labels"}
 _DEFAULT_TEACHERS = 250
-#: What may be part of an address.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 #: Points fewer than which teach hardly anything.
 _FEW_POINTS = 10
 _TRIED = 1000  # public rows that a student is tried on
@@ -132,7 +140,7 @@ class Quote:
     delta: float
     unit: str
     relation: str
-    terms: dict[str, Any]
+    terms: Json
     sigma: float
     n_public: int
     queries: int | None = None
@@ -141,7 +149,7 @@ class Quote:
     cautions: tuple[Caution, ...] = ()
     account: Account | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the quote for machines; questions that depend on private data are left out."""
         found = dict(vars(self))
         asks = [one for one in found.pop("cautions") if not one.private]
@@ -164,7 +172,7 @@ class Method:
         self.spec, self.price, self.kind = spec, spec.price, spec.data.kind
         self.settings: Any = spec.method
 
-    def description(self) -> dict[str, Any]:
+    def description(self) -> Json:
         """Return what shapes the result beside the settings: the digests of the files."""
         return table_digests(self.spec)
 
@@ -178,19 +186,17 @@ class Method:
                 f" is {self.settings.name}, which learns classes, and the target is"
                 f" {KINDS[self.kind]}; name one column of classes, or use {MOMENTS} or {PATE}.",
             )
+        of_numbers = self.kind == "number"
+        # what learns numbers has fewer settings
         known = {one.name for one in fields(self.learners[self.kind])}
-        for name, field in type(self.settings).model_fields.items():
-            # what learns numbers has fewer settings
-            usual = name in known or getattr(self.settings, name) == field.default
-            if usual or self.kind != "number":
-                continue
-            raise ParameterError(
-                name_part(name),
-                f" of method {self.settings.name} goes with one target of classes, and the"
-                f" target is {KINDS[self.kind]}; leave it out.",
-            )
-        student = getattr(self.settings, "student", "auto")
-        student_by_name(student, of_numbers=self.kind == "number")
+        for name, field in type(self.settings).model_fields.items() if of_numbers else ():
+            if name not in known and getattr(self.settings, name) != field.default:
+                raise ParameterError(
+                    name_part(name),
+                    f" of method {self.settings.name} goes with one target of classes, and the"
+                    f" target is {KINDS[self.kind]}; leave it out.",
+                )
+        student_by_name(getattr(self.settings, "student", "auto"), of_numbers=of_numbers)
         check_files(self.spec)
 
     def read(self, watch: Watch, vault: Path | None) -> Any:
@@ -244,8 +250,8 @@ class Method:
 
     def sizes(self, inputs: Any) -> Sizes:
         """Return the public sizes of tables."""
-        n_public, n_columns = inputs.X_public.shape
-        return Sizes(n_public, len(inputs.classes) or 2, n_columns, inputs.rarest_share)
+        n_classes = len(inputs.classes) or 2
+        return Sizes(len(inputs.X_public), n_classes, inputs.n_columns, inputs.rarest_share)
 
     def quoted_inputs(
         self, account: Account, request: str, watch: Watch, vault: Path | None
@@ -294,22 +300,24 @@ class Method:
         return {}
 
     def learner(self, inputs: Any, ledger: Ledger | None) -> Learner:
-        """Return the learner of these settings."""
-        return self.learner_with(ledger=ledger)
-
-    def learner_with(self, **own: Any) -> Learner:
-        """Return a learner whose parameters are the settings of their names, but for its own."""
+        """Return the learner of these settings, whose parameters have their names; of the tables
+        `own_settings` says what it asks."""
         kind: Any = self.learners[self.kind]
-        given = {**dict(self.settings), **dict(self.spec.budget), **own}
-        taken = {one.name: given[one.name] for one in fields(kind) if one.name in given}
-        model: Learner = kind(**taken)
+        given = {**dict(self.settings), **dict(self.spec.budget), **self.own_settings(inputs)}
+        given |= {"n_jobs": self.spec.execution.n_jobs, "ledger": ledger}
+        names = [one.name for one in fields(kind) if one.name in given]
+        model: Learner = kind(**{name: given[name] for name in names})
         return model
+
+    def own_settings(self, inputs: Any) -> dict[str, Any]:
+        """Return settings that follow from the tables, or are called otherwise than in a file."""
+        return {}
 
     def source(self, model: Learner) -> Any:
         """Return what the student is made by, of a learner that released."""
         return str(self.settings.student)
 
-    def quoted(self, sigma: float, sizes: Sizes, terms: Mapping[str, Any], **more: Any) -> Quote:
+    def quoted(self, sigma: float, sizes: Sizes, terms: JsonView, **more: Any) -> Quote:
         """Return a quote of this method and price."""
         price, promise = self.price, (self.spec.data.unit_kind, self.spec.relation)
         about = self.settings.name, price.epsilon, price.delta, *promise
@@ -352,7 +360,7 @@ class Moments(Method):
             moved = 2
         left = 1 - COUNTS_SHARE if counts_first else 1
         sigma = moved * math.sqrt(n_stages / left) / gaussian_mu(price.epsilon, price.delta)
-        terms: dict[str, Any] = {"n_stages": n_stages, "counts_first": counts_first}
+        terms: Json = {"n_stages": n_stages, "counts_first": counts_first}
         if self.kind == "labels":
             terms["labels"] = self.spec.data.target
         rare_class: str | None = ""
@@ -362,16 +370,13 @@ class Moments(Method):
             rare_class = hidden_class(rarest, n_records, price.epsilon) if rarest else None
         return self.quoted(sigma, sizes, terms, rare_class=rare_class)
 
-    def learner(self, inputs: RunInputs, ledger: Ledger | None) -> Learner:
-        """Return the learner of these settings."""
+    def own_settings(self, inputs: RunInputs) -> dict[str, Any]:
+        """Return settings that follow from the tables, or are called otherwise than in a file."""
         weights = self.settings.weights
         if self.kind == "labels" and weights == "auto":  # which is about classes
             weights = None
-        return self.learner_with(
-            basis=basis_of_columns(self.settings.basis, inputs.schema, inputs.X_public),
-            class_weight=by_class(weights, inputs.classes),
-            ledger=ledger,
-        )
+        basis = basis_of_columns(self.settings.basis, inputs.schema, inputs.X_public)
+        return {"basis": basis, "class_weight": by_class(weights, inputs.classes)}
 
     def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
         """Return how a fit does its work."""
@@ -446,13 +451,12 @@ class _Pate(_VoteMethod):
         """The name of the teacher."""
         return str(self.settings.teacher or ("ridge" if self.kind == "number" else "logistic"))
 
-    def _n_teachers(self, n_columns: int) -> int:
-        if self.settings.n_teachers is not None:
-            return int(self.settings.n_teachers)
-        stated = self.spec.data.n_records
-        if stated is None:
-            return _DEFAULT_TEACHERS
-        return choose_teachers(self.price, stated, n_columns)
+    def own_settings(self, inputs: Any) -> dict[str, Any]:
+        """Return settings that follow from the tables, or from their sizes."""
+        stated, n_teachers = self.spec.data.n_records, self.settings.n_teachers or _DEFAULT_TEACHERS
+        if self.settings.n_teachers is None and stated is not None:
+            n_teachers = choose_teachers(self.price, stated, inputs.n_columns)
+        return {"teacher": self.teacher, "n_teachers": n_teachers}
 
     def sizes(self, inputs: Any) -> Sizes:
         """Return the public sizes of tables; in rounds each distinct point is asked once."""
@@ -467,15 +471,16 @@ class _Pate(_VoteMethod):
         Where an estimate is to set them, they are those of one that shows nothing.
         """
         data = self.spec.data
-        target = {
-            "class": lambda: Target.of_classes(range(sizes.n_classes)),
-            "number": lambda: Target.of_number(data.bounds),
-            "labels": lambda: Target.of_labels(data.target),
-        }[self.kind]()
+        if self.kind == "number":
+            target = Target.of_number(data.bounds)
+        elif self.kind == "labels":
+            target = Target.of_labels(data.target)
+        else:
+            target = Target.of_classes(range(sizes.n_classes))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WeakSignalWarning)  # it is asked about
             guarantee = guarantee_of(data.unit_kind, self.spec.relation)
-            voter = self._voter(sizes.n_columns, None)
+            voter: Any = self.learner(sizes, None)
             terms: Terms = voter.planned_terms(target, sizes.n_public, guarantee)
         return terms
 
@@ -490,19 +495,6 @@ class _Pate(_VoteMethod):
         # which would say itself how many queries make sense
         terms = {**quoted.terms, "estimate": estimate}
         return replace(quoted, terms=terms, cautions=())
-
-    def learner(self, inputs: RunInputs, ledger: Ledger | None) -> Learner:
-        """Return the learner of these settings."""
-        model: Learner = self._voter(inputs.X_public.shape[1], ledger)
-        return model
-
-    def _voter(self, n_columns: int, ledger: Ledger | None) -> Any:
-        return self.learner_with(
-            teacher=self.teacher,
-            n_teachers=self._n_teachers(n_columns),
-            n_jobs=self.spec.execution.n_jobs,
-            ledger=ledger,
-        )
 
     def of_work(self, folder: RunFolder, watch: Watch) -> dict[str, Any]:
         """Return how a fit does its work; several labels, and numbers, are asked once, here."""
@@ -521,7 +513,7 @@ class _CastVotes(_VoteMethod):
 
     step = "Drawing noise"
 
-    def description(self) -> dict[str, Any]:
+    def description(self) -> Json:
         """Return what shapes the result beside the settings: the digest of the file."""
         return {"vote file": source_of(self.spec.private).digest()}
 
@@ -592,30 +584,22 @@ class Choice(Method):
             spec = spec.model_copy(update={"data": data})
         super().__init__(spec)
 
-    def description(self) -> dict[str, Any]:
+    def description(self) -> Json:
         """Return what shapes the result beside the settings: the digests of the files."""
         chosen_from = self.hypotheses or [source_of(path).digest() for path in self.candidates]
         return {**super().description(), "hypotheses": chosen_from}
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
-        for path in self.candidates:
-            if not path.exists():
-                raise ParameterError(
-                    Parameter("hypotheses"),
-                    f" names {shown(str(path))}, which is no file; name one of"
-                    f" {', '.join(HYPOTHESES)}, or student.onnx files to choose from.",
-                )
         super().check()
         self._students = _saved_students(self.candidates)
 
     def questions(self, inputs: RunInputs, quoted: Quote, watch: Watch) -> Iterator[Caution]:
         """Refuse settings that do not go with the tables, and yield what is to be asked."""
-        n_features = inputs.X_public.shape[1]
-        if self.hypotheses not in (None, "stumps") and n_features != 1:
+        if self.hypotheses not in (None, "stumps") and inputs.n_columns != 1:
             raise DataError(
-                f"The public file makes {n_features} feature columns, and {self.hypotheses} need"
-                " exactly one; drop the others with --drop, or use --set hypotheses=stumps."
+                f"The public file makes {inputs.n_columns} feature columns, and {self.hypotheses}"
+                " need exactly one; drop the others with --drop, or use --set hypotheses=stumps."
             )
         yield from super().questions(inputs, quoted, watch)
 
@@ -626,9 +610,9 @@ class Choice(Method):
         among = self.hypotheses or f"{len(self.candidates)} candidates"
         return self.quoted(sigma, sizes, {"among": among})
 
-    def learner(self, inputs: RunInputs, ledger: Ledger | None) -> Learner:
-        """Return the learner of these settings."""
-        return self.learner_with(hypotheses=self._students or self.hypotheses, ledger=ledger)
+    def own_settings(self, inputs: RunInputs) -> dict[str, Any]:
+        """Return settings that are called otherwise than in a file."""
+        return {"hypotheses": self._students or self.hypotheses}
 
     def source(self, model: Any) -> Any:
         """Return what the student is made by, of a learner that released."""
@@ -655,23 +639,11 @@ class Stream(_VoteMethod):
 
     def check(self) -> None:
         """Refuse settings that cannot be, before any table is read."""
-        for name, value in (("dataset", self.name), ("stream", self.settings.stream)):
-            if not _NAME.fullmatch(value):
-                raise ParameterError(
-                    Parameter(name),
-                    f" is {shown(value)}, which cannot be part of an address; use at most 80"
-                    " letters, digits, dots, hyphens and underscores, a letter or digit first.",
-                )
-        if self.spec.budget.ledger == OWN:
-            raise ParameterError(
-                Parameter("ledger"),
-                f" is {OWN!r}, which is the account of one run; a service needs a file or a"
-                " database's URL.",
-            )
-        if self.spec.data.public_features:
-            raise ParameterError(
-                Parameter("public_features"), " goes with releases alone; leave it out."
-            )
+        address(self.name)
+        given = self.spec.budget.ledger == OWN, self.spec.data.public_features
+        for name, odd in zip(("ledger", "public_features"), given, strict=True):
+            if odd:
+                raise ParameterError(Parameter(name), " is for releases alone; leave it out.")
         teacher_by_name(self.settings.teacher)
         check_outside_of_runs(self.spec.output.out)
         super().check()
@@ -706,7 +678,7 @@ def _saved_students(paths: Sequence[Path]) -> list[tuple[str, Any]]:
     """Return the saved students, each named by its file or folder and the beginning of its
     digest."""
     # The digest ties the name on the certificate to this very file.
-    digests = [source_of(path).digest() for path in paths]
+    digests = [source_of(path, role="hypothesis or student").digest() for path in paths]
     return [
         (f"{_name_of(path)} {digest[:_DIGITS]}", load_student(path))
         for path, digest in zip(paths, digests, strict=True)
@@ -737,7 +709,7 @@ def _schema_beside(candidates: Sequence[Path]) -> Path | None:
     return None if digests <= {None} else beside[0]
 
 
-def chosen_words(public: Mapping[str, Any], schema: Schema, classes: Sequence[Any]) -> str:
+def chosen_words(public: JsonView, schema: Schema, classes: Sequence[Any]) -> str:
     """Return the name of the chosen candidate; of a hypothesis, the cut or the interval, with six
     digits of the encoded column."""
     if "chosen" in public:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from secretballot._typing import JsonView
 from secretballot._validation import (
     MissingExtraError,
     check_choice,
@@ -101,7 +102,8 @@ def run_plan(
     """
     watch, spec = reporter or Watch(), RunSpec.of_tree(sources.tree())
     if out is not None:
-        _check_plan_folder(out)
+        check_outside_of_runs(out)
+        check_new_folder(out)
     if spec.data.n_records is None or like is None:
         return _priced(spec, out, watch)
     _check_forecast(sources, spec)
@@ -118,7 +120,6 @@ def run_plan(
         n_classes=len(classes),
         like=(table.X, table.targets),
         method=method.name if "method" in sources.given else None,
-        n_teachers=getattr(method, "n_teachers", None),
         teacher=str(getattr(method, "teacher", None) or "logistic"),
         student=str(getattr(method, "student", "auto")),
         # a plan about rare classes has no votes, so it is made where it is asked for
@@ -170,7 +171,8 @@ def _check_forecast(sources: Sources, spec: RunSpec) -> None:
         raise ParameterError(
             Parameter("target"), " is missing; name the column of the stand-in with the class."
         )
-    found = [one for one in ("mechanism", "n_queries", "strategy") if one in sources.given]
+    own = ("n_teachers", "mechanism", "n_queries", "strategy")
+    found = [one for one in own if one in sources.given]
     if spec.method.name not in (MOMENTS, PATE):
         setting = "method"
         why = f"is {spec.method.name}, and a forecast compares {MOMENTS} and {PATE}"
@@ -208,7 +210,6 @@ def plan(
     like: tuple[Any, Any],
     n_classes: int | None = None,
     method: str | None = None,
-    n_teachers: int | None = None,
     teacher: str = "logistic",
     student: str = "auto",
     class_weight: str | Mapping[Any, float] | None = None,
@@ -235,8 +236,6 @@ def plan(
         By default as many as occur in `like`.
     method : {"pate", "record-moments"}, optional
         Plan for this one alone.
-    n_teachers : int, optional
-        K, where votes or silos exist already; then votes alone are planned.
     teacher, student : str
         Names as for `secretballot learn`.
     class_weight : "balanced" or mapping of class to float, optional
@@ -254,8 +253,7 @@ def plan(
     Returns
     -------
     Plan
-        With a forecast of record moments where no `n_teachers` are given;
-        without any setting of votes where `class_weight` is given, or where votes cannot do the
+        Without any setting of votes where `class_weight` is given, or where votes cannot do the
         task.
 
     Raises
@@ -278,20 +276,19 @@ def plan(
     if method is not None:
         check_choice("method", method, (MOMENTS, PATE))
     # noisy sums over records need a delta above 0; votes under Laplace noise do not
-    of_votes = method == PATE or n_teachers is not None
+    of_votes = method == PATE
     of_moments = method == MOMENTS or class_weight is not None
     if of_votes and of_moments:
         raise ParameterError(
             Parameter("class_weight"),
-            f" and method {MOMENTS} are about record moments, and teachers about votes; leave"
-            " one of the two out.",
+            f" is about {MOMENTS}, and method {PATE} about votes; leave one of the two out.",
         )
     of_votes = of_votes or not (of_moments or budget.delta > 0)
     watch, made = reporter or Watch(), None
     progress = watch.progress
     if not of_moments:
         try:
-            made = plan_votes(task, X, index, n_teachers=n_teachers, seed=seed, progress=progress)
+            made = plan_votes(task, X, index, seed=seed, progress=progress)
         except ImpossibleTaskError:
             if of_votes:
                 raise
@@ -351,19 +348,6 @@ def _classes_of(frame: pd.DataFrame, target: str) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _check_plan_folder(folder: Path) -> None:
-    """Refuse a folder that is not new or empty, or lies in the vault or the release of a run:
-    before planning and again with the plan.
-
-    Raises
-    ------
-    DataError
-        If it is such a one.
-    """
-    check_outside_of_runs(folder)
-    check_new_folder(folder)
-
-
 def write_plan(
     plan: Plan,
     folder: Path,
@@ -380,7 +364,6 @@ def write_plan(
     ----------
     plan : Plan
     folder : Path
-        New or empty.
     schema : Schema, optional
         Columns of the public table, to be edited.
     watch : Watch, optional
@@ -394,12 +377,9 @@ def write_plan(
 
     Raises
     ------
-    DataError
-        If the folder is refused (`_check_plan_folder`).
     OSError
         If it cannot be written.
     """
-    _check_plan_folder(folder)
     contents = {_PLAN_FILE: plan_toml(plan, given).encode(), _JSON_FILE: _json(plan.to_json())}
     if schema is not None:
         contents[_SCHEMA_FILE] = _json(schema.to_edit())
@@ -422,6 +402,6 @@ def plan_toml(plan: Plan, given: Mapping[str, Any] | None = None) -> str:
     return toml_text({**tables, "forecast": plan.forecast()})
 
 
-def _json(document: Mapping[str, Any]) -> bytes:
+def _json(document: JsonView) -> bytes:
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     return text.encode("utf-8", "surrogatepass")

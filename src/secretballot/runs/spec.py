@@ -13,7 +13,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -31,6 +31,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from secretballot._files import is_url, place_of, shown_place, table_name
+from secretballot._typing import Json, JsonView
 from secretballot._validation import (
     BasisName,
     HeaderLine,
@@ -63,7 +64,6 @@ OWN = "own"
 #: What a run may ask about, by the name under which it is answered beforehand.
 Question = Literal["epsilon", "delta", "records", "teachers", "noise", "target", "unit"]
 DEFAULT_OUT = Path("secretballot-out")
-LARGEST = 1 << 20  # bytes of a file of settings
 _LONGEST = 500  # characters of a text about a release
 _LEARNERS = (
     "logistic, tree, forest, boosting, naive-bayes, knn, each with settings where wanted"
@@ -105,14 +105,11 @@ def _two_numbers(value: Any) -> Any:
 def _total(pair: tuple[float, float]) -> tuple[float, float]:
     from secretballot.core.price import PrivacyBudget
 
-    with suppress(ParameterError):
+    try:
         PrivacyBudget(*pair)
-        return pair
-    epsilon, delta = pair
-    raise ValueError(
-        f" is {epsilon:g},{delta:g}; its epsilon must be positive and finite, and its delta at"
-        " least 0 and below 1."
-    )
+    except ParameterError as error:
+        raise ValueError(f" is {pair[0]:g},{pair[1]:g}; {error}") from None
+    return pair
 
 
 def _by_name(value: Any) -> Any:
@@ -179,6 +176,19 @@ def _encoding(value: Any) -> Any:
         raise ValueError(
             f" is {shown(value)}, which names no encoding in which every line is read by itself;"
             " give one such as cp1252, or convert the files to UTF-8."
+        )
+    return name
+
+
+_ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+
+def address(name: str) -> str:
+    """Return a name that can be part of an address as it is."""
+    if not _ADDRESS.fullmatch(name):
+        raise ParameterError(
+            f"{shown(name)} cannot be part of an address; use at most 80 letters, digits, dots,"
+            " hyphens and underscores, a letter or digit first."
         )
     return name
 
@@ -319,15 +329,6 @@ class DataSpec(Part):
 
     @model_validator(mode="after")
     def _target_is_of_one_kind(self) -> Self:
-        if len(set(self.target)) < len(self.target):
-            raise ParameterError(
-                Parameter("target"), f" is {shown(','.join(self.target))}; name each column once."
-            )
-        if self.unit in self.target:
-            raise ParameterError(
-                Parameter("unit"),
-                f" is {shown(self.unit)}, which is a target; name the column of ids of persons.",
-            )
         if self.bounds is not None and (self.classes is not None or len(self.target) > 1):
             raise ParameterError(
                 Parameter("bounds"),
@@ -538,7 +539,7 @@ class StreamSpec(MethodSpec):
     """
 
     name: Literal["stream"] = "stream"
-    stream: str = setting("session", panel=METHOD)
+    stream: Annotated[str, AfterValidator(address)] = setting("session", panel=METHOD)
     n_queries: Count = setting(..., "L", METHOD)
     teacher: str = setting("logistic", text=f"Teacher: {_LEARNERS}.", panel=METHOD)
     n_teachers: Count = setting(250, "K", METHOD)
@@ -730,7 +731,7 @@ class RunSpec(Part):
         """The public name of the private data."""
         return self.budget.dataset or table_name(self.private)
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Json:
         """Return the settings that shape the release, as JSON values."""
         return _plain(
             {
@@ -930,20 +931,13 @@ def _of_method(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {**more, **fields, "method": name}
 
 
-def nearest(name: str, known: Collection[str]) -> str | None:
-    """Return the known name that is most like one that is none, or ends with it; None if none is
-    alike."""
-    whole = [one for one in sorted(known) if one.endswith(f"_{name}")]
-    return next(iter(whole or difflib.get_close_matches(name, sorted(known), n=1)), None)
-
-
 def _refuse_unknown(names: Sequence[str], where: str = "") -> None:
     """Refuse a name that is no setting, with the one that was meant."""
     for name in names:
-        meant = nearest(name.rpartition(".")[2], groups())
-        if "." in name and meant is not None:
-            meant = f"{groups()[meant]}.{meant}"
-        advice = f"did you mean {meant}?" if meant else "secretballot learn --help-all lists them."
+        meant = difflib.get_close_matches(name.rpartition(".")[2], groups(), 1)
+        advice = "secretballot learn --help-all lists them."
+        if meant:
+            advice = f"did you mean {groups()[meant[0]]}.{meant[0]}?"
         raise ParameterError(f"There is no setting {shown(name)}{where}; {advice}")
 
 
@@ -965,7 +959,7 @@ def _as_number(value: Any) -> float | None:
         return None
 
 
-def read_toml(file: Path) -> dict[str, Any]:
+def read_toml(file: Path) -> Json:
     """Return the settings in a file.
 
     Raises
@@ -973,16 +967,14 @@ def read_toml(file: Path) -> dict[str, Any]:
     DataError
         If it cannot be read.
     """
-    problem = ""
     try:
-        if file.stat().st_size > LARGEST:
-            problem = f"has more than {LARGEST:,} bytes, so it holds no settings"
-        else:
-            return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:  # also of text that is not UTF-8
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        problem = f"cannot be read as TOML ({reason})"
-    raise DataError(f"The settings {str(file)!r} {problem}; give a file of settings, or a plan.")
+    raise DataError(
+        f"The settings {str(file)!r} cannot be read as TOML ({reason}); give a file of settings, or"
+        " a plan."
+    )
 
 
 def _refusal(problem: Any) -> SecretBallotError:
@@ -1005,9 +997,9 @@ def _refusal(problem: Any) -> SecretBallotError:
     return ParameterError(name_part(name), f" is {shown(given)}; {rule}.")
 
 
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(values: JsonView) -> Json:
     """Return settings as JSON values."""
-    document: dict[str, Any] = json.loads(json.dumps(values, default=str))
+    document: Json = json.loads(json.dumps(values, default=str))
     return {name: value for name, value in document.items() if value is not None}
 
 

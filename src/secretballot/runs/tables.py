@@ -13,18 +13,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from secretballot._files import shown_place
-from secretballot._typing import AnyArray, FloatArray, ObjectArray, UnsignedArray
+from secretballot._typing import AnyArray, FloatArray, Json, ObjectArray, UnsignedArray
 from secretballot._validation import NAMED_AT_MOST, name_columns, name_rows, shown
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import KeyedHashPartition
 from secretballot.data.cells import OddCells, coded_texts, known_texts, texts_of
-from secretballot.data.columns import NumericColumn
+from secretballot.data.columns import FeatureColumn, NumericColumn
 from secretballot.data.frames import (
     check_columns,
     check_named,
@@ -66,27 +66,20 @@ _NOTED = 0.1
 _OF_PUBLIC = 2
 
 
-@dataclass(frozen=True)
-class _Misfit:
+class _Misfit(NamedTuple):
     """A column whose cells are written otherwise than those that its encoding was made of.
 
     Attributes
     ----------
-    name : str
+    column : FeatureColumn
     share : float
         Of the cells that say something, those that the encoding has no place for.
-    stops : bool
-        Whether it is so many that a run stops.
-    of_categories : bool
-        Whether the cells count as "other", rather than as missing.
     words : str
         What is the matter.
     """
 
-    name: str
+    column: FeatureColumn
     share: float
-    stops: bool
-    of_categories: bool
     words: str
 
 
@@ -111,20 +104,20 @@ class TableCells:
     first_rows: dict[str, list[int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, encoding: Encoding) -> "TableCells":
+    def of(cls, encoding: Encoding) -> "TableCells":
         """Return the odd cells of a table that was encoded at once."""
         cells = cls()
-        cells.add(frame, encoding.odd)
+        cells.add(encoding.odd, len(encoding.matrix))
         return cells
 
-    def add(self, frame: pd.DataFrame, odd: Mapping[str, OddCells]) -> None:
+    def add(self, odd: Mapping[str, OddCells], n_rows: int) -> None:
         """Add the rows of a block, which follow on those before."""
         for name, found in odd.items():
             self.strange[name] += found.strange.size
             self.missing[name] += found.missing
             rows = self.first_rows.setdefault(name, [])
             rows += (self.n_rows + found.strange[: NAMED_AT_MOST - len(rows)]).tolist()
-        self.n_rows += len(frame)
+        self.n_rows += n_rows
 
     def strange_share(self, name: str) -> float:
         """Return the share of strange cells among those that say anything, 0 where none does."""
@@ -152,23 +145,22 @@ def misfits(schema: Schema, found: TableCells, expected: TableCells | None = Non
         share = found.strange_share(column.name)
         usual = 0.0 if expected is None else _OF_PUBLIC * expected.strange_share(column.name)
         if share > max(_NOTED, usual):
-            of_categories = column.has_other
             words = f"{percent(share)} of its cells {schema.strange(column)}"
-            found_ones.append(_Misfit(column.name, share, share > STOPS, of_categories, words))
-    return sorted(found_ones, key=lambda one: (-one.share, one.name))
+            found_ones.append(_Misfit(column, share, words))
+    return sorted(found_ones, key=lambda one: (-one.share, one.column.name))
 
 
-def _settle_cells(
+def settled_cells(
     schema: Schema,
     found: TableCells,
     watch: Watch,
-    *,
     role: str,
     accepted: Collection[str] = (),
     expected: TableCells | None = None,
-) -> None:
-    """Refuse a table with a column that mostly does not fit, unless that was accepted; tell of
-    other misfits, and of the private table to the curator which cells count as missing.
+) -> str:
+    """Return why a table is refused of which a column mostly does not fit, nothing where that was
+    accepted; tell of other misfits, and of the private table to the curator which cells count as
+    missing.
 
     Parameters
     ----------
@@ -182,27 +174,22 @@ def _settle_cells(
         Columns that may be as they are.
     expected : TableCells, optional
         Of the public table, whose own share is allowed for.
-
-    Raises
-    ------
-    DataError
-        Naming the columns, and what to do.
     """
-    stopping, private = list[_Misfit](), role == PRIVATE
-    for one in misfits(schema, found, expected):
-        if one.stops and one.name not in accepted:
-            stopping.append(one)
-        elif one.stops or one.of_categories:  # of a few that are no numbers the rows are listed
-            watch.note(f"Column {one.name!r} of the {role}: {one.words}.", private=private)
+    stopping, private = list[str](), role == PRIVATE
+    for column, share, words in misfits(schema, found, expected):
+        if share > STOPS and column.name not in accepted:
+            stopping.append(f"column {shown(column.name)}, {words}")
+        elif share > STOPS or column.has_other:  # of a few that are no numbers the rows are listed
+            watch.note(f"Column {column.name!r} of the {role}: {words}.", private=private)
     if private:
         note_odd_cells(schema, found, watch, role=role, private=True)
-    if stopping:
-        listed = "; ".join(f"column {shown(one.name)}, {one.words}" for one in stopping)
-        raise DataError(
-            f"The {role} does not fit ({listed}); write cells alike in all files, add public"
-            " points that have them, declare the column with --schema, leave it out with --drop, or"
-            " go on with --set accept_unseen=COLUMN."
-        )
+    if not stopping:
+        return ""
+    return (
+        f"The {role} does not fit ({'; '.join(stopping)}); write cells alike in all files, add"
+        " public points that have them, declare the column with --schema, leave it out with --drop,"
+        " or go on with --set accept_unseen=COLUMN."
+    )
 
 
 def note_odd_cells(
@@ -343,9 +330,8 @@ class RunInputs:
         self.classes = self._names if data.kind == "class" else ()
         encoding = self.schema.encoding(self.public, role=PUBLIC)
         self.X_public: FloatArray = encoding.matrix
-        self.cells = {PUBLIC: TableCells.of(self.public, encoding)}
-        if settles:
-            self.settle(PUBLIC)
+        self.cells: dict[str, TableCells] = {}
+        self._keep_cells(PUBLIC, TableCells.of(encoding))
         self.test = None if evaluate is None else self._labelled(evaluate, TEST)[0]
         known = {} if data.public_features else {PUBLIC: self.X_public}
         known |= {} if self.test is None else {TEST: self.test.X}
@@ -353,41 +339,39 @@ class RunInputs:
         columns = self._read_private(spec.private, vault, rows)
         for place, role in enumerate(known):
             if rows.hold(place):
-                why = "holds rows of the private file, more of them than chance explains"
-                raise _refusal_of(role, evaluate, why)
+                raise _refusal_of(role, evaluate)
         refuse_nowhere([name for name in not_public if name not in columns], "no file")
         self.public = self.public.head(_RAW_ROWS).copy()  # the others are needed no more
 
-    def settle(self, role: str) -> None:
-        """Refuse the table of a role of which most cells of a column do not fit, unless that was
-        accepted; tell of what counts as missing, or as "other"."""
-        # of a public table that the encoding was made of, too, which then fits
+    def settle(self, role: str) -> str:
+        """Return why the table of a role is refused, nothing where most cells of all columns fit,
+        or may be as they are; tell of other misfits, and of what counts as missing, or as
+        "other"."""
         known = role == PUBLIC and self._data.schema_file is not None
-        _settle_cells(
-            self.schema,
-            self.cells[role],
-            self._watch,
-            role=role,
-            accepted=self._data.accept_unseen,
-            expected=None if known else self.cells[PUBLIC],
-        )
+        # a public table fits the encoding that was made of it
+        expected = None if known else self.cells[PUBLIC]
+        accepted, found = self._data.accept_unseen, self.cells[role]
+        return settled_cells(self.schema, found, self._watch, role, accepted, expected)
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of the tables once encoded."""
+        return len(self.schema.feature_names)
 
     @property
     def for_fit(self) -> dict[str, Any]:
         """What a learner's fit takes: private records, public points, and what is learnt."""
-        given: dict[str, Any] = {"X": self.private, "y": None, "X_public": self.X_public}
+        data, given = self._data, dict[str, Any](X=self.private, y=None, X_public=self.X_public)
         if isinstance(self.private, LabelledTable):
             targets = self.private.targets
             y = object_array(self.classes)[targets] if self.classes else targets
-            units = {"units": self.private.units, "unit_name": self._data.unit}
-            given |= {"X": self.private.X, "y": y, **units}
-        if self._data.public_features:
+            given |= {"X": self.private.X, "y": y, "units": self.private.units}
+            given["unit_name"] = data.unit
+        if data.public_features:
             given = {"X": self.X_public, "y": given["y"], "public_features": True}
-        if self._data.kind == "number":
-            return {**given, "bounds": self._data.bounds}
-        if self._data.kind == "labels":
-            return {**given, "labels": self._data.target}
-        return {**given, "classes": list(self.classes)}
+        learnt = {"number": ("bounds", data.bounds), "labels": ("labels", data.target)}
+        name, value = learnt.get(data.kind, ("classes", list(self.classes)))
+        return {**given, name: value}
 
     @property
     def test_rows(self) -> tuple[FloatArray, AnyArray] | None:
@@ -422,7 +406,7 @@ class RunInputs:
         """Read the private table, add its rows, and return its columns."""
         self.private: LabelledTable | StoredTable | None = None
         self.repeating_ids = self._ids_of(self.public)
-        if _goes_to_disk(place, self.X_public.shape[1]):
+        if _goes_to_disk(place, self.n_columns):
             return self._read_to_disk(place, vault, rows)
         table, frame = self._labelled(place, PRIVATE)
         self.private, units = table, table.units
@@ -463,67 +447,59 @@ class RunInputs:
         _check_labelled_columns(data, frame, schema, role=role)
         targets = targets_of(data, frame, self._names, role=role)
         encoding = schema.encoding(frame, role=role)
-        self._keep_cells(role, TableCells.of(frame, encoding))
+        self._keep_cells(role, TableCells.of(encoding))
         if role == PRIVATE and data.unit is not None:
             units = unit_ids(frame, data.unit, role=role)
         return LabelledTable(encoding.matrix, targets, units), frame
 
     def _keep_cells(self, role: str, cells: TableCells) -> None:
-        """Keep which cells of a table could not be read, and settle what becomes of it."""
+        """Keep which cells of a table could not be read, and refuse it if they are too many."""
         self.cells[role] = cells
-        if self._settles:
-            self.settle(role)
+        problem = self.settle(role) if self._settles else ""
+        if problem:
+            raise DataError(problem)
 
     def _ids_of(self, frame: pd.DataFrame) -> tuple[str, ...]:
         """Return the columns that were taken for ids and have values in more than one row, none
         where the unit is declared."""
-        ids = () if self._data.unit is not None else self.schema.identifiers
+        ids = [one.column.name for one in self.schema.inferred if one.identifier]
         return tuple(
             name
-            for name in ids
+            for name in (ids if self._data.unit is None else ())
             if name in frame.columns and len(set(cells := known_texts(frame[name]))) < len(cells)
         )
 
 
 def check_files(spec: RunSpec) -> None:
-    """Refuse files that cannot be tables, and the private one in the place of a public one, by name
-    or by content, before time goes into reading or digesting any of them.
-
-    The report of a student on the test file is computed without noise, so on private records it
-    would be revealed without a price, and of records that were learnt from it says too much good.
+    """Refuse files that cannot be tables before time goes into reading or digesting any of them.
 
     Raises
     ------
     ParameterError
         If the public table or the target is not named.
     DataError
-        If a file is no regular one, empty, unreadable or too large, or in two places.
+        If a file is no regular one, empty, unreadable or too large.
     """
     data, evaluate = spec.data, spec.output.evaluate
     for name, given in (("public", data.points), ("target", data.target)):
         if not given:
             raise ParameterError(Parameter(name), " is missing; give it.")
-    # the private one may be larger than memory, and goes to disk then
-    private = checked_source(spec.private, role=PRIVATE)
+    checked_source(spec.private, role=PRIVATE)  # which may be larger than memory
     for role, place in ((PUBLIC, data.points), (TEST, evaluate)):
-        if place is None:
-            continue
-        shared = checked_source(place, role=role, whole=True).shares_file(private)
-        if shared and not (role == PUBLIC and data.public_features):
-            raise _refusal_of(role, evaluate, "is the private file, or a part of it")
+        if place is not None:
+            checked_source(place, role=role, whole=not data.public_features or role == TEST)
 
 
-def _refusal_of(role: str, evaluate: Path | str | None, why: str) -> DataError:
-    """Return the refusal of the public or the test table, of which private rows are known."""
-    if role == PUBLIC:
-        return DataError(
-            f"The {PUBLIC} {why}; public rows are published, so give rows that are known to"
-            " everybody. If labels alone are private, set data.public_features=true. Nothing was"
-            " spent."
-        )
+def _refusal_of(role: str, evaluate: Path | str | None) -> DataError:
+    """Return the refusal of the public or the test table, which holds private rows."""
+    where, why = PUBLIC, "public rows are published, so give rows that are known to everybody. If"
+    why += " labels alone are private, set data.public_features=true"
+    if role == TEST:
+        where = f"{TEST} {shown_place(evaluate)!r}"
+        why = "metrics are exact and have no price, so give public labelled records with --evaluate"
     return DataError(
-        f"The {TEST} {shown_place(evaluate)!r} {why}; metrics are exact and have no price, so give"
-        " public labelled records with --evaluate, or none. Nothing was spent."
+        f"The {where} holds rows of the private file, more of them than chance explains; {why}."
+        " Nothing was spent."
     )
 
 
@@ -637,9 +613,8 @@ def schema_of(
     # Public reasons about a public file, so the notes may be published.
     for name, reason in schema.ignored.items():
         watch.note(f"Column {name!r} is no feature: {reason}.", private=False)
-    for column in schema.columns:
-        if column.name in schema.doubtful and column.feature_names:
-            reason = schema.reasons[column.name]
+    for column, reason, doubt, _ in schema.inferred:
+        if doubt and column.feature_names:
             watch.note(f"Column {column.name!r} holds {column.holds}: {reason}.", private=False)
     return schema, frame
 
@@ -661,8 +636,7 @@ def _with_kinds(schema: Schema, kinds: Mapping[str, Any], frame: pd.DataFrame) -
     return replace(
         schema,
         columns=tuple(declared.get(one.name, one) for one in schema.columns),
-        identifiers=tuple(name for name in schema.identifiers if name not in kinds),
-        doubtful=tuple(name for name in schema.doubtful if name not in kinds),
+        inferred=tuple(one for one in schema.inferred if one.column.name not in kinds),
     )
 
 
@@ -789,7 +763,7 @@ def read_to_disk(
                 _check_labelled_columns(data, frame, schema, role=PRIVATE)
             index = class_indices(frame, data.target[0], classes, role=PRIVATE, first_row=first)
             rows, odd = schema.compact(frame)
-            cells.add(frame, odd)
+            cells.add(odd, len(frame))
             digests = None
             if data.unit is not None and partition is not None:
                 digests = partition.digests(
@@ -920,7 +894,9 @@ def store_table(
 
     def settle(cells: TableCells) -> None:
         # a watch that nobody listens to: what is noted of private cells goes nowhere
-        _settle_cells(schema, cells, Watch(), role=PRIVATE, accepted=data.accept_unseen)
+        problem = settled_cells(schema, cells, Watch(), PRIVATE, data.accept_unseen)
+        if problem:
+            raise DataError(problem)
 
     notice = progress or (lambda rows: None)
     named_classes = tuple(declared_classes(classes))
@@ -946,7 +922,7 @@ class _UnitCount:
         return round(-_PLACES * math.log(max(1, empty) / _PLACES))
 
 
-def check_tables(spec: RunSpec, watch: Watch | None = None) -> dict[str, Any]:
+def check_tables(spec: RunSpec, watch: Watch | None = None) -> Json:
     """Read the tables of a run without the run. NOT RELEASABLE, since what is returned is computed
     from private data without noise.
 
@@ -977,12 +953,8 @@ def check_tables(spec: RunSpec, watch: Watch | None = None) -> dict[str, Any]:
     watch = watch or Watch()
     check_files(spec)
     watch.step("Reading tables")
-    inputs, stopping = RunInputs(spec, watch, settles=False), list[str]()
-    for role in inputs.cells:
-        try:
-            inputs.settle(role)
-        except DataError as error:
-            stopping.append(str(error))
+    inputs = RunInputs(spec, watch, settles=False)
+    stopping = [problem for role in inputs.cells if (problem := inputs.settle(role))]
     # ids that repeat are a question to a run, which would not go on without an answer
     asked = [one.text[:1].upper() + one.text[1:] for one in cautions_of_ids(inputs.repeating_ids)]
     table, counts = inputs.private, dict[str, int]()

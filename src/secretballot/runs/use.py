@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from secretballot._files import shown_place
-from secretballot._typing import AnyArray, BoolArray, FloatArray
+from secretballot._typing import AnyArray, FloatArray, Json
 from secretballot._validation import name_columns, shown
 from secretballot.data.frames import class_indices, unit_ids
 from secretballot.data.reading import read_table, table_blocks
@@ -35,7 +35,14 @@ from secretballot.report.verification import read_certificate, verify_certificat
 from secretballot.runs.folder import SPEC_FILE, check_new_file
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import DataSpec, RunSpec
-from secretballot.runs.tables import TableCells, declared_names, misfits, note_odd_cells, targets_of
+from secretballot.runs.tables import (
+    STOPS,
+    TableCells,
+    declared_names,
+    misfits,
+    note_odd_cells,
+    targets_of,
+)
 
 STUDENT, SCHEMA = "student.onnx", "schema.json"
 
@@ -103,11 +110,11 @@ class _EvaluatedRelease:
     """
 
     path: Path
-    certificate: dict[str, Any]
+    certificate: Json
     metrics: AnyMetrics
     less_first: dict[str, PairedDifference]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return all of it as JSON values."""
         document, (epsilon, delta) = self.certificate, total_price(self.certificate)
         return {
@@ -171,35 +178,34 @@ def evaluate(
             f" is missing, and the schema.json of {str(releases[0])!r} names none; name the column"
             " with the class or the number.",
         )
-    matrices, cautions = [], list[str]()
-    for path, (_, schema) in zip(releases, students, strict=True):
+    truth = _truth(releases, certificates, students[0][1], frame, target)
+    classes, cautions = certificates[0]["released"]["classes"], list[str]()
+    found, first = list[_EvaluatedRelease](), None
+    for path, certificate, (student, schema) in zip(releases, certificates, students, strict=True):
         encoded = schema.encoding(frame, role=ROLE)
         cautions += [] if just_made else _cautions_of_private_rows(path, schema, table, encoded)
-        worst = misfits(schema, TableCells.of(frame, encoded))[:1]
+        worst = misfits(schema, TableCells.of(encoded))[:1]
         cautions += [
-            f"Column {shown(one.name)} of the {ROLE}: {one.words}." for one in worst if one.stops
+            f"Column {shown(one.column.name)} of the {ROLE}: {one.words}."
+            for one in worst
+            if one.share > STOPS
         ]
-        matrices.append(encoded.matrix)
-    truth = _truth(releases, certificates, students[0][1], frame, target)
-    classes, found, right = certificates[0]["released"]["classes"], [], list[BoolArray]()
-    for path, certificate, (student, _), X in zip(
-        releases, certificates, students, matrices, strict=True
-    ):
-        metrics, less_first = metrics_of_student(student, X, truth, classes), {}
-        if classes:
-            right.append(answers_of_student(student, X, classes) == truth)
-            if len(right) > 1:  # all are compared with the first, on the same rows
-                less_first = {
-                    "accuracy": paired_difference(right[-1], right[0]),
-                    "balanced_accuracy": paired_difference(right[-1], right[0], truth),
-                }
+        X, less_first = encoded.matrix, dict[str, PairedDifference]()
+        right = answers_of_student(student, X, classes) == truth if classes else None
+        if first is not None and right is not None:  # all are compared with the first
+            less_first = {
+                "accuracy": paired_difference(right, first),
+                "balanced_accuracy": paired_difference(right, first, truth),
+            }
+        first = right if first is None else first
+        metrics = metrics_of_student(student, X, truth, classes)
         found.append(_EvaluatedRelease(path, certificate, metrics, less_first))
     return found, list(dict.fromkeys(cautions))
 
 
 def _truth(
     releases: Sequence[Path],
-    certificates: Sequence[dict[str, Any]],
+    certificates: Sequence[Json],
     schema: Schema,
     frame: pd.DataFrame,
     target: tuple[str, ...],
@@ -256,7 +262,7 @@ def _cautions_of_private_rows(
     return []
 
 
-def verified_certificate(path: Path) -> dict[str, Any]:
+def verified_certificate(path: Path) -> Json:
     """Return the certificate of a release, or of the folder of a run.
 
     Raises
@@ -273,7 +279,7 @@ def verified_certificate(path: Path) -> dict[str, Any]:
     return dict(verification.certificate)
 
 
-def certificate_of(path: Path) -> dict[str, Any]:
+def certificate_of(path: Path) -> Json:
     """Return the certificate of a release, as it is."""
     return read_certificate(release_of(path) / CERTIFICATE_FILE)
 
@@ -328,36 +334,28 @@ def run_predict(
     with _block_writer(out) as write:
         for frame in table_blocks(table, role=_PREDICTED, encoding=named):
             encoded, first = schema.encoding(frame, role=_PREDICTED), cells.n_rows
-            cells.add(frame, encoded.odd)
+            cells.add(encoded.odd, len(frame))
             if not first:
                 # the first rows speak for the rest, and a person sees it before the table ends
                 known = {*schema.names, *schema.ignored}
                 if surplus := [name for name in frame.columns if name not in known]:
                     watch.note(f"Not read by the student: {name_columns(surplus)}.", private=False)
-                _settle_first_rows(schema, cells, watch)
+                _refuse_unlike_rows(schema, cells)
             write(_predicted(model, encoded.matrix, first))
     note_odd_cells(schema, cells, watch, role=_PREDICTED, private=False)
     return cells.n_rows
 
 
-def _settle_first_rows(schema: Schema, cells: TableCells, watch: Watch) -> None:
-    """Tell of columns that mostly do not fit; refuse those in which numbers are due and no cell
-    that says anything has one.
-
-    Raises
-    ------
-    DataError
-        Naming the worst of them.
-    """
-    for one in misfits(schema, cells):
-        if one.share == 1 and not one.of_categories:
+def _refuse_unlike_rows(schema: Schema, cells: TableCells) -> None:
+    """Refuse first rows with a column in which numbers are due and no cell that says anything has
+    one."""
+    for column, share, words in misfits(schema, cells):
+        if share == 1 and not column.has_other:
             raise DataError(
-                f"Column {one.name!r} of the {_PREDICTED} does not fit: {one.words} in its first"
+                f"Column {column.name!r} of the {_PREDICTED} does not fit: {words} in its first"
                 f" {cells.n_rows:,} rows; write them as the public file of the release does, or"
                 " leave the cells empty."
             )
-        if one.stops:
-            watch.note(f"Column {one.name!r}: {one.words}.", private=False)
 
 
 def _predicted(model: Any, X: FloatArray, first: int) -> pd.DataFrame:

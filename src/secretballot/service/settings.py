@@ -1,6 +1,5 @@
 """The settings of a service: one TOML file, checked before anything is opened."""
 
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -9,23 +8,11 @@ from pydantic import AfterValidator, Field, ValidationError, ValidationInfo
 from secretballot._validation import shown
 from secretballot.core.types import Model, fault_of
 from secretballot.exceptions import ParameterError
-from secretballot.runs.spec import read_toml
-
-_ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+from secretballot.runs.spec import address, read_toml
 
 Whole = Annotated[int, Field(ge=1, strict=True)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
-
-
-def _checked_address(name: str) -> str:
-    """Refuse a name that cannot be part of an address as it is."""
-    if not _ADDRESS.fullmatch(name):
-        raise ParameterError(
-            f"{shown(name)} cannot be part of an address; use at most 80 letters, digits, dots,"
-            " hyphens and underscores, a letter or digit first."
-        )
-    return name
 
 
 def _beside_the_file(path: Path, about: ValidationInfo) -> Path:
@@ -33,7 +20,7 @@ def _beside_the_file(path: Path, about: ValidationInfo) -> Path:
     return Path((about.context or {}).get("folder", "")) / path
 
 
-Address = Annotated[str, AfterValidator(_checked_address)]
+Address = Annotated[str, AfterValidator(address)]
 File = Annotated[Path, AfterValidator(_beside_the_file)]
 
 

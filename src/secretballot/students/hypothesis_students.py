@@ -2,20 +2,17 @@
 weighted vote of K, by K rounds of AdaBoost."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import AdaBoostClassifier
-from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils import Tags, check_random_state, get_tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import FloatArray
-from secretballot._validation import check_count
 from secretballot.exceptions import DataError, Parameter
 from secretballot.hypotheses import DecisionStumps, Hypothesis, HypothesisClass
 
@@ -128,39 +125,17 @@ class HypothesisStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-# in the sentence by which AdaBoost refuses its first hypothesis
-_WORSE_THAN_A_GUESS = "worse than random"
-
-
 # scikit-learn ships no types
-@dataclass(eq=False, repr=False)
-class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class VotingStudent(AdaBoostClassifier):  # type: ignore[misc]
     """Learn a weighted vote of at most K hypotheses of a class H, by AdaBoost.
 
-    For many classes it is SAMME.
+    For many classes it is SAMME. K is `n_estimators`, and the learner of H is `estimator`, by
+    default a decision stump. Probabilities are shares of the vote: how clear it is, which is not
+    the chance of the class.
 
     What the teachers' vote looks like is seldom in the student's class H itself, however simple the
     teachers are; it is in Vote_K(H), the class of votes of K hypotheses, where learning from
     released labels is realisable.
-
-    Parameters
-    ----------
-    base : scikit-learn classifier, default a decision stump
-        Learner of H, whose `fit` takes `sample_weight`.
-    n_rounds : int, default 50
-        Most rounds K.
-    random_state : int, RandomState or None
-        Of the base learners. Never of noise.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-    hypotheses_ : list of fitted classifiers
-        K or fewer. One alone where it makes no error on the released labels, or where AdaBoost
-        finds its first one no better than a guess.
-    weights_ : ndarray of shape (n_hypotheses,)
-        Weights of their votes, positive.
-    n_features_in_ : int
 
     Notes
     -----
@@ -176,85 +151,28 @@ class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> points = [[0.0], [1.0], [2.0], [3.0]]
-    >>> student = sb.VotingStudent(n_rounds=3).fit(points, [0, 1, 1, 0])  # no one threshold does
-    >>> student.predict(points).tolist()
+    >>> student = sb.VotingStudent(n_estimators=3)
+    >>> student.fit(points, [0, 1, 1, 0]).predict(points).tolist()  # no one threshold does
     [0, 1, 1, 0]
     """
 
-    base: Any = None
-    n_rounds: int = 50
-    _: KW_ONLY
-    random_state: Any = None
-
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit the vote.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_points, n_features)
-        y : array of shape (n_points,)
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ParameterError
-            If `n_rounds` is no integer of at least 1.
-        """
-        rounds = check_count("n_rounds", self.n_rounds)
-        base = DecisionTreeClassifier(max_depth=1) if self.base is None else self.base
-        points, labels = validate_data(self, X, y, accept_sparse="csr")
-        check_classification_targets(labels)
-        self.classes_ = np.unique(labels)
-        self.hypotheses_, self.weights_ = self._boosted(base, rounds, points, labels)
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> Self:
+        """Fit the vote; where AdaBoost finds its first hypothesis no better than a guess, that one
+        votes alone, since a release is paid for and must yield a student."""
+        try:
+            super().fit(X, y, sample_weight)
+        except ValueError as error:
+            if "worse than random" not in str(error):
+                raise
+            seeds = check_random_state(self.random_state)
+            self._make_estimator(random_state=seeds).fit(X, y, sample_weight=sample_weight)
+            self.estimator_weights_ = np.ones(1)
         return self
 
-    def _boosted(
-        self, base: Any, rounds: int, X: Any, y: NDArray[Any]
-    ) -> tuple[list[Any], FloatArray]:
-        # AdaBoost raises where its first hypothesis is no better than a guess; that one alone is
-        # then the vote, since a release is paid for and must yield a student.
-        boosted = AdaBoostClassifier(base, n_estimators=rounds, random_state=self.random_state)
-        try:
-            boosted.fit(X, y)
-        except ValueError as error:
-            if _WORSE_THAN_A_GUESS not in str(error):
-                raise
-            alone = clone(base)
-            if "random_state" in alone.get_params():
-                alone.set_params(
-                    random_state=check_random_state(self.random_state).randint(2**31 - 1)
-                )
-            return [alone.fit(X, y)], np.ones(1)
-        hypotheses, n_fitted = list(boosted.estimators_), len(boosted.estimators_)
-        if boosted.estimator_errors_[n_fitted - 1] <= 0:
-            # every weight is positive, so it is right everywhere; beside it, earlier rounds could
-            # only outvote it
-            return hypotheses[-1:], np.ones(1)
-        return hypotheses, np.asarray(boosted.estimator_weights_[:n_fitted], dtype=np.float64)
-
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the share of the vote for each class, shape (n_points, n_classes).
-
-        How clear the vote is, which is not the chance of the class.
-        """
-        check_is_fitted(self)
-        points = validate_data(self, X, accept_sparse="csr", reset=False)
-        shares = np.zeros((points.shape[0], len(self.classes_)))
-        rows = np.arange(len(shares))
-        weights = self.weights_ / self.weights_.sum()
-        for hypothesis, weight in zip(self.hypotheses_, weights, strict=True):
-            shares[rows, np.searchsorted(self.classes_, hypothesis.predict(points))] += weight
-        return shares
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the class with the largest share of the vote, the first on a tie, shape (n,)."""
-        winners = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[winners])
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.base is None or get_tags(self.base).input_tags.sparse
-        return tags
+        """Return the share of the vote for each class, shape (n_points, n_classes)."""
+        # a class with the share s has (C s - 1) / (C - 1), and of two the difference is given
+        scores, n_classes = self.decision_function(X), self.n_classes_
+        if n_classes == 2:
+            scores = np.column_stack([-scores, scores]) / 2
+        return np.asarray((scores * (n_classes - 1) + 1) / n_classes)
