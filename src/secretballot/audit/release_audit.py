@@ -18,14 +18,7 @@ import numpy as np
 
 from secretballot._typing import BoolArray, FloatArray
 from secretballot._validation import check_count, check_probability
-from secretballot.audit.bounds import (
-    Verdict,
-    canary_bound,
-    epsilon_from_guesses,
-    group_privacy,
-    outcome_text,
-    power_text,
-)
+from secretballot.audit.bounds import Verdict, canary_bound, epsilon_from_guesses, group_privacy
 from secretballot.audit.observation import CHANNELS, Field, Fields, Progress, Trial, run_trials
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.report.certificate_models import total_price
@@ -129,30 +122,6 @@ class ReleaseAudit:
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values."""
         return {"audit": "release", **asdict(self), "passed": self.passed, "power": self.power}
-
-    def text(self) -> str:
-        """Return the result for a person."""
-        promise, percent = self.promise, f"{100 * self.confidence:g} %"
-        steps = "" if promise.steps == 1 else f" over {promise.steps} steps"
-        lines = [
-            f"command      {self.command}",
-            f"promise      epsilon {promise.epsilon:g}, delta {promise.delta:g}{steps}"
-            f" ({promise.relation})",
-            f"runs         {self.runs}: {self.chosen_on} to choose a field,"
-            f" {self.runs - self.chosen_on} held out",
-            power_text(self.power, promise.epsilon),
-        ]
-        for one in self.channels:
-            found = one.verdict
-            counted = f"{found.right} of {found.guesses} guesses right"
-            unjudged = "" if one.promised else " (not promised)"
-            lines.append(
-                f"{one.channel:<12} epsilon >= {found.bound:.3f} at {percent};"
-                f" {counted if found.guesses else 'no field to guess by'}{unjudged}"
-            )
-            if one.detected_in and found.bound > 0:
-                lines.append(f"             detected in {one.detected_in}")
-        return "\n".join([*lines, outcome_text(self.passed)])
 
 
 def audit_release(
