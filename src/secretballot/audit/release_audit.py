@@ -385,8 +385,8 @@ def find_telltale(
         if not 1 < len(numbers) < len(runs) or codes.tobytes() in seen:
             continue
         seen.add(codes.tobytes())
-        second = np.bincount(codes, own)
-        first = np.bincount(codes) - second
+        second = np.bincount(codes, own).astype(np.float64)
+        first = np.bincount(codes).astype(np.float64) - second
         # what all other runs say of the value of each
         others = second[codes] - own, n_second - own, first[codes] - 1 + own, n_first - 1 + own
         scores = _log_ratio(*others)
