@@ -67,17 +67,7 @@ def guess_p_value(right: int, guesses: int, coins: int, epsilon: float, delta: f
     -------
     float
         At most 1.
-
-    Raises
-    ------
-    ParameterError
-        Unless right <= guesses <= coins.
     """
-    if not 0 <= right <= guesses <= coins:
-        raise ParameterError(
-            f"{right} right guesses, {guesses} guesses and {coins} coins must not fall in this"
-            " order."
-        )
     chance = 1 / (1 + math.exp(-epsilon))
     by_chance = float(binom.sf(right - 1, guesses, chance))
     if delta == 0 or right == 0:
