@@ -128,7 +128,7 @@ def test_a_sound_program_passes_and_leaves_nothing_behind(folder):
         progress=lambda done, total: seen.append((done, total)),
     )
     assert found.passed
-    assert found.channels[0].verdict.bound <= 0.5 < found.power
+    assert found.channels[0].verdict.bound <= 0.5 < found.channels[0].verdict.power
     assert found.exit_codes == {0: n}
     assert seen[0] == (0, n)
     assert seen[-1] == (n, n)

@@ -111,17 +111,9 @@ class ReleaseAudit:
             one.verdict.bound <= self.promise.epsilon for one in self.channels if one.promised
         )
 
-    @property
-    def power(self) -> float:
-        """The largest epsilon that this many runs could have certified.
-
-        Larger promises cannot be refuted.
-        """
-        return max(one.verdict.power for one in self.channels)
-
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values."""
-        return {"audit": "release", **asdict(self), "passed": self.passed, "power": self.power}
+        return {"audit": "release", **asdict(self), "passed": self.passed}
 
 
 def audit_release(
