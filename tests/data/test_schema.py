@@ -238,12 +238,12 @@ def test_numbers_with_a_decimal_comma_are_read_and_doubtful_ones_are_declared():
     column = found.column
     assert isinstance(column, NumericColumn)
     assert column.decimal == ","
-    assert column.numbers(pd.Series(["59,5", "59.5", "1.234,5", "1,2,3", "x"])).tolist()[:3] == [
+    assert column.kept(pd.Series(["59,5", "59.5", "1.234,5", "1,2,3", "x"]))[0].tolist()[:3] == [
         59.5,
         59.5,
         1234.5,
     ]
-    assert column.numbers(pd.Series([59.5, 59]))[0] == 59.5
+    assert column.kept(pd.Series([59.5, 59]))[0][0] == 59.5
     again = declared_column("weight", column.to_json(), None)
     assert again == column
     thousands = inferred([f"{number},{number:03d}" for number in range(100, 200)], "income")
