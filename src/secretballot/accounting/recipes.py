@@ -597,13 +597,6 @@ def unanimous_chance(mechanism: VoteQuantiles, shape: VoteShape) -> float:
     return 1 / (1 + (shape.n_classes - 1) * math.exp(-nearest / scale))
 
 
-def _is_drowned(right: float, n_classes: int) -> bool:
-    """Return whether a unanimous vote that is right so often is right hardly more often than a
-    guess; of two classes less than 60 %."""
-    guess = 1 / n_classes
-    return right < guess + _WORTHWHILE * (1 - guess)
-
-
 def check_useful(mechanism: Mechanism, shape: VoteShape) -> None:
     """Warn, from public numbers alone, where the noise exceeds even unanimous votes; refuse a
     stream that hardly ever answers one.
@@ -626,28 +619,21 @@ def check_useful(mechanism: Mechanism, shape: VoteShape) -> None:
     if k is None:
         return
     check_answerable(mechanism, k)
-    drowned, fault = False, ""
-    if isinstance(mechanism, NoisyVotes) and mechanism.release == "counts":
+    drowned = False
+    if isinstance(mechanism, NoisyMeans) or deviation_of_counts(mechanism) is not None:
         # a mean of so many independent draws
-        error = deviation(mechanism) / math.sqrt(shape.n_queries)
-        drowned = error >= k
-        fault = f"even the mean of all {shape.n_queries} noisy counts is off by {error:.3g} votes"
+        error = deviation(mechanism) / math.sqrt(shape.n_queries)  # type: ignore[arg-type]
+        most = 0.1 * k * (shape.n_classes - 1) if isinstance(mechanism, NoisyMeans) else k
+        drowned = not error < most
     elif isinstance(mechanism, NoisyVotes | TableLabels | ConfidentLabels):
-        right = right_chance(mechanism, k, shape)
-        drowned = _is_drowned(right, shape.n_classes)
-        fault = f"even a unanimous vote is right with probability {right:.2f} only"
-    elif isinstance(mechanism, NoisyMeans):
-        error = mechanism.sigma / math.sqrt(shape.n_queries) / (k * (shape.n_classes - 1))
-        drowned = not error <= 0.1
-        fault = f"even the mean of all noisy means is off by {error:.0%} of the range"
+        guess = 1 / shape.n_classes
+        drowned = right_chance(mechanism, k, shape) < guess + _WORTHWHILE * (1 - guess)
     elif isinstance(mechanism, VoteQuantiles):
-        chance = unanimous_chance(mechanism, shape)
-        drowned = not chance >= 0.5
-        fault = f"even a unanimous vote is drawn with probability {chance:.2f} only"
+        drowned = not unanimous_chance(mechanism, shape) >= 0.5
     if drowned:
         warnings.warn(
-            f"The noise drowns the votes of {k} teachers: {fault}; use more teachers, fewer queries"
-            " or a larger epsilon.",
+            f"The noise drowns the votes of {k} teachers, even where all of them agree; use more"
+            " teachers, fewer queries or a larger epsilon.",
             WeakSignalWarning,
             stacklevel=2,
         )
