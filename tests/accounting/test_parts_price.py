@@ -85,6 +85,9 @@ def test_weights_of_responses_are_binomial_to_all_digits_that_a_price_needs(
             if 0 <= i <= count:
                 exact = mpmath.binomial(count, i) * lie ** int(i) * (1 - lie) ** int(count - i)
                 assert exact < 1.01e-35
+    # what floats lose of a weight and of a grid is charged
+    listed = response_losses(max(epsilon, 1e-12), count)
+    assert listed.certain >= 1 or listed.chance.sum() > 1 + 4e-12
 
 
 def test_gaussian_beside_parts_is_the_joint_enumeration() -> None:

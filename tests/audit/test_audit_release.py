@@ -218,10 +218,9 @@ def test_names_sizes_modes_links_and_order_are_fields(tmp_path):
 
 
 def test_json_leaves_keep_their_place_and_their_type(tmp_path):
-    document = {"x": [1, 2.5, "id 140573549004720"], "y": {"z": None, "t": True}}
+    document = {"x": [1, 2.5, "id"], "y": {"z": None, "t": True}}
     fields = seen(tmp_path, "a.json", json.dumps(document))
-    leaves = {"x[0]": 1, "x[1]": 2.5, "y.z": "None", "y.t": "True"}
-    leaves["x[2]:integer 0"] = 140573549004720
+    leaves = {"x[0]": 1, "x[1]": 2.5, "x[2]": "id", "y.z": "None", "y.t": "True"}
     assert leaves == {place: fields[f"a.json:$.{place}"] for place in leaves}
 
 
@@ -281,7 +280,7 @@ def rows_of(table):
 
 
 def test_tables_differ_by_the_canaries_that_are_there():
-    task = CanaryTask(3, 4, 20, "add-remove")
+    task = CanaryTask(3, 4, 20)
     none, two = (
         rows_of(task.private_table(present)) for present in ([False] * 3, [True, False, True])
     )
@@ -294,16 +293,8 @@ def test_tables_differ_by_the_canaries_that_are_there():
     ] == [6, 6, 2]
 
 
-def test_under_replace_one_the_number_of_records_is_the_same():
-    task = CanaryTask(2, 4, 20, "replace-one")
-    lengths = {
-        len(rows_of(task.private_table(present))) for present in ([False, False], [True, False])
-    }
-    assert len(lengths) == 1
-
-
 def test_scores_are_read_in_the_order_of_the_points():
-    task = CanaryTask(2, 4, 5, "add-remove")
+    task = CanaryTask(2, 4, 5)
     answers = {3: 9, 0: 1, 4: 0, 1: 1, 2: 0}
     fields = {}
     for number, (point, count) in enumerate(answers.items()):

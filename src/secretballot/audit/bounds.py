@@ -15,7 +15,7 @@ from scipy.stats import beta, binom
 
 from secretballot._typing import BoolArray, FloatArray
 from secretballot._validation import check_count, check_delta, check_probability
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.exceptions import ParameterError
 
 _HALVINGS = 40
 _LOOKED_AT = 20
@@ -165,17 +165,7 @@ def canary_bound(
         As in `epsilon_from_guesses`.
     share : float
         Share of the coins that are guessed, the surest first; to be fixed beforehand.
-
-    Raises
-    ------
-    ParameterError
-        If `share` is not in (0, 1].
     """
-    if not 0 < share <= 1:
-        raise ParameterError(
-            Parameter("share"),
-            f" is {share!r}; give a share of the canaries to guess, above 0 and at most 1.",
-        )
     guesses = max(1, round(share * len(scores)))
     surest = np.argsort(-np.abs(scores), kind="stable")[:guesses]
     right = int(((scores[surest] > 0) == present[surest]).sum())

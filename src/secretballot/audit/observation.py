@@ -43,7 +43,6 @@ _MOST_FIELDS = 4_000  # of one file; larger files show by blocks and digests as 
 _LONGEST_TEXT = 80
 _BLOCK = 64  # bytes
 _LARGEST_OPENED = 20_000_000  # bytes
-_INTEGER = re.compile(r"\d{3,18}")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d+(?:[eE][-+]?\d+)?|\d{3,18})")
 
 Found = Iterator[tuple[str, Field]]
@@ -129,8 +128,6 @@ def _json_fields(place: str, document: Any) -> Found:
         yield f"{place}:length", len(document)
         for number, value in enumerate(document):
             yield from _json_fields(f"{place}[{number}]", value)
-    elif isinstance(document, str):
-        yield from _text_and_integers(place, document)
     else:
         yield place, _plain_field(document)
 
@@ -171,13 +168,6 @@ def _block_fields(name: str, content: bytes) -> Found:
         yield f"{name}:bytes from {start}", _digest_of(content[start : start + _BLOCK])
 
 
-def _text_and_integers(place: str, text: str) -> Found:
-    """Yield a string and the integers in it: names of members have been addresses."""
-    yield place, _short_text(text)
-    for number, match in enumerate(_INTEGER.finditer(text[:1000])):
-        yield f"{place}:integer {number}", int(match[0])
-
-
 def _plain_cell(cell: str) -> Field:
     try:
         return int(cell) if cell.lstrip("+-").isdigit() else float(cell)
@@ -187,6 +177,8 @@ def _plain_cell(cell: str) -> Field:
 
 def _plain_field(value: Any) -> Field:
     """Return a value as a plain number or text; not-a-number as text, since it equals nothing."""
+    if isinstance(value, str):
+        return _short_text(value)
     plain = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return value if plain else _short_text(repr(value))
 

@@ -453,8 +453,6 @@ def canaries(
     canaries: int = 1,
     n_teachers: int = 10,
     n_queries: int = 40,
-    relation: Relation = "add-remove",
-    share: float = 1.0,
     confidence: float = 0.99,
     program: str | None = None,
     n_jobs: int = 1,
@@ -482,10 +480,6 @@ def canaries(
         Teachers of each run.
     n_queries : L
         Queries of each run.
-    relation : NAME
-        The change that is protected.
-    share : P
-        Share of canaries to guess, the surest first.
     confidence : C
         Probability that a bound is not above the truth.
     program : COMMAND

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError
 
-from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray, Json
 from secretballot._validation import shown
 from secretballot._written import (
     DATE_FORMATS,
@@ -85,7 +85,7 @@ class Column(Model):
         """Names of the encoded columns."""
         return ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the column as JSON: its kind, and all that it is fixed by."""
         parts = self.model_dump(exclude={"name"})
         plain = {key: list(v) if isinstance(v, tuple) else v for key, v in parts.items()}
@@ -119,7 +119,7 @@ class FeatureColumn(Column, ABC):
         return None if found is None else cls(**{"name": name, **found, **given})
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return what public cells say of a column that has some parts, as in JSON; None where they
         hold nothing of its kind."""
         return {}
@@ -188,7 +188,7 @@ class NumericColumn(FeatureColumn):
     holds: ClassVar[str] = "numbers"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return what public cells say, None where none is a number."""
         parts = {"name": "", "median": 0.0, "center": 0.0, "scale": 1.0, "indicator": False}
         numbers = cls(**{**parts, **given}).numbers(cells)
@@ -301,7 +301,7 @@ class CategoricalColumn(OneHotColumn):
     holds: ClassVar[str] = "categories"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return all categories among public cells."""
         return {"categories": sorted(set(known_texts(cells)))}
 
@@ -370,7 +370,7 @@ class DateColumn(_ColumnOfTexts):
     holds: ClassVar[str] = "dates"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return what public cells say, None where none is a date: the usual parts are those that
         differ among the cells."""
         parts = {"median": "1970-01-01", "scale": 1.0, "parts": [], "indicator": False}
@@ -462,7 +462,7 @@ class VectorColumn(FeatureColumn):
     holds: ClassVar[str] = "vectors"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return what public cells say, None where none is a vector; the first of them, near the
         top of the table, has their width unless a center is given."""
         width = len(given.get("center", ())) or None
@@ -583,7 +583,7 @@ class _WordsColumn(TextColumn):
     width: Annotated[_Width, Field(exclude=True)] = 300
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return the most frequent words of public cells, as many as the width that is given for
         them, None where no word occurs in two of them."""
         width = given.get("width", cls.model_fields["width"].default)

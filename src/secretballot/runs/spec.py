@@ -31,6 +31,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from secretballot._files import is_url, place_of, shown_place, table_name
+from secretballot._typing import Json, JsonView
 from secretballot._validation import (
     BasisName,
     HeaderLine,
@@ -730,7 +731,7 @@ class RunSpec(Part):
         """The public name of the private data."""
         return self.budget.dataset or table_name(self.private)
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Json:
         """Return the settings that shape the release, as JSON values."""
         return _plain(
             {
@@ -958,7 +959,7 @@ def _as_number(value: Any) -> float | None:
         return None
 
 
-def read_toml(file: Path) -> dict[str, Any]:
+def read_toml(file: Path) -> Json:
     """Return the settings in a file.
 
     Raises
@@ -996,9 +997,9 @@ def _refusal(problem: Any) -> SecretBallotError:
     return ParameterError(name_part(name), f" is {shown(given)}; {rule}.")
 
 
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(values: JsonView) -> Json:
     """Return settings as JSON values."""
-    document: dict[str, Any] = json.loads(json.dumps(values, default=str))
+    document: Json = json.loads(json.dumps(values, default=str))
     return {name: value for name, value in document.items() if value is not None}
 
 
