@@ -4,9 +4,8 @@ import copy
 import math
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn
@@ -34,17 +33,9 @@ from secretballot.teachers.ensemble import Poll, Recipe, count_ballots, train_sh
 from secretballot.teachers.rows import n_rows, take_rows
 
 
-@dataclass(frozen=True)
-class RunOutcome:
-    """What came of one simulated run.
-
-    Attributes
-    ----------
-    student : float
-        Accuracy of the student on new points.
-    answered : float
-        Queries that got an answer.
-    """
+class RunOutcome(NamedTuple):
+    """Of one simulated run, the accuracy of the student on new points, and how many queries got an
+    answer."""
 
     student: float
     answered: float
