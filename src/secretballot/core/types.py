@@ -35,7 +35,7 @@ Loss = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False, strict=True)]
 Count = Annotated[int, Field(ge=1, le=10**12, strict=True)]
 Threshold = Annotated[int, Field(ge=0, le=10**15, strict=True)]
 # nats; outside, a relabelling is a random one or the best one itself
-Relabel = Annotated[float, Field(ge=2.0**-20, le=100, strict=True)]
+Relabel = Annotated[float, Field(ge=2.0**-20, le=100.0, strict=True)]
 
 
 class Model(BaseModel):
