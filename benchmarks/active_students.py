@@ -34,7 +34,8 @@ from secretballot import (
     votes_of_counts,
 )
 from secretballot.accounting import noisy_votes, teacher_shape
-from secretballot.learners.pate import AskableRows, QueryRounds, ask_in_rounds
+from secretballot.learners.inputs import distinct_points
+from secretballot.learners.pate import QueryRounds, ask_in_rounds
 from secretballot.learners.pate_mechanisms import (
     choose_label_queries,
     choose_teachers,
@@ -45,10 +46,6 @@ from secretballot.students import GraphCountsClassifier, fit_student
 
 ADULT_EPSILONS = (0.1, 0.5, 1.0, 2.0)
 ADULT_STRATEGIES = ("passive", "margin", "committee", "disagreement", "cluster")
-STUDENTS = {
-    "labels": LogisticRegression(max_iter=1000),
-    "counts": NoisyCountsClassifier(random_state=0),
-}
 MNIST_STRATEGIES = ("passive", "cluster", "margin")
 MNIST_PLAN = 300
 
@@ -78,10 +75,11 @@ class Task:
         ledger = Ledger.in_memory(dataset="benchmark", budget=self.budget)
         asking = InRounds(strategy_by_name(strategy), self.plan if whole else None)
         n_queries = None if whole else self.plan  # equal points are asked once
-        askable = AskableRows.of(self.pool)
-        pool = votes.shape.first(len(askable.rows))
+        row_of = distinct_points(self.pool)
+        pool = votes.shape.first(len(row_of))
         terms = choose_terms(noise, self.budget, pool, n_queries=n_queries, rounds=asking)
-        begun = QueryRounds(asking, askable, votes.classes, terms.shape.n_queries, run)
+        public = self.pool, row_of, votes.classes
+        begun = QueryRounds(asking, *public, terms.shape.n_queries, run)
         about = {"classes": votes.classes, "request": "benchmark"}
         asked = ask_in_rounds(begun, terms, votes.take, ledger, **about)
         return 100 * fit_student(self.student, self.pool, asked).score(*self.held_out)
@@ -99,11 +97,11 @@ def adult_rows(n_runs: int) -> Iterator[str]:
             for run in range(n_runs)
         ]
         plan = choose_label_queries(budget, teacher_shape(len(pool), 2, K))
-        ways = [(release, one, plan) for release in STUDENTS for one in ADULT_STRATEGIES]
-        for release, strategy, planned in [*ways, ("counts", "passive", len(pool))]:
-            task = Task(voted, pool, tuple(held_out), budget, planned, release, STUDENTS[release])
-            name = "all counts" if planned == len(pool) else strategy
-            yield task.row([epsilon, K, release, name, planned], strategy)
+        student, given = LogisticRegression(max_iter=1000), (voted, pool, tuple(held_out), budget)
+        for strategy in ADULT_STRATEGIES:
+            yield Task(*given, plan, "labels", student).row([epsilon, K, strategy, plan], strategy)
+        task = Task(*given, len(pool), "counts", NoisyCountsClassifier(random_state=0))
+        yield task.row([epsilon, K, "all counts", len(pool)], "passive")
 
 
 def mnist_rows(n_runs: int) -> Iterator[str]:
@@ -122,7 +120,7 @@ def mnist_rows(n_runs: int) -> Iterator[str]:
 
 def main(n_runs: int) -> None:
     """Print both tables, row by row."""
-    print("Adult\n\n" + head_of("epsilon", "K", "release", "asking", "planned", "accuracy (sd)"))
+    print("Adult\n\n" + head_of("epsilon", "K", "asking", "planned", "accuracy (sd)"))
     for row in adult_rows(n_runs):
         print(row, flush=True)
     print(f"\nMNIST, {MNIST_PLAN} queries planned, GraphCountsClassifier\n")

@@ -509,33 +509,28 @@ NAMED: dict[str, Callable[[PrivacyBudget, VoteShape], Mechanism]] = {
 # --- what the noise leaves of votes ---
 
 
-def deviation(mechanism: NoisyVotes | NoisyMeans) -> float:
-    """Return the standard deviation of the noise, in votes or in positions."""
-    if isinstance(mechanism, NoisyMeans):
+def deviation(mechanism: Mechanism, n_teachers: int = 0) -> float:
+    """Return the standard deviation of the noise, in votes or in positions; of a table of chances
+    that of the Gaussian noise which reveals as much of an even vote, infinite for none."""
+    if isinstance(mechanism, NoisyMeans | ConfidentLabels):
         return mechanism.sigma
-    laplace = mechanism.noise == "laplace"
-    return laplace_deviation(mechanism.scale) if laplace else mechanism.scale
+    if isinstance(mechanism, TableLabels):
+        even, weights = n_teachers % 2 == 0, mechanism.weights
+        # how far one vote moves the chance there: to the next margin, or to the mirror image
+        above = weights[1] if even else 2**CHANCE_BITS - weights[0]
+        moved = abs(0.5 - above / 2.0**CHANCE_BITS) * (1 if even else 2)
+        return 1 / (math.sqrt(2 * math.pi) * moved) if moved else math.inf
+    assert isinstance(mechanism, NoisyVotes)
+    if mechanism.noise == "laplace":
+        rate = -1 / mechanism.scale
+        return math.sqrt(2 * math.exp(rate)) / -math.expm1(rate)
+    return mechanism.scale
 
 
 def deviation_of_counts(mechanism: Mechanism) -> float | None:
     """Return the standard deviation of the noise on released counts, in votes; None of labels."""
     counts = isinstance(mechanism, NoisyVotes) and mechanism.release == "counts"
-    return deviation(mechanism) if counts else None  # type: ignore[arg-type]
-
-
-def table_deviation(mechanism: TableLabels, n_teachers: int) -> float:
-    """Return the scale of the Gaussian noise, in votes, that reveals as much of an even vote as a
-    table of chances; infinite where it reveals nothing."""
-    even, weights = n_teachers % 2 == 0, mechanism.weights
-    # how far one vote moves the chance there: to the next margin, or to the mirror image
-    above = weights[1] if even else 2**CHANCE_BITS - weights[0]
-    moved = abs(0.5 - above / 2.0**CHANCE_BITS) * (1 if even else 2)
-    return 1 / (math.sqrt(2 * math.pi) * moved) if moved else math.inf
-
-
-def laplace_deviation(scale: float) -> float:
-    """Return the standard deviation of discrete Laplace noise of this scale, in votes."""
-    return math.sqrt(2 * math.exp(-1 / scale)) / -math.expm1(-1 / scale)
+    return deviation(mechanism) if counts else None
 
 
 def right_chance(mechanism: Mechanism, margin: float, shape: VoteShape) -> float:
@@ -622,7 +617,7 @@ def check_useful(mechanism: Mechanism, shape: VoteShape) -> None:
     drowned = False
     if isinstance(mechanism, NoisyMeans) or deviation_of_counts(mechanism) is not None:
         # a mean of so many independent draws
-        error = deviation(mechanism) / math.sqrt(shape.n_queries)  # type: ignore[arg-type]
+        error = deviation(mechanism) / math.sqrt(shape.n_queries)
         most = 0.1 * k * (shape.n_classes - 1) if isinstance(mechanism, NoisyMeans) else k
         drowned = not error < most
     elif isinstance(mechanism, NoisyVotes | TableLabels | ConfidentLabels):

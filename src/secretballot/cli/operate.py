@@ -310,13 +310,11 @@ def add(
     dataset: list[str],
     owner: str = "",
     quota: int | None = None,
-    expires: str | None = None,
     config: Path = _CONFIG,
 ) -> Answer:
     """Make a key and print it, this once: only its hash is kept.
 
     Example: secretballot serve key add --role analyst --dataset registry --owner Ana --quota 200
-    --expires 2030-12-31
 
     Parameters
     ----------
@@ -328,13 +326,11 @@ def add(
         Whose key it is.
     quota : N
         New queries it may ask of each dataset.
-    expires : DATE
-        Last day on which it holds, such as 2030-12-31 (UTC); by default until revoked.
     config : FILE
         Settings of the service, in TOML.
     """
     with _access(config) as access:
-        key, token = access.add(role, dataset, owner=owner, quota=quota, expires=expires)
+        key, token = access.add(role, dataset, owner=owner, quota=quota)
     return Answer({**key.model_dump(mode="json"), "key": token}, "key", (key, token))
 
 
