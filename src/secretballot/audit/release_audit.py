@@ -368,7 +368,8 @@ def find_telltale(
     n_first = len(runs) - n_second
     if min(n_first, n_second) < _LEAST_TO_KNOW:  # too few of one world to know it by
         return None
-    best, least, chosen, seen = None, math.inf, own, set()
+    best: Telltale | None = None
+    least, chosen, seen = math.inf, own, set[bytes]()
     for reading in _readings(runs):
         read = [reading.value(run) for run in runs]
         numbers = {value: number for number, value in enumerate(dict.fromkeys(read))}
@@ -386,11 +387,8 @@ def find_telltale(
         loss = float(np.logaddexp(0.0, np.where(worlds, -scores, scores)).mean())
         if loss < least:
             weights = _log_ratio(second, n_second, first, n_first).tolist()
-            best, least, chosen = (
-                Telltale(reading, dict(zip(numbers, weights, strict=True))),
-                loss,
-                scores,
-            )
+            best = Telltale(reading, dict(zip(numbers, weights, strict=True)))
+            least, chosen = loss, scores
     if best is None:
         return None
     return replace(best, guesses=_best_share(chosen, worlds, held_out_runs, alpha=alpha))
