@@ -99,17 +99,7 @@ class Event(Model, ABC):
 
     def losses(self) -> Losses:
         """Return losses that dominate the event's outcome."""
-        profile, reach = cached_profile(self)
-
-        def delta(at: FloatArray) -> FloatArray:
-            bound = profile(at)
-            # near 0 the bound at -epsilon is smaller: neighbours have no order
-            near = at <= 1.0
-            back = np.exp(at[near]) * profile(-at[near]) - np.expm1(at[near])
-            bound[near] = np.minimum(bound[near], back)
-            return bound
-
-        return Losses.of_profile(delta, reach)
+        return Losses.of_profile(*cached_profile(self))
 
     def profile(self) -> tuple[Profile, float]:
         """Return bounds on delta at each epsilon, and an epsilon from which on they are hardly more
@@ -660,9 +650,6 @@ class Sampled(Event):
 
     def profile(self) -> tuple[Profile, float]:
         return sampling.sampled_profile(*cached_profile(self.stream), self.rate, self.loss)
-
-    def losses(self) -> Losses:
-        return Losses.of_profile(*cached_profile(self))
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         # of the whole sample: divergences are quasi-convex, so drawing a part of it never adds
