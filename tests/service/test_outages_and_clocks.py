@@ -80,7 +80,7 @@ def test_a_database_that_is_down_is_refused_at_once_and_no_service_starts_with_i
 
 
 def test_a_database_that_hangs_is_refused_and_comes_back(postgres_server, tmp_path, monkeypatch):
-    monkeypatch.setattr(postgres, "SILENCE_S", 1.6)
+    monkeypatch.setattr(postgres, "SILENCE_S", 1.0)
     proxy = PostgresProxy(postgres_server)
     place = made_place(tmp_path, ledger_at=proxy.url(f"service_{uuid.uuid4().hex[:12]}"))
     key = place.key()

@@ -1,6 +1,5 @@
 import pickle
 import random
-import subprocess
 import sys
 import warnings
 
@@ -327,16 +326,3 @@ def test_one_long_text_reaches_one_shard_and_tables_without_rows_are_refused():
     for X in (5, [[1.0, 2.0]] * 8, np.ma.masked_all((8, 4))):
         with pytest.raises(DataError, match="one row per record"):
             ensemble_of(HowWide(), X, y, shards, n_teachers=4, n_classes=2)
-
-
-def test_torch_is_imported_by_those_who_use_it_alone():
-    program = (
-        "import sys, numpy as np, secretballot as sb\n"
-        "X = np.random.default_rng(0).normal(size=(60, 2))\n"
-        "y = (X[:, 0] > 0).astype(int)\n"
-        "t = sb.train_teachers('tree', X, y, classes=[0, 1], n_teachers=3)\n"
-        "t.vote(X)\n"
-        "sb.TorchClassifier(dict)\n"
-        "assert 'torch' not in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
