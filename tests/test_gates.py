@@ -73,6 +73,8 @@ ALONE = """
 import sys
 from operator import attrgetter
 
+import numpy as np
+
 import secretballot.core.ledger
 from secretballot.core import noise
 
@@ -86,7 +88,7 @@ for room in sys.argv[1:]:
     missing = [name for name in getattr(found, "__all__", ()) if not hasattr(found, name)]
     assert not missing, (room, missing)
 
-X, labels = [[0.0], [1.0]] * 9, [0, 1] * 9
+X, labels = np.arange(36.0).reshape(18, 2), np.arange(18) % 2
 teachers = secretballot.train_teachers("tree", X, labels, classes=[0, 1], n_teachers=3)
 teachers.vote(X)
 secretballot.TorchClassifier(dict)
