@@ -225,7 +225,7 @@ CATCHES = {
     },
     "public points, or settings, alone": {
         "learners/selection.py:_refuse_unfit_candidate",
-        "learners/trained.py:problem_of_fit",
+        "learners/session.py:problem_of_fit",
     },
 }
 # Functions that call such a method outside of a callable that a route gets, by the reason.
@@ -235,21 +235,17 @@ CALLS = {
         "hypotheses/base.py:_labellings",
         "hypotheses/base.py:errors",
         "hypotheses/base.py:restrict",
-        "learners/labeler_algorithms.py:relabel",
+        "learners/labelers.py:relabel",
         "learners/selection.py:private_scores",
     },
-    "called by what a route gets": {
-        "teachers/ensemble.py:predicted",
-        "teachers/training.py:_named_points",
-        "teachers/training.py:_predicted_numbers",
-    },
+    "called by what a route gets": {"teachers/ensemble.py:_named_points"},
     "public points alone": {
         "hypotheses/base.py:disagreement_coefficient",
         "learners/moments.py:_release",
         "learners/selection.py:_refuse_unfit_candidate",
         "learners/selection.py:_chosen_candidate",
         "learners/selection.py:_chosen_hypothesis",
-        "learners/trained.py:problem_of_fit",
+        "learners/session.py:problem_of_fit",
         "learners/labelers.py:ask_many",
         "learners/labelers.py:released",
     },

@@ -153,7 +153,7 @@ def test_a_standby_that_was_not_waited_for_is_no_certainty(
         ((pid,),) = postgres_server.run(waits)
         postgres_server.run(f"SELECT pg_cancel_backend({pid})")
 
-    monkeypatch.setattr(postgres, "SILENCE_S", 1.5)  # a look at it waits for a standby, too
+    monkeypatch.setattr(postgres, "SILENCE_S", 3.0)  # a look at it waits for a standby, too
     # warnings that a role does not want to see are seen all the same
     postgres_server.run("ALTER ROLE postgres SET client_min_messages = 'error'")
     ledger = Ledger.open_existing(str(ledger.place))
@@ -228,7 +228,7 @@ def far(proxy: PostgresProxy, place: str, ledger: Ledger) -> Ledger:
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a connection up soon that hangs."""
-    monkeypatch.setattr(postgres, "SILENCE_S", 1.0)
+    monkeypatch.setattr(postgres, "SILENCE_S", 1.6)
 
 
 @pytest.mark.usefixtures("soon")

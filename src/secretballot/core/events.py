@@ -40,6 +40,7 @@ from secretballot.core.types import (
     FloatArray,
     Loss,
     Model,
+    Relabel,
     Scale,
     Squared,
     Threshold,
@@ -54,8 +55,6 @@ MIN_ANSWER, MAX_ANSWER = 2.0**-56, 0.5
 TableOrder = Annotated[float, Field(ge=MIN_ORDER, le=MAX_ORDER, strict=True)]
 TableCharge = Annotated[float, Field(ge=MIN_CHARGE, le=MAX_CHARGE, strict=True)]
 FalseAnswer = Annotated[float, Field(ge=MIN_ANSWER, le=MAX_ANSWER, strict=True)]
-# nats; outside, a relabelling is a random one or the best one itself
-MIN_RELABEL, MAX_RELABEL = 2.0**-20, 100.0
 _MOST_STAGES = 10_000  # of one event; bounds what a certificate makes a reader compute
 _TAIL_OF_FAILURE = 1e-6  # of the failure, which a profile need not tell apart
 #: Variance of the random rounding that makes continuous noise discrete.
@@ -633,7 +632,7 @@ class Sampled(Event):
     sampled: Count
     out_of: Count
     relation: Relation
-    relabel_epsilon: Annotated[float, Field(ge=MIN_RELABEL, le=MAX_RELABEL, strict=True)]
+    relabel_epsilon: Relabel
 
     @model_validator(mode="after")
     def _check_sample(self) -> Self:
