@@ -73,6 +73,8 @@ ALONE = """
 import sys
 from operator import attrgetter
 
+import numpy as np
+
 import secretballot.core.ledger
 from secretballot.core import noise
 
@@ -85,12 +87,19 @@ for room in sys.argv[1:]:
     found = attrgetter(room)(secretballot)
     missing = [name for name in getattr(found, "__all__", ()) if not hasattr(found, name)]
     assert not missing, (room, missing)
+
+X, labels = np.arange(36.0).reshape(18, 2), np.arange(18) % 2
+teachers = secretballot.train_teachers("tree", X, labels, classes=[0, 1], n_teachers=3)
+teachers.vote(X)
+secretballot.TorchClassifier(dict)
+assert "torch" not in sys.modules
 """
 
 
 def test_a_room_is_there_before_anything_was_touched_and_books_wait_for_no_library():
     """A room needs no import of its own, and every name that it promises is found in it, in
-    whichever order (`lint-imports` looks for circles); books and noise need no heavy library."""
+    whichever order (`lint-imports` looks for circles); books and noise need no heavy library, and
+    teachers of other kinds no torch."""
     rooms = [room for room in (*PUBLIC_ROOMS, *MORE_ROOMS) if room != "core.ledger"]
     subprocess.run([sys.executable, "-c", ALONE, *rooms], check=True, timeout=600)
 

@@ -1,6 +1,5 @@
 import pickle
 import random
-import subprocess
 import sys
 import warnings
 
@@ -324,16 +323,3 @@ def test_one_long_text_reaches_one_shard():
         for last in ("ab", "a" * 50)
     ]
     assert np.array_equal(*votes)
-
-
-def test_torch_is_imported_by_those_who_use_it_alone():
-    program = (
-        "import sys, numpy as np, secretballot as sb\n"
-        "X = np.random.default_rng(0).normal(size=(60, 2))\n"
-        "y = (X[:, 0] > 0).astype(int)\n"
-        "t = sb.train_teachers('tree', X, y, classes=[0, 1], n_teachers=3)\n"
-        "t.vote(X)\n"
-        "sb.TorchClassifier(dict)\n"
-        "assert 'torch' not in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
