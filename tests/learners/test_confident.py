@@ -55,7 +55,7 @@ def test_more_voices_than_teachers_are_refused_before_anything_is_answered():
     ledger = account()
     terms = priced(confident(60, 12.0, 9.0, 8), 30, K, delta=1e-5)
     with pytest.raises(ParameterError, match="at most the number of teachers"):
-        released(votes([10, 30], 40), terms, ledger)
+        released(votes([10, 30] * 15, 40), terms, ledger)
     assert ledger.spent().epsilon == 0
 
 
