@@ -34,7 +34,8 @@ from secretballot import (
     votes_of_counts,
 )
 from secretballot.accounting import noisy_votes, teacher_shape
-from secretballot.learners.pate import AskableRows, QueryRounds, ask_in_rounds
+from secretballot.learners.inputs import distinct_points
+from secretballot.learners.pate import QueryRounds, ask_in_rounds
 from secretballot.learners.pate_mechanisms import (
     choose_label_queries,
     choose_teachers,
@@ -74,10 +75,11 @@ class Task:
         ledger = Ledger.in_memory(dataset="benchmark", budget=self.budget)
         asking = InRounds(strategy_by_name(strategy), self.plan if whole else None)
         n_queries = None if whole else self.plan  # equal points are asked once
-        askable = AskableRows.of(self.pool)
-        pool = votes.shape.first(len(askable.rows))
+        row_of = distinct_points(self.pool)
+        pool = votes.shape.first(len(row_of))
         terms = choose_terms(noise, self.budget, pool, n_queries=n_queries, rounds=asking)
-        begun = QueryRounds(asking, askable, votes.classes, terms.shape.n_queries, run)
+        public = self.pool, row_of, votes.classes
+        begun = QueryRounds(asking, *public, terms.shape.n_queries, run)
         about = {"classes": votes.classes, "request": "benchmark"}
         asked = ask_in_rounds(begun, terms, votes.take, ledger, **about)
         return 100 * fit_student(self.student, self.pool, asked).score(*self.held_out)

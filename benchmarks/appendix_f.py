@@ -44,7 +44,7 @@ from secretballot.core.partition import PositionPartition
 from secretballot.data.schema import Schema
 from secretballot.report.pictures import BLUE, INK, ORANGE, Picture, grid
 from secretballot.teachers import TeacherEnsemble
-from secretballot.teachers.training import Shards
+from secretballot.teachers.ensemble import Shards
 from secretballot.teachers.votes import vote_margins
 
 CUMULATED = 200  # queries, as in Figure 3

@@ -23,8 +23,7 @@ from cells import text_of
 from mnist_students import accuracy, orientation_histograms
 from public_data import mnist
 from secretballot.teachers import torch_classifier
-from secretballot.teachers.ensemble import TeacherEnsemble
-from secretballot.teachers.training import Shards
+from secretballot.teachers.ensemble import Shards, TeacherEnsemble
 
 SHARD, QUERIES = 60, 9000
 STEPS = 90  # of 20 images: 30 passes

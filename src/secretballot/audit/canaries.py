@@ -16,7 +16,7 @@ import numpy as np
 
 from secretballot._typing import FloatArray
 from secretballot._validation import check_count, check_positive, check_probability
-from secretballot.audit.bounds import Verdict, canary_bound, outcome_text, power_text
+from secretballot.audit.bounds import Verdict, canary_bound
 from secretballot.audit.observation import Fields, Progress, run_trials
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.report.wording import count_text
@@ -146,23 +146,6 @@ class CanaryAudit:
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values."""
         return {"audit": "canaries", **asdict(self), "passed": self.passed}
-
-    def text(self) -> str:
-        """Return the result for a person."""
-        task, found = self.task, self.verdict
-        return "\n".join(
-            [
-                f"task         {count_text(task.canaries, 'canary')} a run,"
-                f" {count_text(task.teachers, 'teacher')}, {count_text(task.queries, 'query')}",
-                "release      counts, by `learn`",
-                f"promise      epsilon {self.epsilon:g}, delta {self.delta:g}",
-                f"runs         {self.runs}; {found.right} of {found.guesses} guesses right, of"
-                f" {count_text(found.coins, 'coin')}",
-                power_text(found.power, self.epsilon),
-                f"canaries     epsilon >= {found.bound:.3f} at {100 * self.confidence:g} %",
-                outcome_text(self.passed),
-            ]
-        )
 
 
 def audit_canaries(

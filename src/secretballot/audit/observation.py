@@ -65,13 +65,12 @@ def observed_files(folder: Path) -> Fields:
     if not folder.is_dir():
         return {"(folder)": "missing"}
     paths = sorted(path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
+    written = sorted(paths, key=lambda path: (path.lstat().st_mtime_ns, path.name))
     names = {path: path.relative_to(folder).as_posix() for path in paths}
     fields: Fields = {
         "(folder):names": _short_text("\n".join(names.values())),
         "(folder):mode": oct(stat.S_IMODE(folder.stat().st_mode)),
-        "(folder):order written": _short_text(
-            "\n".join(names[path] for path in sorted(paths, key=_time_written))
-        ),
+        "(folder):order written": _short_text("\n".join(names[path] for path in written)),
     }
     for path, name in names.items():
         fields.update(_observed_file(path, name))
@@ -81,10 +80,6 @@ def observed_files(folder: Path) -> Fields:
 def observed_text(name: str, text: str) -> Fields:
     """Return the fields of a string: its lines and its numbers, by position."""
     return dict(_text_fields(name, text))
-
-
-def _time_written(path: Path) -> tuple[int, str]:
-    return path.lstat().st_mtime_ns, path.name
 
 
 def _observed_file(path: Path, name: str) -> Fields:
@@ -140,10 +135,7 @@ def _table_fields(name: str, text: str) -> Found:
     yield f"{name}:header", _short_text(",".join(header))
     for number, column in enumerate(header):
         cells = [row[number] for row in body if number < len(row)]
-        numbers = [
-            float(cell) for cell in cells if _NUMBER.fullmatch(cell) or cell.lstrip("-").isdigit()
-        ]
-        if numbers:
+        if numbers := [one for one in map(_plain_cell, cells) if not isinstance(one, str)]:
             yield f"{name}:{column}:sum", math.fsum(numbers)
         for value in sorted(set(cells))[:10]:
             yield f"{name}:{column}:count of {_short_text(value)}", cells.count(value)

@@ -190,8 +190,7 @@ class NumericColumn(FeatureColumn):
     @classmethod
     def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return what public cells say, None where none is a number."""
-        parts = {"name": "", "median": 0.0, "center": 0.0, "scale": 1.0, "indicator": False}
-        numbers = cls(**{**parts, **given}).numbers(cells)
+        numbers = numbers_of(cells, decimal_comma=given.get("decimal") == ",")
         finite = numbers[np.isfinite(numbers)]
         if not finite.size:
             return None
@@ -207,10 +206,6 @@ class NumericColumn(FeatureColumn):
         """Names of the encoded columns."""
         return (self.name, f"{self.name}=missing") if self.indicator else (self.name,)
 
-    def numbers(self, cells: Cells) -> FloatArray:
-        """Return the cells as numbers, nan where they hold none."""
-        return numbers_of(cells, decimal_comma=self.decimal == ",")
-
     @property
     def compact_type(self) -> np.dtype[Any]:
         """Type of what is kept of a cell: its number, nan without one."""
@@ -218,7 +213,7 @@ class NumericColumn(FeatureColumn):
 
     def kept(self, cells: Cells) -> tuple[AnyArray, BoolArray]:
         """Return the numbers, shape (n_rows,), and which cells hold none."""
-        numbers = self.numbers(cells)
+        numbers = numbers_of(cells, decimal_comma=self.decimal == ",")
         return numbers, np.isnan(numbers)
 
     def widen(self, kept: AnyArray, out: FloatArray) -> None:
@@ -373,9 +368,9 @@ class DateColumn(_ColumnOfTexts):
     def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return what public cells say, None where none is a date: the usual parts are those that
         differ among the cells."""
-        parts = {"median": "1970-01-01", "scale": 1.0, "parts": [], "indicator": False}
-        seconds, unknown = cls(**{"name": "", **parts, **given}).kept(cells)
-        known = np.sort(seconds[~unknown])
+        codes, texts = coded_texts(cells)
+        seconds = _seconds_of(texts, given.get("format", "iso"))[codes]
+        known = np.sort(seconds[seconds != _NO_DATE])
         if not known.size:
             return None
         spread = float((known / SECONDS_A_DAY).std())
@@ -384,7 +379,7 @@ class DateColumn(_ColumnOfTexts):
             # days are divided by it, and all of them may be the same
             "scale": spread if spread > 1e-9 else 1.0,
             "parts": [part for part in _USUAL_PARTS if np.ptp(_part_of_dates(part, known)) > 0],
-            "indicator": bool(unknown.any()),
+            "indicator": bool(known.size < seconds.size),
         }
 
     @property
@@ -399,8 +394,7 @@ class DateColumn(_ColumnOfTexts):
         return np.dtype(np.int64)
 
     def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
-        read = (time_seconds(text, self.format) for text in texts)
-        kept = np.array([_NO_DATE if one is None else one for one in read], dtype=np.int64)
+        kept = _seconds_of(texts, self.format)
         return kept, kept == _NO_DATE
 
     def widen(self, kept: AnyArray, out: FloatArray) -> None:
@@ -414,6 +408,12 @@ class DateColumn(_ColumnOfTexts):
             out[:, place] = (_part_of_dates(part, seconds) - middle) / deviation
         if self.indicator:
             out[:, -1] = unknown
+
+
+def _seconds_of(texts: Sequence[str], style: str) -> IntArray:
+    """Return the seconds since 1970 of texts, shape (n_texts,), and `_NO_DATE` of what is none."""
+    read = (time_seconds(text, style) for text in texts)
+    return np.array([_NO_DATE if one is None else one for one in read], dtype=np.int64)
 
 
 def _part_of_dates(part: str, seconds: IntArray) -> FloatArray:

@@ -38,8 +38,7 @@ def frame_of_arrow(table: Any, where: str) -> pd.DataFrame:
 
     Integers become columns that can hold nulls, floats become float64, texts become text, points in
     time become those of pandas; all else becomes Python objects, and lists of numbers, also of
-    fixed shape, arrays of float64 of one dimension. Dictionaries are replaced by what they stand
-    for.
+    fixed shape, arrays of float64 of one dimension. Dictionaries are replaced by their values.
 
     Parameters
     ----------

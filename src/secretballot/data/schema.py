@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from secretballot._typing import AnyArray, FloatArray, IntArray, Json, JsonView
+from secretballot._typing import AnyArray, FloatArray, Json, JsonView
 from secretballot._validation import shown
 from secretballot.data.cells import OddCells
 from secretballot.data.columns import Column, FeatureColumn, IgnoredColumn, declared_column
@@ -39,23 +39,19 @@ class Encoding:
     odd : dict of str to OddCells
         For each column that becomes a feature, which cells say something that it has no place for,
         and how many say nothing.
-    unreadable : dict of str to ndarray of int64
-        Rows that were encoded as missing and say something, by column; categories, truth values and
-        words have "other" for such cells.
 
     Examples
     --------
     >>> import pandas as pd
     >>> schema = sb.data.Schema.infer(pd.DataFrame({"ward": ["north", "south"]}))
     >>> encoding = schema.encoding(pd.DataFrame({"ward": ["north", "N", "N"]}))
-    >>> encoding.odd["ward"].strange.tolist(), encoding.unreadable
-    ([1, 2], {})
+    >>> encoding.odd["ward"].strange.tolist()
+    [1, 2]
     """
 
     # the table may be private, so nothing of it is shown
     matrix: FloatArray = field(repr=False)
     odd: dict[str, OddCells] = field(repr=False)
-    unreadable: dict[str, IntArray] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -253,9 +249,7 @@ class Schema:
             If a feature column is missing.
         """
         rows, odd = self.compact(self._with_columns(table, role))
-        numbers = (one.name for one in self.features if not one.has_other)
-        unreadable = {name: odd[name].strange for name in numbers if odd[name].strange.size}
-        return Encoding(self.widen(rows), odd, unreadable)
+        return Encoding(self.widen(rows), odd)
 
     @property
     def compact_type(self) -> np.dtype[Any]:

@@ -29,9 +29,8 @@ from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
 from secretballot.queries.base import default_round_size
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.students import default_student, fit_student
-from secretballot.teachers.ensemble import Poll, count_ballots
+from secretballot.teachers.ensemble import Poll, Recipe, count_ballots, train_shard
 from secretballot.teachers.rows import n_rows, take_rows
-from secretballot.teachers.training import Recipe, train_shard
 
 
 class RunOutcome(NamedTuple):

@@ -967,15 +967,10 @@ class Coverage:
     expected: float
 
     @property
-    def excess(self) -> float:
-        """What is more than expected and more than noise makes, as a share; 0 if nothing is."""
-        beyond = self.uncovered - self.expected
-        return beyond if beyond > _LEAST_EXCESS + 3 * self.standard_error else 0.0
-
-    @property
     def is_poor(self) -> bool:
         """Whether more records are uncovered than chance and noise explain."""
-        return self.excess > 0
+        beyond = self.uncovered - self.expected
+        return beyond > _LEAST_EXCESS + 3 * self.standard_error
 
     @property
     def warning(self) -> str:

@@ -801,15 +801,13 @@ def verify_certificate(
         document = certificate
     else:
         path = Path(certificate)
-        if path.is_dir():
-            path, place = path / CERTIFICATE_FILE, place or path
-        elif path.name == CERTIFICATE_FILE and any(
-            os.path.lexists(path.with_name(name))
-            for name in (LABELS_FILE, ANSWERS_FILE, README_FILE)
-        ):
-            place = place or path.parent
+        folders = path.is_dir()
+        path = path / CERTIFICATE_FILE if folders else path
         if path.name == CERTIFICATE_FILE:
             beside = place or path.parent
+            names = (LABELS_FILE, ANSWERS_FILE, README_FILE)
+            if folders or any(os.path.lexists(path.with_name(name)) for name in names):
+                place = beside
         try:
             document = read_certificate(path)
         except CertificateError as error:

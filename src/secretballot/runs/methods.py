@@ -23,11 +23,11 @@ from secretballot.data.columns import IgnoredColumn, VectorColumn
 from secretballot.data.reading import read_votes, source_of
 from secretballot.data.schema import Schema
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
-from secretballot.learners.inputs import Target, random_rows
+from secretballot.learners.inputs import Target, distinct_points, random_rows
 from secretballot.learners.learner import Given, Learner
 from secretballot.learners.moment_stages import N_STAGES
 from secretballot.learners.moments import RecordMomentsClassifier, RecordMomentsRegressor
-from secretballot.learners.pate import AskableRows, PATEClassifier, PATERegressor, estimate_in
+from secretballot.learners.pate import PATEClassifier, PATERegressor, estimate_in
 from secretballot.learners.pate_mechanisms import choose_teachers, choose_terms
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
 from secretballot.learners.selection import SemiPrivateClassifier
@@ -463,7 +463,7 @@ class _Pate(_VoteMethod):
         found = super().sizes(inputs)
         if rounds_of(self.settings.strategy) is None:
             return found
-        return replace(found, n_public=len(AskableRows.of(inputs.X_public).rows))
+        return replace(found, n_public=len(distinct_points(inputs.X_public)))
 
     def terms(self, sizes: Sizes) -> Terms:
         """Return mechanism and queries, from public numbers alone; nothing is paid.

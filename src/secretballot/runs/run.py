@@ -16,8 +16,7 @@ from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.data.schema import Schema
 from secretballot.data.stored import forget_table
 from secretballot.exceptions import CertificateError, DataError
-from secretballot.learners.session import LabelingSession
-from secretballot.learners.trained import train_teachers
+from secretballot.learners.session import LabelingSession, train_teachers
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseJob, check_parts, publish
 from secretballot.released import ReleasedLabels
@@ -85,11 +84,6 @@ class Outcome:
     def files(self) -> tuple[str, ...]:
         """Names of the files in the release."""
         return tuple(sorted(found.name for found in self.release.iterdir()))
-
-    @property
-    def accuracy(self) -> float | None:
-        """Share of the evaluation table's rows that the student got right."""
-        return getattr(self.metrics, "accuracy", None)
 
     @property
     def queries(self) -> int:

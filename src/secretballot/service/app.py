@@ -209,7 +209,7 @@ class Service:
         Raises
         ------
         ProblemError
-            If it is missing, unknown, revoked or expired.
+            If it is missing, unknown or revoked.
         """
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         key = self.access.find(token.strip()) if scheme.lower() == "bearer" else None
@@ -218,9 +218,9 @@ class Service:
                 "no-key",
                 "The service does not know this key; check it, or ask the curator for one.",
             )
-        if key.revoked_at is not None or key.has_expired:
-            said = "was revoked" if key.revoked_at else f"held until {key.expires}"
-            raise ProblemError("no-key", f"The key {key.id} {said}; ask the curator for another.")
+        if key.revoked_at is not None:
+            said = f"The key {key.id} was revoked; ask the curator for another."
+            raise ProblemError("no-key", said)
         return key
 
     def dataset(self, request: Request, name: str, roles: tuple[Role, ...]) -> ServedDataset:

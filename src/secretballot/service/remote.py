@@ -150,14 +150,11 @@ class RemoteSession:
     def __init__(self, client: Any, address: str) -> None:
         self._client, self._address = client, address
         terms = self._fetched()
-        self.dataset, self.request = str(terms["dataset"]), str(terms["session"])
-        self.classes = tuple(terms["classes"])
-        self.n_teachers = int(terms["n_teachers"])
-        self.sigma = None if terms["sigma"] is None else float(terms["sigma"])
+        self.dataset, self.request = terms["dataset"], terms["session"]
+        self.classes, self.columns = tuple(terms["classes"]), terms["columns"]
+        self.n_teachers, self.sigma = terms["n_teachers"], terms["sigma"]
+        self.planned, self._most_points = terms["planned"], terms["most_points"]
         self.price = PrivacyBudget(terms["price"]["epsilon"], terms["price"]["delta"])
-        self.columns: Json = terms["columns"]
-        self.planned = int(terms["planned"])
-        self._most_points = int(terms["most_points"])
 
     def __repr__(self) -> str:
         return f"RemoteSession({self.request!r} of {self.dataset!r}, {self.planned} planned)"
@@ -282,11 +279,6 @@ class RemoteSession:
             If the service refuses or cannot answer now.
         """
         return ReleasedLabels.from_json(self._fetched("/released", as_matrix("X", X)))
-
-    def transcript(self) -> ReleasedLabels:
-        """Return all answers of the session so far with its certificate, in the order in which they
-        were asked."""
-        return ReleasedLabels.from_json(self._fetched("/released"))
 
     def _fetched(self, what: str = "", points: Any = None) -> JsonView:
         return _fetched(self._client, f"{self._address}{what}", points)

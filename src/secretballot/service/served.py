@@ -431,12 +431,14 @@ def _encoded_points(points: Any, schema: Schema) -> Any:
     """
     with points_at_fault():
         found = schema.encoding(points, role="table of points")
-    for name, rows in found.unreadable.items():
-        raise ProblemError(
-            "wrong-points",
-            f"The column {shown(name)} of point {int(rows[0]) + 1} cannot be read; give what the"
-            " schema says, or null.",
-        )
+    for column in schema.features:
+        # categories, truth values and words have "other" for such cells
+        if (rows := found.odd[column.name].strange).size and not column.has_other:
+            raise ProblemError(
+                "wrong-points",
+                f"The column {shown(column.name)} of point {rows[0] + 1} cannot be read; give what"
+                " the schema says, or null.",
+            )
     return found.matrix
 
 
