@@ -86,6 +86,11 @@ class Outcome:
         return tuple(sorted(found.name for found in self.release.iterdir()))
 
     @property
+    def accuracy(self) -> float | None:
+        """Share of the evaluation table's rows that the student got right."""
+        return getattr(self.metrics, "accuracy", None)
+
+    @property
     def queries(self) -> int:
         """Public points asked, or labelled; 0 where sums alone were released."""
         return int(self._counted("queries"))
