@@ -213,7 +213,7 @@ REFUSED = {
         "classes",
     ),
     "choice, name": (choice(["one", LONG]), "string of 10001"),
-    "semi-private, classes": (semi_private([0, 2**60]), "certificate.released.classes"),
+    "semi-private, classes": (semi_private([0, 2**60]), "'classes' is"),
     "reserved choice, classes": (reserved, "classes"),
     "session, classes": (session(["no", LONG]), "classes"),
     "rounds, strategy": (in_rounds, "plan.strategy"),
