@@ -335,7 +335,8 @@ def _refuse_other_than_json(value: object, name: str, depth: int) -> None:
             _refuse_other_than_json(item, name, depth + 1)
     elif isinstance(value, str):
         longest = _MAX_TABLE if name == "weights" else _MAX_TEXT
-        require(len(value) <= longest, f"{shown(value)} has more than {longest} characters.")
+        message = f"{shown(name)} is {shown(value)}, and at most {longest} characters are read."
+        require(len(value) <= longest, message)
     else:
         whole = value is None or (isinstance(value, int) and abs(value) <= LARGEST_INTEGER)
         require(
