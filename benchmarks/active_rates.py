@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from cells import head_of, row_of
 from secretballot import (
     LabelingSession,
     Ledger,
@@ -89,14 +90,14 @@ def excess(
 
 def main(n_runs: int) -> None:
     """Print one row for each task, way and epsilon."""
-    print("| task | asking | epsilon | excess error | standard error |\n|---|---|---|---|---|")
+    print(head_of("task", "asking", "epsilon", "excess error", "standard error"))
     for task, (hypotheses, draw) in TASKS.items():
         worlds = [voted(hypotheses, draw, run) for run in range(n_runs)]
         for name, way in ways(hypotheses).items():
             for epsilon in EPSILONS:
                 found = [excess(hypotheses, world, way, epsilon) for world in worlds]
                 error = np.std(found, ddof=1) / n_runs**0.5
-                print(f"| {task} | {name} | {epsilon:g} | {np.mean(found):.4f} | {error:.4f} |")
+                print(row_of(task, name, epsilon, f"{np.mean(found):.4f}", f"{error:.4f}"))
 
 
 if __name__ == "__main__":

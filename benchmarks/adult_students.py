@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
+from cells import head_of, row_of, text_of
 from public_data import ADULT_CLASSES, ADULT_SCHEMA, ADULT_TARGET, adult
 from secretballot import PATEClassifier, PrivacyBudget
 from secretballot.accounting.rounding import gaussian_mu
@@ -123,20 +124,12 @@ def main(n_runs: int) -> None:
     X, y, _, X_test, y_test = half().linear
     without = 100 * LogisticRegression(max_iter=1000).fit(X, y).score(X_test, y_test)
     print(f"Logistic regression on the private records, without privacy: {without:.2f}\n")
-    print(
-        "| epsilon | release | K | queries | accuracy | sd | hard labels, hindsight |\n"
-        + "|---" * 7
-        + "|"
-    )
+    print(head_of("epsilon", "release", "K", "queries", "accuracy (sd)", "hard labels, hindsight"))
     for epsilon, hard in REFERENCE.items():
         for release in ("counts", "labels"):
             K, n_queries, scores = accuracies(epsilon, release, n_runs)
-            mean, deviation = np.mean(scores), np.std(scores, ddof=1) if n_runs > 1 else 0.0
-            print(
-                f"| {epsilon:g} | {release} | {K} | {n_queries} | {mean:.2f} | {deviation:.2f} "
-                f"| {hard} |",
-                flush=True,
-            )
+            cells = epsilon, release, K, n_queries, text_of(scores, 2), hard
+            print(row_of(*cells), flush=True)
 
 
 if __name__ == "__main__":

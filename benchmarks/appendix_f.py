@@ -27,10 +27,9 @@ The sums over 200 queries correlate nearly as well when one margin is shuffled a
 two sums of mostly positive numbers grow together whatever they are. It shows no agreement; the
 correlation query by query does.
 
-With a folder, Figures 2 and 3 are drawn there and the numbers of every seed are written.
+With a folder, Figures 2 and 3 are drawn there.
 """
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +44,7 @@ from secretballot.core.partition import PositionPartition
 from secretballot.data.schema import Schema
 from secretballot.report.pictures import BLUE, INK, ORANGE, Picture, grid
 from secretballot.teachers import TeacherEnsemble
-from secretballot.teachers.training import Shards
+from secretballot.teachers.ensemble import Shards
 from secretballot.teachers.votes import vote_margins
 
 CUMULATED = 200  # queries, as in Figure 3
@@ -291,11 +290,9 @@ def sums_picture(findings: list[Findings]) -> Picture:
     return Picture("appendix-f-figure-3", 3.8, paint)
 
 
-def draw(findings: list[Findings], seeds: range, folder: Path) -> None:
-    """Write both pictures, as SVG and PNG, and the numbers behind the table."""
-    by_seed = {seed: found.numbers for seed, found in zip(seeds, findings, strict=True)}
+def draw(findings: list[Findings], folder: Path) -> None:
+    """Write both pictures, as SVG and PNG."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "appendix-f.json").write_text(json.dumps(by_seed, indent=1))
     for picture in (margins_picture(findings), sums_picture(findings)):
         (folder / f"{picture.name}.svg").write_bytes(picture.svg())
         (folder / f"{picture.name}.png").write_bytes(picture.png())
@@ -304,10 +301,9 @@ def draw(findings: list[Findings], seeds: range, folder: Path) -> None:
 def main(n_seeds: int, folder: Path | None, first_seed: int) -> None:
     """Print the table; with a folder, draw the pictures there."""
     frame = pd.concat(list(adult()), ignore_index=True)
-    seeds = range(first_seed, first_seed + n_seeds)
-    findings = [study(frame, Sizes(), seed) for seed in seeds]
+    findings = [study(frame, Sizes(), first_seed + one) for one in range(n_seeds)]
     if folder is not None:
-        draw(findings, seeds, folder)
+        draw(findings, folder)
     print_table(findings)
 
 

@@ -2,7 +2,7 @@
 on; a part of other scripts."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +53,19 @@ class Cells:
         return json.dumps(key, sort_keys=True)
 
 
-def text_of(values: list[float]) -> str:
+def text_of(values: Sequence[float], digits: int = 1) -> str:
     """Return mean and standard deviation, as a cell of a table."""
-    if not values:
+    if not len(values):
         return "-"
-    spread = f" ({np.std(values, ddof=1):.1f})" if len(values) > 1 else ""
-    return f"{np.mean(values):.1f}{spread}"
+    spread = f" ({np.std(values, ddof=1):.{digits}f})" if len(values) > 1 else ""
+    return f"{np.mean(values):.{digits}f}{spread}"
+
+
+def row_of(*cells: object) -> str:
+    """Return a row of a table."""
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def head_of(*names: object) -> str:
+    """Return the head of a table."""
+    return row_of(*names) + "\n" + "|---" * len(names) + "|"

@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from adult_students import DELTA, STATED_RECORDS, half
+from cells import head_of, row_of, text_of
 from secretballot import Ledger, NoisyCountsClassifier, PATEClassifier, PrivacyBudget
 from secretballot.learners.pate_mechanisms import choose_teachers
 from secretballot.learners.selection import choose_candidate
@@ -35,10 +36,6 @@ K = choose_teachers(BUDGET, STATED_RECORDS, X.shape[1])
 SMALL, LARGE = max(10, K // 3), min(3 * K, STATED_RECORDS // 10)
 
 
-#: Accuracy on the held-out rows, and what was chosen.
-Scored = tuple[float, str]
-
-
 def score(model: Any) -> float:
     """Return the held-out accuracy in percent."""
     return 100 * float((model.predict(X_TEST) == Y_TEST).mean())
@@ -50,8 +47,8 @@ def fit(rows: np.ndarray, run: int, **settings: Any) -> PATEClassifier:
     return model.fit(X[rows], Y[rows], X_public=POOL, classes=[0, 1])
 
 
-def chosen(candidates: list[tuple[str, Any]], held: np.ndarray, ledger: Ledger) -> Scored:
-    """Return the accuracy of the chosen candidate, and which one it was."""
+def chosen(candidates: list[tuple[str, Any]], held: np.ndarray, ledger: Ledger) -> float:
+    """Return the accuracy of the chosen candidate."""
     found = choose_candidate(
         candidates,
         X[held],
@@ -61,16 +58,15 @@ def chosen(candidates: list[tuple[str, Any]], held: np.ndarray, ledger: Ledger) 
         ledger=ledger,
         X_public=POOL[:40],
     )
-    name = found.certificate_["public"]["chosen"]
-    return score(dict(candidates)[name]), name
+    return score(dict(candidates)[found.certificate_["public"]["chosen"]])
 
 
-def fixed(release: str) -> Callable[[int], Scored]:
+def fixed(release: str) -> Callable[[int], float]:
     """Return the fixed rule for a kind of release."""
-    return lambda run: (score(fit(np.arange(len(X)), run, mechanism=release)), "")
+    return lambda run: score(fit(np.arange(len(X)), run, mechanism=release))
 
 
-def three_fits(run: int) -> Scored:
+def three_fits(run: int) -> float:
     """Tune K and what is released: every candidate needs a release of its own."""
     ledger = Ledger.in_memory(dataset="adult", budget=BUDGET)
     taught, held = hold_out(len(X), SHARE)
@@ -86,7 +82,7 @@ def three_fits(run: int) -> Scored:
     return chosen(fits, held, ledger)
 
 
-def one_fit(run: int) -> Scored:
+def one_fit(run: int) -> float:
     """Tune the student: all candidates learn from one release."""
     ledger = Ledger.in_memory(dataset="adult", budget=BUDGET)
     taught, held = hold_out(len(X), SHARE)
@@ -101,13 +97,13 @@ def one_fit(run: int) -> Scored:
     return chosen([(NoisyCountsClassifier.__name__, first), *students], held, ledger)
 
 
-def estimated(run: int) -> Scored:
+def estimated(run: int) -> float:
     """Let a paid estimate set the number of labels."""
-    model = fit(np.arange(len(X)), run, mechanism="labels", n_queries=f"estimate:epsilon={PRICE}")
-    return score(model), f"l={len(model.released_.queries)}"
+    sizes = f"estimate:epsilon={PRICE}"
+    return score(fit(np.arange(len(X)), run, mechanism="labels", n_queries=sizes))
 
 
-WAYS: dict[str, Callable[[int], Scored]] = {
+WAYS: dict[str, Callable[[int], float]] = {
     "fixed rule, counts": fixed("counts"),
     "fixed rule, labels": fixed("labels"),
     "three fits, choice": three_fits,
@@ -118,15 +114,9 @@ WAYS: dict[str, Callable[[int], Scored]] = {
 
 def main(n_runs: int) -> None:
     """Print one row for each way."""
-    print(
-        f"K = {K}; candidates K = {SMALL} and {LARGE}\n\n| way | accuracy | sd | chosen"
-        " |\n|---|---|---|---|"
-    )
+    print(f"K = {K}; candidates K = {SMALL} and {LARGE}\n\n" + head_of("way", "accuracy (sd)"))
     for name, way in WAYS.items():
-        runs = [way(run) for run in range(n_runs)]
-        found, picks = [accuracy for accuracy, _ in runs], ", ".join(pick for _, pick in runs)
-        spread = np.std(found, ddof=1) if n_runs > 1 else 0.0
-        print(f"| {name} | {np.mean(found):.2f} | {spread:.2f} | {picks} |", flush=True)
+        print(row_of(name, text_of([way(run) for run in range(n_runs)], 2)), flush=True)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
 from adult_students import on_log_scale, parted
+from cells import head_of, row_of, text_of
 from public_data import ADULT_SCHEMA, adult, mnist
 from secretballot import PATEClassifier, PrivacyBudget
 from secretballot.data.schema import Schema
@@ -133,15 +134,10 @@ def main(n_runs: int) -> None:
         X, y, X_test, y_test = task
         without = 100 * LogisticRegression(max_iter=1000).fit(X, y).score(X_test, y_test)
         print(f"\n{name}. Logistic regression on the true labels, without privacy: {without:.2f}\n")
-        print("| way | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " |")
-        print("|---" * (1 + len(EPSILONS)) + "|")
+        print(head_of("way", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)))
         for words, way in WAYS.items():
-            cells = []
-            for epsilon in EPSILONS:
-                scores = [way(task, epsilon, run) for run in range(most)]
-                deviation = np.std(scores, ddof=1) if most > 1 else 0.0
-                cells.append(f"{np.mean(scores):.2f} ± {deviation:.2f}")
-            print(f"| {words} | " + " | ".join(cells) + " |", flush=True)
+            runs = [[way(task, epsilon, run) for run in range(most)] for epsilon in EPSILONS]
+            print(row_of(words, *(text_of(scores, 2) for scores in runs)), flush=True)
 
 
 if __name__ == "__main__":

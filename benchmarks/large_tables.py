@@ -27,6 +27,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from cells import head_of, row_of
+
 SIZES = (100_000, 1_000_000, 10_000_000)
 MOST_IN_MEMORY = 1_000_000  # rows that are read at once for comparison
 FILE_ROWS = 1_000_000
@@ -81,7 +83,7 @@ def bytes_under(folder: Path) -> int:
 
 
 def learn(method: str, where: str, private: str, out: str) -> None:
-    """Learn in this process; print accuracy, seconds and the most memory it held."""
+    """Learn in this process; print accuracy, seconds and the most memory it held, in bytes."""
     import secretballot.runs.tables as tables
     from secretballot.runs.run import run
     from secretballot.runs.spec import RunSpec
@@ -108,11 +110,11 @@ def learn(method: str, where: str, private: str, out: str) -> None:
     made = run(spec)
     seconds = time.monotonic() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"accuracy": made.accuracy, "seconds": seconds, "peak": peak}))
+    print(json.dumps([made.accuracy, seconds, peak]))
 
 
-def measured(method: str, where: str, private: Path) -> dict[str, float]:
-    """Return time, memory, disk and accuracy of one run in a process of its own."""
+def measured(method: str, where: str, private: Path) -> list[str]:
+    """Return times, memory, disk and accuracy of one run in a process of its own."""
     out = private.parent / f"out-{method}-{where}"
     shutil.rmtree(out, ignore_errors=True)
     disk, before = 0, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -129,24 +131,20 @@ def measured(method: str, where: str, private: Path) -> dict[str, float]:
         raise SystemExit(f"{method} from {where} ended with {child.returncode}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     processors = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {**json.loads(said.splitlines()[-1]), "processors": processors, "disk": disk}
+    accuracy, seconds, peak = json.loads(said.splitlines()[-1])
+    figures = seconds, processors, peak / 1e9, disk / 1e9, 100 * accuracy
+    return [f"{one:.2f}" for one in figures]
 
 
 def main(sizes: list[int]) -> None:
     """Print the table."""
-    print("| rows | method | where | time | processors | memory, GB | disk, GB | accuracy |")
-    print("|---|---|---|---|---|---|---|---|")
+    figures = "time, s", "processors, s", "memory, GB", "disk, GB", "accuracy, %"
+    print(head_of("rows", "method", "where", *figures))
     for n_rows in sizes:
         private = write_tables(n_rows)
         for method in METHODS:
             for where in ("memory", "disk")[n_rows > MOST_IN_MEMORY :]:
-                found = measured(method, where, private)
-                print(
-                    f"| {n_rows:,} | {method} | {where} | {found['seconds']:.0f} s"
-                    f" | {found['processors']:.0f} s | {found['peak'] / 1e9:.2f}"
-                    f" | {found['disk'] / 1e9:.2f} | {100 * found['accuracy']:.1f} |",
-                    flush=True,
-                )
+                print(row_of(f"{n_rows:,}", method, where, *measured(method, where, private)))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from campaigns.postgres_server import PostgresServer, reason_for_none
 
+from cells import head_of, row_of
 from secretballot.accounting import BinaryLabels, GaussianChances, PrivacyBudget, Pure
 from secretballot.core.ledger import Ledger
 
@@ -79,13 +80,9 @@ def main() -> None:
                 for kind, named in works.items():
                     for name, work in named.items():
                         found.setdefault((kind, name), []).append(rate(work))
-            names = list(works["file"])
-            print(f"{'':>18}" + "".join(f"{kind:>12}" for kind in works))
-            for name in names:
-                print(
-                    f"{name:>18}"
-                    + "".join(f"{median(found[kind, name]):>12,.0f}" for kind in works)
-                )
+            print(head_of("", *works))
+            for name in works["file"]:
+                print(row_of(name, *(f"{median(found[kind, name]):,.0f}" for kind in works)))
     finally:
         server.remove()
 

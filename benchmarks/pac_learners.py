@@ -29,6 +29,7 @@ from itertools import product
 import numpy as np
 
 import secretballot as sb
+from cells import head_of, row_of
 from secretballot.accounting import noisy_votes, teacher_shape
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
@@ -154,15 +155,14 @@ def cell(runs: np.ndarray) -> str:
 
 def main(n_runs: int) -> None:
     """Print one row for each class, noise and number of records."""
-    print(f"| class | noise | records | {' | '.join(LEARNERS)} |")
-    print("|---" * (3 + len(LEARNERS)) + "|")
+    print(head_of("class", "noise", "records", *LEARNERS))
     for world, noise in product(WORLDS, NOISES):
         for n in SIZES.get(world.name, (10**3, 10**4, 10**5)):
             cells = [
                 cell(np.array([measured(world, name, n, noise, run) for run in range(n_runs)]))
                 for name in LEARNERS
             ]
-            print(f"| {world.name} | {noise:g} | {n:,} | {' | '.join(cells)} |", flush=True)
+            print(row_of(world.name, noise, f"{n:,}", *cells), flush=True)
 
 
 if __name__ == "__main__":

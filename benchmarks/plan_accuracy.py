@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.datasets import make_blobs
 
 import secretballot as sb
-from cells import Cells
+from cells import Cells, head_of, row_of
 from real_tables import BUILD, NAMES, encoded, missing_packages, split_of
 from samples import synthetic_two_class
 from secretballot.exceptions import SecretBallotError
@@ -141,10 +141,8 @@ def percent(values: list[float | None]) -> str:
 def main(n_runs: int, names: list[str]) -> None:
     """Print one row for each table and budget, and how many runs fell into their ranges."""
     cells, judged = Cells(BUILD / "plan_accuracy.jsonl"), list[tuple[str, bool, float]]()
-    print(
-        "| table | epsilon | moments: planned (range) | observed | votes: planned (range)", end=""
-    )
-    print(" | observed | naive labels | naive counts |\n" + "|---" * 8 + "|")
+    names_of = ("moments: planned (range)", "observed", "votes: planned (range)", "observed")
+    print(head_of("table", "epsilon", *names_of, "naive labels", "naive counts"))
     for name in names:
         job = functools.cache(functools.partial(job_of, name))
         for epsilon in EPSILONS:
@@ -172,7 +170,7 @@ def main(n_runs: int, names: list[str]) -> None:
                         if one is not None
                     ]
             texts += [percent([run[kind] for run in runs]) for kind in ("labels", "counts")]
-            print(f"| {name} | {epsilon:g} | {' | '.join(texts)} |", flush=True)
+            print(row_of(name, epsilon, *texts), flush=True)
     for method in METHODS:
         inside, off = zip(*(rest for one, *rest in judged if one == method), strict=True)
         said = f"{sum(inside)} of {len(inside)} runs in their ranges, off by"

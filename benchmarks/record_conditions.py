@@ -30,7 +30,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
 from adult_students import Half, dp_gradient_descent, half
-from cells import Cells, text_of
+from cells import Cells, head_of, row_of, text_of
 from real_tables import BUILD
 from record_moments import DELTA
 from secretballot import Ledger, PrivacyBudget, RecordMomentsClassifier, RecordVotesClassifier
@@ -118,8 +118,7 @@ def main(n_runs: int) -> None:
     """Compute all cells that are not known, and print one row for each condition."""
     warnings.simplefilter("ignore")  # of skewed pools: "uncovered" counts them
     cells, one = Cells(BUILD / "record_conditions.jsonl"), half()
-    print(f"| condition | figure | {' | '.join(f'epsilon {e:g}' for e in EPSILONS)} |")
-    print("|---|---|---|---|")
+    print(head_of("condition", "figure", *(f"epsilon {e:g}" for e in EPSILONS)))
     for name, compute in CONDITIONS.items():
         found = [
             [
@@ -130,7 +129,7 @@ def main(n_runs: int) -> None:
         ]
         for figure in found[0][0]:
             texts = [text_of([each[figure] for each in runs]) for runs in found]
-            print(f"| {name} | {figure} | {' | '.join(texts)} |", flush=True)
+            print(row_of(name, figure, *texts), flush=True)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
 from adult_students import Half, dp_gradient_descent, half
+from cells import head_of, row_of
 from secretballot import RecordMomentsClassifier
 from secretballot.accounting.rounding import gaussian_mu
 from secretballot.bases import TableBasis
@@ -123,11 +124,9 @@ def main(n_runs: int) -> None:
         print(
             f"Without privacy, half {number}: " + ", ".join(f"{k} {100 * v:.2f}" for k, v in told)
         )
-    print(
-        "\n| epsilon | record moments, both halves |"
-        " area under the curve | log loss | descent, linear | descent, same"
-        f" basis, best of {len(DESCENTS)} in hindsight | seconds |\n" + "|---" * 7 + "|"
-    )
+    best = f"descent, same basis, best of {len(DESCENTS)} in hindsight"
+    figures = "record moments, both halves", "AUC", "log loss", "descent, linear", best, "seconds"
+    print("\n" + head_of("epsilon", *figures))
     for epsilon in EPSILONS:
         runs = np.array(
             [[scores_of_moments(one, epsilon) for _ in range(n_runs)] for one in halves]
@@ -136,11 +135,8 @@ def main(n_runs: int) -> None:
         descents = [scores_of_descent(one, epsilon, n_runs) for one in halves]
         plain = np.mean([linear for linear, _ in descents])
         same = np.mean([basis for _, basis in descents], axis=0).max()
-        print(
-            f"| {epsilon:g} | {accuracy:.2f} | {area:.2f} | {loss:.4f} |"
-            f" {plain:.2f} | {same:.2f} | {seconds:.1f} |",
-            flush=True,
-        )
+        found = (f"{one:.4g}" for one in (accuracy, area, loss, plain, same, seconds))
+        print(row_of(epsilon, *found), flush=True)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from adult_students import half
+from cells import head_of, row_of, text_of
 from label_private import Task, linear_task, response_accuracy
 from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot import PrivacyBudget, RecordMomentsClassifier, RecordMomentsRegressor
@@ -61,20 +62,13 @@ def row(words: str, runs: Callable[[float, int], Any], n_runs: int) -> str:
     cells = []
     for epsilon in EPSILONS:
         scores = np.atleast_2d(np.array([runs(epsilon, run) for run in range(n_runs)]).T)
-        deviations = scores.std(axis=1, ddof=1) if n_runs > 1 else np.zeros(len(scores))
-        cells.append(
-            ", ".join(
-                f"{one:.1f} ± {deviation:.1f}"
-                for one, deviation in zip(scores.mean(axis=1), deviations, strict=True)
-            )
-        )
-    return f"| {words} | " + " | ".join(cells) + " |"
+        cells.append(", ".join(map(text_of, scores)))
+    return row_of(words, *cells)
 
 
 def head(first: str, *, last: Sequence[str] = ()) -> str:
     """Return the head of a table with one column for each epsilon."""
-    names = [first, *(f"epsilon {epsilon:g}" for epsilon in EPSILONS), *last]
-    return "| " + " | ".join(names) + " |\n" + "|---" * len(names) + "|"
+    return head_of(first, *(f"epsilon {epsilon:g}" for epsilon in EPSILONS), *last)
 
 
 def numbers(n_runs: int) -> None:

@@ -28,6 +28,8 @@ from typing import Any
 
 import numpy as np
 
+from cells import head_of, row_of
+
 SIZES = ((100_000, 200), (1_000_000, 50), (1_000_000, 200), (10_000_000, 20))
 N_PUBLIC, BLOCK, STAGES = 5_000, 100_000, 4
 
@@ -102,10 +104,8 @@ def fit(n_records: int, n_features: int) -> None:
 
 def main(n_runs: int, sizes: list[tuple[int, int]]) -> None:
     """Print one row for each size."""
-    print(
-        "| records | features | coordinates | seconds | processor seconds | by hand | ratio |"
-        " table, MiB | peak, MiB | added, MiB |\n" + "|---" * 10 + "|"
-    )
+    figures = "coordinates", "seconds", "processor seconds", "by hand", "ratio"
+    print(head_of("records", "features", *figures, "table, MiB", "peak, MiB", "added, MiB"))
     for n_records, n_features in sizes:
         runs = []
         for _ in range(n_runs):
@@ -113,14 +113,22 @@ def main(n_runs: int, sizes: list[tuple[int, int]]) -> None:
             done = subprocess.run(command, check=True, capture_output=True, text=True)
             runs.append(json.loads(done.stdout))
         mean = {name: np.mean([run[name] for run in runs]) for name in runs[0]}
-        print(
-            f"| {n_records:,} | {n_features} | {mean['coordinates']:.0f} | {mean['seconds']:.0f} |"
-            f" {mean['processor']:.1f} | {mean['by_hand']:.1f} |"
-            f" {mean['processor'] / mean['by_hand']:.1f} |"
-            f" {n_records * n_features * 4 / 2**20:,.0f} | {mean['peak']:,.0f} |"
-            f" {mean['added']:,.0f} |",
-            flush=True,
-        )
+        mean |= {
+            "ratio": mean["processor"] / mean["by_hand"],
+            "table": n_records * n_features * 4 / 2**20,
+        }
+        shown = [
+            "coordinates",
+            "seconds",
+            "processor",
+            "by_hand",
+            "ratio",
+            "table",
+            "peak",
+            "added",
+        ]
+        cells = (f"{mean[name]:,.1f}" for name in shown)
+        print(row_of(f"{n_records:,}", n_features, *cells), flush=True)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ensembles import ensemble_of
 from secretballot.exceptions import DataError, ResourceError
-from secretballot.teachers import training
+from secretballot.teachers import ensemble
 
 K, C = 12, 3
 RNG = np.random.default_rng(7)
@@ -165,8 +165,7 @@ def votes_are_those_of_one_machine(case, engine):
     teacher, private, public = CASES[case]
     seen = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "_PILOT_SECONDS", -1.0)
-        patch.setattr(training, "_WORTH_WORKERS", -1.0)
+        patch.setattr(ensemble, "_VOTES_HERE", -1)
         there = fitted(teacher, private, engine=engine, progress=lambda *done: seen.append(done))
         counts = counts_of(there, public)
         assert (counts == counts_of(fitted(teacher, private), public)).all()
@@ -201,8 +200,7 @@ class EngineSuite:
         killed = []
         tells, vault = tmp_path / "tells", tmp_path / "vault"
         tells.mkdir()
-        monkeypatch.setattr(training, "_PILOT_SECONDS", -1.0)
-        monkeypatch.setattr(training, "_WORTH_WORKERS", -1.0)
+        monkeypatch.setattr(ensemble, "_VOTES_HERE", -1)
 
         def kill(done, total):
             if not killed and done >= total // 3:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from secretballot.teachers import TeacherEnsemble
-from secretballot.teachers.training import Shards
+from secretballot.teachers.ensemble import Shards
 
 
 def ensemble_of(teacher, X, y, shards, *, n_teachers, **training):

@@ -91,7 +91,7 @@ def commands_of(block):
 def write_files(folder):
     """Write what the pages name: records of patients, public records, a labelled test, a
     labelled stand-in, and votes on cases."""
-    for name, count in (("patients", 2000), ("test", 200), ("last-year", 1000)):
+    for name, count in (("patients", 2000), ("test", 200), ("last-year", 500)):
         rows(count, count).to_csv(folder / f"{name}.csv", index=False)
     rows(300, 5)[["age", "ward", "dose"]].to_csv(folder / "public.csv", index=False)
     rng = np.random.default_rng(5)

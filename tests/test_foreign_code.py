@@ -18,7 +18,7 @@ from ensembles import ensemble_of
 from secretballot.exceptions import ParameterError, ResourceError
 from secretballot.foreign_code import resource_failure, result_of, rows_alone
 from secretballot.hypotheses import FiniteClass, HypothesisClass
-from secretballot.learners.labeler_algorithms import relabel
+from secretballot.learners.labelers import relabel
 from secretballot.learners.selection import private_scores
 
 MARK = "private 4711"
@@ -147,7 +147,7 @@ def test_what_a_shard_s_content_raises_is_its_fixed_vote(name, stage):
 
 def test_linear_teachers_end_the_run_too(monkeypatch):
     monkeypatch.setattr(
-        "secretballot.teachers.ensemble.LinearStack.count",
+        "secretballot.teachers.ensemble.LinearStack.counts",
         lambda *_: (_ for _ in ()).throw(MemoryError(MARK)),
     )
     with pytest.raises(ResourceError) as caught:

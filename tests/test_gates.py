@@ -73,6 +73,8 @@ ALONE = """
 import sys
 from operator import attrgetter
 
+import numpy as np
+
 import secretballot.core.ledger
 from secretballot.core import noise
 
@@ -85,12 +87,19 @@ for room in sys.argv[1:]:
     found = attrgetter(room)(secretballot)
     missing = [name for name in getattr(found, "__all__", ()) if not hasattr(found, name)]
     assert not missing, (room, missing)
+
+X, labels = np.arange(36.0).reshape(18, 2), np.arange(18) % 2
+teachers = secretballot.train_teachers("tree", X, labels, classes=[0, 1], n_teachers=3)
+teachers.vote(X)
+secretballot.TorchClassifier(dict)
+assert "torch" not in sys.modules
 """
 
 
 def test_a_room_is_there_before_anything_was_touched_and_books_wait_for_no_library():
     """A room needs no import of its own, and every name that it promises is found in it, in
-    whichever order (`lint-imports` looks for circles); books and noise need no heavy library."""
+    whichever order (`lint-imports` looks for circles); books and noise need no heavy library, and
+    teachers of other kinds no torch."""
     rooms = [room for room in (*PUBLIC_ROOMS, *MORE_ROOMS) if room != "core.ledger"]
     subprocess.run([sys.executable, "-c", ALONE, *rooms], check=True, timeout=600)
 
@@ -216,7 +225,7 @@ CATCHES = {
     },
     "public points, or settings, alone": {
         "learners/selection.py:_refuse_unfit_candidate",
-        "learners/trained.py:problem_of_fit",
+        "learners/session.py:problem_of_fit",
     },
 }
 # Functions that call such a method outside of a callable that a route gets, by the reason.
@@ -226,21 +235,17 @@ CALLS = {
         "hypotheses/base.py:_labellings",
         "hypotheses/base.py:errors",
         "hypotheses/base.py:restrict",
-        "learners/labeler_algorithms.py:relabel",
+        "learners/labelers.py:relabel",
         "learners/selection.py:private_scores",
     },
-    "called by what a route gets": {
-        "teachers/ensemble.py:predicted",
-        "teachers/training.py:_named_points",
-        "teachers/training.py:_predicted_numbers",
-    },
+    "called by what a route gets": {"teachers/ensemble.py:_named_points"},
     "public points alone": {
         "hypotheses/base.py:disagreement_coefficient",
         "learners/moments.py:_release",
         "learners/selection.py:_refuse_unfit_candidate",
         "learners/selection.py:_chosen_candidate",
         "learners/selection.py:_chosen_hypothesis",
-        "learners/trained.py:problem_of_fit",
+        "learners/session.py:problem_of_fit",
         "learners/labelers.py:ask_many",
         "learners/labelers.py:released",
     },

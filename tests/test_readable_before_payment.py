@@ -17,6 +17,7 @@ import secretballot_verify as second
 from noisy_plans import calibrated
 from secretballot.accounting import noisy_means, noisy_votes
 from secretballot.accounting.recipes import Terms
+from secretballot.core.mechanisms import NoisyVotes
 from secretballot.core.types import LARGEST, Guarantee
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.releasing import reserve_choice
@@ -30,7 +31,7 @@ Y = (X[:, 0] > 0).astype(int)
 LONG = "x" * 10_001  # characters, one more than a certificate may have in a string
 VOTES = sb.votes_of_counts([[30, 70], [60, 40]])
 SMALL = sb.PrivacyBudget(0.3, 1e-7)
-NOISE = noisy_votes(SMALL, VOTES.shape)
+NOISE = NoisyVotes(scale=40.0)
 
 
 def account(**terms):
@@ -212,7 +213,7 @@ REFUSED = {
         "classes",
     ),
     "choice, name": (choice(["one", LONG]), "string of 10001"),
-    "semi-private, classes": (semi_private([0, 2**60]), "certificate.released.classes"),
+    "semi-private, classes": (semi_private([0, 2**60]), "'classes' is"),
     "reserved choice, classes": (reserved, "classes"),
     "session, classes": (session(["no", LONG]), "classes"),
     "rounds, strategy": (in_rounds, "plan.strategy"),

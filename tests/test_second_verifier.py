@@ -40,12 +40,7 @@ from made_events import (
     table_event,
 )
 from noisy_plans import calibrated
-from secretballot.accounting import (
-    PrivacyBudget,
-    calibrate_label_gaussian,
-    calibrate_vote_table,
-    delta_upper,
-)
+from secretballot.accounting import PrivacyBudget, calibrate_vote_table, delta_upper, least_scale
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import mechanism_in, shape_in
 from secretballot.exceptions import ParameterError
@@ -106,7 +101,7 @@ def test_it_agrees_with_the_first_verifier_and_is_never_above_it(event, epsilon)
 def test_it_confirms_labels_that_were_calibrated_to_the_promise(
     epsilon, delta, queries, n_teachers
 ):
-    sigma = calibrate_label_gaussian(PrivacyBudget(epsilon, delta), queries, n_teachers)
+    sigma = least_scale(PrivacyBudget(epsilon, delta), label_event(1.0, queries, n_teachers))
     event = json_of(label_event(sigma, queries, n_teachers))
     own = second.price_of(event, epsilon, delta)
     assert 0.95 * delta <= own.upper <= delta * (1 + second.ERROR)

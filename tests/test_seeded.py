@@ -26,7 +26,7 @@ from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import FiniteClass
 from secretballot.learners import pate
 from secretballot.learners.selection import _refuse_unfit_candidate, private_scores
-from secretballot.learners.trained import takes_missing, tried_teacher
+from secretballot.learners.session import check_teacher
 from secretballot.queries import CheckedSelector, CommitteeSampling, MarginSampling, PublicPool
 from secretballot.report.student_export import converted_student
 from secretballot.students import fit_student
@@ -115,8 +115,7 @@ def abstentions():
 
 
 def trial_fit():
-    tried_teacher(Restless(), X, 2)
-    return takes_missing(Restless(), X, 2)
+    return check_teacher(Restless(), X, X, 2)[1]
 
 
 def walk():

@@ -34,8 +34,8 @@ from .exceptions import ResourceError as ResourceError
 from .exceptions import SamplerError as SamplerError
 from .exceptions import SecretBallotError as SecretBallotError
 from .exceptions import ServiceError as ServiceError
-from .learners.labeler_algorithms import relabel as relabel
 from .learners.labelers import Labeler as Labeler
+from .learners.labelers import relabel as relabel
 from .learners.moments import RecordMomentsClassifier as RecordMomentsClassifier
 from .learners.moments import RecordMomentsRegressor as RecordMomentsRegressor
 from .learners.pate import PATEClassifier as PATEClassifier
@@ -45,9 +45,9 @@ from .learners.record_votes import RecordVotesClassifier as RecordVotesClassifie
 from .learners.selection import SemiPrivateClassifier as SemiPrivateClassifier
 from .learners.selection import choose_candidate as choose_candidate
 from .learners.session import LabelingSession as LabelingSession
+from .learners.session import TrainedTeachers as TrainedTeachers
+from .learners.session import train_teachers as train_teachers
 from .learners.table import hold_out as hold_out
-from .learners.trained import TrainedTeachers as TrainedTeachers
-from .learners.trained import train_teachers as train_teachers
 from .planning.plan_model import Plan as Plan
 from .publishing.release import write_release as write_release
 from .publishing.signing import new_signing_key as new_signing_key

@@ -1,5 +1,6 @@
 """Types of many modules: arrays by what they hold, and what points and models must offer."""
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from secretballot.core.types import (
@@ -19,10 +20,16 @@ __all__ = [
     "CountArray",
     "FloatArray",
     "IntArray",
+    "Json",
+    "JsonView",
     "Matrix",
     "ObjectArray",
     "UnsignedArray",
 ]
+
+#: An object of JSON; and one that is only read.
+Json = dict[str, Any]
+JsonView = Mapping[str, Any]
 
 
 class Matrix(Protocol):

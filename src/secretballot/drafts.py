@@ -164,7 +164,7 @@ def sync(place: Path) -> None:
 def draft_folder(parent: Path, name: str) -> Iterator[Path]:
     """Give a new folder of mode 0700 in `parent` for what will be called `name`.
 
-    It is gone at the end. Other processes may hold it too, by `hold_draft`.
+    It is gone at the end.
 
     Raises
     ------
@@ -185,15 +185,6 @@ def draft_folder(parent: Path, name: str) -> Iterator[Path]:
                     return
             finally:
                 os.close(handle)
-
-
-def hold_draft(folder: Path) -> None:
-    """Keep sweepers from a draft until this process ends, whatever becomes of its maker.
-
-    A folder that is gone already cannot be held; nothing happens.
-    """
-    with suppress(OSError):
-        _hold(os.open(folder, os.O_RDONLY | _WITHOUT_LINKS))
 
 
 def _hold(handle: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from secretballot._typing import BoolArray, FloatArray, IntArray
+from secretballot._typing import BoolArray, FloatArray, IntArray, Json, JsonView
 from secretballot._validation import check_count, check_positive, name_part
 from secretballot.core.mechanisms import Mechanism, NoisyVotes
 from secretballot.core.types import VoteShape
@@ -43,10 +43,10 @@ def _checked_classes(classes: object) -> tuple[str | int | float | bool, ...]:
     return values
 
 
-def _checked_certificate(certificate: Any) -> dict[str, Any]:
+def _checked_certificate(certificate: Any) -> Json:
     """Return a private copy of the certificate as JSON would give it back."""
     try:
-        copy: dict[str, Any] = json.loads(json.dumps(dict(certificate), allow_nan=False))
+        copy: Json = json.loads(json.dumps(dict(certificate), allow_nan=False))
     except (TypeError, ValueError):
         raise DataError("certificate must be a dict of what JSON can carry.") from None
     return copy
@@ -58,13 +58,13 @@ class _Document:
 
     FORMAT: ClassVar[str]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the release as a dict of JSON values, which `from_json` reads back."""
         values = {entry.name: _plain(getattr(self, entry.name)) for entry in fields(self)}
         return {"format": self.FORMAT, "version": _VERSION, **values}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
+    def from_json(cls, document: JsonView) -> Self:
         """Return the release that `to_json` wrote.
 
         Raises
@@ -162,7 +162,7 @@ class ReleasedLabels(_Document):
     n_teachers: int
     sigma: float | None = None
     noisy_counts: IntArray | None = None
-    certificate: dict[str, Any] = field(default_factory=dict)
+    certificate: Json = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__  # the dataclass is frozen; fields are normalised once, here
@@ -222,7 +222,7 @@ class ReleasedLabels(_Document):
     @property
     def votes_per_record(self) -> int:
         """At how many points each record voted, where records voted for themselves."""
-        shape: dict[str, Any] = self.certificate["shape"]
+        shape: Json = self.certificate["shape"]
         replaced = shape["guarantee"]["relation"] == "replace-one"
         return int(shape["moved"]) // (2 if replaced else 1)
 
@@ -277,7 +277,7 @@ class ReleasedSums(_Document):
 
     FORMAT: ClassVar[str] = "secretballot/released-sums"
 
-    certificate: dict[str, Any]
+    certificate: Json
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "certificate", _checked_certificate(self.certificate))

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from secretballot._typing import IntArray
+from secretballot._typing import IntArray, Json, JsonView
 from secretballot._validation import (
     FARTHEST,
     MOST_ROWS,
@@ -84,7 +84,7 @@ def release(
     queries: ArrayLike | None = None,
     request: str | None = None,
     purpose: str = "",
-    declaration: Mapping[str, object] | None = None,
+    declaration: JsonView | None = None,
     choices: Sequence[Released] = (),
     points_sha256: str | None = None,
 ) -> ReleasedLabels:
@@ -228,7 +228,7 @@ def labels_released(
     done: Released,
     rows: IntArray,
     points_sha256: str | None,
-    plan: Mapping[str, object] | None = None,
+    plan: JsonView | None = None,
     sizes: Mapping[str, int] = MappingProxyType({}),
 ) -> ReleasedLabels:
     """Return what was released about votes for classes, as labels and noisy counts, with its
@@ -347,13 +347,13 @@ def _certified(
     terms: Terms,
     private: VoteSource,
     ledger: Ledger,
-    asked: Mapping[str, Any],
+    asked: JsonView,
     certified: Callable[[Released], _Document],
     *,
     request: str | None = None,
     purpose: str = "",
-    declaration: Mapping[str, object] | None = None,
-    choices: Sequence[Mapping[str, Any]] = (),
+    declaration: JsonView | None = None,
+    choices: Sequence[JsonView] = (),
 ) -> _Document:
     """Return what was released, as `certified` makes it of what was drawn."""
     check_paid_by(terms.mechanism, ledger, terms.budget)
@@ -374,9 +374,7 @@ def _certified(
     return certified(done)
 
 
-def _certificate(
-    done: Released, described: Mapping[str, object], plan: Mapping[str, object] | None = None
-) -> dict[str, Any]:
+def _certificate(done: Released, described: JsonView, plan: JsonView | None = None) -> Json:
     """Return the certificate of what was released, which says what was asked."""
     public = dict(done.public)
     asked = public.pop(ASKED)
@@ -486,11 +484,11 @@ def choose_by_scores(
     epsilon: float,
     names: Sequence[str] | None = None,
     classes: Sequence[object] = (0, 1),
-    beside: Sequence[Mapping[str, Any]] = (),
-    about: Mapping[str, object] | None = None,
+    beside: Sequence[JsonView] = (),
+    about: JsonView | None = None,
     request: str | None = None,
     purpose: str = "",
-    declaration: Mapping[str, object] | None = None,
+    declaration: JsonView | None = None,
 ) -> Released:
     """Choose one candidate by private scores, with chances that fall with the distance from the
     best.
@@ -545,7 +543,7 @@ def choose_by_scores(
     Rounding : upward.
     """
     declared = check_declaration(declaration)
-    stated: dict[str, Any] = {
+    stated: Json = {
         "method": EXPONENTIAL,
         "n_candidates": check_count("n_candidates", n_candidates),
     }
@@ -622,7 +620,7 @@ def _loss_of(epsilon: float) -> float:
 
 
 def _terms_of_choice(
-    ledger: Ledger, epsilon: float, made: Guarantee, public: Mapping[str, Any], purpose: str
+    ledger: Ledger, epsilon: float, made: Guarantee, public: JsonView, purpose: str
 ) -> mechanisms.Terms:
     choice, budget = _choice(epsilon, ledger.composition), PrivacyBudget(epsilon, 0.0)
     return mechanisms.Terms(choice, ScoreShape(guarantee=made), budget, public, purpose)
@@ -638,9 +636,9 @@ def _choice(epsilon: float, composition: str) -> ExponentialChoice:
 
 def _check_named(
     planned: Released,
-    declaration: Mapping[str, object] | None = None,
+    declaration: JsonView | None = None,
     classes: Sequence[object] = (0, 1),
-    beside: Sequence[Mapping[str, Any]] = (),
+    beside: Sequence[JsonView] = (),
 ) -> None:
     """Refuse a number that no certificate could name.
 
@@ -687,7 +685,7 @@ def check_paid_by(mechanism: object, ledger: object, budget: object) -> None:
     check_instance("budget", budget, PrivacyBudget, hint="give a PrivacyBudget")
 
 
-def check_declared(declaration: Mapping[str, object] | None, made: Guarantee) -> None:
+def check_declared(declaration: JsonView | None, made: Guarantee) -> None:
     """Refuse, with `ParameterError`, a declaration of another unit or relation than the votes'."""
     declared = check_declaration(declaration)
     if guarantee_of(declared["unit"], declared["relation"]) != made:
@@ -717,9 +715,7 @@ def _check_choices(choices: Sequence[Released], ledger: Ledger, made: Guarantee)
 
 
 def check_one_account(
-    parts: Iterable[tuple[str, Mapping[str, Any], Guarantee]],
-    account: Mapping[str, Any],
-    made: Guarantee,
+    parts: Iterable[tuple[str, JsonView, Guarantee]], account: JsonView, made: Guarantee
 ) -> None:
     """Refuse, with `ParameterError`, parts of one certificate that do not add up.
 
@@ -745,7 +741,7 @@ def check_one_account(
             )
 
 
-def check_readable(certificate: Mapping[str, Any]) -> None:
+def check_readable(certificate: JsonView) -> None:
     """Refuse a certificate that one of the verifiers would refuse, such as one with classes that
     are too long.
 

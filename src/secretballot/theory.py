@@ -77,8 +77,6 @@ class Rate:
     >>> entry = sb.theory.rate("gaussian", "realizable")
     >>> round(entry.records, 4), entry.public, entry.vacuous
     (0.6667, 1.0, False)
-    >>> entry.excess(10**6, 10**4, vc_dimension=3, epsilon=1.0) < 1
-    True
     """
 
     algorithm: str
@@ -94,40 +92,6 @@ class Rate:
     def vacuous(self) -> bool:
         """True if the bound vanishes for no n and m."""
         return not (self.records > 0 and self.public > 0)
-
-    def excess(
-        self,
-        n_records: int,
-        n_public: int,
-        vc_dimension: int,
-        epsilon: float,
-        *,
-        theta: float = 1.0,
-        best_error: float = 0.0,
-        constant: float = 1.0,
-    ) -> float:
-        """Return the rate at n, m, d and epsilon: (best_factor - 1) best_error + constant max(...);
-        1 and more says nothing.
-
-        Hidden: `constant` and logarithms of m, n, 1 / delta, 1 / beta.
-
-        Raises
-        ------
-        ParameterError
-            If there is no rate, or a number is out of its range.
-        """
-        if math.isnan(self.records):
-            raise ParameterError(
-                f"There is no rate for {self.algorithm} in the setting {self.setting}:"
-                f" {self.remark}"
-            )
-        d = check_count("vc_dimension", vc_dimension)
-        ratio = d**self.dimension * check_positive("theta", theta) ** self.coefficient
-        ratio /= check_count("n_records", n_records) * check_positive("epsilon", epsilon)
-        public = math.pow(d / check_count("n_public", n_public), self.public)
-        # the slower of the two parts, private and public, is the rate
-        value = check_positive("constant", constant) * max(math.pow(ratio, self.records), public)
-        return (self.best_factor - 1) * _check_share("best_error", best_error) + value
 
 
 def rate(algorithm: str, setting: str, tau: float | None = None) -> Rate:
@@ -272,8 +236,8 @@ class VotingExample:
     Examples
     --------
     >>> example = sb.theory.voting_wins(margin=0.2)
-    >>> example.teacher_error, example.limit_error
-    (0.30000000000000004, 0.0)
+    >>> example.teacher_error
+    0.30000000000000004
     >>> example.voting_error(101) < 0.001
     True
     """
@@ -285,13 +249,6 @@ class VotingExample:
     def teacher_error(self) -> float:
         """Expected error of one teacher."""
         return 1 - math.fsum(self.agreement) / len(self.agreement)
-
-    @property
-    def limit_error(self) -> float:
-        """Error of h_inf^agg, the vote of infinitely many teachers; ties err half of the time."""
-        return math.fsum(0.5 if p == 0.5 else float(p < 0.5) for p in self.agreement) / len(
-            self.agreement
-        )
 
     def voting_error(self, n_teachers: int) -> float:
         """Return the expected error of the majority of K teachers; ties are broken at random."""
@@ -319,22 +276,20 @@ def voting_fails() -> VotingExample:
     return VotingExample(agreement, 0.5)
 
 
-def voting_wins(margin: float, n_points: int = 4) -> VotingExample:
+def voting_wins(margin: float) -> VotingExample:
     """Return Example 9 of Liu et al. 2021: teachers err 1/2 - margin, their majority hardly ever.
 
     Parameters
     ----------
     margin : float
         In (0, 1/2).
-    n_points : int
-        Equally likely points.
     """
     level = check_finite("margin", margin)
     if not 0 < level < 0.5:
         raise ParameterError(
             Parameter("margin"), f" is {shown(margin)}; it must lie above 0 and below 0.5."
         )
-    return VotingExample((0.5 + level,) * check_count("n_points", n_points), 0.5 - level)
+    return VotingExample((0.5 + level,) * 4, 0.5 - level)
 
 
 def _check_share(name: str, value: float) -> float:

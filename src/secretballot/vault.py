@@ -208,7 +208,7 @@ def seen_head(place: Path) -> tuple[int, str] | None:
     if not place.parent.is_dir():
         return None
     with _held(place.parent):
-        return _head_in(place)
+        return _head_of(read_secret(place, largest=_LARGEST_STATE) or b"")
 
 
 def remember_head(place: Path, position: int, chain: str) -> None:
@@ -232,10 +232,6 @@ def _held(folder: Path) -> Iterator[bool]:
         yield wait_for_lock(handle, _PATIENCE_S)
     finally:
         os.close(handle)
-
-
-def _head_in(place: Path) -> tuple[int, str] | None:
-    return _head_of(read_secret(place, largest=_LARGEST_STATE) or b"")
 
 
 def _head_of(row: bytes) -> tuple[int, str] | None:

@@ -594,32 +594,30 @@ def _check_moments(document: dict[str, Any]) -> None:
     sigmas, coordinates, marks = mechanism["sigmas"], shape["coordinates"], public["marks"]
     stages, stated = len(public["residual_units"]), public["n_records"]
     classes, weight = document["released"]["classes"], public["mark_weight"]
-    require(0 < stages <= 100, "There are no stages, or too many.")
-    require(len(set(sigmas[-stages:])) == 1, "The noise of the stages differs.")
     of_labels = document["unit"] == "label"
     # but of a number a sum that counts, for a fiftieth of the price, comes before the stages
     number = public["method"] == "record-moments-of-a-number"
     counts = not (number or of_labels or "start" in public)
-    require(len(sigmas) - stages == int(counts), "The sums are not one for each stage.")
-    share = not counts or math.isclose(sigmas[0], math.sqrt(49 / stages) * sigmas[-1])
-    require(share, "The noise of the counts is not that of their share of the price.")
-    require(not of_labels or public["method"] == "record-moments", "Private labels have classes.")
-    require((weight == 0) == of_labels, "What counts a record adds nothing, or adds where none is.")
+    even = 0 < stages <= 100 and len(set(sigmas[-stages:])) == 1
+    even = even and len(sigmas) - stages == int(counts)
+    even = even and (not counts or math.isclose(sigmas[0], math.sqrt(49 / stages) * sigmas[-1]))
+    require(even, "The noise is not that of counts of classes and so many stages.")
+    known = not of_labels or (public["method"] == "record-moments" and "start" not in public)
+    require(known, "Private labels have classes, and no stage that could start from something.")
     of_public_number = [] if of_labels else ["uncovered"]
     counted = marks == (["records", "uncovered"] if stated is None else of_public_number)
-    require(counted, "The sums count records where their number is public, or do not.")
-    secret = (stated is None) == (document["relation"] == "add-remove")
-    require(secret, "The number of records is private where one comes or goes, and only there.")
+    # the number of records is private where one comes or goes, and only there
+    counted = counted and (stated is None) == (document["relation"] == "add-remove")
     # a record that is replaced moves a sum by twice its longest vector
     replaced = 4 if document["relation"] == "replace-one" else 1
     light = weight <= math.isqrt(shape["squared_sensitivity"] // replaced) // 4
-    require(light, "A mark adds more than a quarter of the bound.")
-    weights = coordinates - len(marks)
-    require(weights > 0 and weights % _columns_of(document) == 0, "The coordinates fit no columns.")
+    counted = counted and light and (weight == 0) == of_labels
+    require(counted, "The sums count other records than may be counted, or by too large marks.")
+    weights, columns = coordinates - len(marks), _columns_of(document)
+    require(weights > 0 and weights % columns == 0, "The coordinates fit no columns.")
     _check_lists(public["weights"], stages, weights, "weights")
-    _check_lists(public["scales"], stages, weights // _columns_of(document), "scales")
+    _check_lists(public["scales"], stages, weights // columns, "scales")
     if "start" in public:
-        require(not of_labels, "Sums of labels have no stage that could start from something.")
         _check_lists([public["start"]["weights"]], 1, weights, "weights of the start")
     whole = len(public.get("class_weights", classes)), len(public["covered_only"])
     require(whole == (len(classes), stages), "A class has no weight, or a stage no settings.")

@@ -298,6 +298,20 @@ def test_what_far_noise_and_the_list_lack_is_charged():
     assert math.expm1((order - 1) * found[1]) == pytest.approx(order * most, rel=1e-3)
 
 
+def test_the_bound_of_a_square_is_exact_for_one_law_and_no_smaller_for_more():
+    p, q = np.random.default_rng(0).dirichlet(np.ones(3), (2, 60))
+    ratio, x = q / p, np.tile(np.geomspace(0.1, 10, 41), (60, 1))
+    sticks = np.maximum(0.0, p[:, None] - x[..., None] * q[:, None]).sum(axis=2)
+    excess = sticks - np.maximum(0.0, 1 - x)
+    assert class_games._excess_over_silence(p[:, None], ratio[:, None], x) == pytest.approx(excess)
+    assert class_games._largest_excess(p.T, ratio.T, ratio.T, x) == pytest.approx(excess)
+    for one in np.eye(3)[:, :, None] / 10:
+        wider = class_games._largest_excess(
+            p.T * (1 + one), ratio.T * (1 - one), ratio.T * (1 + one), x
+        )
+        assert (wider >= excess - 1e-12).all()
+
+
 def test_the_work_of_a_game_is_bounded():
     blocks = [class_games.class_block(*one) for one in ((10.0, 100), (40.0, 5000))]
     assert blocks == [100, 128]

@@ -14,7 +14,13 @@ from adaptive_labels import best_attack, both_ways, label_chances
 from made_events import counts_event, label_event
 from secretballot.accounting import PrivacyBudget, calibrate_gaussian, delta_upper
 from secretballot.core import label_games as room
-from secretballot.core.label_games import GaussianChances, label_losses, label_renyi, played_losses
+from secretballot.core.label_games import (
+    GaussianChances,
+    label_block,
+    label_losses,
+    label_renyi,
+    played_losses,
+)
 from secretballot.core.losses import CELLS, ORDERS, Losses, delta_of, discrete_gaussian_pmf, fold
 
 
@@ -244,3 +250,16 @@ def test_more_labels_never_cost_less_where_blocks_begin(monkeypatch: pytest.Monk
 def test_what_a_query_may_cost_beside_its_step_is_charged_for_each_of_every_block() -> None:
     nothing = played_losses(lambda _: np.copy, 0.1, 8, 3, beside=0.01, resolution=10)
     assert nothing.delta(np.array([0.0, 5.0])) == pytest.approx([1 - 0.97**2 * 0.98] * 2, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "n_teachers", "blocks"),
+    [
+        *((0.2, 250, [None] * 3), (3.0, None, [300, 1000, 512]), (40.0, 250, [300, 1000, 512])),
+        *((400.0, None, [300, 256, 256]), (400.0, 300, [300, 1000, 1024])),
+    ],
+)
+def test_blocks_are_as_long_as_the_work_of_a_game_allows(sigma, n_teachers, blocks) -> None:
+    """Prices depend on it, so that what bounds the work is fixed as the noise is."""
+    chances = GaussianChances(sigma=sigma, n_teachers=n_teachers)
+    assert [label_block(chances, queries) for queries in (300, 1000, 5000)] == blocks

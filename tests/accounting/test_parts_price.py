@@ -85,6 +85,9 @@ def test_weights_of_responses_are_binomial_to_all_digits_that_a_price_needs(
             if 0 <= i <= count:
                 exact = mpmath.binomial(count, i) * lie ** int(i) * (1 - lie) ** int(count - i)
                 assert exact < 1.01e-35
+    # what floats lose of a weight and of a grid is charged
+    listed = response_losses(max(epsilon, 1e-12), count)
+    assert listed.certain >= 1 or listed.chance.sum() > 1 + 4e-12
 
 
 def test_gaussian_beside_parts_is_the_joint_enumeration() -> None:
@@ -110,7 +113,7 @@ def test_a_pure_price_is_the_sum_also_where_delta_is_tiny() -> None:
     assert delta_upper(events[:1], 0.5) == pytest.approx(one, rel=1e-9)
     beyond = float(3 * Fraction(0.1) - Fraction(0.3))
     tiny = delta_upper([pure_event(0.1, 3)], 0.3)
-    assert tiny == pytest.approx(beyond / (1 + math.exp(-0.3)), rel=1e-9)
+    assert tiny == pytest.approx(beyond / (1 + math.exp(-0.3)), rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("event", [stable_event(4.0, 20, 2), sparse_event(3.0, 5.0, 20, 2)])

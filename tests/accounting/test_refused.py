@@ -23,7 +23,6 @@ from secretballot.accounting import (
     PrivacyBudget,
     calibrate_abstention_table,
     calibrate_gaussian,
-    calibrate_label_gaussian,
     calibrate_sparse_vector,
     calibrate_stream,
     calibrate_vote_table,
@@ -88,7 +87,6 @@ DEAR_ORDER = {"budget": BUDGET, "max_abstentions": 5, "order": 1.5}
 REFUSED: list[tuple[Any, ...]] = [
     (calibrate_gaussian, "Laplace", (PURE, 3)),
     (calibrate_gaussian, "No noise fits", (NONE, 10**12)),
-    (calibrate_label_gaussian, "No noise fits", (NONE, 10**12)),
     (calibrate_abstention_table, "delta", (PURE, 5)),
     (calibrate_abstention_table, "max_abstentions", (LEAST, 5), DEAR_ORDER),
     (calibrate_vote_table, "delta", (PURE, 10, 100)),

@@ -33,7 +33,8 @@ from secretballot.audit.release_audit import (
     find_telltale,
     held_out,
 )
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.cli.outcome import show
+from secretballot.exceptions import DataError
 
 PROGRAM = (sys.executable, "-S", str(Path(__file__).with_name("planted_faults.py")))
 RUNS = 24
@@ -57,6 +58,12 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def text_of(name, found, capsys):
+    """Return what the command line prints of a result."""
+    show(name, found)
+    return capsys.readouterr().out
+
+
 def attacked(fault, neighbour, **settings):
     settings = {"runs": RUNS, "random_state": 7, "confidence": 0.95, **settings}
     return audit_release(
@@ -68,7 +75,7 @@ def attacked(fault, neighbour, **settings):
     )
 
 
-def test_a_planted_fault_is_certified_and_named(folder):
+def test_a_planted_fault_is_certified_and_named(folder, capsys):
     """Addresses differ by whole pages from process to process."""
     found = attacked("address", "more.json", n_jobs=2)
     assert not found.passed
@@ -76,7 +83,7 @@ def test_a_planted_fault_is_certified_and_named(folder):
     assert found.channels[0].verdict.bound > 1
     assert found.channels[0].detected_in.startswith("student.json:")
     assert " mod " in found.channels[0].detected_in
-    assert "FAILED" in found.text()
+    assert "FAILED" in text_of("release_audit", found, capsys)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +114,7 @@ def test_a_fault_that_shows_in_any_process_is_certified_and_named(
     channel = found.channels[fault == "message"]
     assert channel.verdict.bound > 1
     assert channel.detected_in.startswith(detected_in)
-    assert detected_in in found.text()
+    assert detected_in in text_of("release_audit", found, capsys)
     assert found.passed == (fault == "message")
 
 
@@ -121,7 +128,7 @@ def test_a_sound_program_passes_and_leaves_nothing_behind(folder):
         progress=lambda done, total: seen.append((done, total)),
     )
     assert found.passed
-    assert found.channels[0].verdict.bound <= 0.5 < found.power
+    assert found.channels[0].verdict.bound <= 0.5 < found.channels[0].verdict.power
     assert found.exit_codes == {0: n}
     assert seen[0] == (0, n)
     assert seen[-1] == (n, n)
@@ -218,10 +225,9 @@ def test_names_sizes_modes_links_and_order_are_fields(tmp_path):
 
 
 def test_json_leaves_keep_their_place_and_their_type(tmp_path):
-    document = {"x": [1, 2.5, "id 140573549004720"], "y": {"z": None, "t": True}}
+    document = {"x": [1, 2.5, "id"], "y": {"z": None, "t": True}}
     fields = seen(tmp_path, "a.json", json.dumps(document))
-    leaves = {"x[0]": 1, "x[1]": 2.5, "y.z": "None", "y.t": "True"}
-    leaves["x[2]:integer 0"] = 140573549004720
+    leaves = {"x[0]": 1, "x[1]": 2.5, "x[2]": "id", "y.z": "None", "y.t": "True"}
     assert leaves == {place: fields[f"a.json:$.{place}"] for place in leaves}
 
 
@@ -281,7 +287,7 @@ def rows_of(table):
 
 
 def test_tables_differ_by_the_canaries_that_are_there():
-    task = CanaryTask(3, 4, 20, "add-remove")
+    task = CanaryTask(3, 4, 20)
     none, two = (
         rows_of(task.private_table(present)) for present in ([False] * 3, [True, False, True])
     )
@@ -294,16 +300,8 @@ def test_tables_differ_by_the_canaries_that_are_there():
     ] == [6, 6, 2]
 
 
-def test_under_replace_one_the_number_of_records_is_the_same():
-    task = CanaryTask(2, 4, 20, "replace-one")
-    lengths = {
-        len(rows_of(task.private_table(present))) for present in ([False, False], [True, False])
-    }
-    assert len(lengths) == 1
-
-
 def test_scores_are_read_in_the_order_of_the_points():
-    task = CanaryTask(2, 4, 5, "add-remove")
+    task = CanaryTask(2, 4, 5)
     answers = {3: 9, 0: 1, 4: 0, 1: 1, 2: 0}
     fields = {}
     for number, (point, count) in enumerate(answers.items()):
@@ -331,7 +329,7 @@ lines = [f"{i},{count}" for i, count in enumerate(counts)]
 """
 
 
-def test_a_whole_audit_runs_the_program():
+def test_a_whole_audit_runs_the_program(capsys):
     program = (sys.executable, "-S", "-c", VOTING)
     settings = {
         "epsilon": 0.5,
@@ -347,9 +345,10 @@ def test_a_whole_audit_runs_the_program():
     assert found.verdict.right == 16
     assert not found.passed
     assert found.verdict.bound <= found.verdict.power
-    assert "1 canary a run, 2 teachers, 26 queries" in found.text()
-    assert "FAILED" in found.text()
-    assert "cannot fail" not in found.text()
+    text = text_of("canary_audit", found, capsys)
+    assert "1 canary a run, 2 teachers, 26 queries" in text
+    assert "FAILED" in text
+    assert "cannot fail" not in text
     assert json.loads(json.dumps(found.to_json()))["task"]["canaries"] == 1
 
 
@@ -367,8 +366,6 @@ def test_guesses_without_delta_are_a_binomial_tail():
     chance = 1 / (1 + math.exp(-0.7))
     assert guess_p_value(17, 20, 100, 0.7, 0.0) == pytest.approx(binom.sf(16, 20, chance))
     assert guess_p_value(0, 20, 100, 0.7, 1e-5) == 1
-    with pytest.raises(ParameterError):
-        guess_p_value(21, 20, 100, 0.7, 0.0)
 
 
 def test_the_term_of_delta_is_the_papers():

@@ -5,7 +5,14 @@ import onnxruntime
 import pytest
 from sklearn.datasets import load_digits
 
-from secretballot.bases import ImageBasis, KernelBasis, TableBasis, images, unfitted_basis
+from secretballot.bases import (
+    GraphBasis,
+    ImageBasis,
+    KernelBasis,
+    TableBasis,
+    images,
+    unfitted_basis,
+)
 from secretballot.exceptions import DataError
 from secretballot.report.student_export import add_basis
 from secretballot.report.student_graph import DOUBLE, Graph
@@ -60,7 +67,8 @@ def test_public_points_alone_decide_what_are_images():
     small, series = load_digits().data[:200], np.cumsum(noise, axis=1)
     for pool in (noise, series, DIGITS[:, :255], small, [["a", "b"]] * 20):
         assert type(unfitted_basis("auto", pool)) is TableBasis
-    assert isinstance(unfitted_basis("vectors", POOL), KernelBasis)
+    assert type(unfitted_basis("vectors", noise)) is KernelBasis
+    assert type(unfitted_basis("vectors", DIGITS[:201])) is GraphBasis
     given = ImageBasis(n_modes=3)
     assert unfitted_basis(given, noise) is not given
     with pytest.raises(DataError, match="square of a number from 16 to 48"):

@@ -76,7 +76,7 @@ def test_a_class_of_this_folder_teaches_and_ctrl_c_leaves_a_run_that_goes_on(tmp
         write_files(tmp_path, 600),
         *("--n-teachers", str(TEACHERS), "--teacher", "stranger_model:Mine"),
         *("--evaluate", str(tmp_path / "test.csv"), "--json"),
-        *("--epsilon", "200", "--total", "200,1e-2", "--confirm", "epsilon"),
+        *("--epsilon", "20", "--confirm", "epsilon"),
         *("--set", "n_queries=60"),
     )
     program = "import sys; sys.path.pop(0); from secretballot.cli import main; main()"

@@ -167,6 +167,15 @@ def test_orders_below_its_own_have_its_divergence_and_those_above_none():
     assert float(event.renyi(np.array([18.3]))[0]) == math.inf
 
 
+def test_the_losses_of_divergences_have_their_profile_and_less_near_nothing():
+    event = abstention_event(27.0, 0.25, 4e-9, 50)
+    at = np.array([0.01, 0.1, 0.3, 0.6, 0.9, 1.2, 2.0])
+    share = event.losses().delta(at) / event.profile()[0](at)
+    assert (share[:3] < 0.9).all()  # as neighbours have no order
+    assert share[3:] == pytest.approx(1, rel=1e-3)
+    assert (share[3:] > 1).all()
+
+
 def test_a_renyi_filter_admits_a_table_of_its_order():
     rule = filter_for("renyi", PrivacyBudget(2.0, 1e-6))
     orders = (rule.order, rule.order + 1, rule.order - 1)

@@ -110,7 +110,20 @@ def laws(rank, n_positions, n_teachers, scale):
                 yield law, found[changed]
 
 
-@pytest.mark.parametrize(("n_teachers", "rank", "n_positions"), [(4, 2, 3), (5, 3, 3), (3, 1, 4)])
+WORLDS = [(4, 2, 3), (5, 3, 3), (3, 1, 4)]
+
+
+@pytest.mark.parametrize(("n_teachers", "rank", "n_positions"), WORLDS)
+def test_a_distance_is_how_many_votes_must_change(n_teachers, rank, n_positions):
+    every = np.array(list(all_votes(n_teachers, n_positions)))
+    places = np.sort(every, axis=1)[:, rank - 1]
+    for votes in every:
+        changed = (every != votes).sum(axis=1)
+        least = [changed[places == place].min() for place in range(n_positions)]
+        assert distances_of(votes, rank, n_positions).tolist() == least
+
+
+@pytest.mark.parametrize(("n_teachers", "rank", "n_positions"), WORLDS)
 def test_losses_lie_in_an_interval_of_the_stated_length_that_holds_zero(
     n_teachers, rank, n_positions
 ):

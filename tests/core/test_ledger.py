@@ -268,8 +268,12 @@ def test_memory_is_neither_pickled_nor_durable() -> None:
         pickle.dumps(ledger)
 
 
-def test_memory_is_refused_in_a_forked_process() -> None:
-    ledger = Ledger.in_memory(dataset="registry", budget=BUDGET)
+def test_memory_is_refused_in_a_forked_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, forked = (Ledger.in_memory(dataset="registry", budget=BUDGET) for _ in range(2))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: -1)
+        with pytest.raises(LedgerError, match="belongs to the process that made it"):
+            forked.spent()
     child = os.fork()
     if not child:
         try:

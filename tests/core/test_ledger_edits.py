@@ -247,7 +247,7 @@ def test_what_is_spent_is_read_from_the_newest_row_and_is_what_all_rows_come_to(
     ("loss", "failure", "held"),
     [
         *((2.0, 1.0, True), (1 - 1e-10, 1 - 1e-10, True)),  # of another machine's arithmetic
-        *((1 - 1e-8, 1.0, False), (1.0, 1 - 1e-8, False)),
+        *((1 - 2e-9, 1.0, False), (1.0, 1 - 2e-9, False)),
     ],
 )
 def test_sums_that_are_too_low_are_noticed_though_the_chain_is_whole(

@@ -198,6 +198,8 @@ def test_nothing_of_a_transaction_stays_with_its_session(
 ) -> None:
     # a pooler may give the session to anybody next
     buy(ledger, "a")
+    ledger._store.create(ledger._terms)  # which another program has just made
+    assert ledger.spent().epsilon == 0.1
     ((connection, _, _),) = ledger._store._resting._kept
     changed = "SELECT name FROM pg_settings WHERE source = 'session' AND name <> 'TimeZone'"
     left = {name for (name,) in connection.execute(changed)}

@@ -21,7 +21,7 @@ from secretballot.data.stored import (
     forget_table,
 )
 from secretballot.exceptions import DataError
-from secretballot.teachers.training import Shards
+from secretballot.teachers.ensemble import Shards
 
 N, K = 500, 7
 KEY = bytes(range(32))

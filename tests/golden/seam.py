@@ -150,11 +150,11 @@ def _patches(patch: pytest.MonkeyPatch, trace: Trace, noise: GoldenNoise) -> Non
     from secretballot.accounting import delta_upper
     from secretballot.core import private, releasing
     from secretballot.core.ledger import Ledger
-    from secretballot.learners import labeler_algorithms, table
+    from secretballot.learners import labelers, table
 
-    for module, name in ((releasing, "noise_source"), (labeler_algorithms, "noise_source")):
+    for module, name in ((releasing, "noise_source"), (labelers, "noise_source")):
         patch.setattr(module, name, lambda: noise)
-    for module in (table, labeler_algorithms):
+    for module in (table, labelers):
         patch.setattr(module, "entropy_bytes", fixed_bytes)
     for kind in (private.Votes, private.RecordSums, private.Scores):
         patch.setattr(kind, "_unseal", trace.watch(private.Sealed._unseal))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot.learners.pate import AskableRows
+from secretballot.learners.inputs import distinct_points
 from secretballot.queries import PublicPool, QuerySelector, QueryStrategy
 from secretballot.released import ReleasedLabels
 from sessions import in_rounds
@@ -101,8 +101,7 @@ def test_a_strategy_that_proposes_nonsense_is_refused_before_anything_is_spent(t
 
 def test_equal_points_are_one_question():
     twice = np.vstack([POOL[:30], POOL[:30]])
-    askable = AskableRows.of(twice)
-    assert askable.rows.tolist() == list(range(30))
+    assert list(distinct_points(twice).values()) == list(range(30))
     model = fitted(
         learner(strategy=Listed([np.arange(30)]), round_size=30, n_queries=30), pool=twice
     )

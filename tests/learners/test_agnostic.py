@@ -20,8 +20,8 @@ from secretballot.accounting.recipes import answer_chance, bassily_noise, stream
 from secretballot.core.mechanisms import NoisyVotes, RelabelledSample
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Thresholds
-from secretballot.learners import labeler_algorithms as labelers
-from secretballot.learners.labeler_algorithms import (
+from secretballot.learners import labelers
+from secretballot.learners.labelers import (
     Agnostic,
     PublicNumbers,
     Stability,
@@ -30,7 +30,7 @@ from secretballot.learners.labeler_algorithms import (
     printed_teachers,
     teachers_for,
 )
-from secretballot.learners.trained import reservation_folder
+from secretballot.learners.session import reservation_folder
 from secretballot.report.certificate import certificate_digest
 from secretballot.students import HypothesisStudent
 from sessions import of_fit

@@ -14,8 +14,11 @@ from sessions import stream_of
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
 K = 100
-TERMS = priced(confident(60, 12.0, 9.0, 8), 30, K, delta=1e-5)
-CORRECTS = priced(confident(50, 12.0, 9.0, 8), 30, K, delta=1e-5, confidence=0.8)
+
+
+@pytest.fixture(scope="module")
+def corrects():
+    return priced(confident(50, 12.0, 9.0, 8), 30, K, delta=1e-5, confidence=0.8)
 
 
 def points(n, seed):
@@ -50,27 +53,28 @@ def scripted(monkeypatch, noise):
 
 def test_more_voices_than_teachers_are_refused_before_anything_is_answered():
     ledger = account()
+    terms = priced(confident(60, 12.0, 9.0, 8), 30, K, delta=1e-5)
     with pytest.raises(ParameterError, match="at most the number of teachers"):
-        released(votes([10, 30], 40), TERMS, ledger)
+        released(votes([10, 30] * 15, 40), terms, ledger)
     assert ledger.spent().epsilon == 0
 
 
-def test_a_stream_tells_the_student_apart_by_question(monkeypatch):
+def test_a_stream_tells_the_student_apart_by_question(monkeypatch, corrects):
     scripted(monkeypatch, [0, 0, 0, 0])
-    opened = stream(CORRECTS, account())
+    opened = stream(corrects, account())
     predictions = [[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]
     # the second question is asked twice, and answered once
     given = opened.answer(counted([90, 95, 95]), [b"a", b"b", b"b"], predictions)
     assert given.labels.tolist() == [None, "yes", "yes"]
 
 
-def test_the_whole_reservation_is_paid_whatever_was_answered():
-    ledger = account(CORRECTS.budget.epsilon, 1e-5)
-    opened = stream(CORRECTS, ledger)
+def test_the_whole_reservation_is_paid_whatever_was_answered(corrects):
+    ledger = account(corrects.budget.epsilon, 1e-5)
+    opened = stream(corrects, ledger)
     assert ledger.remaining().epsilon == pytest.approx(0, abs=1e-9)
     assert not opened._stream.returns
     with pytest.raises(sb.BudgetError):
-        released(votes([90] * 30), CORRECTS, ledger, request="second")
+        released(votes([90] * 30), corrects, ledger, request="second")
 
 
 def test_an_interactive_fit_corrects_and_confirms(tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.learners import table as room
 from secretballot.learners.inputs import as_matrix
 from secretballot.learners.selection import choose_candidate
-from secretballot.learners.trained import train_teachers
+from secretballot.learners.session import train_teachers
 
 K, N = 6, 24
 MARK = "4711"

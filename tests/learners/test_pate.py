@@ -205,7 +205,7 @@ class _OwnPublic(sb.PATEClassifier):
     declared."""
 
     def __init__(self, n_teachers=3, random_state=0):
-        terms = {"n_teachers": n_teachers, "epsilon": 200.0, "delta": 0.01}
+        terms = {"n_teachers": n_teachers, "epsilon": 20.0, "delta": 0.01}
         super().__init__(GaussianNB(), **terms, random_state=random_state)
 
     def get_params(self, deep=True):

@@ -9,10 +9,10 @@ from sklearn.naive_bayes import GaussianNB
 
 import secretballot as sb
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.teachers.training import Shards
-from secretballot.teachers.training import ballots as ballots_of
-from secretballot.teachers.training import labels_of_shard as labels_of
-from secretballot.teachers.training import numbers_of_shard as numbers_of
+from secretballot.teachers.ensemble import Shards
+from secretballot.teachers.ensemble import ballots as ballots_of
+from secretballot.teachers.ensemble import labels_of_shard as labels_of
+from secretballot.teachers.ensemble import numbers_of_shard as numbers_of
 
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 NAMES = ["ill", "old", "tall"]

@@ -87,12 +87,11 @@ def test_blocks_and_a_sample_say_what_the_table_says(law, monkeypatch):
         assert len(rows._pairs) < 3000 + 4 * len(table) + 4
 
 
-def test_frames_are_compared_by_cells_and_what_cannot_be_compared_passes():
+def test_frames_are_compared_by_cells():
     frame = pd.DataFrame({"age": NUMBERS[:, 0], "ward": RNG.choice(["north", "south"], 2000)})
     assert held(frame.iloc[:50], frame)
     assert not held(frame.iloc[:50].assign(ward="east"), frame)
     assert not PrivateRows([frame]).hold(0)
-    assert not held(np.array([[[]]], dtype=object), NUMBERS)
 
 
 FRAME = pd.DataFrame(
@@ -123,9 +122,7 @@ def test_rows_of_every_kind_are_known_again_in_any_order(table):
 
 def test_cells_that_differ_make_other_rows():
     for table in (np.eye(40), np.arange(1600.0).reshape(40, 40), 2.0 ** np.eye(40)):
-        found = row_hashes(table)
-        assert found is not None
-        assert len(set(found)) == 40
+        assert len(set(row_hashes(table))) == 40
     assert not held(NUMBERS[:, [1, 0, 2]], NUMBERS)
 
 

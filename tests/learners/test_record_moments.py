@@ -75,7 +75,7 @@ of_kind = functools.cache(first_part)
 def test_a_pool_that_misses_part_of_the_world_is_told_and_does_not_ruin_the_model():
     rows = reference(adult).train
     order = np.random.default_rng(0).permutation(len(rows))
-    private, pool, held_out = np.split(order, [12_000, 17_000])
+    private, pool, held_out = np.split(order, [12_000, 15_000])
     X, y = rows.drop(columns=ADULT_TARGET), np.asarray(rows[ADULT_TARGET])
     pool = pool[(X.iloc[pool].age > 45).to_numpy()]
     with warnings.catch_warnings(record=True) as caught:

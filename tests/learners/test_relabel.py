@@ -10,8 +10,8 @@ import pytest
 from exact_games.statistics import frequency_p_value
 from secretballot import relabel
 from secretballot.hypotheses import DecisionStumps, Intervals, Thresholds
-from secretballot.learners import labeler_algorithms as secret_sample
-from secretballot.learners.labeler_algorithms import sample_in_random_order, sample_independently
+from secretballot.learners import labelers as secret_sample
+from secretballot.learners.labelers import sample_in_random_order, sample_independently
 
 ALPHA = 1e-6
 DRAWS = 700

@@ -14,7 +14,7 @@ from flips import ScriptedChoice
 from secretballot.core import releasing
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Intervals, Thresholds
 from secretballot.learners import table as tables
-from secretballot.learners.labeler_algorithms import public_points_needed
+from secretballot.learners.labelers import public_points_needed
 from secretballot.learners.table import one_record_each
 from sessions import of_fit
 

@@ -71,7 +71,6 @@ def test_answers_are_labels_with_what_is_left_and_are_certified(vault, ledger, p
     assert many.labels[0] == first.label
     assert many.answered.tolist() == [label is not None for label in many.labels]
     assert (session.used, session.left) == (3, 5)
-    assert repr(session) == "LabelingSession('session', 3 of 8 answered, 5 left)"
     assert ledger.spent().epsilon == session.price.epsilon
     released = session.released(POINTS)
     assert released.queries.tolist() == [7, 3, 5]

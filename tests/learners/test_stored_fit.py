@@ -18,8 +18,8 @@ import secretballot as sb
 from secretballot.data import stored as stored_table
 from secretballot.data.schema import Schema
 from secretballot.exceptions import DataError, ParameterError
+from secretballot.learners import session
 from secretballot.learners import table as tables
-from secretballot.learners import trained
 from secretballot.learners.moment_stages import MomentTarget
 from secretballot.runs.tables import store_table
 from secretballot.teachers.ensemble import TeacherEnsemble
@@ -332,7 +332,7 @@ def test_shards_on_disk_have_the_form_of_sparse_points(tmp_path, monkeypatch, na
     monkeypatch.setattr(Noting, "seen", [])
     model = sb.PATEClassifier(Noting(), n_teachers=8, epsilon=8.0, delta=1e-5)
     model.fit_labels(table, None, X_public=schema.encode_sparse(WARD_POINTS), classes=CLASSES)
-    of_teachers = [X for X in Noting.seen if X.shape[0] != trained.ROWS]
+    of_teachers = [X for X in Noting.seen if X.shape[0] != session.ROWS]
     assert len(of_teachers) == 16
     assert all(sparse.issparse(one) for one in of_teachers)
 

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import secretballot as sb
-from secretballot.learners import trained as room
+from secretballot.learners import session as room
 from secretballot.learners.inputs import single_point
 
 

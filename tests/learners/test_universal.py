@@ -7,7 +7,6 @@ import os
 import pickle
 import re
 import signal
-import stat
 from dataclasses import asdict
 from fractions import Fraction
 from unittest.mock import Mock
@@ -23,8 +22,7 @@ from secretballot.core.mechanisms import ExponentialChoice
 from secretballot.core.releasing import AnswerStream
 from secretballot.hypotheses import DecisionStumps, Intervals, Thresholds
 from secretballot.learners import labelers as labeler_module
-from secretballot.learners.labeler_algorithms import Agnostic, BudgetSplit, Universal
-from secretballot.learners.labelers import UniversalSession
+from secretballot.learners.labelers import Agnostic, BudgetSplit, Universal, UniversalSession
 from sessions import of_fit
 
 ASKED = PrivacyBudget(1.0, 1e-6)
@@ -226,21 +224,11 @@ def test_it_goes_on_after_a_restart_before_the_switch_and_after_it(tmp_path):
     assert (ledger_at(tmp_path).spent().epsilon, len(ledger_at(tmp_path).history())) == (1.0, 2)
 
 
-def test_the_vault_holds_points_that_were_asked_for_the_owner_alone_and_no_record(tmp_path):
-    labeler = fitted(tmp_path)
-    labeler.ask(QUESTIONS[0])
-    (kept,) = (tmp_path / "vault").glob("plans/*/queried.doubles")
-    assert kept.read_bytes() == QUESTIONS[0].tobytes()
-    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
+def test_the_vault_holds_no_record(tmp_path):
+    fitted(tmp_path).ask(QUESTIONS[0])
     # teachers keep what they learnt, which is no record of its own
     for path in (tmp_path / "vault").rglob("*"):
         assert path.is_dir() or X[:20].tobytes() not in path.read_bytes()
-    for damaged in (kept.read_bytes()[:-1], np.array([np.nan]).tobytes()):
-        kept.write_bytes(damaged)
-        with pytest.raises(sb.DataError, match="damaged"):
-            labeler.ask(QUESTIONS[1])
-    assert labeler.session_.first.used == 1
 
 
 def choice_in(ledger):
@@ -274,6 +262,7 @@ def test_killed_at_the_switch_it_neither_pays_twice_nor_answers_unpaid(tmp_path,
     assert bool(drawn) == committed
     labeler = fitted(tmp_path)
     assert (labeler.session_.first.used, labeler.session_.first.left) == (30, 0)
+    labeler.ask_many(QUESTIONS[:30])  # again, to be among the points that the rule is chosen by
     assert (labeler.ask_many(QUESTIONS[30:]).labels == true_label(QUESTIONS[30:])).all()
     assert labeler.session_.endless is not None
     assert (labeler.session_.endless.points == QUESTIONS[:30]).all()

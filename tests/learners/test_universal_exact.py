@@ -20,8 +20,8 @@ from made_events import pure_event, sampled_event, sparse_event
 from secretballot.accounting import PrivacyBudget, delta_upper, price
 from secretballot.core import releasing
 from secretballot.core.mechanisms import plurality, stability
-from secretballot.learners import labeler_algorithms as secret_sample
-from secretballot.learners.labeler_algorithms import Agnostic, BudgetSplit
+from secretballot.learners import labelers as secret_sample
+from secretballot.learners.labelers import Agnostic, BudgetSplit
 
 # worlds so small that hardly any delta is below one over their number
 pytestmark = pytest.mark.filterwarnings("ignore:delta is")

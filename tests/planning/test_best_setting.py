@@ -10,7 +10,7 @@ import pytest
 import secretballot as sb
 from quick_plans import quick_forecasts
 from samples import synthetic_two_class
-from secretballot.accounting.recipes import laplace_deviation
+from secretballot.accounting.recipes import deviation
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning import best_setting
 from secretballot.planning.best_setting import plan_votes
@@ -111,7 +111,7 @@ def test_without_a_delta_there_is_laplace_voting_alone():
     assert "nothing else was planned, since delta is 0" in plan_text(found)
     noise = terms_of(found.task, found.recommended.setting)
     assert (noise.mechanism.noise, noise.budget.delta) == ("laplace", 0)
-    assert found.recommended.noise == pytest.approx(laplace_deviation(noise.mechanism.scale))
+    assert found.recommended.noise == deviation(noise.mechanism)
 
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-5)

@@ -125,8 +125,6 @@ def test_trouble_on_the_way_leaves_nothing(
 
 pytest.importorskip("cryptography", reason="the extra secretballot[sign]")
 
-PASSPHRASE = "SECRETBALLOT_KEY_PASSPHRASE"
-
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory, make_released):
@@ -253,18 +251,6 @@ def test_a_key_is_its_owners_and_never_replaced(release, tmp_path):
     assert not key.exists()
     with pytest.raises(DataError, match="cannot be written"):
         sb.new_signing_key(tmp_path / "none" / "signing.pem")
-
-
-def test_a_passphrase_protects_the_key(release, tmp_path, monkeypatch):
-    monkeypatch.setenv(PASSPHRASE, "correct horse")
-    key = made_key(tmp_path)
-    assert b"ENCRYPTED" in key.read_bytes()
-    sb.sign_release(release, key)
-    assert sb.verify_certificate(release, key=Path(f"{key}.pub")).ok
-    for wrong in ("battery staple", ""):
-        monkeypatch.setenv(PASSPHRASE, wrong)
-        with pytest.raises(DataError, match=f"another passphrase than {PASSPHRASE} has"):
-            sb.sign_release(release, key)
 
 
 def test_what_is_signed_is_what_was_verified(release, tmp_path, monkeypatch):

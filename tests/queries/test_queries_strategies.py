@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 from secretballot.exceptions import DataError
 from secretballot.hypotheses import Thresholds
 from secretballot.queries import (
-    STRATEGIES,
+    _STRATEGIES,
     CheckedSelector,
     CommitteeSampling,
     DisagreementSampling,
@@ -30,7 +30,7 @@ TEACHERS = 100
 PUBLIC_POOL = {"X", "classes", "n_queries", "random_state", "n_points"}
 PUBLIC_RELEASE = {"queries", "labels", "classes", "n_teachers", "sigma", "noisy_counts"}
 PUBLIC_RELEASE |= {"answered", "n_classes"}
-ALL = {name: strategy_by_name(name) for name in STRATEGIES} | {
+ALL = {name: strategy_by_name(name) for name in _STRATEGIES} | {
     "thresholds": DisagreementSampling(Thresholds("either")),
     "disagreement of a learner": DisagreementSampling(
         learner=RandomForestClassifier(2, max_depth=2)

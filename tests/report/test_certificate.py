@@ -338,11 +338,11 @@ BY_USER = drawn_choice(ExponentialChoice(epsilon=0.1), ScoreShape(guarantee=USER
 @pytest.mark.parametrize(
     ("true", "change", "words"),
     [
-        (PLAN, {"planned": 90}, "set up for another number"),
+        (PLAN, {"planned": 90}, "set up for others"),
         (PLAN, {"used": 59}, "59 queries were used; its rounds hold 60, and 60"),
         (PLAN, {"rounds": [20, 20]}, "rounds hold 40"),
-        (PLAN, {"left": "none"}, "40 queries were left"),
-        (PLAN, {"left": "returned"}, "only a Renyi ledger"),
+        (PLAN, {"left": "none"}, "of what was left: 40 queries"),
+        (PLAN, {"left": "returned"}, "of what was left: 40 queries"),
         (PLAN, {"strategy": {}}, "field plan.strategy.name is missing"),
         (PLAN, {"saved_epsilon": 0.4}, "field plan.saved_epsilon is unknown"),
         (COMPARED, {"epsilon": 0.05}, "Choice 1 cost delta"),

@@ -63,6 +63,7 @@ def forged_tree(name, place, value):
         ("nodes_truenodeids", 0, 0),
         ("nodes_truenodeids", 0, -5),
         ("nodes_truenodeids", 2, 1),
+        ("nodes_truenodeids", 2, 2**32),
         ("nodes_featureids", 0, 9),
         ("nodes_featureids", 0, -3),
         ("nodes_treeids", 0, 7),

@@ -15,7 +15,7 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.pate_mechanisms import OF_CLASSES, noise_of
 from secretballot.planning.plan_model import Setting
 from secretballot.runs import plan as plan_run
-from secretballot.runs.plan import plan_toml, run_plan, write_plan
+from secretballot.runs.plan import plan_toml, run_plan
 from secretballot.runs.questions import Watch
 from secretballot.runs.spec import RunSpec, Sources
 from secretballot.runs.tables import RunInputs
@@ -67,8 +67,6 @@ def test_a_folder_of_others_is_refused_before_anything_is_weighed(
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(DataError, match=message):
         run_plan(Sources(fields=PUBLIC_NUMBERS | {"classes": "2"}), out=folder)
-    with pytest.raises(DataError, match=message):
-        write_plan(plan_for(), folder)
     assert sorted(tmp_path.rglob("*")) == before
 
 

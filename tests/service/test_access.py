@@ -2,13 +2,11 @@
 
 import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from served_places import QUERIES, QUESTIONS, TestClient, points, problem
 
 from secretballot.exceptions import LedgerError
-from secretballot.service import access
 from secretballot.service.access import FILE, Access, AuditEntry
 from secretballot.service.app import application
 
@@ -44,23 +42,6 @@ def test_wrong_and_revoked_keys_are_told_apart_from_none_by_nothing_else(place):
         elsewhere.revoke(key.id)
         found = client.post(QUESTIONS, json=body, headers=headers)
         assert "revoked" in problem(found, "no-key")["detail"]
-
-
-def test_a_key_is_refused_once_its_day_is_over(place, monkeypatch):
-    class Date(datetime):
-        @classmethod
-        def now(cls, tz=None):
-            return moment
-
-    monkeypatch.setattr(access, "datetime", Date)
-    moment = datetime(2030, 5, 1, 23, 59, tzinfo=UTC)
-    headers, body = place.key(expires="2030-05-01"), {"points": points(1)}
-    with TestClient(application(place.settings)) as client:
-        assert client.get("/v1/key", headers=headers).json()["expires"] == "2030-05-01"
-        assert client.post(QUESTIONS, json=body, headers=headers).status_code == 200
-        moment += timedelta(minutes=1)
-        refused = client.post(QUESTIONS, json=body, headers=headers)
-    assert "held until 2030-05-01" in problem(refused, "no-key")["detail"]
 
 
 def test_a_key_of_another_dataset_learns_not_even_which_there_are(place, client):

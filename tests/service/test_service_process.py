@@ -108,7 +108,7 @@ def test_two_workers_answer_from_one_ledger_and_a_stop_answers_first_what_was_as
         metrics = client.get(running.url + "/metrics", headers=key).text
         labels = 'dataset="registry",session="session"'
         assert f"secretballot_questions_total{{{labels}}} 80.0" in metrics
-        assert list(scratch.glob(".secretballot-numbers-*/counter_*.db"))
+        assert list(scratch.glob("secretballot-numbers-*/counter_*.db"))
         late = pool.submit(ask, client, running.url, key, points(600, 100))
         time.sleep(0.15)
         assert running.stop() == 0

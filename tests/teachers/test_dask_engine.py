@@ -7,7 +7,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from engine_suite import MARKER, EngineSuite, TellsWhereItWorks, counts_of, fitted
 from secretballot.exceptions import ParameterError, ResourceError
-from secretballot.teachers import executors, training
+from secretballot.teachers import executors
 
 pytestmark = pytest.mark.xdist_group("dask")
 
@@ -54,9 +54,7 @@ class TestDask(EngineSuite):
         assert all(re.fullmatch("run_task-[0-9a-f-]+", key) for key in keys)
 
 
-def test_a_cluster_that_is_gone_ends_the_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "_PILOT_SECONDS", -1.0)
-    monkeypatch.setattr(training, "_WORTH_WORKERS", -1.0)
+def test_a_cluster_that_is_gone_ends_the_run(tmp_path):
     with (
         distributed.LocalCluster(
             n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"

@@ -2,7 +2,6 @@
 
 from secretballot.accounting.calibration import (
     calibrate_gaussian,
-    calibrate_label_gaussian,
     calibrate_pure,
     calibrate_sparse_vector,
     calibrate_vote_table,
@@ -63,7 +62,6 @@ __all__ = [
     "WeakSignalWarning",
     "calibrate_abstention_table",
     "calibrate_gaussian",
-    "calibrate_label_gaussian",
     "calibrate_pure",
     "calibrate_sparse_vector",
     "calibrate_stream",

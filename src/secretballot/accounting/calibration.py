@@ -168,15 +168,6 @@ def calibrate_gaussian(budget: PrivacyBudget, shifts: int) -> float:
     return least_scale(budget, Counts(sigma=1.0, shifts=shifts))
 
 
-def calibrate_label_gaussian(
-    budget: PrivacyBudget, queries: int, n_teachers: int | None = None
-) -> float:
-    """Return the least sigma, in votes, at which `queries` binary labels alone fit the budget.
-    Errors are those of `least_scale`."""
-    chances = GaussianChances(sigma=1.0, n_teachers=n_teachers)
-    return least_scale(budget, BinaryLabels(chances=chances, queries=queries))
-
-
 @functools.lru_cache(maxsize=256)
 def calibrate_vote_table(
     budget: PrivacyBudget, queries: int, n_teachers: int, *, exact: bool = True

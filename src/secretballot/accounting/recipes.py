@@ -509,33 +509,28 @@ NAMED: dict[str, Callable[[PrivacyBudget, VoteShape], Mechanism]] = {
 # --- what the noise leaves of votes ---
 
 
-def deviation(mechanism: NoisyVotes | NoisyMeans) -> float:
-    """Return the standard deviation of the noise, in votes or in positions."""
-    if isinstance(mechanism, NoisyMeans):
+def deviation(mechanism: Mechanism, n_teachers: int = 0) -> float:
+    """Return the standard deviation of the noise, in votes or in positions; of a table of chances
+    that of the Gaussian noise which reveals as much of an even vote, infinite for none."""
+    if isinstance(mechanism, NoisyMeans | ConfidentLabels):
         return mechanism.sigma
-    laplace = mechanism.noise == "laplace"
-    return laplace_deviation(mechanism.scale) if laplace else mechanism.scale
+    if isinstance(mechanism, TableLabels):
+        even, weights = n_teachers % 2 == 0, mechanism.weights
+        # how far one vote moves the chance there: to the next margin, or to the mirror image
+        above = weights[1] if even else 2**CHANCE_BITS - weights[0]
+        moved = abs(0.5 - above / 2.0**CHANCE_BITS) * (1 if even else 2)
+        return 1 / (math.sqrt(2 * math.pi) * moved) if moved else math.inf
+    assert isinstance(mechanism, NoisyVotes)
+    if mechanism.noise == "laplace":
+        rate = -1 / mechanism.scale
+        return math.sqrt(2 * math.exp(rate)) / -math.expm1(rate)
+    return mechanism.scale
 
 
 def deviation_of_counts(mechanism: Mechanism) -> float | None:
     """Return the standard deviation of the noise on released counts, in votes; None of labels."""
     counts = isinstance(mechanism, NoisyVotes) and mechanism.release == "counts"
-    return deviation(mechanism) if counts else None  # type: ignore[arg-type]
-
-
-def table_deviation(mechanism: TableLabels, n_teachers: int) -> float:
-    """Return the scale of the Gaussian noise, in votes, that reveals as much of an even vote as a
-    table of chances; infinite where it reveals nothing."""
-    even, weights = n_teachers % 2 == 0, mechanism.weights
-    # how far one vote moves the chance there: to the next margin, or to the mirror image
-    above = weights[1] if even else 2**CHANCE_BITS - weights[0]
-    moved = abs(0.5 - above / 2.0**CHANCE_BITS) * (1 if even else 2)
-    return 1 / (math.sqrt(2 * math.pi) * moved) if moved else math.inf
-
-
-def laplace_deviation(scale: float) -> float:
-    """Return the standard deviation of discrete Laplace noise of this scale, in votes."""
-    return math.sqrt(2 * math.exp(-1 / scale)) / -math.expm1(-1 / scale)
+    return deviation(mechanism) if counts else None
 
 
 def right_chance(mechanism: Mechanism, margin: float, shape: VoteShape) -> float:
@@ -597,13 +592,6 @@ def unanimous_chance(mechanism: VoteQuantiles, shape: VoteShape) -> float:
     return 1 / (1 + (shape.n_classes - 1) * math.exp(-nearest / scale))
 
 
-def _is_drowned(right: float, n_classes: int) -> bool:
-    """Return whether a unanimous vote that is right so often is right hardly more often than a
-    guess; of two classes less than 60 %."""
-    guess = 1 / n_classes
-    return right < guess + _WORTHWHILE * (1 - guess)
-
-
 def check_useful(mechanism: Mechanism, shape: VoteShape) -> None:
     """Warn, from public numbers alone, where the noise exceeds even unanimous votes; refuse a
     stream that hardly ever answers one.
@@ -626,28 +614,21 @@ def check_useful(mechanism: Mechanism, shape: VoteShape) -> None:
     if k is None:
         return
     check_answerable(mechanism, k)
-    drowned, fault = False, ""
-    if isinstance(mechanism, NoisyVotes) and mechanism.release == "counts":
+    drowned = False
+    if isinstance(mechanism, NoisyMeans) or deviation_of_counts(mechanism) is not None:
         # a mean of so many independent draws
         error = deviation(mechanism) / math.sqrt(shape.n_queries)
-        drowned = error >= k
-        fault = f"even the mean of all {shape.n_queries} noisy counts is off by {error:.3g} votes"
+        most = 0.1 * k * (shape.n_classes - 1) if isinstance(mechanism, NoisyMeans) else k
+        drowned = not error < most
     elif isinstance(mechanism, NoisyVotes | TableLabels | ConfidentLabels):
-        right = right_chance(mechanism, k, shape)
-        drowned = _is_drowned(right, shape.n_classes)
-        fault = f"even a unanimous vote is right with probability {right:.2f} only"
-    elif isinstance(mechanism, NoisyMeans):
-        error = mechanism.sigma / math.sqrt(shape.n_queries) / (k * (shape.n_classes - 1))
-        drowned = not error <= 0.1
-        fault = f"even the mean of all noisy means is off by {error:.0%} of the range"
+        guess = 1 / shape.n_classes
+        drowned = right_chance(mechanism, k, shape) < guess + _WORTHWHILE * (1 - guess)
     elif isinstance(mechanism, VoteQuantiles):
-        chance = unanimous_chance(mechanism, shape)
-        drowned = not chance >= 0.5
-        fault = f"even a unanimous vote is drawn with probability {chance:.2f} only"
+        drowned = not unanimous_chance(mechanism, shape) >= 0.5
     if drowned:
         warnings.warn(
-            f"The noise drowns the votes of {k} teachers: {fault}; use more teachers, fewer queries"
-            " or a larger epsilon.",
+            f"The noise drowns the votes of {k} teachers, even where all of them agree; use more"
+            " teachers, fewer queries or a larger epsilon.",
             WeakSignalWarning,
             stacklevel=2,
         )

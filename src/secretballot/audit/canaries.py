@@ -15,14 +15,8 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import FloatArray
-from secretballot._validation import (
-    RELATIONS,
-    check_choice,
-    check_count,
-    check_positive,
-    check_probability,
-)
-from secretballot.audit.bounds import Verdict, canary_bound, outcome_text, power_text
+from secretballot._validation import check_count, check_positive, check_probability
+from secretballot.audit.bounds import Verdict, canary_bound
 from secretballot.audit.observation import Fields, Progress, run_trials
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.report.wording import count_text
@@ -43,15 +37,11 @@ class CanaryTask:
     teachers : int
     queries : int
         In all; those left over by the canaries are asked far from all of them.
-    relation : str
-        "add-remove": a canary is there or not. "replace-one": an ordinary record stands for a
-        canary that is not.
     """
 
     canaries: int
     teachers: int
     queries: int
-    relation: str
 
     @property
     def queries_each(self) -> int:
@@ -67,8 +57,6 @@ class CanaryTask:
         for number, there in enumerate(present):
             if there:
                 rows = [*rows, [*self._canary_point(number), "yes"]]
-            elif self.relation == "replace-one":
-                rows = [*rows, *ordinary]
         return _table_of([*self._column_names, "class"], rows)
 
     def public_table(self) -> bytes:
@@ -137,7 +125,7 @@ class CanaryAudit:
     --------
     >>> from secretballot.audit.bounds import Verdict
     >>> from secretballot.audit.canaries import CanaryTask
-    >>> task = CanaryTask(4, teachers=2, queries=9, relation="add-remove")
+    >>> task = CanaryTask(4, teachers=2, queries=9)
     >>> verdict = Verdict(right=30, guesses=40, coins=40, bound=0.4, power=3.0)
     >>> sb.audit.CanaryAudit(task, 1.0, 1e-6, 10, verdict, confidence=0.95).passed
     True
@@ -159,23 +147,6 @@ class CanaryAudit:
         """Return the result as JSON values."""
         return {"audit": "canaries", **asdict(self), "passed": self.passed}
 
-    def text(self) -> str:
-        """Return the result for a person."""
-        task, found = self.task, self.verdict
-        return "\n".join(
-            [
-                f"task         {count_text(task.canaries, 'canary')} a run,"
-                f" {count_text(task.teachers, 'teacher')}, {count_text(task.queries, 'query')}",
-                "release      counts, by `learn`",
-                f"promise      epsilon {self.epsilon:g}, delta {self.delta:g} ({task.relation})",
-                f"runs         {self.runs}; {found.right} of {found.guesses} guesses right, of"
-                f" {count_text(found.coins, 'coin')}",
-                power_text(found.power, self.epsilon),
-                f"canaries     epsilon >= {found.bound:.3f} at {100 * self.confidence:g} %",
-                outcome_text(self.passed),
-            ]
-        )
-
 
 def audit_canaries(
     *,
@@ -185,8 +156,6 @@ def audit_canaries(
     canaries: int = 1,
     n_teachers: int = 10,
     n_queries: int = 40,
-    relation: str = "add-remove",
-    share: float = 1.0,
     confidence: float = 0.99,
     program: Sequence[str] | None = None,
     n_jobs: int = 1,
@@ -205,9 +174,6 @@ def audit_canaries(
         Canaries in each run: 1 reaches the whole price, more share it.
     n_teachers, n_queries : int
         Of each run.
-    relation : {"add-remove", "replace-one"}
-    share : float
-        Share of the canaries that are guessed, the surest first.
     confidence : float
         Chance that the bound is not above the truth.
     program, n_jobs, random_state, progress
@@ -223,14 +189,12 @@ def audit_canaries(
         If settings do not fit, or a run fails.
     """
     # 1. the task: tables and queries of the adversary's choice
-    check_choice("relation", relation, RELATIONS)
     n_runs, alpha = check_count("runs", runs), 1 - check_probability("confidence", confidence)
     check_positive("epsilon", epsilon)
     task = CanaryTask(
         check_count("canaries", canaries),
         check_count("n_teachers", n_teachers, minimum=2),
         check_count("n_queries", n_queries),
-        relation,
     )
     if not task.queries_each >= 1:
         raise ParameterError(
@@ -251,7 +215,7 @@ def audit_canaries(
     )
     # 3. every canary is guessed from the answers of its own run
     scores = np.concatenate([task.scores(trial.channels["release"]) for trial in trials])
-    verdict = canary_bound(scores, coins.ravel(), delta=delta, alpha=alpha, share=share)
+    verdict = canary_bound(scores, coins.ravel(), delta=delta, alpha=alpha)
     return CanaryAudit(task, epsilon, delta, n_runs, verdict, confidence)
 
 
@@ -264,6 +228,5 @@ def _learn_command(task: CanaryTask, epsilon: float, delta: float) -> tuple[str,
         *("--classes", ",".join(_CLASSES), "--epsilon", repr(epsilon), "--delta", repr(delta)),
         *("--ledger", "own", "--n-teachers", str(task.teachers), "--teacher", "tree"),
         *("--set", f"n_queries={task.queries}", "--set", "mechanism=counts"),
-        *("--set", f"relation={task.relation}"),
         *("--out", "out"),
     )

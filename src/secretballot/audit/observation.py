@@ -43,7 +43,6 @@ _MOST_FIELDS = 4_000  # of one file; larger files show by blocks and digests as 
 _LONGEST_TEXT = 80
 _BLOCK = 64  # bytes
 _LARGEST_OPENED = 20_000_000  # bytes
-_INTEGER = re.compile(r"\d{3,18}")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d+(?:[eE][-+]?\d+)?|\d{3,18})")
 
 Found = Iterator[tuple[str, Field]]
@@ -66,13 +65,12 @@ def observed_files(folder: Path) -> Fields:
     if not folder.is_dir():
         return {"(folder)": "missing"}
     paths = sorted(path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
+    written = sorted(paths, key=lambda path: (path.lstat().st_mtime_ns, path.name))
     names = {path: path.relative_to(folder).as_posix() for path in paths}
     fields: Fields = {
         "(folder):names": _short_text("\n".join(names.values())),
         "(folder):mode": oct(stat.S_IMODE(folder.stat().st_mode)),
-        "(folder):order written": _short_text(
-            "\n".join(names[path] for path in sorted(paths, key=_time_written))
-        ),
+        "(folder):order written": _short_text("\n".join(names[path] for path in written)),
     }
     for path, name in names.items():
         fields.update(_observed_file(path, name))
@@ -82,10 +80,6 @@ def observed_files(folder: Path) -> Fields:
 def observed_text(name: str, text: str) -> Fields:
     """Return the fields of a string: its lines and its numbers, by position."""
     return dict(_text_fields(name, text))
-
-
-def _time_written(path: Path) -> tuple[int, str]:
-    return path.lstat().st_mtime_ns, path.name
 
 
 def _observed_file(path: Path, name: str) -> Fields:
@@ -129,8 +123,6 @@ def _json_fields(place: str, document: Any) -> Found:
         yield f"{place}:length", len(document)
         for number, value in enumerate(document):
             yield from _json_fields(f"{place}[{number}]", value)
-    elif isinstance(document, str):
-        yield from _text_and_integers(place, document)
     else:
         yield place, _plain_field(document)
 
@@ -143,10 +135,7 @@ def _table_fields(name: str, text: str) -> Found:
     yield f"{name}:header", _short_text(",".join(header))
     for number, column in enumerate(header):
         cells = [row[number] for row in body if number < len(row)]
-        numbers = [
-            float(cell) for cell in cells if _NUMBER.fullmatch(cell) or cell.lstrip("-").isdigit()
-        ]
-        if numbers:
+        if numbers := [one for one in map(_plain_cell, cells) if not isinstance(one, str)]:
             yield f"{name}:{column}:sum", math.fsum(numbers)
         for value in sorted(set(cells))[:10]:
             yield f"{name}:{column}:count of {_short_text(value)}", cells.count(value)
@@ -171,13 +160,6 @@ def _block_fields(name: str, content: bytes) -> Found:
         yield f"{name}:bytes from {start}", _digest_of(content[start : start + _BLOCK])
 
 
-def _text_and_integers(place: str, text: str) -> Found:
-    """Yield a string and the integers in it: names of members have been addresses."""
-    yield place, _short_text(text)
-    for number, match in enumerate(_INTEGER.finditer(text[:1000])):
-        yield f"{place}:integer {number}", int(match[0])
-
-
 def _plain_cell(cell: str) -> Field:
     try:
         return int(cell) if cell.lstrip("+-").isdigit() else float(cell)
@@ -187,6 +169,8 @@ def _plain_cell(cell: str) -> Field:
 
 def _plain_field(value: Any) -> Field:
     """Return a value as a plain number or text; not-a-number as text, since it equals nothing."""
+    if isinstance(value, str):
+        return _short_text(value)
     plain = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return value if plain else _short_text(repr(value))
 

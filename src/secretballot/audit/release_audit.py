@@ -18,14 +18,7 @@ import numpy as np
 
 from secretballot._typing import BoolArray, FloatArray
 from secretballot._validation import check_count, check_probability
-from secretballot.audit.bounds import (
-    Verdict,
-    canary_bound,
-    epsilon_from_guesses,
-    group_privacy,
-    outcome_text,
-    power_text,
-)
+from secretballot.audit.bounds import Verdict, canary_bound, epsilon_from_guesses, group_privacy
 from secretballot.audit.observation import CHANNELS, Field, Fields, Progress, Trial, run_trials
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.report.certificate_models import total_price
@@ -118,41 +111,9 @@ class ReleaseAudit:
             one.verdict.bound <= self.promise.epsilon for one in self.channels if one.promised
         )
 
-    @property
-    def power(self) -> float:
-        """The largest epsilon that this many runs could have certified.
-
-        Larger promises cannot be refuted.
-        """
-        return max(one.verdict.power for one in self.channels)
-
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values."""
-        return {"audit": "release", **asdict(self), "passed": self.passed, "power": self.power}
-
-    def text(self) -> str:
-        """Return the result for a person."""
-        promise, percent = self.promise, f"{100 * self.confidence:g} %"
-        steps = "" if promise.steps == 1 else f" over {promise.steps} steps"
-        lines = [
-            f"command      {self.command}",
-            f"promise      epsilon {promise.epsilon:g}, delta {promise.delta:g}{steps}"
-            f" ({promise.relation})",
-            f"runs         {self.runs}: {self.chosen_on} to choose a field,"
-            f" {self.runs - self.chosen_on} held out",
-            power_text(self.power, promise.epsilon),
-        ]
-        for one in self.channels:
-            found = one.verdict
-            counted = f"{found.right} of {found.guesses} guesses right"
-            unjudged = "" if one.promised else " (not promised)"
-            lines.append(
-                f"{one.channel:<12} epsilon >= {found.bound:.3f} at {percent};"
-                f" {counted if found.guesses else 'no field to guess by'}{unjudged}"
-            )
-            if one.detected_in and found.bound > 0:
-                lines.append(f"             detected in {one.detected_in}")
-        return "\n".join([*lines, outcome_text(self.passed)])
+        return {"audit": "release", **asdict(self), "passed": self.passed}
 
 
 def audit_release(
@@ -407,7 +368,8 @@ def find_telltale(
     n_first = len(runs) - n_second
     if min(n_first, n_second) < _LEAST_TO_KNOW:  # too few of one world to know it by
         return None
-    best, least, chosen, seen = None, math.inf, own, set()
+    best: Telltale | None = None
+    least, chosen, seen = math.inf, own, set[bytes]()
     for reading in _readings(runs):
         read = [reading.value(run) for run in runs]
         numbers = {value: number for number, value in enumerate(dict.fromkeys(read))}
@@ -416,8 +378,8 @@ def find_telltale(
         if not 1 < len(numbers) < len(runs) or codes.tobytes() in seen:
             continue
         seen.add(codes.tobytes())
-        second = np.bincount(codes, own)
-        first = np.bincount(codes) - second
+        second = np.bincount(codes, own).astype(np.float64)
+        first = np.bincount(codes).astype(np.float64) - second
         # what all other runs say of the value of each
         others = second[codes] - own, n_second - own, first[codes] - 1 + own, n_first - 1 + own
         scores = _log_ratio(*others)
@@ -425,11 +387,8 @@ def find_telltale(
         loss = float(np.logaddexp(0.0, np.where(worlds, -scores, scores)).mean())
         if loss < least:
             weights = _log_ratio(second, n_second, first, n_first).tolist()
-            best, least, chosen = (
-                Telltale(reading, dict(zip(numbers, weights, strict=True))),
-                loss,
-                scores,
-            )
+            best = Telltale(reading, dict(zip(numbers, weights, strict=True)))
+            least, chosen = loss, scores
     if best is None:
         return None
     return replace(best, guesses=_best_share(chosen, worlds, held_out_runs, alpha=alpha))

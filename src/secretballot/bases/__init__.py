@@ -8,7 +8,7 @@ from sklearn.base import clone
 from secretballot._validation import BASES, check_choice, shown_kind
 from secretballot.bases.graph import GraphBasis
 from secretballot.bases.images import ImageBasis, are_images
-from secretballot.bases.integer_basis import IntegerBasis
+from secretballot.bases.integer_basis import IntegerBasis, numbers_of
 from secretballot.bases.kernel import KernelBasis
 from secretballot.bases.table import TableBasis
 from secretballot.exceptions import Parameter, ParameterError
@@ -20,11 +20,18 @@ __all__ = ["Basis", "GraphBasis", "ImageBasis", "KernelBasis", "TableBasis"]
 Basis = TableBasis | KernelBasis | GraphBasis
 
 
+def _basis_of_vectors(X_public: Any) -> Basis:
+    """Return the graph of public vectors, of whose functions it keeps the smoothest; where it would
+    keep all of them, their likeness."""
+    graph = GraphBasis(scaled=False)
+    return graph if len(numbers_of(X_public)) > graph.n_modes else KernelBasis(scaled=False)
+
+
 _NAMED: dict[str, Callable[[Any], Basis]] = {
     "table": TableBasis.suited_to,
     # width and ranks were chosen on tables of numbers (benchmarks/record_tables.py)
     "kernel": lambda X_public: KernelBasis(width=0.6, ranked=True),
-    "vectors": lambda X_public: KernelBasis(scaled=False),
+    "vectors": _basis_of_vectors,
     "images": lambda X_public: ImageBasis(),
 }
 

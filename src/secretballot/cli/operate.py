@@ -310,13 +310,11 @@ def add(
     dataset: list[str],
     owner: str = "",
     quota: int | None = None,
-    expires: str | None = None,
     config: Path = _CONFIG,
 ) -> Answer:
     """Make a key and print it, this once: only its hash is kept.
 
     Example: secretballot serve key add --role analyst --dataset registry --owner Ana --quota 200
-    --expires 2030-12-31
 
     Parameters
     ----------
@@ -328,13 +326,11 @@ def add(
         Whose key it is.
     quota : N
         New queries it may ask of each dataset.
-    expires : DATE
-        Last day on which it holds, such as 2030-12-31 (UTC); by default until revoked.
     config : FILE
         Settings of the service, in TOML.
     """
     with _access(config) as access:
-        key, token = access.add(role, dataset, owner=owner, quota=quota, expires=expires)
+        key, token = access.add(role, dataset, owner=owner, quota=quota)
     return Answer({**key.model_dump(mode="json"), "key": token}, "key", (key, token))
 
 
@@ -439,7 +435,8 @@ def release(
     # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.audit.release_audit import audit_release
 
-    return _audit(context, watch, audit_release, "Running the command")
+    watch.step("Running the command")
+    return _audit(context, watch, audit_release, "release_audit")
 
 
 @verb(audit_verbs)
@@ -453,8 +450,6 @@ def canaries(
     canaries: int = 1,
     n_teachers: int = 10,
     n_queries: int = 40,
-    relation: Relation = "add-remove",
-    share: float = 1.0,
     confidence: float = 0.99,
     program: str | None = None,
     n_jobs: int = 1,
@@ -482,10 +477,6 @@ def canaries(
         Teachers of each run.
     n_queries : L
         Queries of each run.
-    relation : NAME
-        The change that is protected.
-    share : P
-        Share of canaries to guess, the surest first.
     confidence : C
         Probability that a bound is not above the truth.
     program : COMMAND
@@ -497,15 +488,15 @@ def canaries(
     """
     from secretballot.audit.canaries import audit_canaries
 
-    return _audit(context, watch, audit_canaries, "Running learn")
+    watch.step("Running learn")
+    return _audit(context, watch, audit_canaries, "canary_audit")
 
 
-def _audit(context: typer.Context, watch: Any, attack: Any, step: str) -> Answer:
+def _audit(context: typer.Context, watch: Any, attack: Any, text: str) -> Answer:
     """Attack with the options that were given, and return what was found."""
     given = {name: one for name, one in context.params.items() if name != "as_json"}
     program = given.pop("program")
-    watch.step(step)
     found: CanaryAudit | ReleaseAudit = attack(
         **given, program=None if program is None else shlex.split(program), progress=watch.progress
     )
-    return Answer(found.to_json(), "audit", (found.text(),), DONE if found.passed else FOUND)
+    return Answer(found.to_json(), text, (found,), DONE if found.passed else FOUND)

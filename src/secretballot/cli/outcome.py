@@ -5,14 +5,11 @@ import errno
 import functools
 import json
 import os
-import re
-import shutil
 import sys
-import textwrap
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -128,6 +125,9 @@ class Failure:
     exit_code: int
     parameter: str | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "error", plain_line(self.error))
+
 
 def option_of(name: str) -> str:
     """Return the option of a setting."""
@@ -157,12 +157,6 @@ def failure_of(error: BaseException) -> Failure:
 
     The message of a foreign exception may quote a private cell, so it is not shown.
     """
-    failure = _failure_of(error)
-    return replace(failure, error=plain_line(failure.error))
-
-
-def _failure_of(error: BaseException) -> Failure:
-    """Return what to say of an exception, on as many lines as it has."""
     # Only messages that this package wrote are shown as they are.
     for kind, word, code in _KINDS:
         if isinstance(error, kind):
@@ -269,9 +263,6 @@ def _defect_sentence(error: BaseException) -> str:
 
 # --- texts: the macros of `texts.txt.j2`, line by line ---
 
-#: The name before what a line says of it.
-_LABEL = re.compile(r"\S+(?: \S+)* {2,}")
-
 
 def _on_one_line(value: Any) -> Any:
     """Return a value for a text: a name from anybody's file begins no line of its own."""
@@ -308,17 +299,9 @@ def _texts() -> Any:
 
 
 def show(name: str, *facts: Any) -> None:
-    """Print a text; on a terminal its lines are wrapped beside their labels, but for commands."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    """Print a text."""
     for line in str(getattr(_texts(), name)(*facts)).splitlines():
-        label = _LABEL.match(line)
-        lines = [line.rstrip()]
-        if label is not None and 0 < width < len(line) and "secretballot " not in line:
-            # a path, or a key, stays whole
-            how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-            lines = textwrap.wrap(line, width, subsequent_indent=" " * label.end(), **how)
-        for one in lines:
-            say(one)
+        say(line.rstrip())
 
 
 @contextmanager

@@ -11,13 +11,11 @@ from typing import Any
 import typer
 
 from secretballot._files import place_of, shown_place
-from secretballot._validation import check_positive
 from secretballot.cli.outcome import BAD_INPUT, DONE, NOT_VERIFIED, Answer, say, show
 from secretballot.cli.screens import settings_of
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.runs.spec import DEFAULT_OUT, VOTES, RunSpec, Sources, words_of
 from secretballot_verify import CONFIRMED, WAIT, each_finding, exit_code
-from secretballot_verify.games import MINUTES
 
 LEARNING = ("data", "budget", "method", "output", "execution", "about")
 
@@ -243,12 +241,7 @@ def evaluate(
 
 
 def verify(
-    certificate: Path,
-    *,
-    independent: bool = False,
-    minutes: float = MINUTES,
-    key: Path | None = None,
-    as_json: bool = False,
+    certificate: Path, *, independent: bool = False, key: Path | None = None, as_json: bool = False
 ) -> Answer:
     """Check a release; needs nothing private.
 
@@ -257,7 +250,8 @@ def verify(
     labels.csv was paid for. A digest shows damage and is no signature: take releases from people
     you trust, or check with --key that they signed them.
 
-    The second program needs Python alone: python -m secretballot_verify.
+    The second program needs Python alone: python -m secretballot_verify. There --minutes gives its
+    games more time.
 
     Example: secretballot verify secretballot-out --independent
 
@@ -267,8 +261,6 @@ def verify(
         A release folder, the folder of a run, or a certificate.json alone.
     independent
         Let a second, separate program check the release too.
-    minutes : N
-        Minutes that one game of the second program may take.
     key : FILE
         Public key of the signer, Ed25519 in PEM.
     """
@@ -290,8 +282,7 @@ def verify(
     if not as_json:
         show("checks", verification, trusted)
     second = []
-    check_positive("minutes", minutes)
-    for finding in each_finding(str(folder), minutes) if independent else ():
+    for finding in each_finding(str(folder)) if independent else ():
         # each as soon as it is found: a game takes minutes
         if not as_json and finding.verdict != CONFIRMED:
             say(f"{finding.verdict:<8}second: {finding.name:<13}{finding.detail}")
@@ -312,8 +303,7 @@ def sign(
 ) -> Answer:
     """Sign a release, or make a key.
 
-    The release must verify; certificate.sig is written beside its certificate. The passphrase of a
-    key that has one is taken from SECRETBALLOT_KEY_PASSPHRASE; with it, a new key is encrypted.
+    The release must verify; certificate.sig is written beside its certificate.
 
     Example: secretballot sign secretballot-out --key signing.pem
 

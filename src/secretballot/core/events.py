@@ -40,6 +40,7 @@ from secretballot.core.types import (
     FloatArray,
     Loss,
     Model,
+    Relabel,
     Scale,
     Squared,
     Threshold,
@@ -54,8 +55,6 @@ MIN_ANSWER, MAX_ANSWER = 2.0**-56, 0.5
 TableOrder = Annotated[float, Field(ge=MIN_ORDER, le=MAX_ORDER, strict=True)]
 TableCharge = Annotated[float, Field(ge=MIN_CHARGE, le=MAX_CHARGE, strict=True)]
 FalseAnswer = Annotated[float, Field(ge=MIN_ANSWER, le=MAX_ANSWER, strict=True)]
-# nats; outside, a relabelling is a random one or the best one itself
-MIN_RELABEL, MAX_RELABEL = 2.0**-20, 100.0
 _MOST_STAGES = 10_000  # of one event; bounds what a certificate makes a reader compute
 _TAIL_OF_FAILURE = 1e-6  # of the failure, which a profile need not tell apart
 #: Variance of the random rounding that makes continuous noise discrete.
@@ -100,17 +99,7 @@ class Event(Model, ABC):
 
     def losses(self) -> Losses:
         """Return losses that dominate the event's outcome."""
-        profile, reach = cached_profile(self)
-
-        def delta(at: FloatArray) -> FloatArray:
-            bound = profile(at)
-            # near 0 the bound at -epsilon is smaller: neighbours have no order
-            near = at <= 1.0
-            back = np.exp(at[near]) * profile(-at[near]) - np.expm1(at[near])
-            bound[near] = np.minimum(bound[near], back)
-            return bound
-
-        return Losses.of_profile(delta, reach)
+        return Losses.of_profile(*cached_profile(self))
 
     def profile(self) -> tuple[Profile, float]:
         """Return bounds on delta at each epsilon, and an epsilon from which on they are hardly more
@@ -633,7 +622,7 @@ class Sampled(Event):
     sampled: Count
     out_of: Count
     relation: Relation
-    relabel_epsilon: Annotated[float, Field(ge=MIN_RELABEL, le=MAX_RELABEL, strict=True)]
+    relabel_epsilon: Relabel
 
     @model_validator(mode="after")
     def _check_sample(self) -> Self:
@@ -661,9 +650,6 @@ class Sampled(Event):
 
     def profile(self) -> tuple[Profile, float]:
         return sampling.sampled_profile(*cached_profile(self.stream), self.rate, self.loss)
-
-    def losses(self) -> Losses:
-        return Losses.of_profile(*cached_profile(self))
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         # of the whole sample: divergences are quasi-convex, so drawing a part of it never adds

@@ -306,7 +306,7 @@ def _step_of(chances: Chances) -> float:
         return math.sqrt(float(table_corners(chances).laws.squares.max()))
     # an even vote's two labels differ by P(N = 0) between neighbours
     even = float(discrete_gaussian_pmf(chances.sigma)[1].max())
-    return math.log1p(even) - math.log1p(-even) if even < 1 else 40.0
+    return math.log1p(even) - math.log1p(-even)
 
 
 class Step:

@@ -244,11 +244,8 @@ class ConfidentLabels(Mechanism):
     stops_by: ClassVar[str] = "max_answers"
 
     def _event(self, shape: VoteShape) -> events.Event:
-        if not (self.threshold <= teachers_of(shape) and self.max_answers <= shape.n_queries):
-            raise ParameterError(
-                "ConfidentLabels has a threshold of at most the number of teachers, and gives at"
-                " most one answer a query."
-            )
+        if not self.max_answers <= shape.n_queries:
+            raise ParameterError("ConfidentLabels gives at most one answer a query.")
         return events.Confident(
             **self.model_dump(include={"threshold_sigma", "sigma", "threshold"}),
             queries=shape.moved,

@@ -34,6 +34,8 @@ Scale = Annotated[float, Field(ge=MIN_SCALE, le=MAX_SCALE, allow_inf_nan=False, 
 Loss = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False, strict=True)]
 Count = Annotated[int, Field(ge=1, le=10**12, strict=True)]
 Threshold = Annotated[int, Field(ge=0, le=10**15, strict=True)]
+# nats; outside, a relabelling is a random one or the best one itself
+Relabel = Annotated[float, Field(ge=2.0**-20, le=100.0, strict=True)]
 
 
 class Model(BaseModel):
@@ -135,7 +137,7 @@ class Sample(Model):
 
     sampled: Count
     out_of: Count
-    relabel_epsilon: Annotated[float, Field(ge=2.0**-20, le=100)]
+    relabel_epsilon: Relabel
     request: Name  # it was drawn for this one alone
     serial: Name  # random
 

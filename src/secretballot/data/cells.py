@@ -30,6 +30,7 @@ LARGEST_NUMBER = 1e30
 _WRITTEN_OUT_BITS = 4096
 #: Decimals of at most this order of magnitude are written out without an exponent.
 _WRITTEN_OUT_ORDER = 400
+_GATHERED = str, datetime.date
 _FLOATS = np.dtype(np.float32), np.dtype(np.float64), pd.Float32Dtype(), pd.Float64Dtype()
 
 
@@ -193,17 +194,13 @@ def _distinct_cells(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
     if _is_plain_number(kind) or (isinstance(kind, np.dtype) and kind.kind == "M"):
         codes, distinct = pd.factorize(column, use_na_sentinel=True)
         return np.asarray(codes, dtype=np.int64), list(distinct)
-    null, cells = _null_mask(column), list(column)
-    inferred = "" if isinstance(kind, pd.StringDtype) else pd.api.types.infer_dtype(column)
-    if isinstance(kind, pd.StringDtype) or inferred in ("string", "date"):
-        # a date is equal to dates alone, and a string to strings
-        places: dict[Any, int] = {}
-        found = [
-            -1 if nothing else places.setdefault(cell, len(places))
-            for cell, nothing in zip(cells, null, strict=True)
-        ]
-        return np.array(found, dtype=np.int64), list(places)
-    return np.where(null, -1, np.arange(len(cells))), cells
+    cells = list(column)
+    # equal texts have one meaning, and equal days; of the others every cell stands for itself
+    gathered = [cell if type(cell) in _GATHERED else row for row, cell in enumerate(cells)]
+    known = [key for key, nothing in zip(gathered, _null_mask(column), strict=True) if not nothing]
+    places = {key: place for place, key in enumerate(dict.fromkeys(known))}
+    codes = np.array([places.get(key, -1) for key in gathered], dtype=np.int64)
+    return codes, [cells[key] if isinstance(key, int) else key for key in places]
 
 
 def _null_mask(column: "pd.Series[Any]") -> BoolArray:

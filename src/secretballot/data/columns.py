@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError
 
-from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray
+from secretballot._typing import AnyArray, BoolArray, FloatArray, IntArray, Json
 from secretballot._validation import shown
 from secretballot._written import (
     DATE_FORMATS,
@@ -85,7 +85,7 @@ class Column(Model):
         """Names of the encoded columns."""
         return ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the column as JSON: its kind, and all that it is fixed by."""
         parts = self.model_dump(exclude={"name"})
         plain = {key: list(v) if isinstance(v, tuple) else v for key, v in parts.items()}
@@ -119,7 +119,7 @@ class FeatureColumn(Column, ABC):
         return None if found is None else cls(**{"name": name, **found, **given})
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return what public cells say of a column that has some parts, as in JSON; None where they
         hold nothing of its kind."""
         return {}
@@ -188,10 +188,9 @@ class NumericColumn(FeatureColumn):
     holds: ClassVar[str] = "numbers"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return what public cells say, None where none is a number."""
-        parts = {"name": "", "median": 0.0, "center": 0.0, "scale": 1.0, "indicator": False}
-        numbers = cls(**{**parts, **given}).numbers(cells)
+        numbers = numbers_of(cells, decimal_comma=given.get("decimal") == ",")
         finite = numbers[np.isfinite(numbers)]
         if not finite.size:
             return None
@@ -207,10 +206,6 @@ class NumericColumn(FeatureColumn):
         """Names of the encoded columns."""
         return (self.name, f"{self.name}=missing") if self.indicator else (self.name,)
 
-    def numbers(self, cells: Cells) -> FloatArray:
-        """Return the cells as numbers, nan where they hold none."""
-        return numbers_of(cells, decimal_comma=self.decimal == ",")
-
     @property
     def compact_type(self) -> np.dtype[Any]:
         """Type of what is kept of a cell: its number, nan without one."""
@@ -218,7 +213,7 @@ class NumericColumn(FeatureColumn):
 
     def kept(self, cells: Cells) -> tuple[AnyArray, BoolArray]:
         """Return the numbers, shape (n_rows,), and which cells hold none."""
-        numbers = self.numbers(cells)
+        numbers = numbers_of(cells, decimal_comma=self.decimal == ",")
         return numbers, np.isnan(numbers)
 
     def widen(self, kept: AnyArray, out: FloatArray) -> None:
@@ -301,7 +296,7 @@ class CategoricalColumn(OneHotColumn):
     holds: ClassVar[str] = "categories"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return all categories among public cells."""
         return {"categories": sorted(set(known_texts(cells)))}
 
@@ -370,12 +365,12 @@ class DateColumn(_ColumnOfTexts):
     holds: ClassVar[str] = "dates"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return what public cells say, None where none is a date: the usual parts are those that
         differ among the cells."""
-        parts = {"median": "1970-01-01", "scale": 1.0, "parts": [], "indicator": False}
-        seconds, unknown = cls(**{"name": "", **parts, **given}).kept(cells)
-        known = np.sort(seconds[~unknown])
+        codes, texts = coded_texts(cells)
+        seconds = _seconds_of(texts, given.get("format", "iso"))[codes]
+        known = np.sort(seconds[seconds != _NO_DATE])
         if not known.size:
             return None
         spread = float((known / SECONDS_A_DAY).std())
@@ -384,7 +379,7 @@ class DateColumn(_ColumnOfTexts):
             # days are divided by it, and all of them may be the same
             "scale": spread if spread > 1e-9 else 1.0,
             "parts": [part for part in _USUAL_PARTS if np.ptp(_part_of_dates(part, known)) > 0],
-            "indicator": bool(unknown.any()),
+            "indicator": bool(known.size < seconds.size),
         }
 
     @property
@@ -399,8 +394,7 @@ class DateColumn(_ColumnOfTexts):
         return np.dtype(np.int64)
 
     def _read(self, texts: Sequence[str]) -> tuple[AnyArray, BoolArray]:
-        read = (time_seconds(text, self.format) for text in texts)
-        kept = np.array([_NO_DATE if one is None else one for one in read], dtype=np.int64)
+        kept = _seconds_of(texts, self.format)
         return kept, kept == _NO_DATE
 
     def widen(self, kept: AnyArray, out: FloatArray) -> None:
@@ -414,6 +408,12 @@ class DateColumn(_ColumnOfTexts):
             out[:, place] = (_part_of_dates(part, seconds) - middle) / deviation
         if self.indicator:
             out[:, -1] = unknown
+
+
+def _seconds_of(texts: Sequence[str], style: str) -> IntArray:
+    """Return the seconds since 1970 of texts, shape (n_texts,), and `_NO_DATE` of what is none."""
+    read = (time_seconds(text, style) for text in texts)
+    return np.array([_NO_DATE if one is None else one for one in read], dtype=np.int64)
 
 
 def _part_of_dates(part: str, seconds: IntArray) -> FloatArray:
@@ -462,7 +462,7 @@ class VectorColumn(FeatureColumn):
     holds: ClassVar[str] = "vectors"
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return what public cells say, None where none is a vector; the first of them, near the
         top of the table, has their width unless a center is given."""
         width = len(given.get("center", ())) or None
@@ -583,7 +583,7 @@ class _WordsColumn(TextColumn):
     width: Annotated[_Width, Field(exclude=True)] = 300
 
     @classmethod
-    def public_parts(cls, cells: Cells, given: Parts) -> dict[str, Any] | None:
+    def public_parts(cls, cells: Cells, given: Parts) -> Json | None:
         """Return the most frequent words of public cells, as many as the width that is given for
         them, None where no word occurs in two of them."""
         width = given.get("width", cls.model_fields["width"].default)

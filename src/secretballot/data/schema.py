@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from secretballot._typing import AnyArray, FloatArray, IntArray
+from secretballot._typing import AnyArray, FloatArray, Json, JsonView
 from secretballot._validation import shown
 from secretballot.data.cells import OddCells
 from secretballot.data.columns import Column, FeatureColumn, IgnoredColumn, declared_column
 from secretballot.data.frames import check_columns, frame_of
-from secretballot.data.inferred import inferred_column
+from secretballot.data.inferred import InferredColumn, inferred_column
 from secretballot.exceptions import DataError
 
 FORMAT = "secretballot/schema"
@@ -39,23 +39,19 @@ class Encoding:
     odd : dict of str to OddCells
         For each column that becomes a feature, which cells say something that it has no place for,
         and how many say nothing.
-    unreadable : dict of str to ndarray of int64
-        Rows that were encoded as missing and say something, by column; categories, truth values and
-        words have "other" for such cells.
 
     Examples
     --------
     >>> import pandas as pd
     >>> schema = sb.data.Schema.infer(pd.DataFrame({"ward": ["north", "south"]}))
     >>> encoding = schema.encoding(pd.DataFrame({"ward": ["north", "N", "N"]}))
-    >>> encoding.odd["ward"].strange.tolist(), encoding.unreadable
-    ([1, 2], {})
+    >>> encoding.odd["ward"].strange.tolist()
+    [1, 2]
     """
 
     # the table may be private, so nothing of it is shown
     matrix: FloatArray = field(repr=False)
     odd: dict[str, OddCells] = field(repr=False)
-    unreadable: dict[str, IntArray] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -70,12 +66,8 @@ class Schema:
         Classes of the target, where the user's schema file declares them.
     source : str
         Where the columns were taken from, for messages.
-    reasons : mapping of str to str
-        For columns that were inferred, why each is what it is.
-    doubtful : tuple of str
-        Of these, the columns that could as well be something else.
-    identifiers : tuple of str
-        Of these, the columns that were taken for ids, and are no features.
+    inferred : tuple of InferredColumn
+        Of columns that were inferred, why each is what it is.
     target : tuple of str
         Columns that were learnt, where a release says so.
 
@@ -93,9 +85,7 @@ class Schema:
     columns: tuple[Column, ...]
     classes: tuple[Any, ...] | None = None
     source: str = "the public file"
-    reasons: Mapping[str, str] = field(default_factory=dict, compare=False)
-    doubtful: tuple[str, ...] = field(default=(), compare=False)
-    identifiers: tuple[str, ...] = field(default=(), compare=False)
+    inferred: tuple[InferredColumn, ...] = field(default=(), compare=False)
     target: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
@@ -115,17 +105,13 @@ class Schema:
             If no column is left that could be a feature.
         """
         frame, aside = frame_of(public, role="public table"), set(ignore)
-        found = [inferred_column(name, frame[name]) for name in frame.columns if name not in aside]
-        return cls(
-            tuple(one.column for one in found),
-            reasons={one.column.name: one.reason for one in found},
-            doubtful=tuple(one.column.name for one in found if one.doubt),
-            identifiers=tuple(one.column.name for one in found if one.identifier),
-        )._with_features()
+        names = [name for name in frame.columns if name not in aside]
+        found = tuple(inferred_column(name, frame[name]) for name in names)
+        return cls(tuple(one.column for one in found), inferred=found)._with_features()
 
     @classmethod
     def from_json(
-        cls, declared: Mapping[str, Any], *, public: Any = None, ignore: Sequence[str] = ()
+        cls, declared: JsonView, *, public: Any = None, ignore: Sequence[str] = ()
     ) -> "Schema":
         """Build a schema from its JSON form.
 
@@ -263,9 +249,7 @@ class Schema:
             If a feature column is missing.
         """
         rows, odd = self.compact(self._with_columns(table, role))
-        numbers = (one.name for one in self.features if not one.has_other)
-        unreadable = {name: odd[name].strange for name in numbers if odd[name].strange.size}
-        return Encoding(self.widen(rows), odd, unreadable)
+        return Encoding(self.widen(rows), odd)
 
     @property
     def compact_type(self) -> np.dtype[Any]:
@@ -320,7 +304,7 @@ class Schema:
             blocks.append(sparse.csr_matrix(self.widen(rows[start : start + step])))
         return sparse.vstack(blocks, format="csr")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the schema as JSON, complete: `from_json` needs no public table to read it."""
         columns = {column.name: column.to_json() for column in self.columns}
         return {
@@ -331,13 +315,12 @@ class Schema:
             **({"target": list(self.target)} if self.target else {}),
         }
 
-    def to_edit(self) -> dict[str, Any]:
+    def to_edit(self) -> Json:
         """Return the schema as JSON for a person: each column with the reason why it is what it
         is, which no program reads."""
         document = self.to_json()
-        for name, column in document["columns"].items():
-            if name in self.reasons:
-                column["reason"] = self.reasons[name]
+        for one in self.inferred:
+            document["columns"][one.column.name]["reason"] = one.reason
         return document
 
     def _with_features(self) -> "Schema":

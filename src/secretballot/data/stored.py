@@ -484,7 +484,7 @@ def dealt_shards(
 ) -> StoredShards:
     """Return the shards of a stored table, dealt now or found in the vault.
 
-    Rows keep their order inside a shard, as in `training.Shards`.
+    Rows keep their order inside a shard, as in `ensemble.Shards`.
 
     Parameters
     ----------

@@ -26,6 +26,7 @@ from secretballot.data.stored import StoredTable
 from secretballot.data.tally import check_classes
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import result_of
+from secretballot.teachers.rows import n_rows, take_rows
 from secretballot.teachers.votes import checked_labels, checked_range
 
 # --- private cells in the types that public data have, one cell at a time ---
@@ -39,18 +40,14 @@ from secretballot.teachers.votes import checked_labels, checked_range
 _EXACT_BELOW = 2.0**53
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 _PLAIN = (str, Number, np.bool_, type(pd.NA), type(pd.NaT), type(None))
-_REFUSALS = (ValueError, TypeError, ArithmeticError, NotImplementedError)
 
 
 def _value_or_none(read: Callable[[], Any]) -> Any:
     """Return what a conversion yields, None where it fails; errors and warnings may quote cells, so
     that no word of them is read."""
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            return read()
-    except _REFUSALS:
-        return None
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return result_of(read)
 
 
 def _are_all(cells: ObjectArray, kinds: tuple[type, ...]) -> bool:
@@ -332,9 +329,10 @@ def with_public_types(X: Any, X_public: Any, *, known: str = "X_public") -> Any:
     Raises
     ------
     DataError
-        Naming the column that cannot be read as the public one is, or if only one of the two is a
-        frame.
+        Naming the columns that differ, or the one that cannot be read as the public one is, or if
+        only one of the two is a frame.
     """
+    _check_same_columns(X, X_public, known)
     frames = hasattr(X, "iloc"), hasattr(X_public, "iloc")
     if frames[0] != frames[1]:
         raise DataError(
@@ -456,21 +454,8 @@ def single_point(x: Any) -> Any:
     return point
 
 
-def check_same_columns(X: Any, X_public: Any, *, known: str = "X_public") -> None:
-    """Refuse data whose columns differ from those it has to go with.
-
-    Parameters
-    ----------
-    X, X_public : array, sparse matrix or frame of shape (n, n_features)
-        What was given, and what it must be like.
-    known : str
-        What the caller calls the second.
-
-    Raises
-    ------
-    DataError
-        Naming the columns, or how many there are.
-    """
+def _check_same_columns(X: Any, X_public: Any, known: str) -> None:
+    """Refuse data whose columns differ from those it has to go with."""
     if hasattr(X, "columns") and hasattr(X_public, "columns"):
         private, public = list(X.columns), list(X_public.columns)
         if private != public:
@@ -509,8 +494,8 @@ def refuse_unfit(name: str, X: Any, *, missing_taken: bool) -> None:
     unfit = np.empty(0, dtype=np.int64)
     if sparse.issparse(X):
         table: Any = X
-        rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
-        unfit = np.unique(rows[~np.isfinite(table.data)])
+        cells = table.tocoo()
+        unfit = np.unique(cells.row[~np.isfinite(cells.data)])
     elif hasattr(X, "iloc"):
         if not missing_taken:
             unfit = np.flatnonzero(X.isna().any(axis=1))
@@ -839,6 +824,21 @@ def question_digests(X: Any) -> list[bytes]:
     return [_row_digest(b"values", "\0".join(map(_cell_text, row)).encode()) for row in X]
 
 
+def distinct_points(X: Any, rows: IntArray | None = None) -> dict[bytes, int]:
+    """Return the first row of each distinct point, by the question that it is to a ledger.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n, n_features)
+    rows : ndarray of int64, shape (m,), optional
+        Rows that are looked at, in this order; all by default.
+    """
+    places, first = np.arange(n_rows(X)) if rows is None else rows, dict[bytes, int]()
+    for question, row in zip(question_digests(take_rows(X, places)), places.tolist(), strict=True):
+        first.setdefault(question, row)
+    return first
+
+
 def points_digest(X: Any) -> str:
     """Return one SHA-256, in hexadecimal, for all rows of points of shape (n, n_features)."""
     return hashlib.sha256(b"".join(question_digests(X))).hexdigest()
@@ -866,12 +866,11 @@ def _frame_rows(frame: pd.DataFrame) -> list[bytes]:
     others = [
         column.tolist() for _, column in frame.loc[:, [not known for known in numeric]].items()
     ]
-    texts = (
-        ["\0".join(map(_cell_text, cells)) for cells in zip(*others, strict=True)]
-        if others
-        else [""] * len(frame)
-    )
-    return [row.tobytes() + text.encode() for row, text in zip(numbers, texts, strict=True)]
+    texts = zip(*others, strict=True) if others else [()] * len(frame)
+    return [
+        row.tobytes() + "\0".join(map(_cell_text, cells)).encode()
+        for row, cells in zip(numbers, texts, strict=True)
+    ]
 
 
 def _cell_text(value: Any) -> str:

@@ -342,10 +342,9 @@ class PayingLearner(_LearnerState, BaseEstimator):  # type: ignore[misc]
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
-        target = classes, labels, bounds, public_features, dropped
-        about = units, unit_name, start, request, purpose
-        work = vault, executor, send_shards, progress
-        return self._fitted(self._prepared(Given(X, y, X_public, *target, *about, *work)))
+        given = dict(locals())
+        del given["self"]
+        return self._fitted(self._prepared(Given(**given)))
 
     @abstractmethod
     def _fitted(self, task: Task) -> Self:

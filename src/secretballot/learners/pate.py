@@ -30,8 +30,8 @@ from secretballot.exceptions import BudgetError, DataError, Parameter, Parameter
 from secretballot.learners.inputs import (
     Target,
     as_matrix,
+    distinct_points,
     points_digest,
-    question_digests,
     random_rows,
 )
 from secretballot.learners.learner import (
@@ -48,14 +48,18 @@ from secretballot.learners.pate_mechanisms import (
     label_terms,
     number_terms,
 )
-from secretballot.learners.session import LabelStream, SessionAnswers, certified_labels, plan_of
-from secretballot.learners.table import forget_records
-from secretballot.learners.trained import (
+from secretballot.learners.session import (
+    LabelStream,
+    SessionAnswers,
+    TrainedTeachers,
+    certified_labels,
     check_teacher,
+    check_trainable,
     named_teacher,
-    problem_of_fit,
+    plan_of,
     teachers_of_table,
 )
+from secretballot.learners.table import forget_records
 from secretballot.queries import (
     CheckedSelector,
     InRounds,
@@ -77,56 +81,10 @@ from secretballot.students import (
 from secretballot.students.confirmed import StudentInRounds
 from secretballot.students.fitting import Teaching, try_student
 from secretballot.students.table_students import default_regressor
+from secretballot.teachers.ensemble import ballots, labels_of_shard, numbers_of_shard
 from secretballot.teachers.executors import check_engine
-from secretballot.teachers.rows import n_rows, take_rows
-from secretballot.teachers.training import ballots, labels_of_shard, numbers_of_shard
+from secretballot.teachers.rows import take_rows
 from secretballot.teachers.votes import counted_labels, number_votes
-from secretballot.vault import make_vault
-
-
-@dataclass(frozen=True, eq=False)
-class AskableRows:
-    """The distinct points of a public pool: what a strategy may choose from.
-
-    Attributes
-    ----------
-    X : array, sparse matrix or frame of shape (n, n_features)
-        The public pool.
-    rows : ndarray of int64, shape (m,)
-        Rows of it; of points that are there twice, the first.
-    questions : list of bytes
-        By which the ledger knows each of them.
-    """
-
-    X: Any
-    rows: IntArray
-    questions: list[bytes]
-
-    @classmethod
-    def of(cls, X_public: Any, askable: IntArray | None = None) -> "AskableRows":
-        """Return the distinct points among the rows `askable`, all rows by default.
-
-        Parameters
-        ----------
-        X_public : array, sparse matrix or frame of shape (n, n_features)
-        askable : ndarray of int64, optional
-            Rows that may be asked.
-        """
-        rows = np.arange(n_rows(X_public)) if askable is None else askable
-        digests = question_digests(take_rows(X_public, rows))
-        # Reversed, so that of equal points the first place stays.
-        first = {digest: place for place, digest in reversed(list(enumerate(digests)))}
-        places = np.sort(np.fromiter(first.values(), dtype=np.int64, count=len(first)))
-        return cls(X_public, rows[places], [digests[place] for place in places])
-
-    @property
-    def row_of(self) -> dict[bytes, int]:
-        """The row of each question."""
-        return dict(zip(self.questions, self.rows.tolist(), strict=True))
-
-    def points(self, places: IntArray) -> Any:
-        """Return the points at some places, of shape (k, n_features)."""
-        return take_rows(self.X, self.rows[places])
 
 
 class QueryRounds:
@@ -136,7 +94,10 @@ class QueryRounds:
     Parameters
     ----------
     rounds : InRounds
-    askable : AskableRows
+    X_public : array, sparse matrix or frame of shape (n, n_features)
+        The public pool.
+    row_of : dict of bytes to int
+        Rows of it that may be asked, by their questions, as `distinct_points` returns them.
     classes : sequence
     n_queries : int
         Answers wanted.
@@ -147,9 +108,11 @@ class QueryRounds:
 
     Attributes
     ----------
-    askable : AskableRows
-    n_queries : int
-    selector : CheckedSelector
+    rows : ndarray of int64
+        Those that may be asked; a strategy proposes places among them.
+    questions : list of bytes
+    points : array, sparse matrix or frame
+        The points at these rows.
 
     Raises
     ------
@@ -160,37 +123,39 @@ class QueryRounds:
     def __init__(
         self,
         rounds: InRounds,
-        askable: AskableRows,
+        X_public: Any,
+        row_of: Mapping[bytes, int],
         classes: Sequence[Any],
         n_queries: int,
         seed: int | None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        strategy, n_points = rounds.strategy, len(askable.rows)
-        points = askable.points(np.arange(n_points))
-        pool = PublicPool(points, tuple(classes), n_queries, seed or 0)
-        self.askable, self.n_queries, self._classes = askable, n_queries, pool.classes
+        self.X_public, self.row_of, self.questions = X_public, row_of, list(row_of)
+        self.rows = np.fromiter(row_of.values(), dtype=np.int64)
+        self.points = take_rows(X_public, self.rows)
+        self._n_queries, self._progress, self._strategy = n_queries, progress, rounds.strategy
+        pool = PublicPool(self.points, tuple(classes), n_queries, seed or 0)
+        self._classes, self._selector = pool.classes, CheckedSelector(rounds.strategy, pool)
         self._places: dict[Any, int] = {name: place for place, name in enumerate(pool.classes)}
         self._places[None] = -1
-        self.selector, self._strategy = CheckedSelector(strategy, pool), strategy
         size = default_round_size(n_queries) if rounds.round_size is None else rounds.round_size
         self._round_size = check_count("round_size", size)
         # asked for now: later, an empty one would end a run that was paid for
-        self._first = self.selector.propose(min(self._round_size, n_queries))
+        self._first = self._selector.propose(min(self._round_size, n_queries))
         if not len(self._first):
             raise ParameterError(
-                f"The strategy {type(strategy).__name__} has nothing to ask of these {n_points}"
-                " points; give other points or another strategy. Nothing was spent."
+                f"The strategy {type(rounds.strategy).__name__} has nothing to ask of these"
+                f" {len(self.rows)} points; give other points or another strategy. Nothing was"
+                " spent."
             )
-        self._progress = progress
 
     def plan(self, rounds: Sequence[int] | None = None, left: str = "none") -> dict[str, Any]:
         """Return what the certificate says of these rounds, by default of a run that asks all that
         it may; `left` is what becomes of unused queries."""
         if rounds is None:
-            full, rest = divmod(self.n_queries, self._round_size)
+            full, rest = divmod(self._n_queries, self._round_size)
             rounds = [self._round_size] * full + [rest] * (rest > 0)
-        return plan_of(self.n_queries, rounds, self._strategy.describe(), left)
+        return plan_of(self._n_queries, rounds, self._strategy.describe(), left)
 
     def stored(self, done: Released) -> ReleasedLabels:
         """Return a release that has come to its end.
@@ -208,7 +173,7 @@ class QueryRounds:
                 f"The request {done.request!r} was answered before, by another strategy; ask the"
                 " same again, or use a new request. Nothing was spent."
             )
-        return certified_labels(done, self.askable.row_of, plan)
+        return certified_labels(done, self.row_of, plan)
 
     def run(
         self, ask: Callable[[IntArray], SessionAnswers], *, n_teachers: int, sigma: float | None
@@ -236,32 +201,27 @@ class QueryRounds:
                 if not parts:
                     raise
                 break
-            parts.append((proposed, answers))
-            so_far = self._released(parts, n_teachers, sigma)
-            left = self.n_queries - len(so_far.queries)
+            parts.append((proposed[answers.given], answers.where(answers.given)))
+            queries, found = zip(*parts, strict=True)
+            labels = np.concatenate([self.places(one.labels) for one in found])
+            counts = None
+            if sigma is not None:
+                counts = np.concatenate([one.noisy_counts for one in found])
+            asked = np.concatenate(queries)
+            so_far = ReleasedLabels(asked, labels, self._classes, n_teachers, sigma, counts)
+            left = self._n_queries - len(asked)
             if self._progress is not None:
-                self._progress(len(so_far.queries), self.n_queries)
+                self._progress(len(asked), self._n_queries)
             # fewer answers than questions: nothing is left
             if not answers.given.all() or left <= 0:
                 break
-            self.selector.receive(so_far)
-            proposed = self.selector.propose(min(self._round_size, left))
-        return so_far, [int(answers.given.sum()) for _, answers in parts]
+            self._selector.receive(so_far)
+            proposed = self._selector.propose(min(self._round_size, left))
+        return so_far, [len(rows) for rows, _ in parts]
 
     def places(self, labels: ObjectArray) -> IntArray:
         """Return class values, of shape (n,), as places among the classes, -1 for None."""
         return np.array([self._places[label] for label in labels], dtype=np.int64)
-
-    def _released(
-        self, parts: Sequence[tuple[IntArray, SessionAnswers]], n_teachers: int, sigma: float | None
-    ) -> ReleasedLabels:
-        queries = np.concatenate([places[found.given] for places, found in parts])
-        labels = self.places(np.concatenate([found.labels[found.given] for _, found in parts]))
-        counts = None
-        if sigma is not None:
-            given = [found.noisy_counts[found.given] for _, found in parts]  # type: ignore[index]
-            counts = np.concatenate(given)
-        return ReleasedLabels(queries, labels, self._classes, n_teachers, sigma, counts)
 
 
 def ask_in_rounds(
@@ -302,15 +262,15 @@ def ask_in_rounds(
     predict is post-processing of what was paid for.
     Source : Liu et al. 2021, Algorithm 4, with one labelling service (differences 5).
     """
-    stream, askable = LabelStream(terms, votes, ledger, plan=begun.plan(), **about), begun.askable
+    stream = LabelStream(terms, votes, ledger, plan=begun.plan(), **about)
     if stream.closed:
         return begun.stored(stream._stream.released())
     contradicted = None
     if terms.confidence is not None:
         learner = LogisticRegression(max_iter=1000) if student is None else student
         contradicted = StudentInRounds(
-            lambda so_far: fit_student(learner, askable.X, so_far, random_state=random_state),
-            askable.X,
+            lambda so_far: fit_student(learner, begun.X_public, so_far, random_state=random_state),
+            begun.X_public,
             stream.classes,
             teachers_of(terms.shape),
             terms.confidence,
@@ -318,10 +278,9 @@ def ask_in_rounds(
     before, drawn = stream.used, list[int]()
 
     def ask(proposed: IntArray) -> SessionAnswers:
-        used, rows = stream.used, askable.rows[proposed]
+        used, rows = stream.used, begun.rows[proposed]
         predictions = None if contradicted is None else contradicted.predictions(rows)
-        questions = [askable.questions[place] for place in proposed]
-        found = stream.answer(rows, questions, predictions)
+        found = stream.answer(rows, [begun.questions[place] for place in proposed], predictions)
         if contradicted is not None and predictions is not None:
             given = found.given
             contradicted.tell(rows[given], begun.places(found.labels[given]), predictions[given])
@@ -330,12 +289,12 @@ def ask_in_rounds(
 
     run, rounds = begun.run(ask, n_teachers=terms.shape.n_teachers or 0, sigma=stream.sigma)
     done = stream._stream.released()
-    if done.questions != tuple(askable.questions[place] for place in run.queries):
+    if done.questions != tuple(begun.questions[place] for place in run.queries):
         # what an earlier run of another strategy asked counts as one round before
         rounds = [before, *drawn]
     plan = begun.plan([size for size in rounds if size], stream.left_over(ends=True))
     # what has another point among it is refused before it is too late
-    released = certified_labels(done, askable.row_of, plan)
+    released = certified_labels(done, begun.row_of, plan)
     if plan["left"] != "kept" and not stream.closed:
         # who asks again finds all of it in the ledger
         stream._stream.close(len(done.values), {"plan": plan})
@@ -406,24 +365,24 @@ def ask_actively(
     >>> from sklearn.linear_model import LogisticRegression
     >>> student = sb.fit_student(LogisticRegression(), X_public, released)
     """
-    askable = AskableRows.of(as_matrix("X_public", X_public))
+    points = as_matrix("X_public", X_public)
+    row_of = distinct_points(points)
     if n_queries is None:
         # at least one: a session with nothing left refuses it, and says why
-        n_queries = max(1, min(session.left, len(askable.rows)))
+        n_queries = max(1, min(session.left, len(row_of)))
     wanted = check_count("n_queries", n_queries)
     rounds = rounds_of(strategy) or InRounds(PassiveSampling())
-    begun = QueryRounds(rounds, askable, session.classes, wanted, random_state)
-
-    def ask(proposed: IntArray) -> SessionAnswers:
-        found: SessionAnswers = session.ask_many(askable.points(proposed))
-        return found
-
-    run, _ = begun.run(ask, n_teachers=session.n_teachers, sigma=session.sigma)
+    begun = QueryRounds(rounds, points, row_of, session.classes, wanted, random_state)
+    run, _ = begun.run(
+        lambda proposed: session.ask_many(take_rows(begun.points, proposed)),
+        n_teachers=session.n_teachers,
+        sigma=session.sigma,
+    )
     # others have asked other points, or the pool is larger than a service takes at once
     with suppress(DataError, ServiceError):
-        whole: ReleasedLabels = session.released(askable.X)
+        whole: ReleasedLabels = session.released(points)
         return whole
-    return replace(run, queries=askable.rows[run.queries])
+    return replace(run, queries=begun.rows[run.queries])
 
 
 _BY_RECORD = Guarantee(unit="record", relation="add-remove")
@@ -500,7 +459,7 @@ class PATELearner(Learner):
         pool = teacher_shape(n_points, len(target.classes), self.n_teachers, guarantee)
         if self.estimate_epsilon is not None:
             estimated = EstimatedSize.of_settings(self, pool)
-            return estimated.terms(estimated.size_without_number)
+            return estimated.terms(estimated.size_by(None))
         terms = choose_terms(self.mechanism, budget, pool, rounds=self._rounds, **asked)
         # warns while it still costs nothing
         check_useful(terms.mechanism, terms.shape)
@@ -562,31 +521,26 @@ class PATELearner(Learner):
         Both learners are tried on public points before.
         """
         task.refuse_points()
-        n_classes = len(task.target.learnt)
-        teacher, _ = check_teacher(self.teacher, task.table.like, task.points, n_classes)
         points = take_rows(task.points, rows)
         self._try_student(task, task.points if task.target.classes else points, terms, len(rows))
-        return self._cast_votes(task, teacher, points, terms)
+        return self._cast_votes(task, points, terms)
 
     def _try_student(self, task: Task, points: Any, terms: Terms, n_asked: int) -> None:
         """Refuse a student that cannot learn from what will be released about so many points."""
         student = self._student
         if task.target.bounds is not None:
-            problem = problem_of_fit(default_regressor() if student is None else student, points, 0)
-            if problem is not None:
-                raise ParameterError(
-                    Parameter("student"),
-                    f" cannot be trained on the public points with dummy numbers ({problem})."
-                    " Nothing was spent; fix the student, or take another one.",
-                )
+            learner = default_regressor() if student is None else student
+            check_trainable("student", learner, points, 0)
         elif student is not None:  # the default is known to learn
             counts = getattr(terms.mechanism, "release", "labels") == "counts"
             votes = self.n_teachers if counts else None
             try_student(student, points, Teaching(task.target.learnt, n_asked, votes))
 
-    def _cast_votes(self, task: Task, teacher: Any, points: Any, terms: Terms) -> Votes:
+    def _cast_votes(self, task: Task, points: Any, terms: Terms) -> Votes:
         """Return what the teachers of all shards vote for at the asked points; secret."""
         made, of_numbers = task.guarantee, task.target.bounds is not None
+        n_classes = len(task.target.learnt)
+        teacher, _ = check_teacher(self.teacher, task.table.like, task.points, n_classes)
         ask: Any = numbers_of_shard if of_numbers else labels_of_shard
         how: dict[str, Any] = {"random_state": self.random_state or 0}
         how["progress"] = task.given.progress
@@ -832,33 +786,32 @@ class PATEClassifier(ClassLearner, PATELearner):
             [choice_fields(choice)],
         )
 
-    def _cast_votes(self, task: Task, teacher: Any, points: Any, terms: Terms) -> Votes:
+    def _cast_votes(self, task: Task, points: Any, terms: Terms) -> Votes:
         if task.target.labels:
-            return super()._cast_votes(task, teacher, points, terms)
-        vault, classes = task.given.vault, task.target.learnt
-        teachers = task.table.teachers(
-            teacher,
-            self.n_teachers,
-            task.guarantee.relation,
-            None if vault is None else make_vault(vault),
-            self.random_state,
-            n_classes=len(classes),
-            **self._training(task),
-        )
-        counts = teachers.vote_counts(points, classes=classes, guarantee=task.guarantee)
-        if vault is not None:
-            forget_records(Path(vault))
-        return counts
+            return super()._cast_votes(task, points, terms)
+        votes = self._teachers(task, keep=False).vote(points)
+        if task.given.vault is not None:
+            forget_records(Path(task.given.vault))
+        return votes
 
-    def _training(self, task: Task) -> dict[str, Any]:
-        """Return where and how teachers are trained."""
+    def _teachers(self, task: Task, *, keep: bool) -> TrainedTeachers:
         given = task.given
-        return {
-            "n_jobs": self.n_jobs,
-            "engine": given.executor,
-            "send_shards": given.send_shards,
-            "progress": given.progress,
-        }
+        return teachers_of_table(
+            task.table,
+            self.teacher,
+            task.points,
+            task.target,
+            n_teachers=self.n_teachers,
+            relation=task.guarantee.relation,
+            vault=given.vault,
+            random_state=self.random_state or 0,
+            declaration=task.declaration,
+            keep=keep,
+            n_jobs=self.n_jobs,
+            engine=given.executor,
+            send_shards=given.send_shards,
+            progress=given.progress,
+        )
 
     def _taught(self, points: Any) -> Any:
         if isinstance(self.released_, ReleasedTable):
@@ -870,30 +823,21 @@ class PATEClassifier(ClassLearner, PATELearner):
     # --- in rounds ---
 
     def _asked_in_rounds(self, task: Task, rounds: InRounds) -> ReleasedLabels:
-        given, seed = task.given, self.random_state or 0
-        askable = AskableRows.of(task.points, task.askable)
-        terms = self.planned_terms(task.target, len(askable.rows), task.guarantee)
+        given, classes = task.given, task.target.classes
+        row_of = distinct_points(task.points, task.askable)
+        terms = self.planned_terms(task.target, len(row_of), task.guarantee)
         n_queries = terms.shape.n_queries
         # A first proposal is made before anything is trained or paid: a strategy that cannot work
         # says so for nothing.
-        begun = QueryRounds(rounds, askable, task.target.classes, n_queries, seed, given.progress)
+        public = task.points, row_of, classes, n_queries, self.random_state
+        begun = QueryRounds(rounds, *public, given.progress)
         # what was paid for under this request is answered again, and trains nothing
         done = None if given.request is None else releasing.stored(task.account, given.request)
         if done is None:
             task.refuse_points()
             self._try_student(task, task.points, terms, n_queries)
             # a reservation goes on with the same teachers or not at all
-            teachers = teachers_of_table(
-                task.table,
-                self.teacher,
-                task.points,
-                task.target,
-                n_teachers=self.n_teachers,
-                relation=task.guarantee.relation,
-                vault=given.vault,
-                random_state=seed,
-                **self._training(task),
-            )
+            teachers = self._teachers(task, keep=True)
             serial, vault = teachers.serial, teachers.vault if task.account.durable else None
         else:
             serial, vault = done.public.get(ASKED, {}).get("teachers", ""), None
@@ -902,7 +846,7 @@ class PATEClassifier(ClassLearner, PATELearner):
             terms,
             lambda rows: teachers.vote(take_rows(task.points, rows)),
             task.account,
-            classes=task.target.classes,
+            classes=classes,
             student=self._student,
             random_state=self.random_state,
             teachers=serial,

@@ -3,7 +3,7 @@ public numbers alone, or from one paid number about the votes."""
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -139,26 +139,13 @@ def choose_terms(
         event = STREAMS[name](budget, check_count("max_abstentions", stop))
         stream = stream_mechanism(event, teachers_of(pool))
         return Terms(stream, pool.first(n_queries or pool.n_queries), budget)
-    release = _released_kind(name, own, counts=counts)
+    of_use = counts and name in ("auto", PURE)
+    usual = "counts" if of_use or name == "counts" else "labels"
+    release = check_choice("release", own.get("release", usual), RELEASES)
     if n_queries is None:  # a student averages the noise of counts, so all may be asked
         averaged = release == "counts" and name != PURE
         n_queries = pool.n_queries if averaged else choose_label_queries(budget, pool, noise=noise)
     return _noisy_terms(noise, budget, pool.first(n_queries), release)
-
-
-def _released_kind(name: str, own: Mapping[str, Any], *, counts: bool) -> str:
-    """Return "counts", or "labels" where labels alone are released; where a mechanism leaves it
-    open, "counts" if they are of use.
-
-    Raises
-    ------
-    ParameterError
-        If it is asked for something else.
-    """
-    if name == "counts":
-        return name
-    of_use = "counts" if counts and name in ("auto", PURE) else "labels"
-    return check_choice("release", own.get("release", of_use), RELEASES)
 
 
 def noise_of(name: str) -> str:
@@ -367,12 +354,9 @@ def label_terms(
         sigma = calibrate_gaussian(budget, shape(n_points).shifts)
         return 0.3 * n_teachers >= 1.645 * sigma * (_LABEL_SHARE if ballot == "labels" else 1)
 
-    wanted = n_queries
-    if wanted is None:
-        wanted = (
-            max(1, _last_that_holds(sure, n_public, loosely=True)) if kind == "labels" else n_public
-        )
-    own_shape = shape(min(check_count("n_queries", wanted), n_public))
+    if n_queries is None and kind == "counts":
+        n_queries = n_public
+    own_shape = shape(_queries_or_sure(n_queries, sure, n_public))
     public = {
         "method": LABEL_VOTES,
         "labels": list(labels),
@@ -419,10 +403,17 @@ def number_terms(
         assert isinstance(found.mechanism, VoteQuantiles)
         return unanimous_chance(found.mechanism, found.shape) >= RIGHT
 
-    wanted = n_queries
-    if wanted is None:
-        wanted = _MOST_MEANS if mean else max(1, _last_that_holds(sure, n_public, loosely=True))
-    return terms(min(check_count("n_queries", wanted), n_public))
+    if n_queries is None and mean:
+        n_queries = _MOST_MEANS
+    return terms(_queries_or_sure(n_queries, sure, n_public))
+
+
+def _queries_or_sure(n_queries: Any, sure: Callable[[int], bool], n_public: int) -> int:
+    """Return how many of the public points are asked: as many as wanted, or else about as many as
+    leave sure answers."""
+    if n_queries is None:
+        return max(1, _last_that_holds(sure, n_public, loosely=True))
+    return min(check_count("n_queries", n_queries), n_public)
 
 
 # Share of the pool that may be less stable than the released number says. Gaussian voting is
@@ -483,10 +474,9 @@ class EstimatedSize:
             mechanism that may come of it answers nothing.
         """
         asked, price, budget = model.mechanism, model.estimate_epsilon, model._budget
-        by_name = isinstance(asked, str)
-        name, own = named("mechanism", asked, OF_CLASSES) if by_name else ("", {})
-        open_kind = by_name and _released_kind(name, own, counts=model._counts)
-        if name not in FRACTIONS or own or open_kind == "counts" or model.strategy != "passive":
+        name, own = named("mechanism", asked, OF_CLASSES) if isinstance(asked, str) else ("", {})
+        counted = name == "auto" and model._counts
+        if name not in FRACTIONS or own or counted or model.strategy != "passive":
             raise ParameterError(
                 Parameter("n_queries"),
                 " pays for an estimate of how many labels are asked, or how many abstentions are"
@@ -563,8 +553,9 @@ class EstimatedSize:
             purpose="how stable the votes on the public pool are, to set how much is asked",
         )
 
-    def size_by(self, released: int) -> int:
-        """Return the number of queries, or of abstentions, that a released number leads to.
+    def size_by(self, released: int | None) -> int:
+        """Return the number of queries, or of abstentions, that a released number leads to; None
+        stands for one that shows nothing.
 
         Gaussian voting: as many as leave a vote of the margin that half of the points have, as far
         as the number shows, right 19 times in 20. Sparse vector: the largest T whose threshold,
@@ -573,25 +564,21 @@ class EstimatedSize:
         and was paid for, leads to what is done without one, with a warning: a margin of 0.6 K is
         assumed, or T is 1.
         """
-        # beyond a unanimous vote there is only noise
-        size = self._size_shown_by(min(released, largest_distance(teachers_of(self.pool))))
-        if size >= 1:
-            return size
-        stops = self.mechanism == SPARSE
-        instead = "one abstention is reserved" if stops else "a margin of 0.6 K is assumed"
-        warnings.warn(
-            f"The estimate of the stability is {released} votes of {teachers_of(self.pool)}"
-            f" teachers, too little to go by, so {instead}; use more teachers, a larger epsilon, or"
-            " the noisy counts.",
-            WeakSignalWarning,
-            stacklevel=2,
-        )
-        return self.size_without_number
-
-    @property
-    def size_without_number(self) -> int:
-        """The size that a number leads to that shows nothing."""
-        return 1 if self.mechanism == SPARSE else choose_label_queries(self.rest, self.pool)
+        n_teachers, stops = teachers_of(self.pool), self.mechanism == SPARSE
+        if released is not None:
+            # beyond a unanimous vote there is only noise
+            size = self._size_shown_by(min(released, largest_distance(n_teachers)))
+            if size >= 1:
+                return size
+            instead = "one abstention is reserved" if stops else "a margin of 0.6 K is assumed"
+            warnings.warn(
+                f"The estimate of the stability is {released} votes of {n_teachers} teachers, too"
+                f" little to go by, so {instead}; use more teachers, a larger epsilon, or the noisy"
+                " counts.",
+                WeakSignalWarning,
+                stacklevel=2,
+            )
+        return 1 if stops else choose_label_queries(self.rest, self.pool)
 
     def _size_shown_by(self, seen: int) -> int:
         if self.mechanism == SPARSE:

@@ -314,9 +314,25 @@ class SemiPrivateClassifier(ClassLearner):
         return given.X_public
 
     def _release(self, task: Task) -> ReleasedLabels:
+        rows = np.empty(0, dtype=np.int64)
         if task.given.X_public is not None:
             task.refuse_points()
-        return self._chosen_candidate(task) if self._listed else self._chosen_hypothesis(task)
+            rows = random_rows(n_rows(task.points), self.n_cover, self.random_state)
+        chosen = self._chosen_candidate if self._listed else self._chosen_hypothesis
+        return chosen(task, rows)
+
+    def _drawn(self, task: Task, scores: Any, n_candidates: int, why: str, **about: Any) -> int:
+        """Draw one of the candidates, pay for it, and return its number."""
+        self.n_candidates_ = n_candidates
+        self.choice_ = choose_by_scores(
+            scores,
+            n_candidates,
+            task.account,
+            epsilon=task.budget.epsilon,
+            classes=task.target.learnt,
+            **task.named | {"purpose": task.given.purpose or why} | about,
+        )
+        return int(self.choice_.values.item())
 
     def _taught(self, points: Any) -> Any:
         student = self.student_
@@ -324,13 +340,12 @@ class SemiPrivateClassifier(ClassLearner):
             student.feature_names_in_ = self.feature_names_in_
         return student
 
-    def _chosen_hypothesis(self, task: Task) -> ReleasedLabels:
+    def _chosen_hypothesis(self, task: Task, rows: IntArray) -> ReleasedLabels:
         """Draw one labelling of the public points, and take its representative."""
         # Candidates follow from public points alone; private records only count mistakes. So the
         # number that is drawn names the same function to everybody who has these points.
         names, table, width = task.target.learnt, task.table, n_columns(task.points)
         hypotheses = hypotheses_by_name(self.hypotheses, width)
-        rows = random_rows(n_rows(task.points), self.n_cover, self.random_state)
         dichotomies = hypotheses.dichotomies(take_rows(task.points, rows))
         points = np.asarray(take_rows(task.points, rows))
 
@@ -340,24 +355,13 @@ class SemiPrivateClassifier(ClassLearner):
             return private_scores(dichotomies, records, block.targets, table.unit, self.relation)
 
         why = f"which of {len(dichotomies)} {hypotheses.name} makes the fewest mistakes"
-        choice = choose_by_scores(
-            scores,
-            len(dichotomies),
-            task.account,
-            epsilon=task.budget.epsilon,
-            classes=names,
-            about={
-                "hypotheses": hypotheses.name,
-                "n_public": len(rows),
-                "points_sha256": doubles_digest(points),
-            },
-            **task.named | {"purpose": task.given.purpose or why},
-        )
-        self.hypothesis_ = dichotomies.hypothesis(choice.values.item())
+        about = {"hypotheses": hypotheses.name, "n_public": len(rows)}
+        about["points_sha256"] = doubles_digest(points)
+        index = self._drawn(task, scores, len(dichotomies), why, about=about)
+        self.hypothesis_ = dichotomies.hypothesis(index)
         self.student_ = HypothesisStudent.of(self.hypothesis_, hypotheses, names, width)
-        self.choice_, self.n_candidates_ = choice, len(dichotomies)
         return chosen_release(
-            choice,
+            self.choice_,
             self.hypothesis_.predict(points),
             rows,
             names,
@@ -365,7 +369,7 @@ class SemiPrivateClassifier(ClassLearner):
             unit_column=table.unit_name,
         )
 
-    def _chosen_candidate(self, task: Task) -> ReleasedLabels:
+    def _chosen_candidate(self, task: Task, rows: IntArray) -> ReleasedLabels:
         """Draw one fitted classifier."""
         assert isinstance(self.hypotheses, list | tuple)
         names, models = _names_and_models(self.hypotheses)
@@ -384,28 +388,16 @@ class SemiPrivateClassifier(ClassLearner):
                     ]
             return Scores.of_candidates(right, task.guarantee)
 
-        choice = choose_by_scores(
-            scores,
-            len(models),
-            task.account,
-            epsilon=task.budget.epsilon,
-            names=names,
-            classes=classes,
-            beside=beside,
-            request=task.given.request,
-            purpose=task.given.purpose or f"which of {len(models)} candidates is right most often",
-            declaration={**task.declaration, "assumptions": [INDEPENDENT]},
-        )
-        index = choice.values.item()
-        chosen = models[index]
-        rows = labels = np.empty(0, dtype=np.int64)
-        if task.given.X_public is not None:
-            rows = random_rows(n_rows(task.points), self.n_cover, self.random_state)
+        why = f"which of {len(models)} candidates is right most often"
+        declared = {**task.declaration, "assumptions": [INDEPENDENT]}
+        about = {"names": names, "beside": beside, "declaration": declared}
+        index = self._drawn(task, scores, len(models), why, **about)
+        chosen, labels = models[index], rows
+        if len(rows):
             labels = class_indices(chosen.predict(take_rows(task.points, rows)), classes, len(rows))
         self.student_ = getattr(chosen, "student_", chosen)
-        self.choice_, self.n_candidates_ = choice, len(models)
         return chosen_release(
-            choice,
+            self.choice_,
             labels,
             rows,
             classes,

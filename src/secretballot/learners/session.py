@@ -1,32 +1,66 @@
-"""Labels that are asked for one by one, under one reservation, as long as it lasts: a stream of the
-core with the certificate of all its answers, and the session of teachers that uses it."""
+"""Teachers that are kept, tried before they are trained, and the sessions that ask them.
+
+A shard that cannot train votes by a fixed rule and says nothing, because an error would tell about
+the data. A teacher that can never train would thus pay for worthless labels in silence. A trial fit
+that knows no private value may speak. What is tried follows from public inputs alone, and it runs
+on global states of its own: nothing that comes after it can tell whether the private table has
+missing values.
+
+Teachers are trained once, asked as long as a reservation lasts, and found again in the vault. A
+stream is one reservation of the core, with the certificate of all its answers; a session is a
+stream of teachers.
+"""
 
 import hashlib
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+import joblib
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
+from sklearn.base import clone
 
 from secretballot._files import LARGEST_JSON, json_fields
+from secretballot._seeded import own_global_states, with_own_seeds
 from secretballot._typing import BoolArray, IntArray, ObjectArray
-from secretballot._validation import check_count, check_instance, check_name, check_path
+from secretballot._validation import (
+    RELATIONS,
+    check_choice,
+    check_count,
+    check_instance,
+    check_name,
+    check_path,
+    shown_error,
+)
 from secretballot.accounting import PrivacyBudget, check_useful
 from secretballot.accounting.recipes import Terms, deviation_of_counts
 from secretballot.core import releasing
 from secretballot.core.ledger import Ledger
 from secretballot.core.mechanisms import ConfidentLabels, Mechanism
+from secretballot.core.noise import entropy_bytes
 from secretballot.core.private import Votes
 from secretballot.core.releasing import Released, terms_of
-from secretballot.core.types import VoteShape
-from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
-from secretballot.learners.inputs import n_columns, question_digests, single_point
-from secretballot.learners.trained import TrainedTeachers
+from secretballot.core.types import Sample, VoteShape
+from secretballot.exceptions import BudgetError, DataError, LedgerError, Parameter, ParameterError
+from secretballot.learners.inputs import (
+    Target,
+    as_matrix,
+    distinct_points,
+    example_rows,
+    n_columns,
+    question_digests,
+    refuse_unfit,
+    single_point,
+    with_public_types,
+)
+from secretballot.learners.table import Table, forget_records, private_table, refuse_units
+from secretballot.named_learners import check_learner, teacher_by_name
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.releasing import (
     ASKED,
@@ -36,9 +70,451 @@ from secretballot.releasing import (
     labels_released,
 )
 from secretballot.report.certificate_models import class_value
+from secretballot.students import NumberedClassesClassifier
 from secretballot.students.confirmed import predicted_votes
-from secretballot.teachers.rows import take_rows
-from secretballot.vault import VaultFiles, is_other_ledger, keep_in_step, read_secret, write_secret
+from secretballot.teachers.ensemble import TeacherEnsemble, learner_identity
+from secretballot.teachers.executors import LOCAL, check_engine
+from secretballot.teachers.rows import n_rows, take_rows
+from secretballot.teachers.votes import guarantee_of
+from secretballot.vault import (
+    VaultFiles,
+    is_other_ledger,
+    keep_in_step,
+    keep_secret,
+    make_vault,
+    read_secret,
+    write_secret,
+)
+
+#: Public rows on which a teacher is tried.
+ROWS = 60
+
+
+def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> tuple[Any, bool]:
+    """Return the learner to clone for every shard, after a clone of it was fitted to the first
+    public points under labels 0, 1, ... in turn, and whether it takes missing values.
+
+    It is tried with missing values too, whatever the private table holds. A learner that refuses
+    labels without the first class, as XGBoost does, is put into a `NumberedClassesClassifier`:
+    every shard without that class would be lost without a word.
+
+    Parameters
+    ----------
+    teacher : classifier, regressor or str
+    X : array, sparse matrix or frame of shape (n_records, n_features)
+    X_public : like X, of shape (n_public, n_features)
+    n_classes : int
+        0 for a teacher of numbers, which are dummies then.
+
+    Returns
+    -------
+    tuple of learner and bool
+
+    Raises
+    ------
+    ParameterError
+        If it cannot be fitted or does not predict one of the labels for every point.
+    DataError
+        If values are missing and it does not take such.
+    """
+    learner = named_teacher(teacher, n_classes)
+    check_learner("teacher", learner)
+    # repeated where they are too few for every class
+    n_tried = max(ROWS, 4 * n_classes)
+    points = take_rows(X_public, np.resize(np.arange(min(ROWS, n_rows(X_public))), n_tried))
+    check_trainable("teacher", learner, points, n_classes)
+    if n_classes > 2 and problem_of_fit(learner, points, n_classes, first=1) is not None:
+        numbered = NumberedClassesClassifier(learner)
+        if problem_of_fit(numbered, points, n_classes, first=1) is None:
+            learner = numbered
+    # before it is known whether any are missing
+    taken = _takes_missing(learner, points, n_classes)
+    refuse_unfit("X", X, missing_taken=taken)
+    refuse_unfit("X_public", X_public, missing_taken=taken)
+    return learner, taken
+
+
+def named_teacher(teacher: Any, n_classes: int) -> Any:
+    """Return the unfitted learner that a name stands for; others as they are. Of 0 classes it is
+    one of numbers."""
+    return teacher_by_name(teacher, n_classes) if isinstance(teacher, str) else teacher
+
+
+def _takes_missing(learner: Any, points: Any, n_classes: int) -> bool:
+    """Return whether a learner takes missing values in every column, by a trial fit; none in
+    sparse points."""
+    if sparse.issparse(points):
+        return False
+    # every seventh value, in every column
+    missing = np.add.outer(np.arange(points.shape[0]), np.arange(points.shape[1])) % 7 == 0
+    if hasattr(points, "iloc"):
+        holed = points.mask(missing)
+    else:
+        kind = np.float64 if points.dtype.kind in "biuf" else object
+        holed = np.where(missing, np.nan, points.astype(kind))
+    return problem_of_fit(learner, holed, n_classes) is None
+
+
+def check_trainable(parameter: str, learner: Any, points: Any, n_classes: int) -> None:
+    """Refuse a learner that cannot be fitted to public points under dummy labels, or numbers for 0
+    classes.
+
+    Raises
+    ------
+    ParameterError
+    """
+    problem = problem_of_fit(learner, points, n_classes)
+    if problem is not None:
+        raise ParameterError(
+            Parameter(parameter),
+            " cannot be trained on the public points with dummy"
+            f" {'labels' if n_classes else 'numbers'} ({problem}). Nothing was spent; fix it or its"
+            " preprocessing, or take another one.",
+        )
+
+
+def problem_of_fit(learner: Any, points: Any, n_classes: int, first: int = 0) -> str | None:
+    """Return what went wrong with the labels from the first class on, None if nothing did."""
+    order = np.arange(n_rows(points))
+    labels = first + order % (n_classes - first) if n_classes else order % 7 / 7.0
+    try:
+        with own_global_states(0):
+            warnings.simplefilter("ignore")
+            fitted = with_own_seeds(clone(learner), 0).fit(points, labels)
+            predicted = np.asarray(fitted.predict(points))
+    except Exception as error:  # it may raise anything; the points are public, the labels dummies
+        return shown_error(error)
+    if not n_classes and predicted.size == labels.size and predicted.dtype.kind in "biuf":
+        return None if np.isfinite(predicted).all() else "it predicts what is no number"
+    if predicted.shape != labels.shape or not np.isin(predicted, labels).all():
+        return (
+            f"it predicts shape {predicted.shape} for {len(labels)} points, or values that are no"
+            f" {'labels' if n_classes else 'numbers'}"
+        )
+    return None
+
+
+_TRAINED = "the teachers' data"  # in messages to those who ask later, and have no X_public
+FILE = "teachers.pickle"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class TrainedTeachers:
+    """Teachers with all that must be known to ask them; made by `train_teachers`.
+
+    Attributes
+    ----------
+    ensemble : TeacherEnsemble
+        Private; shows its shape alone.
+    classes : tuple
+        Class values; public.
+    declaration : dict
+        Unit and relation that the shards were made for.
+    template : frame, array or matrix without rows
+        The columns and types that the teachers take; public.
+    missing_taken : bool
+        Whether they take missing values.
+    serial : str
+        Names these teachers and no others; drawn at random, never computed from data.
+    vault : Path or None
+        Where they are kept.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> teachers = sb.train_teachers(
+    ...     "tree", X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=10)
+    >>> teachers
+    TrainedTeachers(n_teachers=10, classes=[0, 1], teachers=<private>)
+    """
+
+    ensemble: TeacherEnsemble
+    classes: tuple[Any, ...]
+    declaration: Mapping[str, object]
+    template: Any
+    missing_taken: bool = False
+    serial: str = ""
+    vault: Path | None = None
+
+    @property
+    def n_teachers(self) -> int:
+        """Number of teachers; public."""
+        return self.ensemble.n_teachers
+
+    @classmethod
+    def load(cls, vault: str | Path) -> "TrainedTeachers":
+        """Return the teachers kept in a vault, without the data they were trained on.
+
+        Raises
+        ------
+        DataError
+            If there are none, or they are damaged or of other library versions.
+        """
+        place = Path(vault)
+        kept = _kept_in(place)
+        if kept is None:
+            raise DataError(
+                f"The vault {place} holds no teachers; give the vault that they were trained into."
+            )
+        forget_records(place)  # a crash may have come between keeping the teachers and this
+        return kept[0]
+
+    def points(self, X: Any) -> Any:
+        """Return public points, of shape (n, n_features), with the types that the teachers take.
+
+        Raises
+        ------
+        DataError
+            If they do not fit.
+        """
+        points = with_public_types(as_matrix("X", X), self.template, known=_TRAINED)
+        refuse_unfit("X", points, missing_taken=self.missing_taken)
+        return points
+
+    def vote(self, points: Any, *, request: str | None = None) -> Votes:
+        """Return the votes of all teachers on public points; the counts are secret.
+
+        Parameters
+        ----------
+        points : array, sparse matrix or frame of shape (n, n_features)
+            As `points` returned them.
+        request : str, optional
+            Key of the reservation that asks; teachers of a secret sample answer to the one that it
+            was drawn for.
+
+        Raises
+        ------
+        ParameterError
+            If they learned from a sample that was drawn for another reservation.
+        """
+        sample = self.sample
+        if sample is not None and sample.request != request:
+            raise ParameterError(
+                "These teachers learned from a secret sample that was drawn for one reservation;"
+                " ask them through its labeler or its session, where what it costs is paid."
+            )
+        guarantee = guarantee_of(self.declaration["unit"], self.declaration["relation"])
+        votes = self.ensemble.vote_counts(points, guarantee=guarantee, sample=sample)
+        votes.classes = self.classes  # which were checked when the teachers were trained
+        return votes
+
+    @property
+    def sample(self) -> Sample | None:
+        """The secret sample that they learned from, None where they learned from all records."""
+        declared: Any = self.declaration.get("sample")
+        return None if declared is None else Sample(**declared, serial=self.serial)
+
+    def shape(self, n_queries: int) -> VoteShape:
+        """Return the public facts of their votes on so many points."""
+        return VoteShape(
+            guarantee=guarantee_of(self.declaration["unit"], self.declaration["relation"]),
+            n_queries=n_queries,
+            n_classes=len(self.classes),
+            n_teachers=self.n_teachers,
+            moved=n_queries,
+            sample=self.sample,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"TrainedTeachers(n_teachers={self.n_teachers}, classes={list(self.classes)},"
+            " teachers=<private>)"
+        )
+
+
+def reservation_folder(vault: str | Path, request: str) -> Path:
+    """Return the folder of a reservation in a vault, named by a digest: a key may hold anything."""
+    return Path(vault) / "plans" / hashlib.sha256(request.encode()).hexdigest()[:32]
+
+
+def train_teachers(
+    teacher: Any,
+    X: Any,
+    y: Any,
+    *,
+    classes: Sequence[Any],
+    X_public: Any = None,
+    n_teachers: int = 250,
+    relation: str = "add-remove",
+    units: Any = None,
+    unit_name: str | None = None,
+    vault: str | Path | None = None,
+    n_jobs: int | None = None,
+    executor: Any = LOCAL,
+    random_state: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> TrainedTeachers:
+    """Train one teacher on every shard of the private records, to be asked for labels later.
+
+    Parameters
+    ----------
+    teacher : classifier or str
+        Cloned for every shard; such as "logistic".
+    X : array, sparse matrix or frame of shape (n_records, n_features)
+        Private.
+    y : array of shape (n_records,)
+        Private labels, each one of `classes`.
+    classes : sequence of two or more values
+        Public; never inferred from the private labels.
+    X_public : like X, of shape (n, n_features), optional
+        Public points, a few of them will do: they fix the types of the columns, and the teacher is
+        tried on them with dummy labels. Needed for frames; numeric arrays are taken as floating
+        point without.
+    n_teachers : int
+        Number of shards K; public, chosen without looking at the private data.
+    relation : {"add-remove", "replace-one"}
+        Relation that the promise is about.
+    units : array of shape (n_records,), optional
+        Ids, such as patient numbers: all records of one id are protected together.
+    unit_name : str, optional
+        What the ids are, for certificates.
+    vault : path, optional
+        Secret folder in which the teachers are kept; with one, the same call finds them again and
+        trains nothing.
+    n_jobs, random_state, executor, progress
+        As for `PATEClassifier`.
+
+    Returns
+    -------
+    TrainedTeachers
+
+    Raises
+    ------
+    ParameterError, DataError
+        If something does not fit, or the vault belongs to other data; nothing was spent.
+
+    Privacy
+    -------
+    Unit : one record, or all records of one id where `units` is given.
+    Relation : add or remove one unit; or replace one record in place.
+    Sensitivity : one unit touches one shard, hence one teacher.
+    Price : none; nothing leaves until a session or a release asks.
+    """
+    target = Target.of_classes(classes)
+    check_count("n_teachers", n_teachers)
+    check_choice("relation", relation, RELATIONS)
+    refuse_units(units, relation)
+    check_engine(executor, n_jobs)
+    X = as_matrix("X", X)
+    # Types come from public rows before anything else looks at private ones.
+    example = example_rows(X, X_public, ROWS)
+    table, example = private_table(X, y, example, target, units, unit_name)
+    return teachers_of_table(
+        table,
+        teacher,
+        example,
+        target,
+        n_teachers=n_teachers,
+        relation=relation,
+        vault=vault,
+        random_state=random_state or 0,
+        n_jobs=n_jobs,
+        engine=executor,
+        progress=progress,
+    )
+
+
+def teachers_of_table(
+    table: Table,
+    teacher: Any,
+    example: Any,
+    target: Target,
+    *,
+    n_teachers: int,
+    relation: str,
+    vault: str | Path | None,
+    random_state: int,
+    declaration: Mapping[str, object] | None = None,
+    keep: bool = True,
+    **training: Any,
+) -> TrainedTeachers:
+    """Return teachers of a private table, kept in a vault or trained now, to be asked later.
+
+    Parameters
+    ----------
+    table : Table
+    teacher : classifier or str
+    example : array, sparse matrix or frame of shape (n, n_features)
+        A few public points.
+    target : Target
+        Of classes.
+    n_teachers, relation, vault, random_state
+        As for `train_teachers`, whose errors these are.
+    declaration : mapping, optional
+        More than unit and relation, for the certificate.
+    keep : bool
+        Whether a vault keeps them to be asked again. Else it keeps each as it is finished, so that
+        an interrupted training goes on until `forget_records`.
+    **training
+        As for `TeacherEnsemble.fit`.
+    """
+    # the trial fit comes before the vault is made: a teacher that cannot work leaves nothing behind
+    names = target.learnt
+    learner, taken = check_teacher(teacher, table.like, example, len(names))
+    place = None if vault is None else make_vault(vault)
+    serial, about = entropy_bytes(16).hex(), {"unit": table.unit, "unit_column": table.unit_name}
+    public: dict[str, Any] = {
+        "classes": target.classes,
+        "declaration": {**about, "relation": relation, **(declaration or {})},
+        "template": example.iloc[:0] if hasattr(example, "iloc") else example[:0].copy(),
+        "missing_taken": taken,
+    }
+
+    def fit() -> TeacherEnsemble:
+        with table.shards(n_teachers, relation, place) as (source, content):
+            kept = None
+            if place is not None and content is not None:
+                # The digest ties kept teachers to these very shards: a fit that is taken up again
+                # with other data finds none of them.
+                kept = place, str(joblib.hash(content, hash_name="sha1"))
+            how = {"random_state": random_state, "kept": kept, **training}
+            return TeacherEnsemble.fit(learner, source, n_classes=len(names), **how)
+
+    if place is None or not keep:
+        return TrainedTeachers(fit(), **public, serial=serial)
+    # what cannot be distinguished is never found again here, by `TrainedTeachers.load` alone
+    known = learner_identity(learner) or entropy_bytes(16).hex()
+    identity = known, *table.identity, n_teachers, names, relation, random_state
+    digest, mine, kept = str(joblib.hash(identity, hash_name="sha1")), None, _kept_in(place)
+    if kept is None:
+        mine = fit()
+        keep_secret(place / FILE, mine.packed((serial, digest, public)))
+        kept = _kept_in(place)  # perhaps those of another process
+    assert kept is not None
+    teachers, of_identity = kept
+    if of_identity != digest:
+        raise DataError(
+            f"The vault {place} belongs to other data, or to other settings of the teachers; give"
+            " another vault, or the data and settings it was begun with. Nothing was spent."
+        )
+    # a reservation goes on with these teachers, not with a new fit
+    forget_records(place)
+    if mine is not None and teachers.serial == serial:
+        return replace(teachers, ensemble=mine)  # which knows its workers
+    return teachers
+
+
+def _kept_in(vault: Path) -> tuple[TrainedTeachers, str] | None:
+    """Return the teachers of a vault, and the digest of all that they depend on; None where there
+    are none.
+
+    Raises
+    ------
+    DataError
+        If the file is damaged, not our own, or of other library versions.
+    """
+    content = read_secret(vault / FILE, own=True)
+    if content is None:
+        return None
+    found = TeacherEnsemble.unpacked(content)
+    if found is None:
+        raise DataError(
+            f"The teachers in the vault {vault} are damaged or were kept under other versions of"
+            " Python, numpy or scikit-learn; put both back as they were, or begin in another vault."
+            " Nothing was spent."
+        )
+    ensemble, (serial, digest, public) = found
+    return TrainedTeachers(ensemble, **public, serial=serial, vault=vault), digest
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +543,12 @@ class SessionAnswers:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def where(self, mask: BoolArray) -> Self:
+        """Return the answers that a mask of shape (n,) chooses."""
+        counts = None if self.noisy_counts is None else self.noisy_counts[mask]
+        own = self.labels[mask], self.answered[mask], self.given[mask]
+        return type(self)(*own, counts, self.left)
 
     @property
     def label(self) -> Any:
@@ -452,12 +934,6 @@ class LabelingSession(LabelStream):
             purpose=terms.purpose,
         )
 
-    def __repr__(self) -> str:
-        return (
-            f"LabelingSession({self.request!r}, {self.used} of {self.planned} answered, {self.left}"
-            " left)"
-        )
-
     @property
     def n_teachers(self) -> int:
         """Number of teachers."""
@@ -598,7 +1074,7 @@ class LabelingSession(LabelStream):
         DataError
             If a point that was asked is not in `X`.
         """
-        return self._certified(self._rows_of_questions(X))
+        return self._certified(distinct_points(self._teachers.points(X)))
 
     def close(self, X: Any) -> ReleasedLabels:
         """Settle the session and return `released(X)`, for ever.
@@ -620,11 +1096,6 @@ class LabelingSession(LabelStream):
         # what has another point among it is refused before it is too late
         self._stream.close(len(self.released(X).queries))
         return self.released(X)
-
-    def _rows_of_questions(self, X: Any) -> dict[bytes, int]:
-        """Return the first row of each question."""
-        questions = question_digests(self._teachers.points(X))
-        return {question: row for row, question in reversed(list(enumerate(questions)))}
 
     def _certified(self, rows: dict[bytes, int] | None) -> ReleasedLabels:
         """Return all answers so far; without rows, each question stands for itself."""

@@ -15,7 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -44,14 +43,8 @@ from secretballot.data.stored import (
 )
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
 from secretballot.foreign_code import result_of
-from secretballot.learners.inputs import (
-    Target,
-    as_matrix,
-    check_same_columns,
-    n_columns,
-    with_public_types,
-)
-from secretballot.teachers.ensemble import TeacherEnsemble
+from secretballot.learners.inputs import Target, as_matrix, n_columns, with_public_types
+from secretballot.teachers.ensemble import Shards, ShardSource
 from secretballot.teachers.rows import (
     block_bounds,
     check_ids,
@@ -61,7 +54,6 @@ from secretballot.teachers.rows import (
     take_rows,
     unit_numbers,
 )
-from secretballot.teachers.training import Shards, ShardSource
 from secretballot.vault import read_secret, write_secret
 
 _Hashes = NDArray[np.uint64]
@@ -103,8 +95,7 @@ class PrivateRows:
 
     def __init__(self, tables: Sequence[Any]) -> None:
         self._tables = [row_hashes(table) for table in tables]
-        known = [table for table in self._tables if table is not None]
-        self._watched = np.unique(np.concatenate([*known, _none()]))
+        self._watched = np.unique(np.concatenate([*self._tables, _none()]))
         self._pairs = pd.DataFrame({"value": _none(), "unit": _none()})
         self._largest = 2**64 - 1
         self._n_rows = self._n_pairs = self._digest = 0
@@ -119,8 +110,6 @@ class PrivateRows:
             Of each row's unit; None makes every row one.
         """
         values = row_hashes(X)
-        if values is None:
-            return
         if units is None:
             units = np.arange(self._n_rows, self._n_rows + len(values))
         self._n_rows += len(values)
@@ -151,7 +140,7 @@ class PrivateRows:
         Private, and not protected.
         """
         table = self._tables[place]
-        if table is None or not self._n_pairs:
+        if not self._n_pairs:
             return False
         same = (len(table), _rows_digest(table)) == (self._n_rows, self._digest)
         if same and len(table) >= _LEAST_ROWS:
@@ -237,42 +226,27 @@ def _has_text(cells: "pd.Series[Any]") -> bool:
 # --- hashes of rows, by which equal rows are found without keeping a row ---
 
 
-def row_hashes(X: Any) -> _Hashes | None:
-    """Return a hash of every row of a table; None where they cannot be hashed.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-    """
-    return result_of(partial(_row_hashes, X))
-
-
-def _rows_digest(hashes: _Hashes) -> int:
-    """Return the digest of rows, in any order, by their hashes."""
-    return int(np.add.reduce(hashes, dtype=np.uint64))
-
-
-def _row_hashes(X: Any) -> _Hashes:
-    size = max(1, _BLOCK_CELLS // n_columns(X))
+def row_hashes(X: Any) -> _Hashes:
+    """Return a hash of every row of a table of shape (n_rows, n_features), equal for numbers that
+    are equal, of whatever kind a file made them."""
     blocks = [_none()]
-    for start, stop in block_bounds(n_rows(X), size):
+    for start, stop in block_bounds(n_rows(X), max(1, _BLOCK_CELLS // n_columns(X))):
         rows = row_block(X, start, stop)
-        rows = _alike(rows.toarray() if is_sparse(rows) else rows)
-        blocks.append(np.asarray(pd.util.hash_pandas_object(rows, index=False), dtype=np.uint64))
-    return np.concatenate(blocks)
-
-
-def _alike(rows: Any) -> pd.DataFrame:
-    """Return rows in which equal numbers are equal bits, of whatever kind a file made them."""
-    frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows)
-    return pd.DataFrame(
-        {
+        frame = pd.DataFrame(rows.toarray() if is_sparse(rows) else rows)
+        alike = {
             place: column.to_numpy(np.float64, na_value=np.nan) + 0.0  # -0.0 is 0.0
             if pd.api.types.is_numeric_dtype(column.dtype)
             else column
             for place, (_, column) in enumerate(frame.items())
         }
-    )
+        hashed = pd.util.hash_pandas_object(pd.DataFrame(alike), index=False)
+        blocks.append(np.asarray(hashed, dtype=np.uint64))
+    return np.concatenate(blocks)
+
+
+def _rows_digest(hashes: _Hashes) -> int:
+    """Return the digest of rows, in any order, by their hashes."""
+    return int(np.add.reduce(hashes, dtype=np.uint64))
 
 
 _KEY_BYTES = 32
@@ -303,14 +277,8 @@ def assign_shards(
     Relation : add/remove: a keyed hash of the id, or of a random id drawn once per record.
         Replace-one: the position.
     Sensitivity : one shard.
-
-    Raises
-    ------
-    ParameterError
-        If `units` are given under replace-one, whose rule knows positions only.
     """
-    if relation == "replace-one":
-        refuse_units(units, relation)
+    if relation == "replace-one":  # which knows no units
         return PositionPartition(n_teachers, n_records).assign()
     key, ids = partition_key(vault), units
     if units is None:
@@ -345,8 +313,7 @@ def hold_out(
     Raises
     ------
     ParameterError, DataError
-        If a setting is out of its range, an id is missing, or a side comes out empty; rows are
-        named, never values.
+        If a setting is out of its range, or an id is missing; rows are named, never values.
 
     Privacy
     -------
@@ -372,11 +339,6 @@ def hold_out(
         held = (place + 1) * parts // PARTS > place * parts // PARTS
     else:
         held = assign_shards(n, PARTS, relation, units, vault=None) < parts
-    if held.all() or not held.any():
-        side = "for the teachers" if held.all() else "held out"
-        raise DataError(
-            f"The split leaves no record {side}; give more records, or a share nearer to 0.5."
-        )
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
@@ -402,14 +364,13 @@ def assign_stored_shards(
     Raises
     ------
     ParameterError
-        If persons are protected under replace-one, or there are more teachers than records there,
-        or the table was not given as one file.
+        If under replace-one there are more teachers than records, or the table was not given as one
+        file.
     DataError
         If the vault cannot be read or written.
     """
     rule = "record" if table.unit == "record" else "user"
     if relation == "replace-one":
-        refuse_units(table.unit_name, relation)
         check_positions(single=table.single)
         PositionPartition(n_teachers, table.count_rows())  # refuses too many teachers
         rule = "position"
@@ -690,7 +651,8 @@ class Table(Private):
     def shards(
         self, n_teachers: int, relation: str, vault: Path | None
     ) -> AbstractContextManager[tuple[ShardSource, Any]]:
-        """Give the teachers' shards, and what stands for them in a digest; private.
+        """Give the teachers' shards, and what stands for them in a digest, None where no teacher
+        is kept before all are trained; private.
 
         Parameters
         ----------
@@ -702,24 +664,6 @@ class Table(Private):
         numbers = assign_shards(self.n_records, n_teachers, relation, self._units, vault)
         source = Shards(self._records, self._targets, numbers, n_teachers)
         return nullcontext((source, (self._records, self._targets, numbers)))
-
-    def teachers(
-        self,
-        teacher: Any,
-        n_teachers: int,
-        relation: str,
-        vault: Path | None,
-        random_state: int | None,
-        **training: Any,
-    ) -> TeacherEnsemble:
-        """Return one teacher for every shard; `training` as for `TeacherEnsemble.fit`."""
-        with self.shards(n_teachers, relation, vault) as (source, content):
-            # The digest ties kept teachers to these very shards: a fit that is taken up again with
-            # other data finds none of them.
-            kept = None if vault is None else (vault, joblib.hash(content, hash_name="sha1"))
-            return TeacherEnsemble.fit(
-                teacher, source, kept=kept, random_state=random_state or 0, **training
-            )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(unit={self.unit!r}, records=<private>)"
@@ -804,7 +748,6 @@ def private_table(
         if X_public is X:  # few equal rows may be chance
             raise DataError(_HOLDS_RECORDS)
         rows = as_matrix("X", X)
-        check_same_columns(rows, points)
         given, rows = rows, with_public_types(rows, points)
         _refuse_unlike_cells(given, rows, points)
         table = Table(rows, target.read(y, n_rows(rows)), units, unit_name)

@@ -38,14 +38,15 @@ class Tried:
     setting: Setting
     outcomes: tuple[RunOutcome, ...]
 
-    def each(self, name: str) -> FloatArray:
-        """Return one number of every run, shape (n_folds,)."""
-        return np.array([getattr(one, name) for one in self.outcomes])
+    @property
+    def students(self) -> FloatArray:
+        """Accuracy of the student of every run, shape (n_folds,)."""
+        return np.array([one.student for one in self.outcomes])
 
     @property
     def mean(self) -> float:
         """Mean accuracy of the students."""
-        return float(self.each("student").mean())
+        return float(self.students.mean())
 
 
 class Evaluation:
@@ -154,14 +155,14 @@ class Evaluation:
     def candidate(self, tried: Tried, spread: "Spread") -> Candidate:
         """Return what to expect of a setting, from the runs that were tried."""
         setting, n = tried.setting, len(tried.outcomes)
-        counts = tried.each("answered")
+        counts = np.array([one.answered for one in tried.outcomes])
         value = float(counts.mean())
         # runs differ at least as independent answers would
         alone = value * max(0.0, 1 - value / setting.n_queries)
         width = DEVIATIONS * math.sqrt(max(alone, _variance(counts)) * (1 + 1 / n))
         most = max(value, float(setting.max_answers or setting.n_queries))
         answered = Estimate(value, max(0.0, value - width), min(most, value + width))
-        accuracy = spread.estimate(tried.each("student"))
+        accuracy = spread.estimate(tried.students)
         return Candidate(setting, stated_noise(self.terms(setting)), answered, accuracy)
 
 
@@ -197,7 +198,7 @@ class Spread:
     @classmethod
     def of(cls, tried: Sequence[Tried]) -> "Spread":
         """Return the spread of settings that were tried on the same folds."""
-        found = np.array([one.each("student") for one in tried])
+        found = np.array([one.students for one in tried])
         n_settings, n_folds = found.shape
         if n_settings < 2 or n_folds < 2:  # the two cannot be distinguished
             return cls(np.zeros(n_folds), _variance(found.ravel()))

@@ -19,13 +19,7 @@ from secretballot.accounting import (
     teacher_shape,
 )
 from secretballot.accounting.calibration import MANY_LABELS, noise_share
-from secretballot.accounting.recipes import (
-    THRESHOLD_SHARE,
-    Terms,
-    deviation,
-    stream_mechanism,
-    table_deviation,
-)
+from secretballot.accounting.recipes import THRESHOLD_SHARE, Terms, deviation, stream_mechanism
 from secretballot.core.class_games import class_block
 from secretballot.core.events import Stream, TableStream
 from secretballot.core.mechanisms import (
@@ -34,7 +28,6 @@ from secretballot.core.mechanisms import (
     Mechanism,
     NoisyVotes,
     SparseVector,
-    TableLabels,
 )
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan_model import CONFIDENT, STREAMS, TABLE, Setting, Task
@@ -175,7 +168,10 @@ def terms_of(task: Task, setting: Setting) -> Terms | None:
     elif setting.mechanism == TABLE:
         mechanism = table_labels(budget, shape, exact=False)
     else:
-        mechanism = NoisyVotes(scale=_sigma(task, setting), release=release)
+        counts = release == "counts"
+        mechanism = NoisyVotes(
+            scale=_sigma(task, setting), release="counts" if counts else "labels"
+        )
     return Terms(mechanism, shape, budget)
 
 
@@ -221,12 +217,7 @@ def stated_noise(terms: Terms) -> float:
     """Return the standard deviation of the noise, of a table that of noise which shows an even vote
     as well, of a stream the margin that it answers nine times in ten, in votes."""
     mechanism = terms.mechanism
-    if isinstance(mechanism, ConfidentLabels):
-        return mechanism.sigma
-    if isinstance(mechanism, TableLabels):
-        return table_deviation(mechanism, terms.shape.n_teachers or 0)
     if isinstance(mechanism, SparseVector | AbstentionTable):
         needed = needed_distance(mechanism.stream_event(), _USUALLY_ANSWERED)
         return 2 * math.ceil(needed) + 1.0 if math.isfinite(needed) else math.inf
-    assert isinstance(mechanism, NoisyVotes)
-    return deviation(mechanism)
+    return deviation(mechanism, terms.shape.n_teachers or 0)

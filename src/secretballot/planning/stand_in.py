@@ -4,9 +4,8 @@ import copy
 import math
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn
@@ -30,22 +29,13 @@ from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
 from secretballot.queries.base import default_round_size
 from secretballot.released import ReleasedLabels, labels_in
 from secretballot.students import default_student, fit_student
-from secretballot.teachers.ensemble import Poll, count_ballots
+from secretballot.teachers.ensemble import Poll, Recipe, count_ballots, train_shard
 from secretballot.teachers.rows import n_rows, take_rows
-from secretballot.teachers.training import Recipe, train_shard
 
 
-@dataclass(frozen=True)
-class RunOutcome:
-    """What came of one simulated run.
-
-    Attributes
-    ----------
-    student : float
-        Accuracy of the student on new points.
-    answered : float
-        Queries that got an answer.
-    """
+class RunOutcome(NamedTuple):
+    """Of one simulated run, the accuracy of the student on new points, and how many queries got an
+    answer."""
 
     student: float
     answered: float

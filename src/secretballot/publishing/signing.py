@@ -20,8 +20,6 @@ from secretballot.report.verification import (
     verify_certificate,
 )
 
-PASSPHRASE = "SECRETBALLOT_KEY_PASSPHRASE"
-
 
 def new_signing_key(path: str | os.PathLike[str]) -> str:
     """Make a key to sign releases with, and return the fingerprint of its public part.
@@ -30,8 +28,7 @@ def new_signing_key(path: str | os.PathLike[str]) -> str:
     ----------
     path : path
         New file for the private key, PKCS 8 in PEM, for its owner alone (mode 0600); the public key
-        goes beside it, with ``.pub`` at the end of its name. A passphrase is taken from the
-        environment variable SECRETBALLOT_KEY_PASSPHRASE, if it is set.
+        goes beside it, with ``.pub`` at the end of its name.
 
     Returns
     -------
@@ -45,18 +42,19 @@ def new_signing_key(path: str | os.PathLike[str]) -> str:
         If cryptography is not installed.
     """
     names = serialization()
-    place, secret = Path(path), _environment_passphrase()
+    place = Path(path)
     public_place = place.with_name(f"{place.name}.pub")
     private = ed25519().Ed25519PrivateKey.generate()
-    encryption = names.NoEncryption() if secret is None else names.BestAvailableEncryption(secret)
-    pem = private.private_bytes(names.Encoding.PEM, names.PrivateFormat.PKCS8, encryption)
+    form = names.Encoding.PEM, names.PrivateFormat.PKCS8, names.NoEncryption()
+    pem = private.private_bytes(*form)
     # a key that is there may have signed releases, and is never replaced
     for file in (place, public_place):
         if os.path.lexists(file):
             raise DataError(f"{named(file)} is there already; name a new file.")
     try:
         write_new(place, pem, 0o600)
-        write_new(public_place, public_pem(private.public_key()), 0o644)
+        public_form = names.Encoding.PEM, names.PublicFormat.SubjectPublicKeyInfo
+        write_new(public_place, private.public_key().public_bytes(*public_form), 0o644)
     except OSError as error:
         raise _unwritten(place, error) from None
     return fingerprint(private.public_key())
@@ -139,11 +137,11 @@ def read_private_key(path: Path) -> Any:
         If it cannot be read, others may read it, or it holds something else.
     """
     pem = key_file(path)
-    key = key_or_none(serialization().load_pem_private_key, pem, _environment_passphrase())
+    key = key_or_none(serialization().load_pem_private_key, pem, None)
     if not isinstance(key, ed25519().Ed25519PrivateKey):
         raise DataError(
-            f"The key file {named(path)} holds no private Ed25519 key in PEM, or one with another"
-            f" passphrase than {PASSPHRASE} has; make one with: secretballot sign --new-key FILE"
+            f"The key file {named(path)} holds no private Ed25519 key in PEM, or one with a"
+            " passphrase; make one with: secretballot sign --new-key FILE"
         )
     if path.stat().st_mode & 0o077:
         raise DataError(
@@ -151,15 +149,3 @@ def read_private_key(path: Path) -> Any:
             f" chmod 600 {path.name}"
         )
     return key
-
-
-def _environment_passphrase() -> bytes | None:
-    found = os.environ.get(PASSPHRASE)
-    return found.encode() if found else None
-
-
-def public_pem(public: Any) -> bytes:
-    """Return a public key in PEM."""
-    names = serialization()
-    pem: bytes = public.public_bytes(names.Encoding.PEM, names.PublicFormat.SubjectPublicKeyInfo)
-    return pem

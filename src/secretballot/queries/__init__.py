@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from secretballot._validation import STRATEGIES, StrategyName, check_choice, named
+from secretballot._validation import check_choice, named
 from secretballot.queries.base import CheckedSelector, PublicPool, QuerySelector, QueryStrategy
 from secretballot.queries.disagreement import DisagreementSampling
 from secretballot.queries.uncertainty import (
@@ -31,7 +31,7 @@ __all__ = [
     "strategy_by_name",
 ]
 
-_BUILDERS: dict[StrategyName, Callable[[], QueryStrategy]] = {
+_STRATEGIES: dict[str, Callable[[], QueryStrategy]] = {
     "passive": PassiveSampling,
     "disagreement": DisagreementSampling,
     "margin": MarginSampling,
@@ -54,7 +54,7 @@ def strategy_by_name(name: str) -> QueryStrategy:
     ParameterError
         If there is no strategy of that name.
     """
-    return _BUILDERS[check_choice("strategy", name, STRATEGIES)]()
+    return _STRATEGIES[check_choice("strategy", name, tuple(_STRATEGIES))]()
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class InRounds:
 
 
 _SETTINGS: dict[str, tuple[str, ...]] = {
-    name: () if name == "passive" else ("round_size",) for name in STRATEGIES
+    name: () if name == "passive" else ("round_size",) for name in _STRATEGIES
 }
 
 

@@ -360,44 +360,35 @@ class _Sums(Settings):
     def check(self, stated: Any) -> None:
         shape, of_labels = stated.shape, stated.unit == "label"
         n_stages, n_columns = len(self.residual_units), self.n_columns(stated)
-        # sums of counts come before those of the stages
         start: _Start | None = getattr(self, "start", None)
-        fresh = self.method != TARGET_MOMENTS and start is None
-        n_counts, sigmas = int(fresh and not of_labels), stated.mechanism.sigmas
-        begun = start is None or not of_labels
-        require(begun, "Sums of labels alone start from nothing; the certificate differs.")
-        alone = self.method == MOMENTS or not (stated.released.queries or of_labels)
-        require(alone, "Sums were paid for, and no labels; the certificate lists some.")
+        known = self.method == MOMENTS or not (stated.released.queries or of_labels)
+        known = known and (start is None or not of_labels)
+        require(known, "Sums of labels alone have classes and no start; other sums list no labels.")
+        # sums of counts come before those of the stages, and have their share of the price
+        sigmas, fresh = stated.mechanism.sigmas, self.method != TARGET_MOMENTS and start is None
+        n_counts = int(fresh and not of_labels)
         even = 0 < n_stages <= _MOST_STAGES and len(set(sigmas[-n_stages:])) == 1
-        require(even, f"There are more than {_MOST_STAGES} stages, or noise of several sizes.")
-        each = len(sigmas) == n_counts + n_stages
-        require(each, "The sums are not one for each stage, after counts of classes or labels.")
+        even = even and len(sigmas) == n_counts + n_stages
         shared = not n_counts or math.isclose(sigmas[0], counts_scale(n_stages) * sigmas[-1])
-        require(shared, "The noise of the counts is not that of their share of the price.")
-        # the longest vector of one unit, whose replacement moves a sum by twice as much
-        bound = math.isqrt(shape.squared_sensitivity // _moves(shape) ** 2)
-        light = self.mark_weight <= bound // 4
-        require(light, "A mark adds more than a quarter of the bound.")
+        require(even and shared, "The noise is not that of counts of classes and so many stages.")
         # features that are public are the public points: nothing is counted beside
         counted = [] if of_labels else [UNCOVERED]
         if self.n_records is None:
             counted = [RECORDS, UNCOVERED]
         private = stated.relation == "add-remove"
-        counts = (self.n_records is None) == private and self.marks == counted
-        require(counts, "The sums count records where their number is private, and only there.")
-        alone = (self.mark_weight == 0) == of_labels
-        require(alone, "Sums of labels alone, and no others, count no records beside.")
+        marked = (self.n_records is None) == private and self.marks == counted
+        marked = marked and (self.mark_weight == 0) == of_labels
+        # the longest vector of one unit, whose replacement moves a sum by twice as much
+        bound = math.isqrt(shape.squared_sensitivity // _moves(shape) ** 2)
+        marked = marked and self.mark_weight <= bound // 4
+        require(marked, "The sums count other records than may be counted, or by too large marks.")
         n_weights = shape.coordinates - len(self.marks)
-        whole = n_weights > 0 and n_weights % n_columns == 0
-        require(whole, "The coordinates are no whole number for each column of the model.")
         of_each = self.covered_only, self.residual_units, self.weights, self.scales
-        staged = {len(one) for one in of_each} == {n_stages}
-        require(staged, "The settings are not one of each for each stage.")
+        whole = n_weights > 0 and {len(one) for one in of_each} == {n_stages}
+        whole = whole and all(len(one) * n_columns == n_weights for one in self.scales)
         more = [] if start is None else [start.weights]
-        weighed = all(len(one) == n_weights for one in [*self.weights, *more])
-        require(weighed, f"A list of weights has not {n_weights} of them.")
-        scaled = all(len(one) * n_columns == n_weights for one in self.scales)
-        require(scaled, "The scales are not one for each coordinate.")
+        whole = whole and all(len(one) == n_weights for one in [*self.weights, *more])
+        require(whole, "The settings are not one for each stage, coordinate and column.")
 
     def drawable(self, stated: Any) -> Drawable:
         return Drawable(*stated.mechanism.answer_shape(stated.shape))
@@ -858,23 +849,18 @@ def check_plan(certificate: Certificate) -> str:
     # one of them contradicts another
     plan, released, shape = certificate.plan, certificate.released, certificate.shape
     require(certificate.public.method == VOTES, "Votes of teachers alone are released in rounds.")
-    planned, used, in_rounds = plan.planned, plan.used, sum(plan.rounds)
+    planned, used = plan.planned, plan.used
+    fits = getattr(shape, "n_queries", None) == planned and used <= planned
+    require(fits, f"The plan is of {planned} queries, and the mechanism was set up for others.")
     require(
-        getattr(shape, "n_queries", None) == planned,
-        f"The plan is of {planned} queries, and the mechanism was set up for another number.",
-    )
-    require(used <= planned, f"{used} queries were used of a plan of {planned}; that is too many.")
-    require(
-        used == released.queries == in_rounds,
-        f"The plan says that {used} queries were used; its rounds hold {in_rounds}, and"
+        used == released.queries == sum(plan.rounds),
+        f"The plan says that {used} queries were used; its rounds hold {sum(plan.rounds)}, and"
         f" {released.queries} were released.",
     )
-    require(
-        (plan.left == "none") == (used == planned),
-        f"The plan says {plan.left!r} of what was left; {planned - used} queries were left.",
-    )
-    refunds = plan.left != "returned" or certificate.composition.kind == "renyi"
-    require(refunds, "Unused queries were returned; only a Renyi ledger can refund them.")
+    # only a Renyi ledger takes unused queries back
+    said = (plan.left == "none") == (used == planned)
+    said = said and (plan.left != "returned" or certificate.composition.kind == "renyi")
+    require(said, f"The plan says {plan.left!r} of what was left: {planned - used} queries.")
     reserved = count_text(planned, "reserved query")
     turns = count_text(len(plan.rounds), "round")
     return f"{used} of {reserved} used, in {turns}; the price is that of the whole reservation."
@@ -981,15 +967,10 @@ class Coverage:
     expected: float
 
     @property
-    def excess(self) -> float:
-        """What is more than expected and more than noise makes, as a share; 0 if nothing is."""
-        beyond = self.uncovered - self.expected
-        return beyond if beyond > _LEAST_EXCESS + 3 * self.standard_error else 0.0
-
-    @property
     def is_poor(self) -> bool:
         """Whether more records are uncovered than chance and noise explain."""
-        return self.excess > 0
+        beyond = self.uncovered - self.expected
+        return beyond > _LEAST_EXCESS + 3 * self.standard_error
 
     @property
     def warning(self) -> str:

@@ -12,11 +12,12 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import ValidationError
 
 from secretballot._files import LARGEST_JSON, is_url, shown_place
+from secretballot._typing import Json, JsonView
 from secretballot._validation import shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.core.errors import UnknownEndError
@@ -51,7 +52,7 @@ class _StoredRun(Model):
     version: Literal[1] = 1
     request: str
     account: str | None
-    description: dict[str, Any]
+    description: Json
 
 
 def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
@@ -143,7 +144,7 @@ class RunFolder:
         release of a run.
     """
 
-    def __init__(self, root: str | os.PathLike[str], description: Mapping[str, Any]) -> None:
+    def __init__(self, root: str | os.PathLike[str], description: JsonView) -> None:
         check_outside_of_runs(root)
         self.root = Path(root)
         self.vault = self.root / "vault"
@@ -236,7 +237,7 @@ class RunFolder:
             return False
         return {*_names_in(self.root)} <= {"vault"} and {*_names_in(self.vault)} <= {"run.lock"}
 
-    def _refuse_other(self, stored: Mapping[str, Any], *, finished: bool) -> None:
+    def _refuse_other(self, stored: JsonView, *, finished: bool) -> None:
         now = self._description
         keys = {*stored, *now} - (frozenset() if finished else _FREE)
         other = sorted(key for key in keys if stored.get(key) != now.get(key))
@@ -288,7 +289,7 @@ class RunFolder:
             return False
 
 
-def begun_description(root: str | os.PathLike[str]) -> dict[str, Any]:
+def begun_description(root: str | os.PathLike[str]) -> Json:
     """Return the description of the run that was begun in a folder; empty where there is none."""
     vault = Path(root) / "vault"
     stored = None if vault.is_symlink() else _read_run(vault)
@@ -439,9 +440,9 @@ class Account:
             )
         return ledger
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the state for machines."""
-        found: dict[str, Any] = {"path": str(self.place), "own": self.own}
+        found: Json = {"path": str(self.place), "own": self.own}
         found |= {"exists": self.ledger is not None, "releases": 0}
         if self.ledger is not None:
             total, left = self.ledger.budget.to_json(), self.ledger.remaining()._asdict()

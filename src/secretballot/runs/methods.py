@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from secretballot._typing import Json, JsonView
 from secretballot._validation import HYPOTHESES, name_part
 from secretballot.accounting import WeakSignalWarning, noisy_votes, teacher_shape
 from secretballot.accounting.recipes import Terms
@@ -22,11 +23,11 @@ from secretballot.data.columns import IgnoredColumn, VectorColumn
 from secretballot.data.reading import read_votes, source_of
 from secretballot.data.schema import Schema
 from secretballot.exceptions import Argument, DataError, Parameter, ParameterError
-from secretballot.learners.inputs import Target, random_rows
+from secretballot.learners.inputs import Target, distinct_points, random_rows
 from secretballot.learners.learner import Given, Learner
 from secretballot.learners.moment_stages import N_STAGES
 from secretballot.learners.moments import RecordMomentsClassifier, RecordMomentsRegressor
-from secretballot.learners.pate import AskableRows, PATEClassifier, PATERegressor, estimate_in
+from secretballot.learners.pate import PATEClassifier, PATERegressor, estimate_in
 from secretballot.learners.pate_mechanisms import choose_teachers, choose_terms
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
 from secretballot.learners.selection import SemiPrivateClassifier
@@ -139,7 +140,7 @@ class Quote:
     delta: float
     unit: str
     relation: str
-    terms: dict[str, Any]
+    terms: Json
     sigma: float
     n_public: int
     queries: int | None = None
@@ -148,7 +149,7 @@ class Quote:
     cautions: tuple[Caution, ...] = ()
     account: Account | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the quote for machines; questions that depend on private data are left out."""
         found = dict(vars(self))
         asks = [one for one in found.pop("cautions") if not one.private]
@@ -171,7 +172,7 @@ class Method:
         self.spec, self.price, self.kind = spec, spec.price, spec.data.kind
         self.settings: Any = spec.method
 
-    def description(self) -> dict[str, Any]:
+    def description(self) -> Json:
         """Return what shapes the result beside the settings: the digests of the files."""
         return table_digests(self.spec)
 
@@ -316,7 +317,7 @@ class Method:
         """Return what the student is made by, of a learner that released."""
         return str(self.settings.student)
 
-    def quoted(self, sigma: float, sizes: Sizes, terms: Mapping[str, Any], **more: Any) -> Quote:
+    def quoted(self, sigma: float, sizes: Sizes, terms: JsonView, **more: Any) -> Quote:
         """Return a quote of this method and price."""
         price, promise = self.price, (self.spec.data.unit_kind, self.spec.relation)
         about = self.settings.name, price.epsilon, price.delta, *promise
@@ -359,7 +360,7 @@ class Moments(Method):
             moved = 2
         left = 1 - COUNTS_SHARE if counts_first else 1
         sigma = moved * math.sqrt(n_stages / left) / gaussian_mu(price.epsilon, price.delta)
-        terms: dict[str, Any] = {"n_stages": n_stages, "counts_first": counts_first}
+        terms: Json = {"n_stages": n_stages, "counts_first": counts_first}
         if self.kind == "labels":
             terms["labels"] = self.spec.data.target
         rare_class: str | None = ""
@@ -462,7 +463,7 @@ class _Pate(_VoteMethod):
         found = super().sizes(inputs)
         if rounds_of(self.settings.strategy) is None:
             return found
-        return replace(found, n_public=len(AskableRows.of(inputs.X_public).rows))
+        return replace(found, n_public=len(distinct_points(inputs.X_public)))
 
     def terms(self, sizes: Sizes) -> Terms:
         """Return mechanism and queries, from public numbers alone; nothing is paid.
@@ -512,7 +513,7 @@ class _CastVotes(_VoteMethod):
 
     step = "Drawing noise"
 
-    def description(self) -> dict[str, Any]:
+    def description(self) -> Json:
         """Return what shapes the result beside the settings: the digest of the file."""
         return {"vote file": source_of(self.spec.private).digest()}
 
@@ -583,7 +584,7 @@ class Choice(Method):
             spec = spec.model_copy(update={"data": data})
         super().__init__(spec)
 
-    def description(self) -> dict[str, Any]:
+    def description(self) -> Json:
         """Return what shapes the result beside the settings: the digests of the files."""
         chosen_from = self.hypotheses or [source_of(path).digest() for path in self.candidates]
         return {**super().description(), "hypotheses": chosen_from}
@@ -708,7 +709,7 @@ def _schema_beside(candidates: Sequence[Path]) -> Path | None:
     return None if digests <= {None} else beside[0]
 
 
-def chosen_words(public: Mapping[str, Any], schema: Schema, classes: Sequence[Any]) -> str:
+def chosen_words(public: JsonView, schema: Schema, classes: Sequence[Any]) -> str:
     """Return the name of the chosen candidate; of a hypothesis, the cut or the interval, with six
     digits of the encoded column."""
     if "chosen" in public:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from secretballot._typing import JsonView
 from secretballot._validation import (
     MissingExtraError,
     check_choice,
@@ -101,7 +102,8 @@ def run_plan(
     """
     watch, spec = reporter or Watch(), RunSpec.of_tree(sources.tree())
     if out is not None:
-        _check_plan_folder(out)
+        check_outside_of_runs(out)
+        check_new_folder(out)
     if spec.data.n_records is None or like is None:
         return _priced(spec, out, watch)
     _check_forecast(sources, spec)
@@ -346,19 +348,6 @@ def _classes_of(frame: pd.DataFrame, target: str) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _check_plan_folder(folder: Path) -> None:
-    """Refuse a folder that is not new or empty, or lies in the vault or the release of a run:
-    before planning and again with the plan.
-
-    Raises
-    ------
-    DataError
-        If it is such a one.
-    """
-    check_outside_of_runs(folder)
-    check_new_folder(folder)
-
-
 def write_plan(
     plan: Plan,
     folder: Path,
@@ -375,7 +364,6 @@ def write_plan(
     ----------
     plan : Plan
     folder : Path
-        New or empty.
     schema : Schema, optional
         Columns of the public table, to be edited.
     watch : Watch, optional
@@ -389,12 +377,9 @@ def write_plan(
 
     Raises
     ------
-    DataError
-        If the folder is refused (`_check_plan_folder`).
     OSError
         If it cannot be written.
     """
-    _check_plan_folder(folder)
     contents = {_PLAN_FILE: plan_toml(plan, given).encode(), _JSON_FILE: _json(plan.to_json())}
     if schema is not None:
         contents[_SCHEMA_FILE] = _json(schema.to_edit())
@@ -417,6 +402,6 @@ def plan_toml(plan: Plan, given: Mapping[str, Any] | None = None) -> str:
     return toml_text({**tables, "forecast": plan.forecast()})
 
 
-def _json(document: Mapping[str, Any]) -> bytes:
+def _json(document: JsonView) -> bytes:
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     return text.encode("utf-8", "surrogatepass")

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from secretballot._typing import Json
 from secretballot.core.ledger.urls import DatabasePlace
 from secretballot.data.schema import Schema
 from secretballot.data.stored import forget_table
 from secretballot.exceptions import CertificateError, DataError
-from secretballot.learners.session import LabelingSession
-from secretballot.learners.trained import train_teachers
+from secretballot.learners.session import LabelingSession, train_teachers
 from secretballot.publishing.process import start_publishing
 from secretballot.publishing.release import ReleaseJob, check_parts, publish
 from secretballot.released import ReleasedLabels
@@ -73,7 +73,7 @@ class Outcome:
     """
 
     method: str
-    certificate: dict[str, Any]
+    certificate: Json
     metrics: AnyMetrics | None
     release: Path
     vault: Path
@@ -261,7 +261,7 @@ def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
 _SETTINGS = "service.toml"
 
 
-def run_prepare(spec: RunSpec, watch: Watch | None = None) -> dict[str, Any]:
+def run_prepare(spec: RunSpec, watch: Watch | None = None) -> Json:
     """Train teachers on a private table, and begin a session that a service can answer from.
 
     Returns what was prepared, as JSON values: where vault, schema, settings and ledger lie; the

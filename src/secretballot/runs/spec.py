@@ -829,8 +829,9 @@ class Sources:
         more."""
         if ":" in str(fields.get("method", "")):
             fields = _of_method(fields)
-        _refuse_unknown([name for name in fields if name not in groups()])
         for name, value in fields.items():
+            if name not in groups():
+                raise _unknown(name)
             if name in self._planned and not _same(name, value, self._planned[name]):
                 raise ParameterError(
                     name_part(name),
@@ -844,7 +845,6 @@ class Sources:
         is_plan = isinstance(document.get("forecast"), dict)
         forecast = document.pop("forecast") if is_plan else None
         fields: dict[str, Any] = {}
-        unknown = []
         for group, values in document.items():
             if group not in RunSpec.model_fields or not isinstance(values, dict):
                 raise DataError(
@@ -854,9 +854,8 @@ class Sources:
             for key, value in values.items():
                 name = "method" if (group, key) == ("method", "name") else key
                 if groups().get(name) != group:
-                    unknown.append(f"{group}.{key}")
+                    raise _unknown(f"{group}.{key}", f" in {str(file)!r}")
                 fields[name] = value
-        _refuse_unknown(unknown, f" in {str(file)!r}")
         self.add(fields)
         if is_plan:
             self.forecast, self._planned = forecast, self._planned | fields
@@ -930,14 +929,13 @@ def _of_method(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {**more, **fields, "method": name}
 
 
-def _refuse_unknown(names: Sequence[str], where: str = "") -> None:
-    """Refuse a name that is no setting, with the one that was meant."""
-    for name in names:
-        meant = difflib.get_close_matches(name.rpartition(".")[2], groups(), 1)
-        advice = "secretballot learn --help-all lists them."
-        if meant:
-            advice = f"did you mean {groups()[meant[0]]}.{meant[0]}?"
-        raise ParameterError(f"There is no setting {shown(name)}{where}; {advice}")
+def _unknown(name: str, where: str = "") -> ParameterError:
+    """Return the refusal of a name that is no setting, with the one that was meant."""
+    meant = difflib.get_close_matches(name.rpartition(".")[2], groups(), 1)
+    advice = "secretballot learn --help-all lists them."
+    if meant:
+        advice = f"did you mean {groups()[meant[0]]}.{meant[0]}?"
+    return ParameterError(f"There is no setting {shown(name)}{where}; {advice}")
 
 
 def _same(name: str, one: Any, other: Any) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from secretballot._files import shown_place
-from secretballot._typing import AnyArray, FloatArray, ObjectArray, UnsignedArray
+from secretballot._typing import AnyArray, FloatArray, Json, ObjectArray, UnsignedArray
 from secretballot._validation import NAMED_AT_MOST, name_columns, name_rows, shown
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import KeyedHashPartition
@@ -356,12 +356,12 @@ class RunInputs:
     @property
     def n_columns(self) -> int:
         """Columns of the tables once encoded."""
-        return self.X_public.shape[1]
+        return len(self.schema.feature_names)
 
     @property
     def for_fit(self) -> dict[str, Any]:
         """What a learner's fit takes: private records, public points, and what is learnt."""
-        data, given = self._data, {"X": self.private, "y": None, "X_public": self.X_public}
+        data, given = self._data, dict[str, Any](X=self.private, y=None, X_public=self.X_public)
         if isinstance(self.private, LabelledTable):
             targets = self.private.targets
             y = object_array(self.classes)[targets] if self.classes else targets
@@ -462,10 +462,10 @@ class RunInputs:
     def _ids_of(self, frame: pd.DataFrame) -> tuple[str, ...]:
         """Return the columns that were taken for ids and have values in more than one row, none
         where the unit is declared."""
-        ids = () if self._data.unit is not None else self.schema.identifiers
+        ids = [one.column.name for one in self.schema.inferred if one.identifier]
         return tuple(
             name
-            for name in ids
+            for name in (ids if self._data.unit is None else ())
             if name in frame.columns and len(set(cells := known_texts(frame[name]))) < len(cells)
         )
 
@@ -613,9 +613,8 @@ def schema_of(
     # Public reasons about a public file, so the notes may be published.
     for name, reason in schema.ignored.items():
         watch.note(f"Column {name!r} is no feature: {reason}.", private=False)
-    for column in schema.columns:
-        if column.name in schema.doubtful and column.feature_names:
-            reason = schema.reasons[column.name]
+    for column, reason, doubt, _ in schema.inferred:
+        if doubt and column.feature_names:
             watch.note(f"Column {column.name!r} holds {column.holds}: {reason}.", private=False)
     return schema, frame
 
@@ -637,8 +636,7 @@ def _with_kinds(schema: Schema, kinds: Mapping[str, Any], frame: pd.DataFrame) -
     return replace(
         schema,
         columns=tuple(declared.get(one.name, one) for one in schema.columns),
-        identifiers=tuple(name for name in schema.identifiers if name not in kinds),
-        doubtful=tuple(name for name in schema.doubtful if name not in kinds),
+        inferred=tuple(one for one in schema.inferred if one.column.name not in kinds),
     )
 
 
@@ -924,7 +922,7 @@ class _UnitCount:
         return round(-_PLACES * math.log(max(1, empty) / _PLACES))
 
 
-def check_tables(spec: RunSpec, watch: Watch | None = None) -> dict[str, Any]:
+def check_tables(spec: RunSpec, watch: Watch | None = None) -> Json:
     """Read the tables of a run without the run. NOT RELEASABLE, since what is returned is computed
     from private data without noise.
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from secretballot._files import shown_place
-from secretballot._typing import AnyArray, BoolArray, FloatArray
+from secretballot._typing import AnyArray, FloatArray, Json
 from secretballot._validation import name_columns, shown
 from secretballot.data.frames import class_indices, unit_ids
 from secretballot.data.reading import read_table, table_blocks
@@ -110,11 +110,11 @@ class _EvaluatedRelease:
     """
 
     path: Path
-    certificate: dict[str, Any]
+    certificate: Json
     metrics: AnyMetrics
     less_first: dict[str, PairedDifference]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return all of it as JSON values."""
         document, (epsilon, delta) = self.certificate, total_price(self.certificate)
         return {
@@ -178,8 +178,10 @@ def evaluate(
             f" is missing, and the schema.json of {str(releases[0])!r} names none; name the column"
             " with the class or the number.",
         )
-    matrices, cautions = [], list[str]()
-    for path, (_, schema) in zip(releases, students, strict=True):
+    truth = _truth(releases, certificates, students[0][1], frame, target)
+    classes, cautions = certificates[0]["released"]["classes"], list[str]()
+    found, first = list[_EvaluatedRelease](), None
+    for path, certificate, (student, schema) in zip(releases, certificates, students, strict=True):
         encoded = schema.encoding(frame, role=ROLE)
         cautions += [] if just_made else _cautions_of_private_rows(path, schema, table, encoded)
         worst = misfits(schema, TableCells.of(encoded))[:1]
@@ -188,27 +190,22 @@ def evaluate(
             for one in worst
             if one.share > STOPS
         ]
-        matrices.append(encoded.matrix)
-    truth = _truth(releases, certificates, students[0][1], frame, target)
-    classes, found, right = certificates[0]["released"]["classes"], [], list[BoolArray]()
-    for path, certificate, (student, _), X in zip(
-        releases, certificates, students, matrices, strict=True
-    ):
-        metrics, less_first = metrics_of_student(student, X, truth, classes), {}
-        if classes:
-            right.append(answers_of_student(student, X, classes) == truth)
-            if len(right) > 1:  # all are compared with the first, on the same rows
-                less_first = {
-                    "accuracy": paired_difference(right[-1], right[0]),
-                    "balanced_accuracy": paired_difference(right[-1], right[0], truth),
-                }
+        X, less_first = encoded.matrix, dict[str, PairedDifference]()
+        right = answers_of_student(student, X, classes) == truth if classes else None
+        if first is not None and right is not None:  # all are compared with the first
+            less_first = {
+                "accuracy": paired_difference(right, first),
+                "balanced_accuracy": paired_difference(right, first, truth),
+            }
+        first = right if first is None else first
+        metrics = metrics_of_student(student, X, truth, classes)
         found.append(_EvaluatedRelease(path, certificate, metrics, less_first))
     return found, list(dict.fromkeys(cautions))
 
 
 def _truth(
     releases: Sequence[Path],
-    certificates: Sequence[dict[str, Any]],
+    certificates: Sequence[Json],
     schema: Schema,
     frame: pd.DataFrame,
     target: tuple[str, ...],
@@ -265,7 +262,7 @@ def _cautions_of_private_rows(
     return []
 
 
-def verified_certificate(path: Path) -> dict[str, Any]:
+def verified_certificate(path: Path) -> Json:
     """Return the certificate of a release, or of the folder of a run.
 
     Raises
@@ -282,7 +279,7 @@ def verified_certificate(path: Path) -> dict[str, Any]:
     return dict(verification.certificate)
 
 
-def certificate_of(path: Path) -> dict[str, Any]:
+def certificate_of(path: Path) -> Json:
     """Return the certificate of a release, as it is."""
     return read_certificate(release_of(path) / CERTIFICATE_FILE)
 

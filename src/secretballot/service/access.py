@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -69,8 +69,6 @@ class ApiKey(Model):
     made_at : str
         UTC, ISO 8601.
     revoked_at : str or None
-    expires : date or None
-        The last day on which it holds, of UTC. None: it holds until it is revoked.
     """
 
     id: str
@@ -80,12 +78,6 @@ class ApiKey(Model):
     quota: Annotated[int, Field(ge=0, strict=True)] | None = None
     made_at: str
     revoked_at: str | None = None
-    expires: date | None = None
-
-    @property
-    def has_expired(self) -> bool:
-        """Whether its time is over."""
-        return self.expires is not None and self.expires < datetime.now(UTC).date()
 
     def covers(self, dataset: str) -> bool:
         """Return whether it may be used for a dataset."""
@@ -190,13 +182,7 @@ class Access:
     # --- keys ---
 
     def add(
-        self,
-        role: str,
-        datasets: list[str],
-        *,
-        owner: str = "",
-        quota: int | None = None,
-        expires: str | None = None,
+        self, role: str, datasets: list[str], *, owner: str = "", quota: int | None = None
     ) -> tuple[ApiKey, str]:
         """Make a key and return it with its token, which is shown this once.
 
@@ -206,13 +192,11 @@ class Access:
         datasets : list of str
         owner : str
         quota : int, optional
-        expires : str, optional
-            The last day on which it holds, as 2026-12-31; the day is that of UTC.
 
         Raises
         ------
         ParameterError
-            If the role is unknown, no dataset is named, the quota is no number, or the day is none.
+            If the role is unknown, no dataset is named, or the quota is no number.
         LedgerError
             If the file cannot be written.
         """
@@ -226,7 +210,6 @@ class Access:
             owner=owner,
             quota=quota,
             made_at=_time_now(),
-            expires=expires,  # type: ignore[arg-type]  # likewise
         )
         with self._writing() as connection:
             row = key.id, _sha256_hex(secret), key.model_dump_json()

@@ -30,6 +30,7 @@ from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import secretballot
+from secretballot._typing import Json
 from secretballot.core.releasing import noise_source
 from secretballot.learners.inputs import question_digests
 from secretballot.learners.session import SessionAnswers
@@ -208,7 +209,7 @@ class Service:
         Raises
         ------
         ProblemError
-            If it is missing, unknown, revoked or expired.
+            If it is missing, unknown or revoked.
         """
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         key = self.access.find(token.strip()) if scheme.lower() == "bearer" else None
@@ -217,9 +218,9 @@ class Service:
                 "no-key",
                 "The service does not know this key; check it, or ask the curator for one.",
             )
-        if key.revoked_at is not None or key.has_expired:
-            said = "was revoked" if key.revoked_at else f"held until {key.expires}"
-            raise ProblemError("no-key", f"The key {key.id} {said}; ask the curator for another.")
+        if key.revoked_at is not None:
+            said = f"The key {key.id} was revoked; ask the curator for another."
+            raise ProblemError("no-key", said)
         return key
 
     def dataset(self, request: Request, name: str, roles: tuple[Role, ...]) -> ServedDataset:
@@ -396,7 +397,7 @@ async def questions(request: Request, dataset: str, session: str) -> Response:
     return _json_response(_answers_document(served, answers))
 
 
-def _answers_document(session: ServedSession, answers: SessionAnswers) -> dict[str, Any]:
+def _answers_document(session: ServedSession, answers: SessionAnswers) -> Json:
     counts = answers.noisy_counts
     rows = zip(
         answers.labels.tolist(),
@@ -467,7 +468,7 @@ async def preview(request: Request, service: TheService, served: AnySession) -> 
 async def released(request: Request, service: TheService, served: AnySession) -> Response:
     """All answers so far as rows of these points, among which must be all that were asked."""
 
-    def work(points: Any) -> dict[str, Any]:
+    def work(points: Any) -> Json:
         found = served.released(points)
         service.download(request, served.dataset, served.name)
         return found

@@ -14,6 +14,7 @@ import pandas as pd
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 
+from secretballot._typing import Json
 from secretballot._validation import shown
 from secretballot.data.frames import frame_of_arrow
 from secretballot.service.problems import ProblemError, points_at_fault
@@ -57,7 +58,7 @@ async def body_of(request: Request, *, most: int, seconds: float) -> bytes:
     return b"".join(parts)
 
 
-def points_in(content: bytes, media_type: str, columns: dict[str, Any], most: int) -> Any:
+def points_in(content: bytes, media_type: str, columns: Json, most: int) -> Any:
     """Return the points in a body as an array or a frame, as the teachers' columns ask for.
 
     Parameters
@@ -94,7 +95,7 @@ def _plain_kind(media_type: str) -> str:
     return media_type.partition(";")[0].strip().lower()
 
 
-def _table_of_json(content: bytes, columns: dict[str, Any], most: int) -> Any:
+def _table_of_json(content: bytes, columns: Json, most: int) -> Any:
     document: Any = None
     with contextlib.suppress(ValueError):  # of no JSON in UTF-8, or nested too deeply
         document = from_json(content, allow_inf_nan=False)

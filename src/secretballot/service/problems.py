@@ -9,11 +9,11 @@ import os
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from secretballot._typing import Json
 from secretballot._validation import plain_line
 from secretballot.exceptions import (
     BudgetError,
@@ -67,7 +67,7 @@ class ProblemError(Exception):
         self.kind, self.detail, self.status = kind, plain_line(detail), KINDS[kind]
         self.headers = _HEADERS.get(self.status, {})
 
-    def document(self, request_id: str) -> dict[str, Any]:
+    def document(self, request_id: str) -> Json:
         """Return the problem document."""
         return {
             "type": f"/problems/{self.kind}",

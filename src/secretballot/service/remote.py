@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 import pandas as pd
 
+from secretballot._typing import Json, JsonView
 from secretballot._validation import check_name, check_positive, plain_line, require_extra, shown
 from secretballot.accounting import PrivacyBudget
 from secretballot.data.reading import read_table
@@ -149,14 +150,11 @@ class RemoteSession:
     def __init__(self, client: Any, address: str) -> None:
         self._client, self._address = client, address
         terms = self._fetched()
-        self.dataset, self.request = str(terms["dataset"]), str(terms["session"])
-        self.classes = tuple(terms["classes"])
-        self.n_teachers = int(terms["n_teachers"])
-        self.sigma = None if terms["sigma"] is None else float(terms["sigma"])
+        self.dataset, self.request = terms["dataset"], terms["session"]
+        self.classes, self.columns = tuple(terms["classes"]), terms["columns"]
+        self.n_teachers, self.sigma = terms["n_teachers"], terms["sigma"]
+        self.planned, self._most_points = terms["planned"], terms["most_points"]
         self.price = PrivacyBudget(terms["price"]["epsilon"], terms["price"]["delta"])
-        self.columns: dict[str, Any] = terms["columns"]
-        self.planned = int(terms["planned"])
-        self._most_points = int(terms["most_points"])
 
     def __repr__(self) -> str:
         return f"RemoteSession({self.request!r} of {self.dataset!r}, {self.planned} planned)"
@@ -230,7 +228,7 @@ class RemoteSession:
     def ask_many(self, X: Any) -> SessionAnswers:
         """Return the answers to the rows of `X`, of shape (n, n_features), while questions are
         left; errors as for `ask`."""
-        answers, left, refusal = list[Mapping[str, Any]](), 0, None
+        answers, left, refusal = list[JsonView](), 0, None
         for part in self._parts_of(X):
             try:
                 document = self._fetched("/questions", part)
@@ -258,7 +256,7 @@ class RemoteSession:
         for start in range(0, table.shape[0], self._most_points):
             yield table[start : start + self._most_points]
 
-    def _noisy_counts(self, answers: Sequence[Mapping[str, Any]]) -> Any:
+    def _noisy_counts(self, answers: Sequence[JsonView]) -> Any:
         if self.sigma is None:
             return None
         nothing = 0 if len(self.classes) == 2 else [0] * len(self.classes)
@@ -282,12 +280,7 @@ class RemoteSession:
         """
         return ReleasedLabels.from_json(self._fetched("/released", as_matrix("X", X)))
 
-    def transcript(self) -> ReleasedLabels:
-        """Return all answers of the session so far with its certificate, in the order in which they
-        were asked."""
-        return ReleasedLabels.from_json(self._fetched("/released"))
-
-    def _fetched(self, what: str = "", points: Any = None) -> Mapping[str, Any]:
+    def _fetched(self, what: str = "", points: Any = None) -> JsonView:
         return _fetched(self._client, f"{self._address}{what}", points)
 
 
@@ -295,7 +288,7 @@ class RemoteSession:
 _NOT_GIVEN = {"label": None, "given": False, "noisy_count": None}
 
 
-def _chosen_address(document: Mapping[str, Any], dataset: str | None, session: str | None) -> str:
+def _chosen_address(document: JsonView, dataset: str | None, session: str | None) -> str:
     """Return the address of a session among those that a key may use.
 
     Raises
@@ -336,7 +329,7 @@ def _body_of(table: Any) -> bytes:
     )
 
 
-def _fetched(client: Any, path: str, points: Any = None) -> Mapping[str, Any]:
+def _fetched(client: Any, path: str, points: Any = None) -> JsonView:
     """Return the document with which a service answers a request."""
     found = _document_in(_response(client, path, points))
     if not found:
@@ -344,7 +337,7 @@ def _fetched(client: Any, path: str, points: Any = None) -> Mapping[str, Any]:
     return found
 
 
-def _document_in(response: Any) -> dict[str, Any]:
+def _document_in(response: Any) -> Json:
     """Return the JSON object of an answer, empty where there is none."""
     found = None
     with contextlib.suppress(ValueError):

@@ -11,17 +11,15 @@ import socket
 import sys
 import tempfile
 import threading
-from pathlib import Path
 from typing import Any
 
 from secretballot._validation import require_extra
-from secretballot.drafts import draft_folder, hold_draft, sweep_drafts
 from secretballot.exceptions import DataError
 from secretballot.service.settings import ServiceSettings
 
-#: Folder of temporary files where the numbers of all workers meet, and the variable that names it;
-#: the library of the numbers reads it when it is imported.
-_NUMBERS, NUMBERS_AT = "secretballot-numbers", "PROMETHEUS_MULTIPROC_DIR"
+#: Names the temporary folder where the numbers of all workers meet; their library reads it when it
+#: is imported.
+NUMBERS_AT = "PROMETHEUS_MULTIPROC_DIR"
 _LATE_S = 1.0  # seconds for what comes after the last answer of a stop
 _LINE = "%(asctime)s %(levelname)s [%(process)d] %(message)s"
 _HANGS_S = 60  # after which a worker that does not even say that it lives is replaced
@@ -75,14 +73,11 @@ def serve(settings: ServiceSettings, listening: socket.socket) -> None:
     """
     for module in ("fastapi", "uvicorn", "prometheus_client"):
         require_extra(module, "service")
-    temporary = Path(tempfile.gettempdir())
-    # a first process that was killed could not remove its own
-    sweep_drafts(temporary, _NUMBERS)
     if settings.listen.workers == 1:
         _serve_alone(settings, listening)
         return
-    with draft_folder(temporary, _NUMBERS) as numbers:
-        os.environ[NUMBERS_AT] = str(numbers)
+    with tempfile.TemporaryDirectory(prefix="secretballot-numbers-") as numbers:
+        os.environ[NUMBERS_AT] = numbers
         _serve_together(settings, listening)
 
 
@@ -114,8 +109,6 @@ def _serve_together(settings: ServiceSettings, listening: socket.socket) -> None
 
 
 def _worker_application(settings: ServiceSettings) -> Any:
-    hold_draft(Path(os.environ[NUMBERS_AT]))  # until it has ended, its first process or not
-
     from uvicorn.config import STARTUP_FAILURE
 
     from secretballot.service.app import application

@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from secretballot._typing import BoolArray
+from secretballot._typing import BoolArray, Json
 from secretballot._validation import shown
 from secretballot.data.columns import NumericColumn, OneHotColumn
 from secretballot.data.schema import Schema
@@ -76,17 +77,17 @@ class Collector:
             raise _late_problem()
         if self._points and self._points + size > self._limits.waiting:
             raise ProblemError("busy", "Too many questions wait; nothing was asked.")
-        loop = asyncio.get_running_loop()
-        mine: asyncio.Future[Any] = loop.create_future()
+        mine: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[mine] = (asked, size)
         self._points += size
         if self._began is None:
             self._begin_group()
-        late = loop.call_later(self._limits.answer_seconds, _give_up, mine)
         try:
-            return await mine
+            async with asyncio.timeout(self._limits.answer_seconds):
+                return await mine
+        except TimeoutError:
+            raise _late_problem() from None
         finally:
-            late.cancel()
             # who leaves or is late gives up its reply and its place, and is asked no more unless
             # that has begun
             self._take(mine)
@@ -109,16 +110,13 @@ class Collector:
         self._began = time.monotonic() if group else None
         if group:
             # in the one thread for answers: the loop goes on taking requests
-            self._thread.submit(self._work, asyncio.get_running_loop(), group)
+            loop, asked = asyncio.get_running_loop(), list(group.values())
+            work = loop.run_in_executor(self._thread, self._answer, asked)
+            work.add_done_callback(partial(self._end_group, group))
 
-    def _work(self, loop: asyncio.AbstractEventLoop, group: dict[asyncio.Future[Any], Any]) -> None:
-        try:
-            replies = self._answer(list(group.values()))
-        except BaseException as error:
-            replies = [problem_of(error) for _ in group]
-        loop.call_soon_threadsafe(self._end_group, group, replies)
-
-    def _end_group(self, group: dict[asyncio.Future[Any], Any], replies: Sequence[Any]) -> None:
+    def _end_group(self, group: dict[asyncio.Future[Any], Any], done: Any) -> None:
+        error = done.exception()
+        replies = done.result() if error is None else [problem_of(error) for _ in group]
         for waiting, reply in zip(group, replies, strict=True):
             # whoever was late or left has no use for a reply
             if waiting.done():
@@ -133,11 +131,6 @@ class Collector:
         """Take from those who wait one that does."""
         if reply in self._waiting:
             self._points -= self._waiting.pop(reply)[1]
-
-
-def _give_up(reply: "asyncio.Future[Any]") -> None:
-    if not reply.done():
-        reply.set_exception(_late_problem())
 
 
 def _late_problem() -> ProblemError:
@@ -206,8 +199,8 @@ class ServedSession:
             columns = [_kind_of(one) for one in schema.columns if one.feature_names]
             self.columns = {"kind": "frame", "columns": columns}
         self.collector = Collector(self.answer, limits)
-        self._transcript: tuple[tuple[int, bool], dict[str, Any]] | None = None
-        self._verified: tuple[str, dict[str, Any]] | None = None
+        self._transcript: tuple[tuple[int, bool], Json] | None = None
+        self._verified: tuple[str, Json] | None = None
 
     def table(self, content: bytes, media_type: str) -> Any:
         """Return the points in a body as the teachers take them.
@@ -304,7 +297,7 @@ class ServedSession:
             "left": self.session.left,
         }
 
-    def transcript(self) -> dict[str, Any]:
+    def transcript(self) -> Json:
         """Return all answers so far with the certificate, and the digests of their questions."""
         # looked at before: what is asked or closed meanwhile is seen the next time; a certificate
         # says whether its session is closed
@@ -313,7 +306,7 @@ class ServedSession:
             self._transcript = (state, self.session.transcript().to_json())
         return self._transcript[1]
 
-    def verification(self) -> dict[str, Any]:
+    def verification(self) -> Json:
         """Return the checks of the certificate of all answers so far."""
         certificate = self.transcript()["certificate"]
         # pricing takes seconds, and the same certificate is asked about again and again
@@ -321,7 +314,7 @@ class ServedSession:
             self._verified = certificate["digest"], verify_certificate(certificate).to_json()
         return self._verified[1]
 
-    def released(self, points: Any) -> dict[str, Any]:
+    def released(self, points: Any) -> Json:
         """Return all answers so far as rows of `points`, of shape (n, n_features).
 
         Raises
@@ -332,7 +325,7 @@ class ServedSession:
         with points_at_fault():
             return self.session.released(points).to_json()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Json:
         """Return the terms of the session and how far it has come; public."""
         names = ("classes", "n_teachers", "sigma", "planned", "used", "left", "closed")
         return {
@@ -382,11 +375,11 @@ class ServedDataset:
                 " as datasets of their own."
             )
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Json:
         """Return what may be asked; public."""
         return {"name": self.name, "title": self.title, "sessions": list(self.sessions)}
 
-    def budget(self) -> dict[str, Any]:
+    def budget(self) -> Json:
         """Return what may be spent, what is spent and what is left; public."""
         ledger = self.ledger
         return {
@@ -401,7 +394,7 @@ class ServedDataset:
             "remaining": _amount(ledger.remaining()),
         }
 
-    def account(self) -> dict[str, Any]:
+    def account(self) -> Json:
         """Return every reservation of the ledger, after checking every row."""
         entries = [
             {**vars(entry), "events": [event.model_dump(mode="json") for event in entry.events]}
@@ -438,12 +431,14 @@ def _encoded_points(points: Any, schema: Schema) -> Any:
     """
     with points_at_fault():
         found = schema.encoding(points, role="table of points")
-    for name, rows in found.unreadable.items():
-        raise ProblemError(
-            "wrong-points",
-            f"The column {shown(name)} of point {int(rows[0]) + 1} cannot be read; give what the"
-            " schema says, or null.",
-        )
+    for column in schema.features:
+        # categories, truth values and words have "other" for such cells
+        if (rows := found.odd[column.name].strange).size and not column.has_other:
+            raise ProblemError(
+                "wrong-points",
+                f"The column {shown(column.name)} of point {rows[0] + 1} cannot be read; give what"
+                " the schema says, or null.",
+            )
     return found.matrix
 
 

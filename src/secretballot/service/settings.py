@@ -5,9 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo
 
-from secretballot._validation import shown
 from secretballot.core.types import Model, fault_of
-from secretballot.exceptions import ParameterError
 from secretballot.runs.spec import address, read_toml
 
 Whole = Annotated[int, Field(ge=1, strict=True)]
@@ -147,10 +145,4 @@ def read_settings(path: Path) -> ServiceSettings:
             read_toml(path), context={"folder": path.absolute().parent}
         )
     except ValidationError as error:
-        first = error.errors()[0]
-        if first["type"] != "extra_forbidden":
-            raise fault_of(error) from None
-        name = shown(".".join(map(str, first["loc"])))
-        raise ParameterError(
-            f"There is no setting {name}; the guide of the service lists them (docs/guides)."
-        ) from None
+        raise fault_of(error) from None

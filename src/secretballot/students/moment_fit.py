@@ -300,7 +300,7 @@ def _softmax_weights(asked: MomentEquations) -> FloatArray:
 _LATER_RECORDS = 0.1
 #: Squared change of a prediction by one stage, over the variance of a target: assumed at first.
 _CHANGED = 0.25
-#: Where trees smooth, up to so many classes have the same prior.
+#: Up to so many classes have the same prior.
 _FEW_CLASSES = 4
 #: Prior variance of the weight of the constant, once classes were counted.
 _COUNTED_PRIOR = 1.0
@@ -399,9 +399,8 @@ class MomentFit:
         points = pool[:, : pool.shape[1] - n_cells] / UNIT
         variance = points.var(axis=0)
         explained = link.prior
-        if link.competes and n_cells and counts is None:
-            # to be as sure of one of more classes takes logits that lie farther apart; without
-            # trees, which take noise away again, more would be lost by noise than is gained
+        if link.competes and counts is None:
+            # to be as sure of one of more classes takes logits that lie farther apart
             explained *= max(1.0, math.log(link.n_columns, _FEW_CLASSES))
         # equal for all features before whitening, and a prior of its own for the constant
         prior = explained * variance / max(float(np.sum(variance**2)), np.finfo(float).tiny)

@@ -1,5 +1,18 @@
-"""Train one black-box learner per shard and count their votes on public points: linear ones
-stacked, the others one by one."""
+"""Train one learner per shard, each from its own part, public settings and randomness of its own,
+and count their votes on public points: linear ones stacked, the others one by one.
+
+Some learners are trained many at a time. Such a learner has, besides what a classifier has:
+
+- ``slots(n_features, n_teachers)``: how many shards of so many it takes at once, a public number;
+- ``fit_shards(learners, parts)``, a class method that takes one learner and one part for each slot,
+  with None for a slot that is empty, and returns one result for each.
+
+It promises that what comes out of a slot follows from what went into it, from the number of slots
+and from the slot's place, bit for bit. What is done here keeps all else fixed: which teachers share
+a stack, and their places, follow from their numbers; a slot without a shard stays in its place and
+is empty; and where a stack fails, its parts are tried again in the same places with the others
+empty, until the shard that made it fail is alone.
+"""
 
 import hashlib
 import json
@@ -7,11 +20,12 @@ import pickle
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import joblib
 import numpy as np
@@ -19,26 +33,385 @@ import numpy.typing as npt
 import sklearn
 
 from secretballot._seeded import ALONE, seed_of
-from secretballot._typing import Classifier, CountArray, FloatArray, IntArray, Matrix
-from secretballot._validation import check_count
+from secretballot._typing import BoolArray, Classifier, CountArray, FloatArray, IntArray, Matrix
+from secretballot._validation import check_count, shown
 from secretballot.core.private import Votes
 from secretballot.core.types import Guarantee, Sample
+from secretballot.data.stored import StoredShards
 from secretballot.data.tally import check_classes
 from secretballot.drafts import sweep_drafts
-from secretballot.exceptions import DataError, Parameter
-from secretballot.foreign_code import isolated, one_thread, result_of
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.foreign_code import isolated, one_thread, result_of, result_once_seeded
+from secretballot.named_learners import check_learner
 from secretballot.teachers.executors import LOCAL, Workers, workers_of
-from secretballot.teachers.rows import as_table, block_bounds, is_sparse, n_rows, row_block
-from secretballot.teachers.training import (
-    Progress,
-    Recipe,
-    ShardSource,
-    alone,
-    pay_processes,
-    trained,
+from secretballot.teachers.rows import (
+    as_table,
+    block_bounds,
+    is_sparse,
+    n_rows,
+    row_block,
+    take_rows,
 )
 from secretballot.teachers.votes import vote_margins
 from secretballot.vault import make_vault, read_secret, write_secret
+
+T = TypeVar("T")
+Progress = Callable[[int, int], None]
+
+#: Rows of one shard, of shape (n_records, n_features), and the indices of their classes.
+Part = tuple[Any, IntArray]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What every shard shares: the unfitted learner, its own seeds, the public random state,
+    scikit-learn's settings."""
+
+    teacher: Any
+    random_state: int
+    seeds: Mapping[str, int]
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, teacher: Any, random_state: int) -> "Recipe":
+        """Check the learner and find the seeds it takes.
+
+        Raises
+        ------
+        ParameterError
+            If it is no learner, or shares a random generator between teachers.
+        """
+        check_learner("teacher", teacher)
+        # every source of randomness in the learner gets a seed of its teacher's own, nested ones
+        # too
+        params = teacher.get_params(deep=True)
+        own_seeds = {
+            name: params[name] for name in sorted(params) if name.split("__")[-1] == "random_state"
+        }
+        for name, own in own_seeds.items():
+            # a generator that teachers share would make one depend on the shards of others
+            if own is not None and (
+                isinstance(own, bool) or not isinstance(own, (int, np.integer)) or own < 0
+            ):
+                raise ParameterError(
+                    f"teacher's {name} is {shown(own)}; it must be None or an integer, never a"
+                    " shared generator."
+                )
+        seeds = {name: 0 if own is None else int(own) + 1 for name, own in own_seeds.items()}
+        return cls(teacher, random_state, seeds, sklearn.get_config())
+
+    def fresh(self, number: int) -> Any:
+        """Return an unfitted copy whose seeds depend on the teacher's number and public numbers
+        alone."""
+        model = sklearn.clone(self.teacher)
+        seeds = {
+            name: seed_of(self.random_state, number, place, own)
+            for place, (name, own) in enumerate(self.seeds.items())
+        }
+        return model.set_params(**seeds) if seeds else model
+
+
+class Shards:
+    """Rows of the private table by shard, cut out one shard at a time."""
+
+    def __init__(self, X: Matrix, y_index: IntArray, shards: IntArray, n_teachers: int) -> None:
+        self.n_teachers = n_teachers
+        self._X, self._y = as_table(X), y_index
+        # stable: rows keep their order inside a shard, whatever the other shards hold
+        order = np.argsort(shards, kind="stable")
+        sizes = np.bincount(shards, minlength=n_teachers)
+        self._rows = np.split(order, np.cumsum(sizes)[:-1])
+
+    def part(self, number: int) -> Part:
+        """Return a copy of one shard's rows and labels."""
+        rows = self._rows[number]
+        return take_rows(self._X, rows), self._y[rows]
+
+    def loader(self, number: int, *, send: bool) -> Callable[[], Part]:
+        """Return what holds one shard."""
+        return partial(tuple, self.part(number))
+
+
+#: Where the teachers' shards come from, one at a time: `part`, or a `loader` that can be pickled,
+#: and holds the rows where they are sent or there is nothing to read them from. A shard that cannot
+#: be read is no fault of its content and becomes no vote.
+ShardSource = Shards | StoredShards
+
+
+def _can_be_learned(y: IntArray) -> bool:
+    """Return whether a shard's labels, of shape (n_records,), are of two classes or more."""
+    return len(y) > 0 and not bool((y == y[0]).all())
+
+
+def train_shard(recipe: Recipe, X: Matrix, y: IntArray, number: int) -> Any:
+    """Fit one teacher; return None, which stands for the fixed vote, where its shard does not allow
+    that.
+
+    `X` has shape (n_records, n_features) and `y` shape (n_records,), of this shard alone.
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed, and not the shard.
+    """
+    if not _can_be_learned(y):
+        return None
+
+    def fit() -> Any:
+        model = recipe.fresh(number)
+        model.fit(X, y)
+        return model
+
+    return alone(fit, seed_of(recipe.random_state, number), recipe.settings)
+
+
+def alone(work: Callable[[], T], seed: int, settings: Mapping[str, Any]) -> T | None:
+    """Return what a learner makes of its own part, in silence and with global random states of its
+    own; None where it fails.
+
+    Parameters
+    ----------
+    work : callable
+    seed : int
+        Of the random states.
+    settings : mapping
+        scikit-learn's configuration.
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed, and not the learner.
+    """
+
+    def isolated_work() -> T:
+        with isolated(seed, settings):
+            return work()
+
+    return result_once_seeded(isolated_work)
+
+
+def trained(
+    recipe: Recipe,
+    source: ShardSource,
+    numbers: Sequence[int],
+    workers: Workers | None,
+    *,
+    send: bool = False,
+) -> Generator[tuple[int, Any]]:
+    """Yield (number, teacher or None) as the teachers are finished, in any order.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    source : ShardSource
+    numbers : list of int
+        Of the teachers that are not finished.
+    workers : Workers, optional
+    send : bool
+        Whether shards are sent though workers could read them.
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed, here or where a task ran.
+    DataError
+        If a shard cannot be read, or teachers cannot be pickled.
+    """
+    n_slots = _slots_of(recipe.teacher, source) if numbers else 1
+    # the teachers of a stack are trained together or not at all
+    firsts = sorted({number - number % n_slots for number in numbers})
+    units = [range(first, min(first + n_slots, source.n_teachers)) for first in firsts]
+    if workers is None or not units:
+        for unit in units:
+            loaders = [partial(source.part, number) for number in unit]
+            yield from _train_unit(unit, loaders, recipe, n_slots)
+        return
+    tasks = ((unit, [source.loader(number, send=send) for number in unit]) for unit in units)
+    with closing(workers.results(_train_unit, tasks, recipe, n_slots)) as finished:
+        for some in finished:
+            yield from some
+
+
+def _train_unit(
+    numbers: Sequence[int], loaders: Sequence[Callable[[], Part]], recipe: Recipe, n_slots: int
+) -> list[tuple[int, Any]]:
+    """Return (number, teacher or None) for teachers that are trained at once.
+
+    Parameters
+    ----------
+    numbers : sequence of int
+        One after the other; the last stack may have fewer of them than slots.
+    loaders : list of callable
+        Return the shard of each.
+    recipe : Recipe
+    n_slots : int
+    """
+    parts = [load() for load in loaders]
+    if n_slots == 1:
+        return [(numbers[0], train_shard(recipe, *parts[0], numbers[0]))]
+    learners = [recipe.fresh(numbers[0] + place) for place in range(n_slots)]
+    fit_shards = type(learners[0]).fit_shards
+    # one that cannot be learned gets the fixed vote, and must not stop the others of its stack
+    filled = [part if _can_be_learned(part[1]) else None for part in parts]
+    models = each_slot(
+        lambda kept: list(fit_shards(learners, kept)),
+        [*filled, *[None] * (n_slots - len(filled))],
+        seed_of(recipe.random_state, numbers[0], 2),
+        recipe.settings,
+    )
+    return list(zip(numbers, models, strict=False))
+
+
+def _slots_of(teacher: Any, source: ShardSource) -> int:
+    """Return how many unfitted learners are trained at once, by the width of the first shard."""
+    if not all(callable(getattr(teacher, name, None)) for name in ("slots", "fit_shards")):
+        return 1
+    width = int(source.part(0)[0].shape[1])
+    return result_once_seeded(lambda: int(teacher.slots(width, source.n_teachers))) or 1
+
+
+def each_slot(
+    work: Callable[[Sequence[Any]], list[T | None]],
+    slots: Sequence[Any],
+    seed: int,
+    settings: Mapping[str, Any],
+) -> list[Any]:
+    """Return what the work makes of every slot, as `alone`, None for the empty ones and those that
+    make it fail."""
+    filled = [place for place, what in enumerate(slots) if what is not None]
+    results: list[Any] = [None] * len(slots)
+    waiting = [filled] if filled else []
+    while waiting:
+        places = waiting.pop()
+        kept = [slots[place] if place in places else None for place in range(len(slots))]
+        done = alone(partial(work, kept), seed, settings)
+        if done is not None and len(done) == len(slots):
+            for place in places:
+                results[place] = done[place]
+        elif len(places) > 1:
+            middle = len(places) // 2
+            waiting += [places[:middle], places[middle:]]
+    return results
+
+
+def ballots(
+    ask: Callable[[Recipe, int, Any, Any, Any], T],
+    teacher: Any,
+    source: ShardSource,
+    X_public: Any,
+    *,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> Iterator[T]:
+    """Yield what a teacher of every shard says of the public points.
+
+    Parameters
+    ----------
+    ask : `labels_of_shard` or `numbers_of_shard`
+    teacher : classifier of 0 and 1, or regressor
+    source : ShardSource
+        Of parts with targets of 0 and 1, shape (n_records, n_labels), or numbers, shape
+        (n_records,).
+    X_public : table of shape (n_public, n_features)
+    random_state : int
+    progress : callable, optional
+        Called with (teachers done, teachers in all).
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed, and not a learner at its shard.
+
+    Privacy
+    -------
+    Sensitivity : a ballot follows from the teacher's own shard, its number and public values.
+    """
+    recipe = Recipe.of(teacher, random_state)
+    with one_thread():
+        for number in range(source.n_teachers):
+            ballot = ask(recipe, number, *source.part(number), X_public)
+            if progress is not None:
+                progress(number + 1, source.n_teachers)
+            yield ballot
+
+
+def labels_of_shard(
+    recipe: Recipe, number: int, X: Any, Y: IntArray, points: Any
+) -> tuple[BoolArray, FloatArray]:
+    """Return what a teacher names at the public points, and how sure it is, shapes (n_public,
+    n_labels).
+
+    One copy of it learns each label. A label that the shard has throughout, or nowhere, is named
+    throughout, or nowhere; one that cannot be learnt there is not named.
+    """
+    named = np.zeros((n_rows(points), Y.shape[1]), dtype=bool)
+    sure = np.zeros(named.shape)
+    for label, has in enumerate(Y.T if len(Y) else ()):
+        if (has == has[0]).all():
+            named[:, label], sure[:, label] = bool(has[0]), float(has[0])
+            continue
+        # of the teacher and the label alone: a ballot depends on no other shard
+        seed = seed_of(recipe.random_state, number, 3, label)
+        work = partial(_named_points, recipe, number, X, has, points)
+        found = alone(work, seed, recipe.settings)
+        if found is not None:
+            named[:, label], sure[:, label] = found
+    return named, sure
+
+
+def numbers_of_shard(recipe: Recipe, number: int, X: Any, y: FloatArray, points: Any) -> FloatArray:
+    """Return the numbers that a teacher predicts at the public points, shape (n_public,).
+
+    One that cannot be trained, or asked, predicts no number anywhere. A target that is nan leaves
+    its record out.
+    """
+    known, found = np.flatnonzero(~np.isnan(y)), None
+    if len(known):
+        rows, targets = take_rows(X, known), y[known]
+        # the seed is the teacher's own: a ballot depends on no other shard
+        seed = seed_of(recipe.random_state, number, 3)
+        found = alone(
+            lambda: predicted(recipe.fresh(number).fit(rows, targets), points, 0),
+            seed,
+            recipe.settings,
+        )
+    return np.full(n_rows(points), np.nan) if found is None else np.asarray(found)
+
+
+def _named_points(
+    recipe: Recipe, number: int, X: Any, has: IntArray, points: Any
+) -> tuple[BoolArray, FloatArray]:
+    """Return which points a learner of this shard gives the label, and how sure it is of that."""
+    model = recipe.fresh(number).fit(X, has)
+    sure = labels = predicted(model, points, 2)
+    if hasattr(model, "predict_proba"):
+        shares = np.asarray(model.predict_proba(points), dtype=np.float64)
+        sure = shares[:, list(model.classes_).index(1)]
+    return labels == 1, sure
+
+
+def predicted(model: Any, points: Any, n_classes: int) -> Any:
+    """Return what a learner predicts at points, shape (n_points,): class indices, int64; of 0
+    classes numbers, float64.
+
+    Raises
+    ------
+    ValueError
+        If the prediction is not one declared class, or number, per row.
+    """
+    found = np.asarray(model.predict(points))
+    if found.ndim == 2 and found.shape[1] == 1:
+        found = found[:, 0]
+    if found.shape != (n_rows(points),) or found.dtype.kind not in "biufO":
+        raise ValueError("a prediction must be one class or number per row")
+    # Through floats, which compare nan and fractions away; class indices are exact in them.
+    numbers = found.astype(np.float64)
+    if not n_classes:
+        return numbers
+    if not bool(((numbers >= 0) & (numbers < n_classes) & (numbers == np.floor(numbers))).all()):
+        raise ValueError("a prediction must be a declared class")
+    return numbers.astype(np.int64)
+
 
 _LINEAR = frozenset(
     [
@@ -53,26 +426,6 @@ _LINEAR = frozenset(
 _DOUBLE = np.finfo(np.float64)
 # A decision that passed this magnitude on the way may have overflowed; the teacher is asked itself.
 _LARGEST = 1e-6 * float(_DOUBLE.max)
-
-
-def predicted(model: Classifier, block: Matrix, n_classes: int) -> IntArray:
-    """Return one teacher's votes on a block as class indices, of shape (n_rows,).
-
-    Raises
-    ------
-    ValueError
-        If the prediction is not one declared class per row.
-    """
-    votes = np.asarray(model.predict(block))
-    if votes.ndim == 2 and votes.shape[1] == 1:
-        votes = votes[:, 0]
-    if votes.shape != (n_rows(block),) or votes.dtype.kind not in "biufO":
-        raise ValueError("a prediction must be one class per row")
-    # Through floats, which compare nan and fractions away; class indices are exact in them.
-    numbers = votes.astype(np.float64)
-    if not bool(((numbers >= 0) & (numbers < n_classes) & (numbers == np.floor(numbers))).all()):
-        raise ValueError("a prediction must be a declared class")
-    return numbers.astype(np.int64)
 
 
 #: A fitted teacher as `block @ weights.T + bias`, weights of shape (k, n_features), bias of shape
@@ -122,14 +475,21 @@ class LinearStack:
         is_plain = not hasattr(X, "iloc") and X.ndim == 2 and X.dtype == np.float64
         return is_plain and X.shape[1] == len(self._weights)
 
-    def count(self, block: Any, counts: CountArray, poll: "Poll") -> None:
-        """Add the votes on one block of a poll to `counts`, an array of shape (rows, n_classes).
+    def counts(self, poll: "Poll") -> CountArray:
+        """Return the votes on all rows of a poll, of shape (n_queries, n_classes).
 
         Raises
         ------
         Exception
             What a teacher raises that had to be asked itself.
         """
+        counts = poll.no_votes()
+        for rows, block in poll.blocks():
+            self._count(block, counts[rows], poll)
+        return counts
+
+    def _count(self, block: Any, counts: CountArray, poll: "Poll") -> None:
+        """Add the votes on one block to the counts of its rows."""
         with np.errstate(all="ignore"):
             scores = np.asarray(block @ self._weights) + self._bias
             votes, distance = self._votes_and_distances(scores)
@@ -269,78 +629,6 @@ def _votes_on_all(model: Any, poll: Poll) -> npt.NDArray[Any]:
     return votes
 
 
-def counted_votes(
-    teachers: Mapping[int, Any],
-    poll: Poll,
-    *,
-    workers: Workers | None,
-    stacks: Sequence[LinearStack],
-) -> CountArray:
-    """Return the counts of some teachers' votes on all rows of a table.
-
-    Parameters
-    ----------
-    teachers : mapping of teacher number to fitted learner or None
-        None votes its fixed class.
-    poll : Poll
-    workers : Workers, optional
-        Of those that are asked one by one the first are asked here and timed; the others there, if
-        that repays sending them.
-    stacks : sequence of LinearStack
-        Of the linear ones among these teachers.
-
-    Returns
-    -------
-    ndarray of shape (n_queries, n_classes), int32
-
-    Raises
-    ------
-    ResourceError
-        If the machine failed.
-    """
-    # linear teachers first; what they leave is asked one by one
-    rest, counts = dict(teachers), poll.no_votes()
-    for stack in stacks:
-        counted = _stack_counts(stack, poll) if stack.takes(poll.X) else None
-        if counted is not None:
-            counts += counted
-            rest = {number: model for number, model in rest.items() if number not in stack.models}
-    if not rest:
-        return counts
-    with one_thread():
-        return sum(_counted_apart(rest, poll, workers), counts)
-
-
-def _counted_apart(
-    teachers: dict[int, Any], poll: Poll, workers: Workers | None
-) -> Iterator[CountArray]:
-    """Yield the counts of some teachers after others, each asked by its own `predict`."""
-    started, numbers = time.monotonic(), list(teachers)
-    for done, number in enumerate(numbers):
-        if workers is not None and pay_processes(started, done, len(numbers)):
-            rest = numbers[done:]
-            # one group for each worker, so that the points are sent once to each
-            dealt = [rest[first :: workers.n_slots] for first in range(workers.n_slots)]
-            tasks = (({n: teachers[n] for n in group},) for group in dealt if group)
-            with closing(workers.results(count_ballots, tasks, poll)) as finished:
-                yield from finished
-            return
-        yield count_ballots({number: teachers[number]}, poll)
-
-
-def _stack_counts(stack: LinearStack, poll: Poll) -> CountArray | None:
-    """Return the votes of linear teachers, or None if one of them fails and all must be asked one
-    by one."""
-    counts = poll.no_votes()
-
-    def count() -> CountArray:
-        for rows, block in poll.blocks():
-            stack.count(block, counts[rows], poll)
-        return counts
-
-    return result_of(count)
-
-
 _FLUSH_SECONDS = 2.0
 
 
@@ -393,21 +681,16 @@ class TeacherStore:
     def flush(self) -> None:
         """Write every waiting teacher to the disk."""
         waiting, self._waiting = self._waiting, {}
-        pickled = {
-            number: data
-            for number, model in waiting.items()
-            if (data := pickled_model(model)) is not None
-        }
+        content = pickled_model(waiting)
         self._flushed = time.monotonic()
-        if pickled:
-            place = self._folder / f"{self._binding[:16]}-{min(pickled):06d}.teachers"
-            write_secret(place, bound(pickle.dumps(pickled), self._binding))
+        if waiting and content is not None:
+            place = self._folder / f"{self._binding[:16]}-{min(waiting):06d}.teachers"
+            write_secret(place, bound(content, self._binding))
 
     def _read_models(self, path: Path) -> dict[int, Any]:
         # Whatever is wrong with the file, the teachers can be trained again.
         with suppress(Exception):
-            models: dict[int, bytes] = _value_in(read_secret(path, own=True), self._binding) or {}
-            return {number: pickle.loads(data) for number, data in models.items()}
+            return _value_in(read_secret(path, own=True), self._binding) or {}
         return {}
 
 
@@ -443,6 +726,7 @@ def learner_identity(learner: Any) -> str | None:
 
 # Entries of a block's decision values held at once: 2**21 doubles are 16 MiB.
 _BLOCK_CELLS, _LEAST_ROWS = 2**21, 256
+_VOTES_HERE = 2**16  # of teachers asked one by one; fewer do not repay sending teachers to workers
 _BY_RECORD = Guarantee(unit="record", relation="add-remove")
 
 
@@ -467,7 +751,7 @@ class TeacherEnsemble:
 
     Examples
     --------
-    >>> from secretballot.teachers.training import Shards
+    >>> from secretballot.teachers.ensemble import Shards
     >>> from sklearn.dummy import DummyClassifier
     >>> X, y = np.zeros((6, 1)), np.array([0, 0, 1, 1, 1, 1])
     >>> shards = Shards(X, y, np.array([0, 0, 1, 1, 2, 2]), n_teachers=3)
@@ -526,8 +810,7 @@ class TeacherEnsemble:
             Its labels are class indices from 0 to `n_classes` - 1: whoever made it checked that.
         n_classes : int
         n_jobs : int, optional
-            Worker processes; None follows `joblib.parallel_config`, else one. Work too short for
-            them stays here.
+            Worker processes; None follows `joblib.parallel_config`, else one.
         engine : str, distributed.Client or concurrent.futures.Executor, default "local"
             Where teachers are trained, and vote: here, or on the workers of a cluster that runs
             already inside the trusted side. "dask://HOST:PORT", a client, or "dask" for this
@@ -610,8 +893,6 @@ class TeacherEnsemble:
 
         Raises
         ------
-        DataError
-            If `X_public` has no rows.
         ResourceError
             If memory, files or processes ran out.
         """
@@ -628,8 +909,6 @@ class TeacherEnsemble:
 
         Raises
         ------
-        DataError
-            If `X_public` has no rows.
         ResourceError
             If memory, files or processes ran out.
 
@@ -641,11 +920,7 @@ class TeacherEnsemble:
         return vote_margins(self._counted_votes(X_public))
 
     def _counted_votes(self, X_public: Any) -> CountArray:
-        table = as_table("X_public", X_public)
-        if not n_rows(table):
-            raise DataError(
-                Parameter("X_public"), " has no rows; give at least one public point to vote on."
-            )
+        table = as_table(X_public)
         poll = Poll(
             table,
             self.n_classes,
@@ -654,12 +929,27 @@ class TeacherEnsemble:
             self._random_state,
             sklearn.get_config(),
         )
-        teachers = dict(enumerate(self._teachers))
         # Whether one of them must be asked by itself depends on private records, and leaving its
         # isolation lets Python show the program's own warnings again: so they always are.
         with ALONE, warnings.catch_warnings():
             pass
-        return counted_votes(teachers, poll, workers=self._workers, stacks=self._stacks)
+        rest, counts = dict(enumerate(self._teachers)), poll.no_votes()
+        for stack in self._stacks:
+            # where one of them fails, all are asked one by one
+            counted = result_of(partial(stack.counts, poll)) if stack.takes(table) else None
+            if counted is not None:
+                counts += counted
+                rest = {n: model for n, model in rest.items() if n not in stack.models}
+        if not rest:
+            return counts
+        workers = self._workers
+        if workers is None or n_rows(table) * len(rest) <= _VOTES_HERE:
+            with one_thread():
+                return counts + count_ballots(rest, poll)
+        # one group for each worker, so that the points are sent once to each
+        groups = [list(rest.items())[first :: workers.n_slots] for first in range(workers.n_slots)]
+        tasks = ((dict(group),) for group in groups if group)
+        return sum(workers.results(count_ballots, tasks, poll), counts)
 
     def packed(self, about: Any) -> bytes:
         """Return the teachers as a file of a vault, with what else is to be known of them, for

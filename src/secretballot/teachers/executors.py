@@ -5,9 +5,10 @@ shards, teachers and votes. This process alone holds the ledger, draws noise and
 
 A task never raises: an executor would write the exception, and with it what a learner quotes of its
 records, into logs and tracebacks, and might try the task again until a machine's failure looked
-like something else. It returns a `Trouble` in place of its result. Everything private that goes in
-and out is a `Packed`, whose repr, which executors do print, shows nothing. A cluster runs a task
-whose worker died again, from the same arguments and seeds, so that its result is the same.
+like something else. It returns an error of ours, without traceback or cause, in place of its
+result. Everything private that goes in and out is a `Packed`, whose repr, which executors do print,
+shows nothing. A cluster runs a task whose worker died again, from the same arguments and seeds, so
+that its result is the same.
 """
 
 import os
@@ -46,6 +47,7 @@ from secretballot.foreign_code import as_sentence, one_thread, resource_failure
 T = TypeVar("T")
 
 LOCAL = "local"
+_ENGINES = r"local|dask|ray|dask(?:\+tls)?://\S+:([0-9]{1,5})"
 _CONNECT_SECONDS = 15.0  # that a cluster may take to answer at first
 _LOOK_SECONDS = 60.0  # how often one that waits looks whether there is anybody to wait for
 _AHEAD = 8  # tasks that wait or run, for each that can run: enough to keep every worker busy
@@ -94,22 +96,11 @@ class Packed:
         """Return a new copy of what was packed."""
         return pickle.loads(self._content)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Packed, (self._content,)
-
     def __sizeof__(self) -> int:
         return len(self._content)  # executors place tasks by it
 
     def __repr__(self) -> str:
         return "Packed(<private>)"
-
-
-@dataclass(frozen=True)
-class Trouble:
-    """Why the run ends: the error's class, and a sentence without anything private."""
-
-    kind: type[SecretBallotError]
-    sentence: str
 
 
 def versions_here() -> Versions:
@@ -122,7 +113,7 @@ def versions_here() -> Versions:
     return tuple(found.items())
 
 
-def run_task(versions: Versions, own: Packed, shared: Packed) -> Packed | Trouble:
+def run_task(versions: Versions, own: Packed, shared: Packed) -> Packed | SecretBallotError:
     """Return the packed result of a task, or what ends the run.
 
     Parameters
@@ -139,9 +130,8 @@ def run_task(versions: Versions, own: Packed, shared: Packed) -> Packed | Troubl
         if found.get(name) != version
     ]
     if other:
-        return Trouble(
-            DataError,
-            f"A worker has {' and '.join(other)}; install the same versions on every worker.",
+        return DataError(
+            f"A worker has {' and '.join(other)}; install the same versions on every worker."
         )
     try:
         work, arguments = own.value()
@@ -149,11 +139,12 @@ def run_task(versions: Versions, own: Packed, shared: Packed) -> Packed | Troubl
         with ALONE, one_thread():
             return Packed.of(work(*arguments, *shared.value()))
     except (DataError, ResourceError) as error:
-        return Trouble(type(error), str(error))
+        # a new one: it has no traceback, and no cause
+        return type(error)(str(error))
     except (Exception, SystemExit) as error:
         # a name of a class, nothing that the error says
         cause = resource_failure(error) or f"a task failed with {type(error).__name__}"
-    return Trouble(ResourceError, as_sentence(cause))
+    return ResourceError(as_sentence(cause))
 
 
 @contextmanager
@@ -197,15 +188,12 @@ class Workers:
         Whether anybody is left to work.
     stop : callable
         Called with an executor, and its tasks that nobody wants any more.
-    here : bool
-        Whether it is processes of this machine, which start for work that repays their start alone.
     """
 
     opened: Callable[[], Executor]
     n_slots: int
     alive: Callable[[], bool] = lambda: True
     stop: Callable[[Any, set[Future[Any]]], None] = _cancel_all
-    here: bool = False
 
     def results(
         self, work: Callable[..., T], tasks: Iterable[tuple[Any, ...]], *shared: Any
@@ -243,8 +231,8 @@ class Workers:
                 for future in self._done_of(running):
                     running.remove(future)
                     found = _done_by(future.result)
-                    if isinstance(found, Trouble):
-                        raise found.kind(found.sentence)
+                    if isinstance(found, SecretBallotError):
+                        raise found
                     yield found.value()
         finally:
             # an error, Ctrl-C, or a caller that wants no more
@@ -300,7 +288,10 @@ def check_engine(engine: Any, n_jobs: int | None = None) -> None:
         If it is none of these, or comes with what it does not have.
     """
     # the engine first: the number is read against one that is known
-    if not isinstance(engine, Executor) and not _is_dask_client(engine) and not _is_known(engine):
+    named = isinstance(engine, str) and re.fullmatch(_ENGINES, engine)
+    if not (isinstance(engine, Executor) or _is_dask_client(engine)) and not (
+        named and 0 < int(named[1] or 1) < 2**16
+    ):
         raise ParameterError(
             Parameter("executor"),
             f" is {shown(engine)}; it must be 'local', 'dask://HOST:PORT', 'dask', 'ray', a"
@@ -343,19 +334,12 @@ def workers_of(engine: Any, n_jobs: int | None = None) -> Workers | None:
         n_workers,
         # at once: cancelled tasks would be in its way
         stop=lambda pool, tasks: pool.shutdown(wait=True, kill_workers=True),
-        here=True,
     )
 
 
 def _is_dask_client(engine: object) -> bool:
     distributed = sys.modules.get("distributed")  # not imported to find out
     return distributed is not None and isinstance(engine, distributed.Client)
-
-
-def _is_known(engine: Any) -> bool:
-    known = r"local|dask|ray|dask(?:\+tls)?://\S+:([0-9]{1,5})"
-    found = re.fullmatch(known, engine) if isinstance(engine, str) else None
-    return found is not None and 0 < int(found[1] or 1) < 2**16
 
 
 @contextmanager
@@ -381,8 +365,15 @@ def _dask_workers(engine: Any) -> Workers:
     start = "start `dask scheduler` and workers, or make a distributed.Client(ADDRESS) here"
     with _connecting(engine, "Dask", start):
         import dask
+        import distributed
 
-        client = _dask_client(engine)
+        client = engine
+        if engine == "dask":
+            client = distributed.default_client()
+        elif isinstance(engine, str):
+            scheme, _, place = engine.partition("://")
+            address = f"{'tls' if 'tls' in scheme else 'tcp'}://{place}"
+            client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
         client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
         n_slots = max(1, sum(client.nthreads().values()))
 
@@ -395,19 +386,6 @@ def _dask_workers(engine: Any) -> Workers:
     dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"})
     executor = client.get_executor(pure=False)
     return Workers(lambda: executor, n_slots, alive)
-
-
-def _dask_client(engine: Any) -> Any:
-    """Return a client of Dask, the one of this process for "dask"."""
-    import distributed
-
-    if not isinstance(engine, str):
-        return engine
-    if engine == "dask":
-        return distributed.default_client()
-    scheme, _, place = engine.partition("://")
-    address = f"{'tls' if 'tls' in scheme else 'tcp'}://{place}"
-    return distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
 
 
 def _ray_workers() -> Workers:

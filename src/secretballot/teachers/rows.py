@@ -13,34 +13,19 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from secretballot._typing import IntArray, Matrix
-from secretballot._validation import name_part
 from secretballot.core.partition import KeyedHashPartition, canonical_id
 from secretballot.exceptions import DataError, Parameter
 
 _INT32_MAX = np.iinfo(np.int32).max
 
 
-def as_table(name: str, X: Any) -> Any:
-    """Return `X` as a frame, a CSR matrix or an array whose rows are records, of a type that no
-    single row decides.
-
-    Raises
-    ------
-    DataError
-        If `X` has no such rows; it is called `name`.
-    """
-    if hasattr(X, "iloc"):
-        return X
+def as_table(X: Any) -> Any:
+    """Return a frame, CSR matrix or array whose rows are records, of a type that no single row
+    decides."""
     if is_sparse(X):
         return X.tocsr()
-    if not isinstance(X, np.ndarray) or isinstance(X, np.ma.MaskedArray) or not X.ndim:
-        raise DataError(
-            name_part(name),
-            f" has the type {type(X).__name__}; give an array without a mask, a frame or a sparse"
-            " matrix with one row per record.",
-        )
     # the width of a text array is the longest text of all rows, which no single shard may know
-    return X.astype(object) if X.dtype.kind in "US" else X
+    return X.astype(object) if not hasattr(X, "iloc") and X.dtype.kind in "US" else X
 
 
 def n_rows(table: Matrix) -> int:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from secretballot._seeded import own_global_states, public_seed, seed_of
@@ -70,6 +71,7 @@ class Recipe:
     device: str
 
 
+@dataclass(eq=False, repr=False)
 class Stack:
     """Copies of one module on a device, with parameters stacked along a first axis: one slot for
     each shard.
@@ -90,9 +92,10 @@ class Stack:
     A stack of one slot is computed as it is, without vectorisation.
     """
 
-    def __init__(self, recipe: Recipe, trained: _Tensors, carried: _Tensors, module: Any) -> None:
-        self._recipe, self.module = recipe, module
-        self.trained, self.carried = trained, carried
+    recipe: Recipe
+    trained: _Tensors
+    carried: _Tensors
+    module: Any
 
     @classmethod
     def fresh(cls, recipe: Recipe, seeds: Sequence[int]) -> "Stack":
@@ -112,30 +115,20 @@ class Stack:
             if not isinstance(module, torch.nn.Module):
                 raise ValueError(f"module made a {type(module).__name__} and no torch.nn.Module")
             modules.append(module)
-        trained, carried = list[_Tensors](), list[_Tensors]()
-        for module in modules:
-            named = {name: value.detach() for name, value in module.named_parameters()}
-            still = {name for name, p in module.named_parameters() if not p.requires_grad}
-            trained.append({name: named[name] for name in named if name not in still})
-            carried.append(
-                {name: named[name] for name in named if name in still}
-                | dict(module.named_buffers())
-            )
-        if not trained[0]:
-            raise ValueError("the module has no parameters to train")
-        return cls(
-            recipe,
-            _stacked_tensors(trained, recipe.device),
-            _stacked_tensors(carried, recipe.device),
-            modules[0].to(recipe.device),
-        )
+        parameters, buffers = torch.func.stack_module_state(modules)
+        still = {name for name, value in parameters.items() if not value.requires_grad}
+        trained, carried = dict[str, Any](), dict[str, Any]()
+        for name, value in {**parameters, **buffers}.items():
+            kept = carried if name in still | buffers.keys() else trained
+            kept[name] = value.detach().to(recipe.device)
+        return cls(recipe, trained, carried, modules[0].to(recipe.device))
 
     @cached_property
     def _optimizer(self) -> Any:
         """What changes every number by its own slope."""
         optim = _import_torch().optim
-        kind = {"adam": optim.Adam, "sgd": optim.SGD}[self._recipe.optimizer]
-        return kind([*self.trained.values()], foreach=False, **dict(self._recipe.settings))
+        kind = {"adam": optim.Adam, "sgd": optim.SGD}[self.recipe.optimizer]
+        return kind([*self.trained.values()], foreach=False, **dict(self.recipe.settings))
 
     def __len__(self) -> int:
         return len(next(iter({**self.trained, **self.carried}.values())))
@@ -166,7 +159,9 @@ class Stack:
             )
         else:
             own = _first_slot(self.trained), _first_slot(self.carried), X[0], y[0]
-            found, carried = (_stacked_tensors([one], None) for one in slopes(*own))
+            found, carried = (
+                {name: value[None] for name, value in one.items()} for one in slopes(*own)
+            )
         # modules may have a mode that no gradient reaches
         self.carried = {name: value.detach() for name, value in carried.items()}
         for name, value in self.trained.items():
@@ -180,8 +175,6 @@ class Stack:
         # a module may write into what it carries, as batch normalisation does
         after = {name: value.clone() for name, value in carried.items()}
         logits = torch.func.functional_call(self.module, {**trained, **after}, (X,))
-        if logits.ndim != 2:
-            raise ValueError(f"the module's output has {logits.ndim} axes where it must have 2")
         return torch.nn.functional.cross_entropy(logits, y), after
 
 
@@ -304,14 +297,6 @@ def _operation_watch(torch: Any) -> Any:
     return Watch()
 
 
-def _stacked_tensors(parts: Sequence[_Tensors], device: str | None) -> _Tensors:
-    torch = _import_torch()
-    if any(part.keys() != parts[0].keys() for part in parts):
-        raise ValueError("module made modules of different shapes")
-    stacked = {name: torch.stack([part[name] for part in parts]) for name in parts[0]}
-    return stacked if device is None else {name: one.to(device) for name, one in stacked.items()}
-
-
 def _first_slot(tensors: _Tensors) -> _Tensors:
     return {name: value[0] for name, value in tensors.items()}
 
@@ -410,10 +395,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the share of every class in `classes_`, of shape (n_rows, n_classes)."""
-        scores = self._scores(X).astype(np.float64)
-        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-        shares: npt.NDArray[np.float64] = scores / scores.sum(axis=1, keepdims=True)
-        return shares
+        return np.asarray(softmax(self._scores(X).astype(np.float64), axis=1))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the label of every row, of shape (n_rows,)."""
@@ -598,16 +580,17 @@ def _trained_states(
     # a row of zeros stands for a part that is missing: shapes of batches stay public
     width = next(part[0].shape[1] for part in parts if part is not None)
     empty = np.zeros((1, width), np.float32), np.zeros(1, np.int64)
-    X = torch.from_numpy(np.concatenate([(part or empty)[0] for part in parts])).to(recipe.device)
-    y = torch.from_numpy(np.concatenate([(part or empty)[1] for part in parts])).to(recipe.device)
-    starts = np.cumsum([0, *(len((part or empty)[0]) for part in parts)])
-    drawn = np.stack(
-        [
-            start + _drawn_rows(stop - start, recipe.n_steps * recipe.batch_size, seed)
-            for start, stop, seed in zip(starts[:-1], starts[1:], seeds, strict=True)
-        ]
-    ).reshape(len(parts), recipe.n_steps, recipe.batch_size)
-    rows = torch.from_numpy(drawn).to(recipe.device)
+    tables, labels = zip(*[(part or empty)[:2] for part in parts], strict=True)
+    n_drawn, starts = recipe.n_steps * recipe.batch_size, np.cumsum([0, *map(len, labels)])
+    drawn = [
+        start + _drawn_rows(len(own), n_drawn, seed)
+        for start, own, seed in zip(starts[:-1], labels, seeds, strict=True)
+    ]
+    X, y, rows = (
+        torch.from_numpy(each).to(recipe.device)
+        for each in (np.concatenate(tables), np.concatenate(labels), np.stack(drawn))
+    )
+    rows = rows.reshape(len(parts), recipe.n_steps, recipe.batch_size)
     # modules draw from torch's global generator
     with own_global_states(seed_of(*seeds[:1], len(seeds))), _one_way_to_compute():
         stack = Stack.fresh(recipe, seeds)

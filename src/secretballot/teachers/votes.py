@@ -183,11 +183,6 @@ def counted_labels(
     most_named : int, optional
         No teacher names more labels at a query.
 
-    Raises
-    ------
-    DataError
-        If there is no ballot.
-
     Privacy
     -------
     Sensitivity : one teacher's set gives way to another one at every query: every label that is in
@@ -205,8 +200,7 @@ def counted_labels(
         cells = one.astype(np.int64) if of_set is None else of_set[as_set_numbers(one)]
         total = cells if total is None else total + cells
         teachers += 1
-    if total is None:
-        raise DataError("There are no ballots; at least one teacher must vote.")
+    assert total is not None  # there is a teacher
     if ballot == "sets":
         return Votes.of_teachers(total, guarantee)
     moved = len(total) * _moved_by_point(len(names), cap)
@@ -535,16 +529,14 @@ def _tail_exponent(margins: FloatArray, size: int) -> tuple[float, int]:
     tail ends at the next level below, which may leave none below it. They count as the tail that
     they make up themselves.
     """
-    least = np.partition(margins, size)[: size + 1]
-    edge = float(least[size])
-    if not least.min() > 0:
+    least = np.sort(margins)[: size + 1]
+    if not least[0] > 0:
         return 0.0, size
+    edge, within = least[-1], size
     below = least[least < edge]
     if 0 < below.size < size:
-        edge = float(below.max())
-        within, below = below.size, below[below < edge]
-    else:
-        within = size
+        edge, within = below[-1], below.size
+        below = below[below < edge]
     if not below.size:
         return math.inf, within
     return float(below.size / np.log(edge / below).sum()), int(below.size)
