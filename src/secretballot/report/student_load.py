@@ -251,10 +251,18 @@ class OnnxStudent:
         if width > 1:
             return np.array([_vector(cell, width) for cell in cells]).reshape(-1, width)
         column = pd.Series(cells)
-        if name in self._commas:
-            column = column.map(lambda cell: with_point(cell) if isinstance(cell, str) else cell)
-        numbers = pd.to_numeric(column, errors="coerce")
-        return numbers.to_numpy(dtype=np.float64, na_value=math.nan).reshape(-1, 1)
+        if column.dtype.kind in "biuf":
+            return column.to_numpy(dtype=np.float64, na_value=math.nan).reshape(-1, 1)
+        # one by one, as pandas before 3 may round a text to the neighbour of its number
+        comma = name in self._commas
+        return np.array([_number(cell, comma) for cell in column]).reshape(-1, 1)
+
+
+def _number(cell: Any, comma: bool) -> float:
+    try:
+        return float(with_point(cell) if comma and isinstance(cell, str) else cell)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _text(value: object) -> str:

@@ -413,7 +413,7 @@ def points_of_file(path: Path, session: RemoteSession) -> Any:
     for name, kind in kinds.items():
         if pd.api.types.is_numeric_dtype(kind):
             with contextlib.suppress(TypeError, ValueError):
-                frame[name] = pd.to_numeric(frame[name]).astype(np.float64)
+                frame[name] = frame[name].astype(np.float64)
     return frame if columns["kind"] == "frame" else frame.to_numpy()
 
 
