@@ -8,8 +8,8 @@ them.
 real_tables.py says which tables, and why. One setting for all of them, each a default: record
 moments, record votes, and `PATEClassifier` with linear teachers, as many as its rule for public
 numbers says. The private rows are 60 % of a table (20,000 at most), the pool 20 %, and the rest is
-scored; every run cuts anew. delta 1e-5. Nothing was chosen on these tables, with privacy or
-without.
+scored; every run cuts anew. delta 1e-5. Nothing but what real_tables.py names was chosen on these
+tables, with privacy or without.
 
 Peers have an environment of their own (peers.txt): record_tables_peers.py leaves their results in
 build/record_tables_peers.jsonl, and this script shows them beside ours. Where build/peers is such

@@ -1,5 +1,5 @@
-"""Rows of public points, whatever table they are in, and the points nearest to a record: exact, so
-that no other record has a say in it.
+"""Rows of public points, whatever table they are in; the points nearest to a record, exact, so that
+no other record has a say in it; and whether points lie in groups.
 
 Private tables have their own module for rows (`teachers.rows`), where every part is a copy that
 depends on no other row; what is public may be shared.
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.neighbors import NearestNeighbors
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
@@ -49,6 +50,44 @@ def class_shares(student: Any, X: Any, classes: Sequence[Any]) -> FloatArray:
         if str(value) in places:
             table[:, place] = found[:, places[str(value)]]
     return table
+
+
+# Columns of vectors and points in groups, at least; levels of their numbers, at most; and how near
+# the fifth nearest point then is, at most, beside points of independent columns.
+_LEAST_COLUMNS, _LEAST_POINTS, _MOST_LEVELS = 32, 201, 256
+_NEAR, _NEIGHBOURS = 0.7, 5
+_LOOKED_AT = 1000  # points
+
+
+def lie_in_groups(numbers: FloatArray) -> bool:
+    """Return whether public points look like vectors in groups, such as small images or counts.
+
+    Their numbers are levels of one scale, in at least 32 columns, of which none spans more than
+    twice what the median one does. Of at least 201 points each is much nearer to some others than
+    it would be were the columns independent.
+
+    Parameters
+    ----------
+    numbers : ndarray of float64, shape (n_points, n_columns)
+        Public.
+    """
+    n_points, n_columns = numbers.shape
+    if n_points < _LEAST_POINTS or n_columns < _LEAST_COLUMNS or not np.isfinite(numbers).all():
+        return False
+    levels = numbers - numbers.min(axis=0)
+    levels /= levels[levels > 0].min(initial=np.inf)
+    spans = levels.max(axis=0)
+    if not 0 < spans.max() <= min(2 * np.median(spans), _MOST_LEVELS):
+        return False
+    if not np.allclose(levels, np.rint(levels), rtol=0, atol=1e-3):
+        return False
+    points = levels[:: max(1, n_points // _LOOKED_AT)]
+    independent = np.random.default_rng(0).permuted(points, axis=0)
+    near, far = (
+        np.median(NearestNeighbors(n_neighbors=_NEIGHBOURS).fit(one).kneighbors()[0][:, -1])
+        for one in (points, independent)
+    )
+    return bool(near <= _NEAR * far)
 
 
 # Every sum of products of coordinates stays below this, and so every score below 2^52: exact in

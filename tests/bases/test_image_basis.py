@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnxruntime
+import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
@@ -13,6 +14,7 @@ from secretballot.bases import (
     images,
     unfitted_basis,
 )
+from secretballot.data import Schema
 from secretballot.exceptions import DataError
 from secretballot.report.student_export import add_basis
 from secretballot.report.student_graph import DOUBLE, Graph
@@ -65,7 +67,7 @@ def test_public_points_alone_decide_what_are_images():
     for pool in (POOL, POOL - POOL.mean(axis=0)):
         assert type(unfitted_basis("auto", pool)) is ImageBasis
     small, series = load_digits().data[:200], np.cumsum(noise, axis=1)
-    for pool in (noise, series, DIGITS[:, :255], small, [["a", "b"]] * 20):
+    for pool in (noise, series, small, [["a", "b"]] * 20):
         assert type(unfitted_basis("auto", pool)) is TableBasis
     assert type(unfitted_basis("vectors", noise)) is KernelBasis
     assert type(unfitted_basis("vectors", DIGITS[:201])) is GraphBasis
@@ -73,3 +75,21 @@ def test_public_points_alone_decide_what_are_images():
     assert unfitted_basis(given, noise) is not given
     with pytest.raises(DataError, match="square of a number from 16 to 48"):
         ImageBasis().fit(POOL[:, :81])
+
+
+def test_levels_of_one_scale_that_lie_in_groups_are_vectors():
+    rng, digits = np.random.default_rng(0), load_digits().data[:300]
+    frame = pd.DataFrame(digits.astype(int).astype(str)).add_prefix("pixel")
+    schema = Schema.infer(frame)
+    assert len({column.scale for column in schema.columns}) == 1
+    for pool in (digits, digits / 16 - 3, digits[:, 8:40], DIGITS[:, :255], schema.encode(frame)):
+        assert type(unfitted_basis("auto", pool)) is GraphBasis
+    by_chance, wide = rng.permuted(digits, axis=0), digits.copy()
+    wide[0, 0] = 33
+    blurred = digits + rng.normal(size=digits.shape) / 100
+    missing = np.where(digits == 16, np.nan, digits)
+    others = by_chance, wide, blurred, missing, digits[:200], digits[:, 8:39], 0 * digits
+    for pool in others:
+        assert type(unfitted_basis("auto", pool)) is TableBasis
+    mixed = frame.assign(kind=np.where(digits[:, 20] > 8, "a", "b"))
+    assert len({one.scale for one in Schema.infer(mixed).columns if one.kind == "numeric"}) > 1

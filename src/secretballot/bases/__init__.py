@@ -5,13 +5,14 @@ from typing import Any
 
 from sklearn.base import clone
 
+from secretballot._points import lie_in_groups
 from secretballot._validation import BASES, check_choice, shown_kind
 from secretballot.bases.graph import GraphBasis
 from secretballot.bases.images import ImageBasis, are_images
 from secretballot.bases.integer_basis import IntegerBasis, numbers_of
 from secretballot.bases.kernel import KernelBasis
 from secretballot.bases.table import TableBasis
-from secretballot.exceptions import Parameter, ParameterError
+from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.foreign_code import is_exact
 
 __all__ = ["Basis", "GraphBasis", "ImageBasis", "KernelBasis", "TableBasis"]
@@ -23,8 +24,8 @@ Basis = TableBasis | KernelBasis | GraphBasis
 def _basis_of_vectors(X_public: Any) -> Basis:
     """Return the graph of public vectors, of whose functions it keeps the smoothest; where it would
     keep all of them, their likeness."""
-    graph = GraphBasis(scaled=False)
-    return graph if len(numbers_of(X_public)) > graph.n_modes else KernelBasis(scaled=False)
+    enough = len(numbers_of(X_public)) > GraphBasis.n_modes
+    return GraphBasis(scaled=False) if enough else KernelBasis(scaled=False)
 
 
 _NAMED: dict[str, Callable[[Any], Basis]] = {
@@ -61,12 +62,24 @@ def unfitted_basis(basis: Basis | str, X_public: Any) -> Basis:
     Parameters
     ----------
     basis : basis of `secretballot.bases`, or a `BasisName`
-        "auto" is "images" for what looks like square grey images, and "table" for all else.
+        "auto" is "images" for what looks like square grey images, "vectors" for
+        other numbers that lie in groups (`lie_in_groups`), and "table" for all else.
     X_public : array, sparse matrix or frame of shape (n_public, n_features)
         Public; nothing else decides.
     """
     if not isinstance(basis, str):
         given: Basis = clone(basis)
         return given
-    name = basis if basis != "auto" else "images" if are_images(X_public) else "table"
-    return _NAMED[name](X_public)
+    if basis == "auto":
+        basis = _suited_to(X_public)
+    return _NAMED[basis](X_public)
+
+
+def _suited_to(X_public: Any) -> str:
+    try:
+        numbers = numbers_of(X_public)
+    except DataError:
+        return "table"
+    if are_images(numbers):
+        return "images"
+    return "vectors" if lie_in_groups(numbers) else "table"

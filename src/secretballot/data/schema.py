@@ -16,10 +16,17 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from secretballot._points import lie_in_groups
 from secretballot._typing import AnyArray, FloatArray, Json, JsonView
 from secretballot._validation import shown
-from secretballot.data.cells import OddCells
-from secretballot.data.columns import Column, FeatureColumn, IgnoredColumn, declared_column
+from secretballot.data.cells import OddCells, numbers_of
+from secretballot.data.columns import (
+    Column,
+    FeatureColumn,
+    IgnoredColumn,
+    NumericColumn,
+    declared_column,
+)
 from secretballot.data.frames import check_columns, frame_of
 from secretballot.data.inferred import InferredColumn, inferred_column
 from secretballot.exceptions import DataError
@@ -107,7 +114,8 @@ class Schema:
         frame, aside = frame_of(public, role="public table"), set(ignore)
         names = [name for name in frame.columns if name not in aside]
         found = tuple(inferred_column(name, frame[name]) for name in names)
-        return cls(tuple(one.column for one in found), inferred=found)._with_features()
+        columns = _on_one_scale(tuple(one.column for one in found), frame)
+        return cls(columns, inferred=found)._with_features()
 
     @classmethod
     def from_json(
@@ -338,6 +346,19 @@ class Schema:
         frame = frame_of(table, role=role)
         check_columns(frame, self.names, role=role, source=self.source, extra_allowed=True)
         return frame
+
+
+def _on_one_scale(columns: tuple[Column, ...], public: pd.DataFrame) -> tuple[Column, ...]:
+    """Return columns of numbers that are vectors in groups, such as pixels, with one scale, so that
+    distances keep their proportions; and all others as they are."""
+    features = [one for one in columns if not isinstance(one, IgnoredColumn)]
+    numbers = [one for one in features if isinstance(one, NumericColumn)]
+    if not numbers or len(numbers) < len(features):
+        return columns
+    if not lie_in_groups(np.column_stack([numbers_of(public[one.name]) for one in numbers])):
+        return columns
+    widest = {"scale": max(one.scale for one in numbers)}
+    return tuple(one.model_copy(update=widest) if one in numbers else one for one in columns)
 
 
 def _check_header(declared: object) -> None:

@@ -195,8 +195,9 @@ class MomentsLearner(Learner):
     ----------
     basis : "auto", "table", "kernel", "vectors", "images", or a basis of `secretballot.bases`
         Fitted to the public points, a copy where one is given. By default "images" (`ImageBasis`)
-        where these look like square grey images, and "table" (`TableBasis`) otherwise. "kernel" is
-        for tables of numbers whose columns interact (`KernelBasis`), "vectors" for embeddings
+        where these look like square grey images, "vectors" where they have levels of one scale in
+        32 columns or more and lie in groups, and "table" (`TableBasis`) otherwise. "kernel" is for
+        tables of numbers whose columns interact (`KernelBasis`), "vectors" also for embeddings
         (`GraphBasis`; a `KernelBasis` where there are at most 200 public points).
     n_stages : int, default 4
         Noisy sums, each starting from the model of the one before; at most 10. Where labels alone
@@ -322,8 +323,9 @@ class RecordMomentsClassifier(ClassLearner, MomentsLearner):
     ----------
     basis : "auto", "table", "kernel", "vectors", "images", or a basis of `secretballot.bases`
         Fitted to the public points, a copy where one is given. By default "images" (`ImageBasis`)
-        where these look like square grey images, and "table" (`TableBasis`) otherwise. "kernel" is
-        for tables of numbers whose columns interact (`KernelBasis`), "vectors" for embeddings
+        where these look like square grey images, "vectors" where they have levels of one scale in
+        32 columns or more and lie in groups, and "table" (`TableBasis`) otherwise. "kernel" is for
+        tables of numbers whose columns interact (`KernelBasis`), "vectors" also for embeddings
         (`GraphBasis`; a `KernelBasis` where there are at most 200 public points).
     student : scikit-learn classifier or name, default "auto"
         Learns from the released labels of the public points. By default the model itself is the
