@@ -283,6 +283,21 @@ def test_what_folders_say_stands_in_no_message(tmp_path):
     assert TOKEN not in str(one.value) + str(two.value)
 
 
+def test_files_of_two_tables_are_known_by_any_name(tmp_path, remote):
+    folder = tmp_path / "all"
+    folder.mkdir()
+    for number in range(2):
+        rows(N + number).to_parquet(folder / f"{number}.parquet")
+    one, other = folder / "1.parquet", tmp_path / "other.parquet"
+    rows(N + 5).to_parquet(other)
+    upload(f"{remote}/1.parquet", one.read_bytes())
+    os.link(one, tmp_path / "link.parquet")
+    for place in (one, f"file://{one}", tmp_path / "link.parquet", f"{remote}/1.parquet", remote):
+        assert source_of(folder).shares_file(source_of(place))
+        assert source_of(place).shares_file(source_of(folder))
+    assert not source_of(folder).shares_file(source_of(other))
+
+
 def test_what_a_file_system_raises_stays_unsaid(tmp_path, monkeypatch):
     rows().to_csv(tmp_path / "a.csv", index=False)
     rows().to_parquet(tmp_path / "a.parquet")

@@ -197,6 +197,28 @@ def test_integers_beyond_64_bits_are_no_texts(kind):
         learner.fit(private, np.arange(60) % 2, X_public=public, classes=[0, 1])
 
 
+@pytest.mark.parametrize(
+    "cell",
+    ["\ud83d cut in two", 10**5000, "lost: out of memory"],
+    ids=["surrogate", "integer", "words"],
+)
+def test_no_cell_ends_a_fit_whatever_it_says(cell):
+    rng = np.random.default_rng(0)
+    texts, numbers = rng.choice(["a", "b", "c"], 200), rng.integers(1, 4, 200)
+    for values, categories in ((texts, None), (numbers, [1, 2, 3])):
+        private = values.astype(object)
+        private[5] = cell
+        public = pd.Series(values[:80], dtype=object if categories is None else "category")
+        learner = sb.RecordMomentsClassifier(epsilon=2.0, delta=1e-6)
+        learner.fit(
+            pd.DataFrame({"c": pd.Series(private, dtype=object), "x": rng.normal(size=200)}),
+            np.arange(200) % 2,
+            X_public=pd.DataFrame({"c": public, "x": rng.normal(size=80)}),
+            classes=[0, 1],
+        )
+        assert learner.coverage_ is not None
+
+
 def test_the_length_of_an_id_is_not_stated():
     X = np.random.default_rng(0).normal(size=(60, 2))
     said = set()

@@ -224,6 +224,18 @@ def test_it_goes_on_after_a_restart_before_the_switch_and_after_it(tmp_path):
     assert (ledger_at(tmp_path).spent().epsilon, len(ledger_at(tmp_path).history())) == (1.0, 2)
 
 
+def test_a_rule_for_ever_is_not_drawn_while_answered_points_are_unknown(tmp_path):
+    fitted(tmp_path).ask_many(QUESTIONS[:12])
+    again = fitted(tmp_path)
+    with pytest.raises(sb.DataError, match=r"^12 of 30 questions .* ask them again, for nothing"):
+        again.ask_many(QUESTIONS[12:30])
+    assert again.session_.endless is None
+    assert (again.ask_many(QUESTIONS[:12]).labels == true_label(QUESTIONS[:12])).all()
+    assert (
+        again.session_.endless.points == np.concatenate([QUESTIONS[12:30], QUESTIONS[:12]])
+    ).all()
+
+
 def test_the_vault_holds_no_record(tmp_path):
     fitted(tmp_path).ask(QUESTIONS[0])
     # teachers keep what they learnt, which is no record of its own

@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from engine_suite import (
     CASES,
     CannotBePickled,
+    CannotBeUnpickled,
     DiesOnSomeShards,
     EngineSuite,
     K,
@@ -98,6 +99,9 @@ def test_processes_of_this_machine_are_deaf_to_ctrl_c_serve_joblib_too_and_end_t
         with pytest.raises(ResourceError, match="a worker process ended") as told:
             fitted(DiesOnSomeShards(), n_jobs=2)
     assert told.value.__cause__ is told.value.__context__ is None
+    with pytest.raises(ResourceError, match="failed with ValueError") as told:
+        fitted(CannotBeUnpickled(), n_jobs=2)
+    assert "77" not in f"{told.value} {told.value.__cause__} {told.value.__context__}"
     assert powers() == [0, 1, 4]
 
 

@@ -36,9 +36,10 @@ def as_arrow(table: Any) -> Any:
 def frame_of_arrow(table: Any, where: str) -> pd.DataFrame:
     """Return the cells of an Arrow table as a pandas frame, index 0, 1, ...
 
-    Integers become columns that can hold nulls, floats become float64, texts become text, points in
-    time become those of pandas; all else becomes Python objects, and lists of numbers, also of
-    fixed shape, arrays of float64 of one dimension. Dictionaries are replaced by their values.
+    Integers and truth values become columns that can hold nulls, floats become float64, texts
+    become text, points in time become those of pandas; all else becomes Python objects, and lists
+    of numbers, also of fixed shape, arrays of float64 of one dimension. Dictionaries are replaced
+    by their values.
 
     Parameters
     ----------
@@ -117,6 +118,8 @@ def _as_series(column: Any) -> "pd.Series[Any]":
         signed = pa.types.is_signed_integer(kind)
         target, held = (pa.int64(), pd.Int64Dtype()) if signed else (pa.uint64(), pd.UInt64Dtype())
         series = column.cast(target).to_pandas(types_mapper={target: held}.get)
+    elif pa.types.is_boolean(kind):
+        series = column.to_pandas(types_mapper={kind: pd.BooleanDtype()}.get)
     elif pa.types.is_floating(kind):
         series = column.cast(pa.float64()).to_pandas()
     elif pa.types.is_timestamp(kind) and kind.tz is None:

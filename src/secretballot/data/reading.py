@@ -177,6 +177,27 @@ class TableSource:
             for file in self.files
         }
 
+    def shares_file(self, other: "TableSource") -> bool:
+        """Return whether a file of this table is one of another table too: the same one, or one of
+        the same content.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read.
+        """
+        mine, others = self._sized_files(), other._sized_files()
+        # contents are read only where sizes are equal
+        common = {size for _, size in mine} & {size for _, size in others}
+        found = [
+            {file.digest() for file, size in each if size in common} for each in (mine, others)
+        ]
+        return not found[0].isdisjoint(found[1])
+
+    def _sized_files(self) -> list[tuple[TableFile, int]]:
+        signatures = self.signatures()
+        return [(file, signatures[file.path][0]) for file in self.files]
+
     def digest(self) -> str:
         """Return the SHA-256 of what the files hold, in hexadecimal; of files elsewhere, of their
         sizes and times, where the file system knows these.

@@ -46,7 +46,7 @@ from secretballot.core.mechanisms import RelabelledSample
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.releasing import noise_source
 from secretballot.core.types import Count, Model, fault_of
-from secretballot.exceptions import LedgerError, Parameter, ParameterError
+from secretballot.exceptions import DataError, LedgerError, Parameter, ParameterError
 from secretballot.hypotheses import HypothesisClass, hypotheses_by_name
 from secretballot.hypotheses.base import Hypothesis, check_answers, check_hypotheses, check_points
 from secretballot.hypotheses.ranges import EMPTY, IntervalDichotomies
@@ -695,6 +695,7 @@ class UniversalSession:
             self._note(points)
             labels = self.first.ask_admitted(points).labels
             if not self.first.left:
+                self._check_known()
                 self.switch(self._points)
         else:
             labels = self.first.stored(points).labels
@@ -778,12 +779,22 @@ class UniversalSession:
         self.endless = Endless(chosen, len(dichotomies), points, cover)
         self._table = None
 
+    def _check_known(self) -> None:
+        """Refuse to draw the hypothesis while points are not known that another process answered;
+        how many were answered is public."""
+        unknown = self.first.used - len(self._points)
+        if unknown > 0:
+            raise DataError(
+                f"{unknown} of {self.first.used} questions were answered before this labeler was"
+                " made again; ask them again, for nothing, so that they count in the choice of the"
+                " hypothesis that answers all further ones."
+            )
+
     def _note(self, points: FloatArray) -> None:
         """Note those of `points`, of shape (n, n_features), that are new, as far as the first part
         answers them.
 
-        Points that were asked of another process are not known here: that costs accuracy and never
-        privacy.
+        Points that were asked of another process are not known here.
         """
         most = self.split.first_questions
         if len(self._points) < most:

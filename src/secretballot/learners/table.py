@@ -95,7 +95,8 @@ class PrivateRows:
 
     def __init__(self, tables: Sequence[Any]) -> None:
         self._tables = [row_hashes(table) for table in tables]
-        self._watched = np.unique(np.concatenate([*self._tables, _none()]))
+        known = [table for table in self._tables if table is not None]
+        self._watched = np.unique(np.concatenate([*known, _none()]))
         self._pairs = pd.DataFrame({"value": _none(), "unit": _none()})
         self._largest = 2**64 - 1
         self._n_rows = self._n_pairs = self._digest = 0
@@ -110,6 +111,8 @@ class PrivateRows:
             Of each row's unit; None makes every row one.
         """
         values = row_hashes(X)
+        if values is None:
+            return
         if units is None:
             units = np.arange(self._n_rows, self._n_rows + len(values))
         self._n_rows += len(values)
@@ -140,7 +143,7 @@ class PrivateRows:
         Private, and not protected.
         """
         table = self._tables[place]
-        if not self._n_pairs:
+        if table is None or not self._n_pairs:
             return False
         same = (len(table), _rows_digest(table)) == (self._n_rows, self._digest)
         if same and len(table) >= _LEAST_ROWS:
@@ -226,9 +229,13 @@ def _has_text(cells: "pd.Series[Any]") -> bool:
 # --- hashes of rows, by which equal rows are found without keeping a row ---
 
 
-def row_hashes(X: Any) -> _Hashes:
+def row_hashes(X: Any) -> _Hashes | None:
     """Return a hash of every row of a table of shape (n_rows, n_features), equal for numbers that
-    are equal, of whatever kind a file made them."""
+    are equal, of whatever kind a file made them; None where a cell cannot be hashed."""
+    return result_of(partial(_row_hashes, X))
+
+
+def _row_hashes(X: Any) -> _Hashes:
     blocks = [_none()]
     for start, stop in block_bounds(n_rows(X), max(1, _BLOCK_CELLS // n_columns(X))):
         rows = row_block(X, start, stop)

@@ -471,7 +471,8 @@ class RunInputs:
 
 
 def check_files(spec: RunSpec) -> None:
-    """Refuse files that cannot be tables before time goes into reading or digesting any of them.
+    """Refuse files that cannot be tables, and the private one or a part of it in the place of a
+    public one, before time goes into reading or digesting any of them.
 
     Raises
     ------
@@ -484,10 +485,13 @@ def check_files(spec: RunSpec) -> None:
     for name, given in (("public", data.points), ("target", data.target)):
         if not given:
             raise ParameterError(Parameter(name), " is missing; give it.")
-    checked_source(spec.private, role=PRIVATE)  # which may be larger than memory
+    private = checked_source(spec.private, role=PRIVATE)  # which may be larger than memory
     for role, place in ((PUBLIC, data.points), (TEST, evaluate)):
-        if place is not None:
-            checked_source(place, role=role, whole=not data.public_features or role == TEST)
+        if place is None:
+            continue
+        found = checked_source(place, role=role, whole=True)
+        if found.shares_file(private) and not (role == PUBLIC and data.public_features):
+            raise _refusal_of(role, evaluate)
 
 
 def _refusal_of(role: str, evaluate: Path | str | None) -> DataError:

@@ -233,7 +233,8 @@ class Workers:
                     found = _done_by(future.result)
                     if isinstance(found, SecretBallotError):
                         raise found
-                    yield found.value()
+                    # what a model says while it is unpickled may quote records
+                    yield _done_by(found.value)
         finally:
             # an error, Ctrl-C, or a caller that wants no more
             if running:
