@@ -225,9 +225,10 @@ def test_names_sizes_modes_links_and_order_are_fields(tmp_path):
 
 
 def test_json_leaves_keep_their_place_and_their_type(tmp_path):
-    document = {"x": [1, 2.5, "id"], "y": {"z": None, "t": True}}
+    document = {"x": [1, 2.5, "id 140573549004720"], "y": {"z": None, "t": True}}
     fields = seen(tmp_path, "a.json", json.dumps(document))
-    leaves = {"x[0]": 1, "x[1]": 2.5, "x[2]": "id", "y.z": "None", "y.t": "True"}
+    leaves = {"x[0]": 1, "x[1]": 2.5, "y.z": "None", "y.t": "True"}
+    leaves["x[2]:number 0"] = 140573549004720
     assert leaves == {place: fields[f"a.json:$.{place}"] for place in leaves}
 
 

@@ -83,6 +83,32 @@ def test_a_tree_that_leads_elsewhere_is_refused(name, place, value):
         OnnxStudent(model.SerializeToString()).predict(POINTS)
 
 
+@pytest.mark.parametrize(
+    ("levels", "mode", "words"),
+    [(600, b"BRANCH_LEQ", "too deep"), (2, b"B" * 10**6, "refuses|runtime")],
+)
+def test_deep_trees_and_long_words_in_them_are_refused_in_little_memory(levels, mode, words):
+    model = onnx.load_from_string(FOREST)
+    n = 2 * levels + 1  # each node has a leaf and the next one
+    own, inner = np.arange(n), np.arange(n) % 2 == 0
+    inner[-1] = False
+    of_nodes = {
+        "nodes_treeids": 0 * own,
+        "nodes_nodeids": own,
+        "nodes_featureids": 0 * own,
+        "nodes_truenodeids": np.where(inner, own + 1, 0),
+        "nodes_falsenodeids": np.where(inner, own + 2, 0),
+    }
+    for node in model.graph.node:
+        for one in node.attribute if node.op_type == "TreeEnsembleRegressor" else ():
+            if one.name in of_nodes:
+                one.ints[:] = of_nodes[one.name].tolist()
+            elif one.name == "nodes_modes":
+                one.strings[:] = [mode if here else b"LEAF" for here in inner]
+    with pytest.raises(DataError, match=words):
+        OnnxStudent(model.SerializeToString())
+
+
 def with_node(kind, domain="", **attributes):
     def change(model):
         first = model.graph.input[0].name

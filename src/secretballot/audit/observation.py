@@ -125,6 +125,9 @@ def _json_fields(place: str, document: Any) -> Found:
             yield from _json_fields(f"{place}[{number}]", value)
     else:
         yield place, _plain_field(document)
+    if isinstance(document, str):  # names of members have been addresses
+        for number, match in enumerate(_NUMBER.finditer(document[:1000])):
+            yield f"{place}:number {number}", _plain_cell(match[0])
 
 
 def _table_fields(name: str, text: str) -> Found:

@@ -68,6 +68,8 @@ def fault_of(error: ValidationError) -> ParameterError:
     said = f" is {shown(first['input'])}; {rule[:1].lower()}{rule[1:]}."
     if first["type"] == "missing":
         said = " is missing."
+    if first["type"] == "extra_forbidden":  # its value may be a secret in a wrong place
+        said = " is none of the names that are known here; check how it is written."
     name = names[-1] if names else ""
     # a stranger may have chosen the name
     plain = name.isidentifier() and len(name) <= LONGEST_SHOWN

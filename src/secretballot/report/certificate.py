@@ -185,7 +185,7 @@ def describe_released(
     Parameters
     ----------
     queries, labels, classes, noisy_counts
-        As in `secretballot.report.verification.labels_blocks`.
+        As in `labels_blocks`.
     n_teachers : int
         Number of teachers that voted; 0 where one chosen model gave the labels.
     """

@@ -369,8 +369,9 @@ class _Sums(Settings):
         n_counts = int(fresh and not of_labels)
         even = 0 < n_stages <= _MOST_STAGES and len(set(sigmas[-n_stages:])) == 1
         even = even and len(sigmas) == n_counts + n_stages
-        shared = not n_counts or math.isclose(sigmas[0], counts_scale(n_stages) * sigmas[-1])
-        require(even and shared, "The noise is not that of counts of classes and so many stages.")
+        if even and n_counts:
+            even = math.isclose(sigmas[0], counts_scale(n_stages) * sigmas[-1])
+        require(even, "The noise is not that of counts of classes and so many stages.")
         # features that are public are the public points: nothing is counted beside
         counted = [] if of_labels else [UNCOVERED]
         if self.n_records is None:

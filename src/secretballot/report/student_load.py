@@ -28,6 +28,7 @@ from secretballot.report.verification import read_regular
 
 LARGEST_FILE = 500 * 10**6  # bytes
 _LARGEST_VALUE = 2**24  # numbers for one row
+_MOST_LEVELS = 500  # of a tree
 _CELLS_AT_ONCE = 2**23  # numbers of one value in memory
 _MOST_ROWS = 4096  # at a time
 _KINDS = {
@@ -312,7 +313,7 @@ def _checked_model(content: bytes) -> tuple[Any, dict[str, int]]:
     widths = _widths(model)
     for node in graph.node:
         if node.op_type == "TreeEnsembleRegressor":
-            _check_trees(node)
+            _check_trees(node, widths[node.input[0]])
     return model, widths
 
 
@@ -365,16 +366,29 @@ def _widths(model: Any) -> dict[str, int]:
     return widths
 
 
-def _check_trees(node: Any) -> None:
-    """Refuse trees that lead elsewhere than down: a row would go round for ever. What else a tree
-    may do wrong onnxruntime refuses."""
+def _check_trees(node: Any, width: int) -> None:
+    """Refuse trees that lead elsewhere than down, as a row would go round for ever; too deep ones,
+    as onnxruntime reads them by recursion; and questions about columns that there are not."""
     about = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-    names = ("nodes_modes", "nodes_nodeids", "nodes_truenodeids", "nodes_falsenodeids")
-    modes, own, left, right = (np.array(about.get(name, [])) for name in names)
-    _require(len(modes) == len(own) == len(left) == len(right), "its trees are not whole")
+    # each a text as long as the file says
+    inner = np.array([mode != b"LEAF" for mode in about.get("nodes_modes", [])], dtype=bool)
+    names = "treeids", "nodeids", "truenodeids", "falsenodeids", "featureids"
+    numbers = [np.array(about.get(f"nodes_{name}", [])) for name in names]
+    _require({len(one) for one in numbers} == {len(inner)}, "its trees are not whole")
+    tree, own, left, right, feature = (one[inner] for one in numbers)
+    _require(bool(((feature >= 0) & (feature < width)).all()), "a tree of it asks for no column")
     # in every tree the numbers of nodes rise along each way; onnxruntime reads 32 bits of them
-    down = (np.minimum(left, right) > own) & (np.maximum(left, right) < len(own))
-    _require(down[modes != b"LEAF"].all(), "a tree of it leads beyond itself, or in circles")
+    down = (np.minimum(left, right) > own) & (np.maximum(left, right) < len(inner))
+    _require(bool(down.all()), "a tree of it leads beyond itself, or in circles")
+    levels: dict[tuple[int, int], int] = {}
+    # parents first
+    for of, at, *below in sorted(
+        zip(*(one.tolist() for one in (tree, own, left, right)), strict=True)
+    ):
+        level = levels.get((of, at), 0) + 1
+        for child in below:
+            levels[of, child] = max(level, levels.get((of, child), 0))
+    _require(max(levels.values(), default=0) <= _MOST_LEVELS, "a tree of it is too deep")
 
 
 def _about(model: Any) -> dict[str, Any]:

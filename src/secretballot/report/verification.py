@@ -658,7 +658,7 @@ def key_or_none(load: Callable[..., Any], *given: Any) -> Any:
     quote the file."""
     try:
         return load(*given)
-    except (TypeError, ValueError):
+    except Exception:  # also of its own kinds
         return None
 
 
