@@ -107,7 +107,7 @@ def test_public_labels_say_before_payment_that_noise_hides_a_rare_class(files):
     table.to_csv(files / "rare.csv", index=False)
     words = words_of_run(files, "--set", "exclude=report,student")
     rare, records = ("--evaluate", files / "rare.csv"), "n_records="
-    worthless = "noise hides fewer than 50: the release would be worthless for it"
+    worthless = "noise hides fewer than 50: the release may be worthless for it"
     for more, told in (
         (
             (*rare, "--set", f"{records}900"),

@@ -59,7 +59,7 @@ def hidden_class(share: float, n_records: int | None, epsilon: float) -> str:
         counted = f"about {round(share * n_records)} of the records are of it"
     return (
         f"The rarest class has {100 * share:.2g} % of the public labels: {counted}, and noise hides"
-        f" fewer than {round(hidden)}: the release would be worthless for it; join it with another"
+        f" fewer than {round(hidden)}: the release may be worthless for it; join it with another"
         " class, or raise epsilon."
     )
 
@@ -323,7 +323,7 @@ class Plan:
         }
         if votes is None:
             weight: object = task.class_weight
-            if weight is None and self.moments is not None and self.moments.rare_share:
+            if weight is None and self.moments is not None:
                 weight = "none"  # a run would balance what the plan did not
             found |= {"class_weight": weight}
         else:

@@ -666,7 +666,8 @@ def targets_of(
     if rows.size:
         raise DataError(
             f"The {role} has {rows.size} rows without a number in column"
-            f" {shown(data.target[0])} ({name_rows(rows)}); complete them or take them out."
+            f" {shown(data.target[0])} ({name_rows(rows)}); write numbers with a point, complete them"
+            " or take them out."
         )
     return numbers
 
@@ -692,7 +693,7 @@ def cautions_of_targets(data: DataSpec, inputs: RunInputs, watch: Watch) -> Iter
     if without + beyond > _FEW * len(numbers):
         yield Caution(
             "target",
-            f"{said}; check that {shown(data.target[0])} is the column, and"
+            f"{said}; check that {shown(data.target[0])} is the column, with decimal points, and"
             f" {low:g},{high:g} the bounds in its unit.",
             private=True,
         )
