@@ -92,13 +92,9 @@ def test_deep_trees_and_long_words_in_them_are_refused_in_little_memory(levels, 
     n = 2 * levels + 1  # each node has a leaf and the next one
     own, inner = np.arange(n), np.arange(n) % 2 == 0
     inner[-1] = False
-    of_nodes = {
-        "nodes_treeids": 0 * own,
-        "nodes_nodeids": own,
-        "nodes_featureids": 0 * own,
-        "nodes_truenodeids": np.where(inner, own + 1, 0),
-        "nodes_falsenodeids": np.where(inner, own + 2, 0),
-    }
+    of_nodes = {"nodes_treeids": 0 * own, "nodes_nodeids": own, "nodes_featureids": 0 * own}
+    of_nodes["nodes_truenodeids"] = np.where(inner, own + 1, 0)
+    of_nodes["nodes_falsenodeids"] = np.where(inner, own + 2, 0)
     for node in model.graph.node:
         for one in node.attribute if node.op_type == "TreeEnsembleRegressor" else ():
             if one.name in of_nodes:

@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -48,12 +47,6 @@ def test_labels_no_better_than_a_guess_yield_a_student_too():
     assert set(student.predict(X)) == {"a"}
     with pytest.raises(ValueError, match="NaN"):
         student.fit([[np.nan]], ["a"])
-
-
-def test_takes_sparse_points():
-    X, y = _rings(300, 2)
-    student, thin = VotingStudent(n_estimators=9, random_state=0), sparse.csr_array(X)
-    assert np.array_equal(student.fit(X, y).predict(X), student.fit(thin, y).predict(thin))
 
 
 def _dimension(sets, n_points):

@@ -666,8 +666,8 @@ def targets_of(
     if rows.size:
         raise DataError(
             f"The {role} has {rows.size} rows without a number in column"
-            f" {shown(data.target[0])} ({name_rows(rows)}); write numbers with a point, complete them"
-            " or take them out."
+            f" {shown(data.target[0])} ({name_rows(rows)}); write numbers with a point, complete"
+            " them or take them out."
         )
     return numbers
 
