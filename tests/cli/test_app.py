@@ -348,4 +348,4 @@ def test_a_fault_that_an_audit_finds_is_code_6(monkeypatch):
     assert result.exit_code == 6
     assert result.stdout.endswith("detected in a.json\nFAILED       more than was promised\n")
     assert (asked["program"], asked["runs"]) == (["python", "a b.py"], 30)
-    assert asked["command"] == ["coin", "p.json", "--out", "x"]
+    assert [*asked["command"]] == ["coin", "p.json", "--out", "x"]
