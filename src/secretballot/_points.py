@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.neighbors import NearestNeighbors
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
@@ -52,18 +51,20 @@ def class_shares(student: Any, X: Any, classes: Sequence[Any]) -> FloatArray:
     return table
 
 
-# Columns of vectors and points in groups, at least; levels of their numbers, at most; and how near
-# the fifth nearest point then is, at most, beside points of independent columns.
-_LEAST_COLUMNS, _LEAST_POINTS, _MOST_LEVELS = 32, 201, 256
-_NEAR, _NEIGHBOURS = 0.7, 5
-_LOOKED_AT = 1000  # points
+# Of vectors in groups: columns, at least; levels, at most; points, of which each is compared with
+# every record; and the squared distance of the fifth nearest point over that where columns are
+# independent, at most.
+_LEAST_COLUMNS, _MOST_LEVELS = 32, 256
+_LEAST_POINTS, _MOST_POINTS = 201, 20_000
+_NEAR, _NEIGHBOUR = 0.5, 5
+_LOOKED_AT = 1000  # points, about
 
 
 def lie_in_groups(numbers: FloatArray) -> bool:
     """Return whether public points look like vectors in groups, such as small images or counts.
 
     Their numbers are levels of one scale, in at least 32 columns, of which none spans more than
-    twice what the median one does. Of at least 201 points each is much nearer to some others than
+    twice what the median one does. Of 201 to 20,000 points each is much nearer to some others than
     it would be were the columns independent.
 
     Parameters
@@ -72,7 +73,8 @@ def lie_in_groups(numbers: FloatArray) -> bool:
         Public.
     """
     n_points, n_columns = numbers.shape
-    if n_points < _LEAST_POINTS or n_columns < _LEAST_COLUMNS or not np.isfinite(numbers).all():
+    enough = _LEAST_POINTS <= n_points <= _MOST_POINTS and n_columns >= _LEAST_COLUMNS
+    if not (enough and np.isfinite(numbers).all()):
         return False
     levels = numbers - numbers.min(axis=0)
     levels /= levels[levels > 0].min(initial=np.inf)
@@ -81,13 +83,18 @@ def lie_in_groups(numbers: FloatArray) -> bool:
         return False
     if not np.allclose(levels, np.rint(levels), rtol=0, atol=1e-3):
         return False
-    points = levels[:: max(1, n_points // _LOOKED_AT)]
+    points = np.rint(levels[:: max(1, n_points // _LOOKED_AT)])
     independent = np.random.default_rng(0).permuted(points, axis=0)
-    near, far = (
-        np.median(NearestNeighbors(n_neighbors=_NEIGHBOURS).fit(one).kneighbors()[0][:, -1])
-        for one in (points, independent)
-    )
-    return bool(near <= _NEAR * far)
+    return _median_neighbour(points) <= _NEAR * _median_neighbour(independent)
+
+
+def _median_neighbour(points: FloatArray) -> float:
+    """Return the median squared distance of whole-numbered points from their fifth nearest ones;
+    sums are whole numbers, so that every machine finds the same."""
+    squares = np.einsum("ij,ij->i", points, points)
+    apart = squares[:, None] + squares - 2 * (points @ points.T)
+    # each is the nearest to itself
+    return float(np.median(np.partition(apart, _NEIGHBOUR, axis=1)[:, _NEIGHBOUR]))
 
 
 # Every sum of products of coordinates stays below this, and so every score below 2^52: exact in

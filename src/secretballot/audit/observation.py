@@ -126,8 +126,7 @@ def _json_fields(place: str, document: Any) -> Found:
     else:
         yield place, _plain_field(document)
     if isinstance(document, str):  # names of members have been addresses
-        for number, match in enumerate(_NUMBER.finditer(document[:1000])):
-            yield f"{place}:number {number}", _plain_cell(match[0])
+        yield from _numbers_in(place, document[:1000])
 
 
 def _table_fields(name: str, text: str) -> Found:
@@ -154,8 +153,12 @@ def _text_fields(name: str, text: str) -> Found:
     yield f"{name}:digest", _digest_of(text.encode("utf-8", "replace"))
     for number, line in enumerate(lines[: _MOST_FIELDS // 2], 1):
         yield f"{name}:line {number}", _short_text(line)
+    yield from _numbers_in(name, text)
+
+
+def _numbers_in(place: str, text: str) -> Found:
     for number, match in enumerate(_NUMBER.finditer(text)):
-        yield f"{name}:number {number}", _plain_cell(match[0])
+        yield f"{place}:number {number}", _plain_cell(match[0])
 
 
 def _block_fields(name: str, content: bytes) -> Found:

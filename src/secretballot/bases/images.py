@@ -8,7 +8,6 @@ import numpy as np
 
 from secretballot._typing import FloatArray
 from secretballot.bases.graph import GraphBasis
-from secretballot.bases.integer_basis import numbers_of
 from secretballot.exceptions import DataError, Parameter
 
 #: Pixels along each edge of an image, at least and at most. Sums of maps then stay below 2^53.
@@ -149,17 +148,13 @@ def _side_of(n_columns: int) -> int:
     return side if side**2 == n_columns and LEAST_SIDE <= side <= LARGEST_SIDE else 0
 
 
-def are_images(X_public: Any) -> bool:
+def are_images(numbers: FloatArray) -> bool:
     """Return whether public points, of shape (n_public, n_features), look like square grey images.
 
     In images a pixel is like the one beside it and like the one below it, and less like the one in
     between in the row of columns, which is half a line farther. In spectra and series it is the
     nearer ones that are more alike.
     """
-    try:
-        numbers = numbers_of(X_public)
-    except DataError:
-        return False
     side = _side_of(numbers.shape[1])
     if not side or len(numbers) < _NEEDED:
         return False

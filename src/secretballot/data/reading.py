@@ -764,8 +764,9 @@ def _why_no_text(file: TableFile, where: str, likely: str) -> str:
     """Return a sentence that says that a file is not in its encoding, but likely in another one,
     which is named to whoever can give it."""
     reads = f" but reads as {likely}" if likely else ""
-    named = likely == "cp1252" and file.encoding  # in UTF-16 a byte too many moves all behind it
-    give = f" or give --encoding {likely} (a run: --set data.encoding={likely})" if named else ""
+    give = ""
+    if likely == "cp1252" and file.encoding:  # in UTF-16 a byte too many moves all behind it
+        give = f" or give --set data.encoding={likely} (predict and evaluate: --encoding {likely})"
     return f"{where} is not {(file.encoding or 'utf-8').upper()}{reads}: convert it{give}."
 
 

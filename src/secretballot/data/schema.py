@@ -353,9 +353,8 @@ def _on_one_scale(columns: tuple[Column, ...], public: pd.DataFrame) -> tuple[Co
     distances keep their proportions; and all others as they are."""
     features = [one for one in columns if not isinstance(one, IgnoredColumn)]
     numbers = [one for one in features if isinstance(one, NumericColumn)]
-    if not numbers or len(numbers) < len(features):
-        return columns
-    if not lie_in_groups(np.column_stack([numbers_of(public[one.name]) for one in numbers])):
+    cells = [numbers_of(public[one.name]) for one in numbers]
+    if not numbers or len(numbers) < len(features) or not lie_in_groups(np.column_stack(cells)):
         return columns
     widest = {"scale": max(one.scale for one in numbers)}
     return tuple(one.model_copy(update=widest) if one in numbers else one for one in columns)

@@ -40,17 +40,16 @@ from secretballot.teachers.votes import checked_labels, checked_range
 _EXACT_BELOW = 2.0**53
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 _PLAIN = (str, Number, np.bool_, type(pd.NA), type(pd.NaT), type(None))
-_REFUSALS = (ValueError, TypeError, ArithmeticError, NotImplementedError)
 
 
 def _value_or_none(read: Callable[[], Any]) -> Any:
-    """Return what a conversion yields, None where it fails; errors and warnings may quote cells, so
-    that no word of them is read."""
+    """Return what a conversion yields, None where it fails at a cell, whatever the error says: it
+    may quote the cell."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return read()
-    except _REFUSALS:
+    except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RuntimeError):
         return None
 
 

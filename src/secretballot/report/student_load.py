@@ -376,10 +376,10 @@ def _check_trees(node: Any, width: int) -> None:
     numbers = [np.array(about.get(f"nodes_{name}", [])) for name in names]
     _require({len(one) for one in numbers} == {len(inner)}, "its trees are not whole")
     tree, own, left, right, feature = (one[inner] for one in numbers)
-    _require(bool(((feature >= 0) & (feature < width)).all()), "a tree of it asks for no column")
+    _require(((feature >= 0) & (feature < width)).all(), "a tree of it asks for no column")
     # in every tree the numbers of nodes rise along each way; onnxruntime reads 32 bits of them
     down = (np.minimum(left, right) > own) & (np.maximum(left, right) < len(inner))
-    _require(bool(down.all()), "a tree of it leads beyond itself, or in circles")
+    _require(down.all(), "a tree of it leads beyond itself, or in circles")
     levels: dict[tuple[int, int], int] = {}
     # parents first
     for of, at, *below in sorted(

@@ -656,9 +656,10 @@ def _read_public_key(path: Path) -> Any:
 def key_or_none(load: Callable[..., Any], *given: Any) -> Any:
     """Return the key that a file holds, None if it holds none: errors of the other package may
     quote the file."""
+    unsupported = require_extra("cryptography.exceptions", "sign").UnsupportedAlgorithm
     try:
         return load(*given)
-    except Exception:  # also of its own kinds
+    except (TypeError, ValueError, unsupported):
         return None
 
 
