@@ -166,6 +166,7 @@ def test_unknown_settings_are_refused_with_the_nearest_name(tmp_path):
         ({"total": "4"}, "total is .*; give two numbers by a comma, as in 4,1e-5"),
         ({"bounds": "low,high"}, "bounds is 'low'; it must be a valid number"),
         ({"n_teachers": 2.5}, "n_teachers is 2.5; it must be a valid integer"),
+        ({"target": "a,b", "unit": "b"}, "unit is 'b', which is a target; name the column of ids"),
         ({"bounds": "0,1", "classes": "a,b"}, "bounds is given, so the target is a number"),
         ({"relation": "add"}, "relation is 'add'; it must be 'add-remove' or 'replace-one'"),
         ({"private": 5}, "private is 5; it must be a path, or a URL"),

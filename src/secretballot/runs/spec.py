@@ -328,6 +328,11 @@ class DataSpec(Part):
 
     @model_validator(mode="after")
     def _target_is_of_one_kind(self) -> Self:
+        if self.unit in self.target:
+            raise ParameterError(
+                Parameter("unit"),
+                f" is {shown(self.unit)}, which is a target; name the column of ids of persons.",
+            )
         if self.bounds is not None and (self.classes is not None or len(self.target) > 1):
             raise ParameterError(
                 Parameter("bounds"),
