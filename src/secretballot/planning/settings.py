@@ -33,8 +33,8 @@ from secretballot.exceptions import ParameterError
 from secretballot.planning.plan_model import CONFIDENT, STREAMS, TABLE, Setting, Task
 
 ACTIVE = "margin"  # how points are asked in rounds
-TEACHER_STEP = 2.0  # between neighbouring numbers of teachers
-QUERY_STEP = 1.7  # between neighbouring numbers of labels
+_TEACHER_STEP = 2.0  # between neighbouring numbers of teachers
+_QUERY_STEP = 1.7  # between neighbouring numbers of labels
 _LEAST_SHARD = 10  # records that a teacher should have, where that leaves a choice
 _LONGEST_STREAM = 20_000  # queries of a stream: longer ones take minutes, and teach hardly more
 _LEAST_QUERIES = 5  # labels for each class
@@ -42,7 +42,7 @@ _CONFIDENT_SHARE = 0.8  # of the teachers: the threshold of confident voting
 _ASKED_PER_ANSWER = 3
 _LEAST_ASKED = 1.5  # where fewer may be asked for each answer, a refusal only wastes the answer
 STOPS = (1, 10, 100)  # abstentions of a stream
-HALF = 0.5  # of the unanimous votes should be answered, or a stream is no choice
+_HALF = 0.5  # of the unanimous votes should be answered, or a stream is no choice
 _USUALLY_ANSWERED = 0.9  # chance at which a candidate's margin is stated
 # Labels of more classes, of the squared noise of their counts: of many labels, and over their
 # number; where a game is played, and by divergences.
@@ -53,7 +53,7 @@ _MOST_TABLE_TEACHERS = 2_000  # a longer table takes seconds to find and is hard
 def teacher_counts(least: int, most: int, n_records: int) -> list[int]:
     """Return numbers of teachers K at even ratios, up to the most that leave each ten records."""
     top = max(least, min(most, n_records // _LEAST_SHARD))
-    return _spaced(least, top, TEACHER_STEP)
+    return _spaced(least, top, _TEACHER_STEP)
 
 
 def _spaced(least: int, most: int, step: float) -> list[int]:
@@ -81,7 +81,7 @@ def settings_of(task: Task, n_teachers: int, *, thorough: bool = True) -> Iterat
 
 def _label_counts(task: Task) -> list[int]:
     """Return numbers of labels, from few to all public points."""
-    return _spaced(min(task.n_public, _LEAST_QUERIES * task.n_classes), task.n_public, QUERY_STEP)
+    return _spaced(min(task.n_public, _LEAST_QUERIES * task.n_classes), task.n_public, _QUERY_STEP)
 
 
 def _noisy_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
@@ -117,7 +117,7 @@ def _stream_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
     for stop in STOPS:
         event = _stream(task.budget, None, stop) if stop <= task.n_public else None
         # the distance that is needed grows with T, so no larger T has an event that passes either
-        if event is None or needed_distance(event, HALF) > (n_teachers - 1) // 2:
+        if event is None or needed_distance(event, _HALF) > (n_teachers - 1) // 2:
             return
         name = "abstention-table" if isinstance(event, TableStream) else "sparse-vector"
         longest = min(task.n_public, _LONGEST_STREAM)
