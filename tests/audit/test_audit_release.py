@@ -24,7 +24,7 @@ from secretballot.audit.bounds import (
     guess_p_value,
 )
 from secretballot.audit.canaries import CanaryTask
-from secretballot.audit.observation import Trial, observed_files, observed_text, run_trials
+from secretballot.audit.observation import Trial, observed_files, run_trials, text_fields
 from secretballot.audit.release_audit import (
     Promise,
     _prepared_command,
@@ -105,7 +105,7 @@ def test_a_fault_that_shows_in_any_process_is_certified_and_named(
     for number, coin in enumerate(coins):
         out = folder / f"{number:02d}"
         release(fault, folder / (neighbour if coin else "private.json"), out)
-        console = observed_text("output", capsys.readouterr().out)
+        console = dict(text_fields("output", capsys.readouterr().out))
         seen = {"release": observed_files(out), "console": console, "timing": {}}
         trials.append(Trial(0, seen))
     promise = Promise(0.5, 1e-15, 1, "add-remove")

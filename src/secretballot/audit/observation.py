@@ -77,11 +77,6 @@ def observed_files(folder: Path) -> Fields:
     return fields
 
 
-def observed_text(name: str, text: str) -> Fields:
-    """Return the fields of a string: its lines and its numbers, by position."""
-    return dict(_text_fields(name, text))
-
-
 def _observed_file(path: Path, name: str) -> Fields:
     status = path.lstat()
     fields: Fields = {
@@ -111,7 +106,7 @@ def _structure_of(name: str, content: bytes) -> Found:
     text = content.decode("utf-8")
     if text.lstrip()[:1] in ("{", "["):
         return _json_fields(f"{name}:$", json.loads(text))
-    return _table_fields(name, text) if name.endswith(".csv") else _text_fields(name, text)
+    return _table_fields(name, text) if name.endswith(".csv") else text_fields(name, text)
 
 
 def _json_fields(place: str, document: Any) -> Found:
@@ -146,7 +141,7 @@ def _table_fields(name: str, text: str) -> Found:
             yield f"{name}:{column}[{number}]", _plain_cell(cell)
 
 
-def _text_fields(name: str, text: str) -> Found:
+def text_fields(name: str, text: str) -> Found:
     """Yield the lines and the numbers of a string, by position."""
     lines = text.splitlines()
     yield f"{name}:lines", len(lines)
@@ -331,7 +326,7 @@ def _run_once(
     # 3. what everybody sees, what the curator sees, and how long it took, apart from each other
     console: Fields = {}
     for name, output in (("output", ended.stdout), ("error", ended.stderr)):
-        console |= observed_text(name, output.decode("utf-8", "replace"))
+        console |= text_fields(name, output.decode("utf-8", "replace"))
     trial = Trial(
         ended.returncode,
         {

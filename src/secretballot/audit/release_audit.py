@@ -321,7 +321,7 @@ class Reading(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Telltale:
+class _Telltale:
     """What a field says of the worlds.
 
     Attributes
@@ -345,7 +345,7 @@ class Telltale:
 
 def find_telltale(
     runs: Sequence[Fields], worlds: BoolArray, held_out_runs: int, *, alpha: float
-) -> Telltale | None:
+) -> _Telltale | None:
     """Return the field that distinguishes the worlds best on these runs, None if none varies with
     them.
 
@@ -368,7 +368,7 @@ def find_telltale(
     n_first = len(runs) - n_second
     if min(n_first, n_second) < _LEAST_TO_KNOW:  # too few of one world to know it by
         return None
-    best: Telltale | None = None
+    best: _Telltale | None = None
     least, chosen, seen = math.inf, own, set[bytes]()
     for reading in _readings(runs):
         read = [reading.value(run) for run in runs]
@@ -387,7 +387,7 @@ def find_telltale(
         loss = float(np.logaddexp(0.0, np.where(worlds, -scores, scores)).mean())
         if loss < least:
             weights = _log_ratio(second, n_second, first, n_first).tolist()
-            best = Telltale(reading, dict(zip(numbers, weights, strict=True)))
+            best = _Telltale(reading, dict(zip(numbers, weights, strict=True)))
             least, chosen = loss, scores
     if best is None:
         return None
@@ -432,7 +432,7 @@ def _best_share(scores: FloatArray, worlds: BoolArray, n: int, *, alpha: float) 
 
 
 def held_out(
-    telltale: Telltale | None,
+    telltale: _Telltale | None,
     runs: Sequence[Fields],
     worlds: BoolArray,
     *,
@@ -445,7 +445,7 @@ def held_out(
 
     Parameters
     ----------
-    telltale : Telltale or None
+    telltale : _Telltale or None
         None guesses nothing, and certifies nothing.
     runs, worlds
         As in `find_telltale`; none of them had a part in choosing the field.

@@ -19,7 +19,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import shown, shown_error
 from secretballot.exceptions import DataError, Parameter, ParameterError
 from secretballot.released import ReleasedSums, ReleasedTable, labels_of_table
-from secretballot.students.fitting import default_student, fit_student
+from secretballot.students.fitting import default_student, fit_student, refuse_beyond
 from secretballot.students.moments_student import ReleasedStudent
 
 
@@ -144,11 +144,7 @@ def fit_table_student(
     DataError
         If a row is none of the pool, or the student cannot learn from what was released.
     """
-    n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
-    if not table.rows.max() < n_public:
-        raise DataError(
-            f"The release asked row {table.rows.max()} of a public pool of {n_public} rows."
-        )
+    refuse_beyond(X_public, table.rows)
     terms = table.certificate["public"]
     # only tables of numbers have a range; those of labels have a student for each
     if "bounds" in terms:
