@@ -609,7 +609,7 @@ class MomentStages:
             return model, None
         assert isinstance(model, IntegerModel)
         predicted = model.probabilities(self.pool).mean(axis=0) / PROBABILITY_UNIT
-        # what a record adds to the sum that tells its class: the count, or else the constant
+        # what a record adds to the sum that knows its class: the count, or else the constant
         adds = self._count_weight if self.counts_first else CONSTANT * self.units[0]
         noise = self.sigmas[0] / adds / (self.counted(sums)[1] if self.marks else len(self.pool))
         weights = weights_of_model(self.class_weights, predicted, noise)
