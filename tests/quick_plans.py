@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from secretballot.planning import best_setting, moments_forecast, settings, stand_in
+from secretballot.planning import best_setting, moments_forecast, stand_in
 
 
 def few_budgets_in(patched):
@@ -27,9 +27,9 @@ def quick_forecasts():
         quick.setattr(best_setting, "FRONTIER", (1.0, 2.0))
         quick.setattr(best_setting, "_FINALISTS", 3)
         quick.setattr(best_setting, "_ACTIVE_LENGTHS", (0.4,))
-        quick.setattr(settings, "STOPS", (10,))
+        quick.setattr(best_setting, "_STOPS", (10,))
         # their calibration takes most of the time of a small plan
-        quick.setattr(best_setting, "tables_for", lambda *_: [])
-        quick.setattr(settings, "_TEACHER_STEP", 4.0)
-        quick.setattr(settings, "_QUERY_STEP", 4.0)
+        quick.setattr(best_setting, "_tables_for", lambda *_: [])
+        quick.setattr(best_setting, "_TEACHER_STEP", 4.0)
+        quick.setattr(best_setting, "_QUERY_STEP", 4.0)
         yield

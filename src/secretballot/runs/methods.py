@@ -33,8 +33,8 @@ from secretballot.learners.record_votes import RecordVotesClassifier, default_vo
 from secretballot.learners.selection import SemiPrivateClassifier
 from secretballot.learners.table import check_positions
 from secretballot.named_learners import teacher_by_name
+from secretballot.planning.best_setting import stated_noise
 from secretballot.planning.plan_model import hidden_class
-from secretballot.planning.settings import stated_noise
 from secretballot.publishing.release import ChosenHypothesis
 from secretballot.queries import rounds_of
 from secretballot.released import ReleasedLabels, ReleasedSums
