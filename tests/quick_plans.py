@@ -22,7 +22,7 @@ def quick_forecasts():
         few_budgets_in(quick)
         quick.setattr(moments_forecast, "_TURNS", 2)
         quick.setattr(moments_forecast, "N_STAGES", 2)
-        quick.setattr(stand_in, "TRAINED", 20)
+        quick.setattr(stand_in, "_TRAINED", 20)
         quick.setattr(best_setting, "_FOLDS", 2)
         quick.setattr(best_setting, "FRONTIER", (1.0, 2.0))
         quick.setattr(best_setting, "_FINALISTS", 3)

@@ -27,11 +27,11 @@ from secretballot.audit.canaries import CanaryTask
 from secretballot.audit.observation import Trial, observed_files, run_trials, text_fields
 from secretballot.audit.release_audit import (
     Promise,
+    _find_telltale,
+    _held_out,
     _prepared_command,
     _runs_to_choose_on,
     audit_trials,
-    find_telltale,
-    held_out,
 )
 from secretballot.cli.outcome import show
 from secretballot.exceptions import DataError
@@ -417,8 +417,8 @@ ALPHA = 0.1
 def audited(runs, worlds, first=None):
     """A rule from the first third of the runs and its verdict on the others."""
     first = len(runs) // 3 if first is None else first
-    rule = find_telltale(runs[:first], worlds[:first], len(runs) - first, alpha=ALPHA)
-    return rule, held_out(rule, runs[first:], worlds[first:], delta=DELTA, alpha=ALPHA)
+    rule = _find_telltale(runs[:first], worlds[:first], len(runs) - first, alpha=ALPHA)
+    return rule, _held_out(rule, runs[first:], worlds[first:], delta=DELTA, alpha=ALPHA)
 
 
 def noise(rng, n, fields=40):

@@ -226,8 +226,8 @@ def audit_trials(
     findings = []
     for channel in CHANNELS:
         fields = [trial.channels[channel] for trial in trials]
-        found = find_telltale(fields[:first], worlds[:first], left, alpha=alpha)
-        verdict = held_out(found, fields[first:], worlds[first:], delta=promise.delta, alpha=alpha)
+        found = _find_telltale(fields[:first], worlds[:first], left, alpha=alpha)
+        verdict = _held_out(found, fields[first:], worlds[first:], delta=promise.delta, alpha=alpha)
         named = None if found is None else found.reading.name
         findings.append(ChannelFinding(channel, channel == "release", verdict, named))
     codes = [trial.exit_code for trial in trials]
@@ -343,7 +343,7 @@ class _Telltale:
         return np.array([self.weights.get(self.reading.value(run), 0.0) for run in runs])
 
 
-def find_telltale(
+def _find_telltale(
     runs: Sequence[Fields], worlds: BoolArray, held_out_runs: int, *, alpha: float
 ) -> _Telltale | None:
     """Return the field that distinguishes the worlds best on these runs, None if none varies with
@@ -431,7 +431,7 @@ def _best_share(scores: FloatArray, worlds: BoolArray, n: int, *, alpha: float) 
     return max(_SHARES, key=promised) if n else 1.0
 
 
-def held_out(
+def _held_out(
     telltale: _Telltale | None,
     runs: Sequence[Fields],
     worlds: BoolArray,
@@ -448,7 +448,7 @@ def held_out(
     telltale : _Telltale or None
         None guesses nothing, and certifies nothing.
     runs, worlds
-        As in `find_telltale`; none of them had a part in choosing the field.
+        As in `_find_telltale`; none of them had a part in choosing the field.
     delta : float
         At which epsilon is bounded.
     alpha : float

@@ -222,7 +222,7 @@ def forecast(sample: VoteSample, terms: Terms, seed: int = 0) -> Forecast:
     for _ in range(_STREAMS if stops else 1):
         rows = _queries_at_random(rng, len(sample.truth), n_points)
         votes = sample.counts[rows]
-        drawn = answers(terms, votes, noise)
+        drawn = _answers(terms, votes, noise)
         labels, counts = labels_in(mechanism, shape, drawn)
         truth = sample.truth[rows[: len(labels)]]
         given += int((labels >= 0).sum())
@@ -236,7 +236,7 @@ def forecast(sample: VoteSample, terms: Terms, seed: int = 0) -> Forecast:
     return Forecast(answered, vote, accuracy, answered * useful)
 
 
-def answers(terms: Terms, votes: IntArray, noise: Any) -> IntArray:
+def _answers(terms: Terms, votes: IntArray, noise: Any) -> IntArray:
     """Return what a mechanism answers to votes of shape (n_queries, n_classes), one row each, up to
     where it stops."""
     drawn, _ = terms.mechanism.draw(terms.shape, (votes, np.zeros_like(votes)), noise, State())
@@ -349,7 +349,7 @@ def _simulated_release(
 
     if setting.strategy == "passive":
         asked = _queries_at_random(rng, len(counts), setting.n_queries)
-        given = answers(terms, counts[asked], noise)
+        given = _answers(terms, counts[asked], noise)
         return released(asked[: len(given)], given)
     places = _distinct_rows(points)
     # rounds as in a real run: what a strategy asks next depends on what was answered so far
@@ -363,7 +363,7 @@ def _simulated_release(
         proposed = selector.propose(min(size, setting.n_queries - len(asked)))
         if not len(proposed):
             break
-        given = np.concatenate([given, answers(terms, counts[places[proposed]], noise)])
+        given = np.concatenate([given, _answers(terms, counts[places[proposed]], noise)])
         asked = np.concatenate([asked, proposed])
         selector.receive(released(asked, given))
     return released(places[asked], given)
@@ -392,7 +392,7 @@ _LEAST_SHARD = 5  # mean rows of the smallest shards
 _SIZE_STEP = 1.1  # shard sizes are rounded to a grid with this ratio
 # Teachers that are trained for a forecast of any number of them: between 40 and 250 the forecast
 # does not change by a quarter of its spread over stand-ins of 2,000 rows.
-TRAINED = 40
+_TRAINED = 40
 _CACHE_BYTES = 2**26
 _LEAST_KEPT = 16  # shard sizes and folds, however large their votes are
 
@@ -560,7 +560,7 @@ class StandInModel:
 def _simulated_shards(n_rows: int, size: float, largest: int, seed: int) -> Iterator[IntArray]:
     """Yield the rows of a shard for each teacher. Sizes follow a Poisson distribution, as the
     shards of n records do under a keyed hash but for a factor 1 - 1 / K in their variance."""
-    sizes = np.minimum(np.random.default_rng([seed, 0]).poisson(size, TRAINED), largest)
+    sizes = np.minimum(np.random.default_rng([seed, 0]).poisson(size, _TRAINED), largest)
     shuffling, start, order = 0, 0, np.random.default_rng([seed, 1]).permutation(n_rows)
     for rows in sizes.tolist():
         if start + rows > len(order):

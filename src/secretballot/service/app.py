@@ -156,7 +156,6 @@ def _console_routes() -> list[Route]:
 
 
 _ANYONE: tuple[Role, ...] = ("analyst", "curator", "auditor")
-_ASKERS: tuple[Role, ...] = ("analyst", "curator")
 _OVERSEERS: tuple[Role, ...] = ("curator", "auditor")
 _READY_S = 1.0  # how long the ledgers count as readable before they are looked at again
 _SMALL_BODY = 4096  # bytes
@@ -310,12 +309,11 @@ async def _service_of(request: Request) -> Any:
 _TheService = Annotated[Service, Depends(_service_of)]
 
 
-async def _dataset(request: Request, service: _TheService, dataset: str) -> ServedDataset:
-    return service.dataset(request, dataset, _ANYONE)
+def _dataset_for(roles: tuple[Role, ...]) -> Any:
+    async def found(request: Request, service: _TheService, dataset: str) -> ServedDataset:
+        return service.dataset(request, dataset, roles)
 
-
-async def _overseen(request: Request, service: _TheService, dataset: str) -> ServedDataset:
-    return service.dataset(request, dataset, _OVERSEERS)
+    return Depends(found)
 
 
 async def _session(
@@ -324,8 +322,8 @@ async def _session(
     return service.session(request, dataset, session, _ANYONE)
 
 
-_AnyDataset = Annotated[ServedDataset, Depends(_dataset)]
-_OverseenDataset = Annotated[ServedDataset, Depends(_overseen)]
+_AnyDataset = Annotated[ServedDataset, _dataset_for(_ANYONE)]
+_OverseenDataset = Annotated[ServedDataset, _dataset_for(_OVERSEERS)]
 _AnySession = Annotated[ServedSession, Depends(_session)]
 
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
@@ -382,7 +380,7 @@ async def questions(request: Request, dataset: str, session: str) -> Response:
     """Ask one point or many. A point that was asked before has its stored answer, for nothing;
     where the budget ends inside a request, `given` says which points have an answer."""
     service: Service = request.app.state.service
-    served = service.session(request, dataset, session, _ASKERS)
+    served = service.session(request, dataset, session, ("analyst", "curator"))
 
     def read(points: Any) -> AskedPoints:
         asked, key = question_digests(points), request.state.key

@@ -106,7 +106,7 @@ class _Posterior(NamedTuple):
     misfit: float
 
 
-def fit_by_evidence(moments: Moments, noise_variance: float) -> _Posterior:
+def _fit_by_evidence(moments: Moments, noise_variance: float) -> _Posterior:
     """Return the posterior mean under the variances of largest marginal likelihood.
 
     Model: target = intercept + row . coef + misfit + noise; coef has independent Gaussian priors of
@@ -483,7 +483,7 @@ class NoisyCountsClassifier(VoteShareClassifier):
 
         def fit(model: _VoteModel) -> None:
             moments = Moments.of(X, model.features, shares)
-            tried.append((model, fit_by_evidence(moments, variance)))
+            tried.append((model, _fit_by_evidence(moments, variance)))
 
         if X.shape[1] <= _LINEAR_COLUMNS:
             for scaling in scalings:
@@ -562,7 +562,7 @@ class GraphCountsClassifier(VoteShareClassifier):
                 gram=moments.gram * np.outer(weights, weights),
                 cross=moments.cross * weights[:, None],
             )
-            fit = fit_by_evidence(weighted, variance)
+            fit = _fit_by_evidence(weighted, variance)
             return fit._replace(coef=fit.coef * weights[:, None])
 
         fits = [smoothed(*prior) for prior in product(_CORNERS, _POWERS)]
