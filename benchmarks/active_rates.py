@@ -10,13 +10,12 @@ class with the fewest mistakes on the answers. Beside it passive learning from n
 whole pool.
 """
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from cells import head_of, row_of
+from cells import head_of, number_given, row_of
 from secretballot import (
     LabelingSession,
     Ledger,
@@ -101,4 +100,4 @@ def main(n_runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    main(number_given(20))

@@ -13,7 +13,6 @@ ask the same teachers; partition, noise and random seeds differ from run to run.
 `PATEClassifier`: for one price many answers under much noise.
 """
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +21,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from adult_students import DELTA, STATED_RECORDS, half
-from cells import head_of, row_of, text_of
+from cells import head_of, number_given, row_of, text_of
 from mnist_students import EPSILONS, N_POOL, orientation_histograms
 from public_data import mnist, mnist_votes
 from secretballot import (
@@ -130,4 +129,4 @@ def main(n_runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+    main(number_given(5))

@@ -14,14 +14,13 @@ teachers and of queries that turned out best.
 """
 
 import math
-import sys
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
-from cells import head_of, row_of, text_of
+from cells import head_of, number_given, row_of, text_of
 from public_data import ADULT_CLASSES, ADULT_SCHEMA, ADULT_TARGET, adult
 from secretballot import PATEClassifier, PrivacyBudget
 from secretballot.accounting.rounding import gaussian_mu
@@ -133,4 +132,4 @@ def main(n_runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+    main(number_given(5))

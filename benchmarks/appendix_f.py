@@ -39,6 +39,7 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
+from cells import number_given
 from public_data import ADULT_SCHEMA, ADULT_TARGET, adult
 from secretballot.core.partition import PositionPartition
 from secretballot.data.schema import Schema
@@ -309,7 +310,5 @@ def main(n_seeds: int, folder: Path | None, first_seed: int) -> None:
 
 if __name__ == "__main__":
     main(
-        int(sys.argv[1]) if len(sys.argv) > 1 else 10,
-        Path(sys.argv[2]) if len(sys.argv) > 2 else None,
-        int(sys.argv[3]) if len(sys.argv) > 3 else 0,
+        number_given(10), Path(sys.argv[2]) if len(sys.argv) > 2 else None, number_given(0, place=3)
     )

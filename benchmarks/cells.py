@@ -2,6 +2,7 @@
 on; a part of other scripts."""
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -69,3 +70,8 @@ def row_of(*cells: object) -> str:
 def head_of(*names: object) -> str:
     """Return the head of a table."""
     return row_of(*names) + "\n" + "|---" * len(names) + "|"
+
+
+def number_given(default: int, *, place: int = 1) -> int:
+    """Return a whole number of the command line, by its place among the words."""
+    return int(sys.argv[place]) if len(sys.argv) > place else default

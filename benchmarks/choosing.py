@@ -13,7 +13,6 @@ labels. Three fits: K and release differ, epsilon 0.3 each, and 0.1 for the choi
 epsilon 0.1 for the stability of the typical vote, which sets l.
 """
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from adult_students import DELTA, STATED_RECORDS, half
-from cells import head_of, row_of, text_of
+from cells import head_of, number_given, row_of, text_of
 from secretballot import Ledger, NoisyCountsClassifier, PATEClassifier, PrivacyBudget
 from secretballot.learners.pate_mechanisms import choose_teachers
 from secretballot.learners.selection import choose_candidate
@@ -120,4 +119,4 @@ def main(n_runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+    main(number_given(5))

@@ -14,7 +14,6 @@ with delta 0; then a logistic regression (L2 penalty 1) of the likelihood of the
 (Patrini et al. 2017). The random draws of the peer are seeded: good for a comparison only.
 """
 
-import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -26,7 +25,7 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
 from adult_students import on_log_scale, parted
-from cells import head_of, row_of, text_of
+from cells import head_of, number_given, row_of, text_of
 from public_data import ADULT_SCHEMA, adult, mnist
 from secretballot import PATEClassifier, PrivacyBudget
 from secretballot.data.schema import Schema
@@ -141,4 +140,4 @@ def main(n_runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+    main(number_given(5))

@@ -42,7 +42,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from cells import Cells
+from cells import Cells, number_given
 from real_tables import BUILD, Split, filled, missing_packages, split_of
 
 DELTA, EPSILONS = 1e-5, (0.5, 1.0, 2.0)
@@ -254,4 +254,4 @@ def main(n_runs: int, names: list[str]) -> None:
 if __name__ == "__main__":
     if not importlib.util.find_spec("mbi") or missing_packages():
         sys.exit(print("Left out, as mbi or the packages with data are not here."))
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2, sys.argv[2:] or list(NAMES))
+    main(number_given(2), sys.argv[2:] or list(NAMES))

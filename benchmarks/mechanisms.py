@@ -15,7 +15,7 @@ from public_data import ADULT_CLASSES, ADULT_TARGET, adult, adult_votes, mnist, 
 from secretballot.accounting import PrivacyBudget, confident_labels, noisy_votes, teacher_shape
 from secretballot.accounting.recipes import Terms
 from secretballot.core.mechanisms import Mechanism
-from secretballot.planning.votes_forecast import VoteSample, forecast, vote_accuracy
+from secretballot.planning.stand_in import VoteSample, forecast, vote_accuracy
 
 DELTA, TEACHERS, THRESHOLD = 1e-5, 250, 200
 EPSILONS, ANSWERS = (0.5, 1.0, 2.0, 4.0), (25, 50, 100, 200)

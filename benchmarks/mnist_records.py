@@ -12,7 +12,6 @@ Beside it, on the same features: a softmax model by DP gradient descent, best of
 """
 
 import math
-import sys
 import time
 
 import numpy as np
@@ -20,6 +19,7 @@ from scipy.ndimage import gaussian_filter
 from scipy.special import softmax
 from sklearn.svm import SVC
 
+from cells import number_given
 from public_data import mnist
 from secretballot import RecordMomentsClassifier
 from secretballot.accounting.rounding import gaussian_mu
@@ -116,4 +116,4 @@ def main(n_runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1)
+    main(number_given(1))

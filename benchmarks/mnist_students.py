@@ -12,13 +12,12 @@ The noise is exact, at the price of the multi-class Gaussian release. The ledger
 these votes were published without noise long ago.
 """
 
-import sys
 from typing import Any
 
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from cells import head_of, row_of, text_of
+from cells import head_of, number_given, row_of, text_of
 from public_data import mnist, mnist_votes
 from secretballot import (
     Ledger,
@@ -89,4 +88,4 @@ def main(n_runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+    main(number_given(5))

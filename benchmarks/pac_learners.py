@@ -20,7 +20,6 @@ The excess error of an answer is that beyond the best hypothesis: (1 - 2 noise) 
 half of that where there is no answer, as a random guess would have.
 """
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -29,7 +28,7 @@ from itertools import product
 import numpy as np
 
 import secretballot as sb
-from cells import head_of, row_of
+from cells import head_of, number_given, row_of
 from secretballot.accounting import noisy_votes, teacher_shape
 from secretballot.core.mechanisms import NoisyVotes
 from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
@@ -166,4 +165,4 @@ def main(n_runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+    main(number_given(5))

@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.datasets import make_blobs
 
 import secretballot as sb
-from cells import Cells, head_of, row_of
+from cells import Cells, head_of, number_given, row_of
 from real_tables import BUILD, NAMES, encoded, missing_packages, split_of
 from samples import synthetic_two_class
 from secretballot.exceptions import SecretBallotError
@@ -183,4 +183,4 @@ if __name__ == "__main__":
     if missing_packages():
         print("Left out but for `adult` and synthetic ones: see real_tables.py for their packages.")
         names = [name for name in names if name == "adult" or name in SYNTHETIC]
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3, names)
+    main(number_given(3), names)

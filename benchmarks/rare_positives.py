@@ -10,7 +10,6 @@ Learners: record moments, and voting by 200 balanced logistic teachers, whose la
 are asked by margin (`--teacher logistic:class_weight=balanced --strategy margin`).
 """
 
-import sys
 import warnings
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from cells import text_of
+from cells import number_given, text_of
 from public_data import ADULT_TARGET, adult
 from secretballot import PATEClassifier, RecordMomentsClassifier
 from secretballot.named_learners import teacher_by_name
@@ -88,4 +87,4 @@ def main(n_runs: int) -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    main(number_given(20))

@@ -18,7 +18,6 @@ that is interrupted goes on.
   the curve. Beside it DP gradient descent on a linear encoding.
 """
 
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,7 +29,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
 from adult_students import Half, dp_gradient_descent, half
-from cells import Cells, head_of, row_of, text_of
+from cells import Cells, head_of, number_given, row_of, text_of
 from real_tables import BUILD
 from record_moments import DELTA
 from secretballot import Ledger, PrivacyBudget, RecordMomentsClassifier, RecordVotesClassifier
@@ -133,4 +132,4 @@ def main(n_runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+    main(number_given(3))

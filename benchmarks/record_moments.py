@@ -13,7 +13,6 @@ privacy, logistic regression on both and boosted trees.
 """
 
 import math
-import sys
 import time
 
 import numpy as np
@@ -23,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
 from adult_students import Half, dp_gradient_descent, half
-from cells import head_of, row_of
+from cells import head_of, number_given, row_of
 from secretballot import RecordMomentsClassifier
 from secretballot.accounting.rounding import gaussian_mu
 from secretballot.bases import TableBasis
@@ -140,4 +139,4 @@ def main(n_runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+    main(number_given(5))

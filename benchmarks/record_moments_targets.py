@@ -18,7 +18,6 @@ label_private.py, with the likelihood of the drawn labels, on a linear encoding 
 basis. Its draws are seeded: good for a comparison only.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,7 +26,7 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from adult_students import half
-from cells import head_of, row_of, text_of
+from cells import head_of, number_given, row_of, text_of
 from label_private import Task, linear_task, response_accuracy
 from public_data import ADULT_CLASSES, ADULT_TARGET, adult
 from secretballot import PrivacyBudget, RecordMomentsClassifier, RecordMomentsRegressor
@@ -178,4 +177,4 @@ def main(n_runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+    main(number_given(3))

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from cells import head_of, row_of
+from cells import head_of, number_given, row_of
 
 SIZES = ((100_000, 200), (1_000_000, 50), (1_000_000, 200), (10_000_000, 20))
 N_PUBLIC, BLOCK, STAGES = 5_000, 100_000, 4
@@ -136,7 +136,4 @@ if __name__ == "__main__":
         fit(int(sys.argv[2]), int(sys.argv[3]))
     else:
         given = [int(one) for one in sys.argv[2:]]
-        main(
-            int(sys.argv[1]) if len(sys.argv) > 1 else 1,
-            list(zip(given[::2], given[1::2], strict=True)) or list(SIZES),
-        )
+        main(number_given(1), list(zip(given[::2], given[1::2], strict=True)) or list(SIZES))

@@ -23,6 +23,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
-from cells import Cells, text_of
+from cells import Cells, head_of, number_given, row_of, text_of
 from real_tables import BUILD, NAMES, Split, encoded, missing_packages, split_of
 from record_tables_peers import PEERS, by_settings
 from secretballot import (
@@ -52,43 +53,38 @@ def accuracy(found: np.ndarray, split: Split) -> float:
     return 100 * float(np.mean(found == split.y_held_out))
 
 
-def moments(split: Split, epsilon: float, run: int) -> dict[str, Any]:
-    """Return the accuracy of record moments."""
-    model = RecordMomentsClassifier(epsilon=epsilon, delta=DELTA)
-    classes = list(range(split.n_classes))
-    begun = time.process_time()
-    model.fit(split.private, split.y, X_public=split.pool, classes=classes)
-    seconds = time.process_time() - begun
-    return {"accuracy": accuracy(model.predict(split.held_out), split), "seconds": seconds}
-
-
-def record_votes(split: Split, epsilon: float, run: int) -> dict[str, Any]:
-    """Return the accuracy of record votes."""
-    private, pool, held_out = encoded(split)
-    model = RecordVotesClassifier(epsilon=epsilon, delta=DELTA)
+def scored(model: Any, split: Split, tables: Sequence[Any]) -> dict[str, Any]:
+    """Return the accuracy of a learner on the private part, the pool and the held-out part, and the
+    seconds of its fit."""
+    private, pool, held_out = tables
     begun = time.process_time()
     model.fit(private, split.y, X_public=pool, classes=list(range(split.n_classes)))
     seconds = time.process_time() - begun
     return {"accuracy": accuracy(model.predict(held_out), split), "seconds": seconds}
 
 
+def moments(split: Split, epsilon: float, run: int) -> dict[str, Any]:
+    """Return the accuracy of record moments."""
+    model = RecordMomentsClassifier(epsilon=epsilon, delta=DELTA)
+    return scored(model, split, (split.private, split.pool, split.held_out))
+
+
+def record_votes(split: Split, epsilon: float, run: int) -> dict[str, Any]:
+    """Return the accuracy of record votes."""
+    return scored(RecordVotesClassifier(epsilon=epsilon, delta=DELTA), split, encoded(split))
+
+
 def pate(split: Split, epsilon: float, run: int) -> dict[str, Any]:
     """Return the accuracy of votes of shards; none where it says that noise would drown them."""
-    private, pool, held_out = encoded(split)
-    budget = PrivacyBudget(epsilon, DELTA)
-    stated = round(len(private), -2)
-    n_teachers = choose_teachers(budget, stated, private.shape[1])
-    model = PATEClassifier(
-        n_teachers=n_teachers, epsilon=budget.epsilon, delta=budget.delta, random_state=run
-    )
-    begun = time.process_time()
+    tables, budget = encoded(split), PrivacyBudget(epsilon, DELTA)
+    stated = round(len(tables[0]), -2)
+    n_teachers = choose_teachers(budget, stated, tables[0].shape[1])
+    model = PATEClassifier(n_teachers=n_teachers, **budget.to_json(), random_state=run)
     try:
-        model.fit(private, split.y, X_public=pool, classes=list(range(split.n_classes)))
+        found = scored(model, split, tables)
     except SecretBallotError as refused:
-        return {"accuracy": None, "problem": str(refused)[:200], "n_teachers": n_teachers}
-    seconds = time.process_time() - begun
-    found = accuracy(model.predict(held_out), split)
-    return {"accuracy": found, "seconds": seconds, "n_teachers": n_teachers}
+        found = {"accuracy": None, "problem": str(refused)[:200]}
+    return {**found, "n_teachers": n_teachers}
 
 
 def without_privacy(split: Split, run: int) -> dict[str, Any]:
@@ -106,20 +102,19 @@ OURS = {"moments": moments, "record votes": record_votes, "PATE": pate}
 
 def print_moments(cells: Cells, names: list[str]) -> None:
     """Print one row for each table: record moments alone."""
-    print(f"| table | {' | '.join(map(str, EPSILONS))} |\n{'|---' * (1 + len(EPSILONS))}|")
+    print(head_of("table", *EPSILONS))
     for name in names:
         values = [
             cells.values("accuracy", table=name, epsilon=epsilon, method="moments")
             for epsilon in EPSILONS
         ]
-        print(f"| {name} | {' | '.join(map(text_of, values))} |")
+        print(row_of(name, *map(text_of, values)))
 
 
 def print_table(cells: Cells, peers: Cells) -> None:
     """Print one row for each table and epsilon, the best private learner in bold."""
     heads = [*OURS, "Opacus, best of six", "Opacus, median of the six", *PEERS[1:]]
-    names = ["table", "epsilon", *heads, *(f"{one}, no privacy" for one in WITHOUT)]
-    print(f"| {' | '.join(names)} |\n{'|---' * len(names)}|")
+    print(head_of("table", "epsilon", *heads, *(f"{one}, no privacy" for one in WITHOUT)))
     for name in NAMES:
         for epsilon in EPSILONS:
             wanted = {"table": name, "epsilon": epsilon}
@@ -135,7 +130,7 @@ def print_table(cells: Cells, peers: Cells) -> None:
             others = [np.mean(one) for one in by_settings(peers, name, epsilon, "Opacus")]
             texts.insert(len(OURS) + 1, f"{np.median(others):.1f}" if others else "-")
             plain = [text_of(cells.values(one, table=name, method="none")) for one in WITHOUT]
-            print(f"| {name} | {epsilon:g} | {' | '.join([*texts, *plain])} |")
+            print(row_of(name, f"{epsilon:g}", *texts, *plain))
 
 
 def main(n_runs: int, names: list[str]) -> None:
@@ -170,4 +165,4 @@ def main(n_runs: int, names: list[str]) -> None:
 if __name__ == "__main__":
     if missing_packages():
         sys.exit(print("Left out, as the packages with data are not here; see real_tables.py."))
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3, sys.argv[2:])
+    main(number_given(3), sys.argv[2:])

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from cells import Cells
+from cells import Cells, number_given
 from real_tables import BUILD, NAMES, Split, encoded, filled, missing_packages, split_of
 
 DELTA = 1e-5
@@ -196,4 +196,4 @@ if __name__ == "__main__":
         sys.exit(print(f"Left out, as {', '.join(absent)} are not here; see benchmarks/peers.txt."))
     if missing_packages():
         sys.exit(print("Left out, as the packages with data are not here; see real_tables.py."))
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3, sys.argv[2:] or list(NAMES))
+    main(number_given(3), sys.argv[2:] or list(NAMES))

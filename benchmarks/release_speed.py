@@ -12,11 +12,11 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import resource
-import sys
 import time
 
 import numpy as np
 
+from cells import number_given
 from secretballot.accounting import teacher_shape
 from secretballot.core.mechanisms import NoisyVotes, State
 from secretballot.core.noise import ExactNoise
@@ -41,4 +41,4 @@ def main(n_queries: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+    main(number_given(1_000_000))

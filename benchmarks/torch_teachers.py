@@ -11,7 +11,6 @@ Run it with one thread (``make bench`` sets that)::
     python benchmarks/torch_teachers.py [n_teachers]
 """
 
-import sys
 import time
 
 import numpy as np
@@ -19,7 +18,7 @@ import torch
 from torch import nn
 
 import secretballot as sb
-from cells import text_of
+from cells import number_given, text_of
 from mnist_students import accuracy, orientation_histograms
 from public_data import mnist
 from secretballot.teachers import torch_classifier
@@ -82,4 +81,4 @@ def main(n_teachers: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+    main(number_given(1000))

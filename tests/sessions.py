@@ -7,7 +7,7 @@ from secretballot.accounting import epsilon_upper, teacher_shape
 from secretballot.core.mechanisms import SparseVector, State
 from secretballot.learners.session import LabelStream
 from secretballot.released import labels_in
-from secretballot.students.confirmed import predicted_votes
+from secretballot.students.fitting import predicted_votes
 
 
 def sparse(scale, threshold, most):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tests.planning.made_plan import made_plan
+from tests.made_plans import plan_for
 
 import secretballot as sb
 from campaigns.cases import Case
@@ -524,7 +524,7 @@ PARSERS: dict[str, Parser] = {
         private=False,
     ),
     "release": Parser(_genuine_release, _change_release, _read_release("release"), _VERIFIED),
-    "plan": Parser(lambda _: plan_toml(made_plan()).encode(), _change_plan, _read_plan),
+    "plan": Parser(lambda _: plan_toml(plan_for()).encode(), _change_plan, _read_plan),
     "run": Parser(_run_json, _change_json("run/vault/run.json"), _read_run),
     "session": Parser(_genuine_session, _change_session, _read_session, _PAYS),
     "ledger": Parser(_genuine_ledger, _change_ledger, _read_ledger, _PAYS),

@@ -187,5 +187,5 @@ class NearestPoints:
         found: IntArray = np.nonzero(chosen)[1].reshape(len(records), self.k)
         return found
 
-    def _exact_floats(self, table: IntArray) -> "np.ndarray[tuple[int, int], np.dtype[np.float64]]":
+    def _exact_floats(self, table: IntArray) -> FloatArray:
         return np.clip(table, -self._largest, self._largest).astype(np.float64)

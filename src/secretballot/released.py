@@ -349,7 +349,8 @@ def labels_of_table(table: ReleasedTable) -> list[ReleasedLabels]:
     if certificate["mechanism"]["release"] == "counts":
         sigma = certificate["mechanism"]["scale"]
         if public["ballot"] == "sets":
-            answers = answers @ _labels_of_sets(n_labels)
+            # which labels each set has, in the order of the counts
+            answers = answers @ (np.arange(2**n_labels)[:, np.newaxis] >> np.arange(n_labels) & 1)
             sigma *= 2 ** ((n_labels - 1) / 2)
     return [
         ReleasedLabels(
@@ -364,13 +365,6 @@ def labels_of_table(table: ReleasedTable) -> list[ReleasedLabels]:
         )
         for column in answers.T
     ]
-
-
-def _labels_of_sets(n_labels: int) -> IntArray:
-    """Return which labels every set has, in the order of the counts: 0 and 1 of shape
-    (2^n_labels, n_labels)."""
-    numbers = np.arange(2**n_labels)
-    return (numbers[:, np.newaxis] >> np.arange(n_labels)) & 1
 
 
 def labels_in(

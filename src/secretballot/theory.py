@@ -17,7 +17,6 @@ from secretballot._validation import (
     check_finite,
     check_positive,
     check_probability,
-    name_part,
     shown,
 )
 from secretballot.exceptions import Parameter, ParameterError
@@ -120,7 +119,10 @@ def rate(algorithm: str, setting: str, tau: float | None = None) -> Rate:
     """
     # a tau where none belongs is refused too: it would be ignored without a word
     check_choice("algorithm", algorithm, ALGORITHMS)
-    if (check_choice("setting", setting, SETTINGS) == "tsybakov") != (tau is not None):
+    fits = tau is None
+    if check_choice("setting", setting, SETTINGS) == "tsybakov":
+        fits = tau is not None and 0 <= check_finite("tau", tau) <= 1
+    if not fits:
         raise ParameterError(
             Parameter("tau"),
             f" is {shown(tau)}; give one in [0, 1] for the setting 'tsybakov', and for no other.",
@@ -128,7 +130,7 @@ def rate(algorithm: str, setting: str, tau: float | None = None) -> Rate:
     if (algorithm, setting) in _NO_RATE:
         nan, remark = math.nan, _NO_RATE[algorithm, setting]
         return Rate(algorithm, setting, nan, nan, nan, nan, nan, remark)
-    t = 1.0 if tau is None else _check_share("tau", tau)
+    t = 1.0 if tau is None else float(tau)
     if algorithm == "sparse-vector-2018":
         if setting == "realizable":
             return Rate(algorithm, setting, 2 / 3, 1.5, 0.0, 0.5)
@@ -290,11 +292,3 @@ def voting_wins(margin: float) -> VotingExample:
             Parameter("margin"), f" is {shown(margin)}; it must lie above 0 and below 0.5."
         )
     return VotingExample((0.5 + level,) * 4, 0.5 - level)
-
-
-def _check_share(name: str, value: float) -> float:
-    """Return `value` if it lies in [0, 1]."""
-    number = check_finite(name, value)
-    if not 0 <= number <= 1:
-        raise ParameterError(name_part(name), f" is {value!r}; it must lie between 0 and 1.")
-    return number

@@ -24,14 +24,14 @@ from secretballot.audit.bounds import (
     guess_p_value,
 )
 from secretballot.audit.canaries import CanaryTask
-from secretballot.audit.observation import Trial, observed_files, observed_text, run_trials
+from secretballot.audit.observation import Trial, observed_files, run_trials, text_fields
 from secretballot.audit.release_audit import (
     Promise,
+    _find_telltale,
+    _held_out,
     _prepared_command,
     _runs_to_choose_on,
     audit_trials,
-    find_telltale,
-    held_out,
 )
 from secretballot.cli.outcome import show
 from secretballot.exceptions import DataError
@@ -105,7 +105,7 @@ def test_a_fault_that_shows_in_any_process_is_certified_and_named(
     for number, coin in enumerate(coins):
         out = folder / f"{number:02d}"
         release(fault, folder / (neighbour if coin else "private.json"), out)
-        console = observed_text("output", capsys.readouterr().out)
+        console = dict(text_fields("output", capsys.readouterr().out))
         seen = {"release": observed_files(out), "console": console, "timing": {}}
         trials.append(Trial(0, seen))
     promise = Promise(0.5, 1e-15, 1, "add-remove")
@@ -417,8 +417,8 @@ ALPHA = 0.1
 def audited(runs, worlds, first=None):
     """A rule from the first third of the runs and its verdict on the others."""
     first = len(runs) // 3 if first is None else first
-    rule = find_telltale(runs[:first], worlds[:first], len(runs) - first, alpha=ALPHA)
-    return rule, held_out(rule, runs[first:], worlds[first:], delta=DELTA, alpha=ALPHA)
+    rule = _find_telltale(runs[:first], worlds[:first], len(runs) - first, alpha=ALPHA)
+    return rule, _held_out(rule, runs[first:], worlds[first:], delta=DELTA, alpha=ALPHA)
 
 
 def noise(rng, n, fields=40):

@@ -19,7 +19,7 @@ from secretballot.core.events import Confident
 from secretballot.core.losses import ORDERS, delta_of
 from secretballot.core.mechanisms import State
 from secretballot.core.price import price
-from secretballot.students.confirmed import predicted_votes
+from secretballot.students.fitting import predicted_votes
 from secretballot_verify import games
 
 

@@ -9,7 +9,7 @@ from exact_games.worlds import ScriptedNoise
 from noisy_plans import confident, priced, released
 from secretballot.core import releasing
 from secretballot.exceptions import ParameterError
-from secretballot.students.confirmed import StudentInRounds, with_confirmations
+from secretballot.students.fitting import StudentInRounds, _with_confirmations
 from sessions import stream_of
 
 BUDGET = sb.PrivacyBudget(2.0, 1e-5)
@@ -115,7 +115,7 @@ def test_an_interactive_fit_corrects_and_confirms(tmp_path, monkeypatch):
     # the confirmations follow from the release alone, so another process makes the same student
     again = sb.fit_student(student, POOL, released, random_state=0)
     np.testing.assert_array_equal(again.coef_, model.student_.coef_)
-    confirmed = with_confirmations(
+    confirmed = _with_confirmations(
         lambda so_far: sb.fit_student(student, POOL, so_far, random_state=0), POOL, released
     )
     given = released.answered

@@ -13,10 +13,8 @@ from samples import synthetic_two_class
 from secretballot.accounting.recipes import deviation
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning import best_setting
-from secretballot.planning.best_setting import plan_votes
-from secretballot.planning.evaluation import Tried, best_of
+from secretballot.planning.best_setting import Tried, best_of, plan_votes, terms_of
 from secretballot.planning.plan_model import Setting, Task, plan_text
-from secretballot.planning.settings import terms_of
 from secretballot.planning.stand_in import RunOutcome
 
 TASK = Task(20_000, 200, 2, 1.0, 1e-5, teacher="naive-bayes")

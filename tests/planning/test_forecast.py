@@ -15,12 +15,13 @@ from secretballot.core.losses import discrete_gaussian_pmf
 from secretballot.exceptions import DataError
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning import Setting
-from secretballot.planning.stand_in import StandInModel, simulated_run
-from secretballot.planning.votes_forecast import (
+from secretballot.planning.stand_in import (
     SeededNoise,
+    StandInModel,
     VoteSample,
     drawn_votes,
     forecast,
+    simulated_run,
     vote_accuracy,
 )
 from secretballot.students import NoisyCountsClassifier

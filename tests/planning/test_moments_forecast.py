@@ -31,7 +31,7 @@ def rows(n, seed):
 
 def test_the_noise_is_that_of_all_records_and_drawn_by_the_seed(monkeypatch):
     """Fewer records drown in the same noise, and a stand-in of one size says so."""
-    for name, value in {"FRONTIER": (1.0,), "HERE": 0, "HALVED": (0,), "TURNS": 2}.items():
+    for name, value in {"FRONTIER": (1.0,), "_HERE": 0, "_HALVED": (0,), "_TURNS": 2}.items():
         monkeypatch.setattr(moments_forecast, name, value)
     X, y = rows(250, 0)
     few, many, same = (

@@ -12,19 +12,19 @@ from secretballot.accounting import (
     table_of_abstentions,
     teacher_shape,
 )
+from secretballot.planning.best_setting import _settings_of, _teacher_counts, stated_noise, terms_of
 from secretballot.planning.plan_model import Setting, Task
-from secretballot.planning.settings import settings_of, stated_noise, teacher_counts, terms_of
 
 
 def only(task, n_teachers, *names):
-    return [one for one in settings_of(task, n_teachers) if one.mechanism in names]
+    return [one for one in _settings_of(task, n_teachers) if one.mechanism in names]
 
 
 @pytest.mark.parametrize(
     ("least", "most", "n"), [(35, 6512, 32561), (1, 12, 60), (30, 40, 60), (1, 1, 1)]
 )
 def test_numbers_of_teachers_cover_what_can_be_told(least, most, n):
-    found = teacher_counts(least, most, n)
+    found = _teacher_counts(least, most, n)
     assert found == sorted(set(found))
     assert found[0] == least
     assert found[-1] <= most

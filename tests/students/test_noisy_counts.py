@@ -52,7 +52,7 @@ def test_evidence_is_the_marginal_likelihood(monkeypatch):
     targets = rows @ np.array([[1.0], [0.5], [-0.5]]) + 0.3 * rng.standard_normal((12, 1))
     monkeypatch.setattr(noisy_counts, "_BLOCK_NUMBERS", 15)  # five rows at a time
     moments = noisy_counts.Moments.of(rows, np.copy, targets)
-    fit = noisy_counts.fit_by_evidence(moments, 0.09)
+    fit = noisy_counts._fit_by_evidence(moments, 0.09)
     centring = np.eye(12) - 1 / 12
     basis = np.linalg.svd(centring)[0][:, :11]  # the flat intercept leaves eleven contrasts
     mean_square = np.trace(centring @ rows @ rows.T @ centring) / 12

@@ -45,7 +45,7 @@ _BLOCK = 64  # bytes
 _LARGEST_OPENED = 20_000_000  # bytes
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d+(?:[eE][-+]?\d+)?|\d{3,18})")
 
-Found = Iterator[tuple[str, Field]]
+_Found = Iterator[tuple[str, Field]]
 
 
 def observed_files(folder: Path) -> Fields:
@@ -77,11 +77,6 @@ def observed_files(folder: Path) -> Fields:
     return fields
 
 
-def observed_text(name: str, text: str) -> Fields:
-    """Return the fields of a string: its lines and its numbers, by position."""
-    return dict(_text_fields(name, text))
-
-
 def _observed_file(path: Path, name: str) -> Fields:
     status = path.lstat()
     fields: Fields = {
@@ -107,14 +102,14 @@ def _content_fields(name: str, content: bytes) -> Fields:
     return fields
 
 
-def _structure_of(name: str, content: bytes) -> Found:
+def _structure_of(name: str, content: bytes) -> _Found:
     text = content.decode("utf-8")
     if text.lstrip()[:1] in ("{", "["):
         return _json_fields(f"{name}:$", json.loads(text))
-    return _table_fields(name, text) if name.endswith(".csv") else _text_fields(name, text)
+    return _table_fields(name, text) if name.endswith(".csv") else text_fields(name, text)
 
 
-def _json_fields(place: str, document: Any) -> Found:
+def _json_fields(place: str, document: Any) -> _Found:
     if isinstance(document, dict):
         yield f"{place}:keys", _short_text("\n".join(document))
         for key, value in document.items():
@@ -129,7 +124,7 @@ def _json_fields(place: str, document: Any) -> Found:
         yield from _numbers_in(place, document[:1000])
 
 
-def _table_fields(name: str, text: str) -> Found:
+def _table_fields(name: str, text: str) -> _Found:
     """Yield totals of the columns first, as the strongest, then the cells."""
     rows = list(csv.reader(io.StringIO(text)))
     header, body = (rows[0], rows[1:]) if rows else ([], [])
@@ -146,7 +141,7 @@ def _table_fields(name: str, text: str) -> Found:
             yield f"{name}:{column}[{number}]", _plain_cell(cell)
 
 
-def _text_fields(name: str, text: str) -> Found:
+def text_fields(name: str, text: str) -> _Found:
     """Yield the lines and the numbers of a string, by position."""
     lines = text.splitlines()
     yield f"{name}:lines", len(lines)
@@ -156,12 +151,12 @@ def _text_fields(name: str, text: str) -> Found:
     yield from _numbers_in(name, text)
 
 
-def _numbers_in(place: str, text: str) -> Found:
+def _numbers_in(place: str, text: str) -> _Found:
     for number, match in enumerate(_NUMBER.finditer(text)):
         yield f"{place}:number {number}", _plain_cell(match[0])
 
 
-def _block_fields(name: str, content: bytes) -> Found:
+def _block_fields(name: str, content: bytes) -> _Found:
     for start in range(0, len(content), _BLOCK):
         yield f"{name}:bytes from {start}", _digest_of(content[start : start + _BLOCK])
 
@@ -331,7 +326,7 @@ def _run_once(
     # 3. what everybody sees, what the curator sees, and how long it took, apart from each other
     console: Fields = {}
     for name, output in (("output", ended.stdout), ("error", ended.stderr)):
-        console |= observed_text(name, output.decode("utf-8", "replace"))
+        console |= text_fields(name, output.decode("utf-8", "replace"))
     trial = Trial(
         ended.returncode,
         {

@@ -226,8 +226,8 @@ def audit_trials(
     findings = []
     for channel in CHANNELS:
         fields = [trial.channels[channel] for trial in trials]
-        found = find_telltale(fields[:first], worlds[:first], left, alpha=alpha)
-        verdict = held_out(found, fields[first:], worlds[first:], delta=promise.delta, alpha=alpha)
+        found = _find_telltale(fields[:first], worlds[:first], left, alpha=alpha)
+        verdict = _held_out(found, fields[first:], worlds[first:], delta=promise.delta, alpha=alpha)
         named = None if found is None else found.reading.name
         findings.append(ChannelFinding(channel, channel == "release", verdict, named))
     codes = [trial.exit_code for trial in trials]
@@ -321,7 +321,7 @@ class Reading(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Telltale:
+class _Telltale:
     """What a field says of the worlds.
 
     Attributes
@@ -343,9 +343,9 @@ class Telltale:
         return np.array([self.weights.get(self.reading.value(run), 0.0) for run in runs])
 
 
-def find_telltale(
+def _find_telltale(
     runs: Sequence[Fields], worlds: BoolArray, held_out_runs: int, *, alpha: float
-) -> Telltale | None:
+) -> _Telltale | None:
     """Return the field that distinguishes the worlds best on these runs, None if none varies with
     them.
 
@@ -368,7 +368,7 @@ def find_telltale(
     n_first = len(runs) - n_second
     if min(n_first, n_second) < _LEAST_TO_KNOW:  # too few of one world to know it by
         return None
-    best: Telltale | None = None
+    best: _Telltale | None = None
     least, chosen, seen = math.inf, own, set[bytes]()
     for reading in _readings(runs):
         read = [reading.value(run) for run in runs]
@@ -387,7 +387,7 @@ def find_telltale(
         loss = float(np.logaddexp(0.0, np.where(worlds, -scores, scores)).mean())
         if loss < least:
             weights = _log_ratio(second, n_second, first, n_first).tolist()
-            best = Telltale(reading, dict(zip(numbers, weights, strict=True)))
+            best = _Telltale(reading, dict(zip(numbers, weights, strict=True)))
             least, chosen = loss, scores
     if best is None:
         return None
@@ -431,8 +431,8 @@ def _best_share(scores: FloatArray, worlds: BoolArray, n: int, *, alpha: float) 
     return max(_SHARES, key=promised) if n else 1.0
 
 
-def held_out(
-    telltale: Telltale | None,
+def _held_out(
+    telltale: _Telltale | None,
     runs: Sequence[Fields],
     worlds: BoolArray,
     *,
@@ -445,10 +445,10 @@ def held_out(
 
     Parameters
     ----------
-    telltale : Telltale or None
+    telltale : _Telltale or None
         None guesses nothing, and certifies nothing.
     runs, worlds
-        As in `find_telltale`; none of them had a part in choosing the field.
+        As in `_find_telltale`; none of them had a part in choosing the field.
     delta : float
         At which epsilon is bounded.
     alpha : float

@@ -201,6 +201,8 @@ BALANCED, AUTO = "balanced", "auto"
 SKEWED = 9.0
 #: A class is at least as frequent as this when its weight is set.
 _LEAST_SHARE = 1e-4
+#: A class with fewer records than so many standard deviations of the noise may have none.
+_HIDDEN = 2.5
 
 
 #: By how much a model's decisions count each class, as on the certificate: a number for each;
@@ -208,22 +210,28 @@ _LEAST_SHARE = 1e-4
 ClassWeights = str | list[float]
 
 
-def weights_of_model(weights: ClassWeights, predicted: FloatArray) -> list[float]:
+def weights_of_model(weights: ClassWeights, predicted: FloatArray, noise: float) -> list[float]:
     """Return the weights of a model that predicts these shares of the pool in the mean.
 
     Balanced is by what the model itself says of the public points: noise makes it say that a rare
-    class is rarer than it is, and a stated share would then ask for more than it ever gives.
+    class is rarer than it is, and a stated share would then ask for more than it ever gives. A
+    class that noise may feign is weighted as if it were as frequent as the noise is large, and is
+    no reason for "auto" to balance the others.
 
     Parameters
     ----------
     weights : ClassWeights
     predicted : ndarray of float64, shape (n_classes,)
         Follows from released values and public points.
+    noise : float
+        Standard deviation of a released count of a class, over the number of records.
     """
     if not isinstance(weights, str):
         return weights
-    shares = np.maximum(predicted, _LEAST_SHARE)
-    alike = weights == AUTO and not shares.max() > SKEWED * shares.min()
+    least, most = max(_HIDDEN * noise, _LEAST_SHARE), predicted.max()
+    shares = np.maximum(predicted, least)
+    rarest = predicted.min(where=predicted >= least, initial=most)
+    alike = weights == AUTO and not most > SKEWED * rarest
     found: list[float] = (np.ones(len(shares)) if alike else 1 / (len(shares) * shares)).tolist()
     return found
 
@@ -601,7 +609,10 @@ class MomentStages:
             return model, None
         assert isinstance(model, IntegerModel)
         predicted = model.probabilities(self.pool).mean(axis=0) / PROBABILITY_UNIT
-        weights = weights_of_model(self.class_weights, predicted)
+        # what a record adds to the sum that knows its class: the count, or else the constant
+        adds = self._count_weight if self.counts_first else CONSTANT * self.units[0]
+        noise = self.sigmas[0] / adds / (self.counted(sums)[1] if self.marks else len(self.pool))
+        weights = weights_of_model(self.class_weights, predicted, noise)
         return _class_weighted_model(model, weights), weights
 
 

@@ -57,7 +57,7 @@ from secretballot.releasing import check_readable
 from secretballot.report.certificate import certificate_of, describe_released
 from secretballot.report.certificate_models import CLASS_WEIGHTS, Coverage, class_value
 from secretballot.students.fitting import Teaching, fit_student, try_student
-from secretballot.students.moments_student import MomentsStudent
+from secretballot.students.table_students import MomentsStudent
 from secretballot.teachers.executors import Workers, check_engine, workers_of
 from secretballot.teachers.rows import n_rows
 

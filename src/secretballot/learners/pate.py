@@ -78,8 +78,7 @@ from secretballot.students import (
     fit_table_student,
     learns_from_counts,
 )
-from secretballot.students.confirmed import StudentInRounds
-from secretballot.students.fitting import Teaching, try_student
+from secretballot.students.fitting import StudentInRounds, Teaching, try_student
 from secretballot.students.table_students import default_regressor
 from secretballot.teachers.ensemble import ballots, labels_of_shard, numbers_of_shard
 from secretballot.teachers.executors import check_engine

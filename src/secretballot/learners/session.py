@@ -71,7 +71,7 @@ from secretballot.releasing import (
 )
 from secretballot.report.certificate_models import class_value
 from secretballot.students import NumberedClassesClassifier
-from secretballot.students.confirmed import predicted_votes
+from secretballot.students.fitting import predicted_votes
 from secretballot.teachers.ensemble import TeacherEnsemble, learner_identity
 from secretballot.teachers.executors import LOCAL, check_engine
 from secretballot.teachers.rows import n_rows, take_rows

@@ -20,21 +20,21 @@ from secretballot.learners.moment_stages import N_STAGES, ClassWeights, MomentSt
 from secretballot.learners.moment_vectors import Records, vector_sums
 from secretballot.planning.best_setting import FRONTIER
 from secretballot.planning.plan_model import RARE, Estimate, MomentsForecast, Task
-from secretballot.planning.votes_forecast import SeededNoise
+from secretballot.planning.stand_in import SeededNoise
 from secretballot.students.fitting import student_by_name
 from secretballot.students.table_students import fitted_to_public
 from secretballot.teachers.rows import n_rows, take_rows
 
-TURNS = 4  # at each epsilon, on rows that are divided anew
-HERE = FRONTIER.index(1.0)
-HALVED = (HERE, len(FRONTIER) - 1)  # where half of the stand-in is tried, too
+_TURNS = 4  # at each epsilon, on rows that are divided anew
+_HERE = FRONTIER.index(1.0)
+_HALVED = (_HERE, len(FRONTIER) - 1)  # where half of the stand-in is tried, too
 _TEST_PART = 4  # one row in so many is kept for scoring
 _POOL_PART = 3  # of the others one in so many is a public point
 _LEAST_HALVED = 40  # rows of a kind, below which half of them tell nothing
 _POINT_SHARE = 0.25  # what one over the public points counts beside one over the records
 MOST_POOL, MOST_PRIVATE, MOST_TEST = 2000, 6000, 10_000
-RECORD = Guarantee(unit="record", relation="add-remove")
-DEVIATIONS = 1.8  # to either side for nine runs of ten, of a spread that some 15 runs tell
+_RECORD = Guarantee(unit="record", relation="add-remove")
+_DEVIATIONS = 1.8  # to either side for nine runs of ten, of a spread that some 15 runs tell
 
 
 def forecast_moments(
@@ -45,7 +45,7 @@ def forecast_moments(
     class_weights: ClassWeights | None = None,
     basis: Basis | str = "auto",
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> MomentsForecast:
     """Return what record moments would reach at the task's epsilon and at others.
 
@@ -84,10 +84,9 @@ def forecast_moments(
     n_private = min(len(y) - n_test - n_pool, task.n_records, MOST_PRIVATE)
     beyond = _steps_beyond(task, n_private, n_pool)
     # the whole stand-in at every budget, and half of it where that says something of more rows
-    parts = [tuple(range(len(FRONTIER))), *([HALVED] if beyond > 0 else [])]
-    done, total = 0, TURNS * sum(map(len, parts))
-    reached = np.zeros((2, len(FRONTIER), TURNS))
-    for turn in range(TURNS):
+    parts = [tuple(range(len(FRONTIER))), *([_HALVED] if beyond > 0 else [])]
+    reached = np.zeros((2, len(FRONTIER), _TURNS))
+    for turn in range(_TURNS):
         # the same rows at every epsilon, so that these can be compared
         order = np.random.default_rng([seed, turn]).permutation(len(y))
         ends = [n_pool, n_pool + n_private, len(order) - n_test]
@@ -95,28 +94,19 @@ def forecast_moments(
         test = test[:MOST_TEST]
         for part, places in enumerate(parts):
             points, records = (one[: len(one) >> part] for one in (pool, private))
-            labels_of = _simulated(
-                task,
-                class_weights,
-                basis,
-                take_rows(rows, points),
-                take_rows(rows, records),
-                take_rows(rows, test),
-                y[records],
-            )
+            tables = (take_rows(rows, one) for one in (points, records, test))
+            labels_of = _simulated(task, class_weights, basis, y[records], *tables)
             for place in places:
                 budget = PrivacyBudget(task.epsilon * FRONTIER[place], task.delta)
                 rng = np.random.default_rng([seed, turn, place])
                 reached[part, place, turn] = np.mean(labels_of(budget, rng) == y[test])
-        done += sum(map(len, parts))
-        if progress is not None:
-            progress(done, total)
+        progress(turn + 1, _TURNS)
     # nothing, where half of the stand-in was not tried
-    gain = float((reached[0] - reached[1])[list(HALVED)].mean())
+    gain = float((reached[0] - reached[1])[list(_HALVED)].mean())
     accuracy = _estimates_of(reached[0], beyond * max(0.0, gain))
     least = float(np.bincount(y, minlength=task.n_classes).min() / len(y))
     return MomentsForecast(
-        accuracy[HERE],
+        accuracy[_HERE],
         tuple(zip((task.epsilon * factor for factor in FRONTIER), accuracy, strict=True)),
         n_private,
         n_pool,
@@ -128,10 +118,10 @@ def _simulated(
     task: Task,
     class_weights: ClassWeights | None,
     basis: Basis | str,
+    y: IntArray,
     points: Any,
     records: Any,
     scored: Any,
-    y: IntArray,
 ) -> Callable[[PrivacyBudget, np.random.Generator], IntArray]:
     """Return what says of the scored rows the student of a run on these points, and on these rows
     with their classes in the place of private records."""
@@ -148,7 +138,7 @@ def _simulated(
                 pool,
                 MomentTarget.of_classes(range(task.n_classes)),
                 budget,
-                RECORD,
+                _RECORD,
                 n_stages=N_STAGES,
                 n_records=None,
                 expected_uncovered=fitted.uncovered_share_,
@@ -185,7 +175,7 @@ def _noisy_sums(records: Records, stages: MomentStages, rng: np.random.Generator
     """Return the sums of all stages. The rows are public; private ones go into a release alone."""
     noise, sums = SeededNoise(rng), list[IntArray]()
     for sigma in stages.sigmas:
-        exact = vector_sums([[records]], stages.asked_after(sums), RECORD)._unseal()[0]
+        exact = vector_sums([[records]], stages.asked_after(sums), _RECORD)._unseal()[0]
         sums.append(exact + noise.discrete_gaussian(sigma, exact.size))
     return sums
 
@@ -207,7 +197,7 @@ def _estimates_of(reached: FloatArray, more: float) -> list[Estimate]:
     """
     own = reached.var(axis=1, ddof=1)
     spread = np.sqrt((own + 2 * own.mean()) / 3 * (1 + 1 / reached.shape[1]))
-    halves = DEVIATIONS * spread + more / 2
+    halves = _DEVIATIONS * spread + more / 2
     means = np.minimum(reached.mean(axis=1) + more, 1.0)
     return [
         Estimate(float(mean), float(max(0.0, mean - half)), float(min(1.0, mean + half)))

@@ -16,15 +16,13 @@ from secretballot.accounting import PrivacyBudget
 from secretballot.report.pictures import BLUE, GREY, INK, ORANGE, Picture, grid
 from secretballot.report.wording import count_text, number_text
 
-FORMAT = "secretballot/plan"
-VERSION = 1
 STREAMS = ("sparse-vector", "abstention-table")  # that stop at the T-th abstention
 TABLE = "vote-table"
 CONFIDENT = "confident"  # that has a threshold and a number of answers
 #: A class is rare up to this share.
 RARE = 0.05
 #: Records of a class that the noise of record moments at epsilon 1 hides.
-HIDDEN = 100
+_HIDDEN = 100
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ def hidden_class(share: float, n_records: int | None, epsilon: float) -> str:
     """Return in one sentence that noise hides the rarest class of record moments, of which public
     labels have this share; where no number of records is stated, of how many; "" where it does not,
     or the class is not rare."""
-    hidden = HIDDEN / epsilon
+    hidden = _HIDDEN / epsilon
     if share > RARE or (n_records is not None and share * n_records >= hidden):
         return ""
     if n_records is None:
@@ -307,7 +305,7 @@ class Plan:
         """Return the plan as JSON values."""
         # through JSON and back: tuples become lists, and nan is refused here, not by a reader
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))
-        return {"format": FORMAT, "version": VERSION, **plain}
+        return {"format": "secretballot/plan", "version": 1, **plain}
 
     def settings(self) -> dict[str, Any]:
         """Return what the recommendation sets of a run, by the names of its settings; nothing that
@@ -353,7 +351,7 @@ class Plan:
         }
 
 
-WIDTH = 100  # characters of a line
+_WIDTH = 100  # characters of a line
 _INDENT = 13  # of what a line says, behind its label
 _WORTH_SAYING = 0.005  # half a point of accuracy
 _RECIPES = {
@@ -475,7 +473,7 @@ def plan_text(plan: Plan) -> str:
     wrapped = (
         textwrap.fill(
             line,
-            WIDTH,
+            _WIDTH,
             subsequent_indent=" " * _INDENT,
             break_long_words=False,
             break_on_hyphens=False,

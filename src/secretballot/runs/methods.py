@@ -33,8 +33,8 @@ from secretballot.learners.record_votes import RecordVotesClassifier, default_vo
 from secretballot.learners.selection import SemiPrivateClassifier
 from secretballot.learners.table import check_positions
 from secretballot.named_learners import teacher_by_name
+from secretballot.planning.best_setting import stated_noise
 from secretballot.planning.plan_model import hidden_class
-from secretballot.planning.settings import stated_noise
 from secretballot.publishing.release import ChosenHypothesis
 from secretballot.queries import rounds_of
 from secretballot.released import ReleasedLabels, ReleasedSums
@@ -73,7 +73,7 @@ from secretballot.runs.tables import (
     check_files,
     table_digests,
 )
-from secretballot.students.fitting import fitted_to_dummies, student_by_name
+from secretballot.students.fitting import Teaching, student_by_name, trial_fit
 from secretballot.students.table_students import NumberStudent, fitted_to_public
 from secretballot.teachers.executors import check_engine
 from secretballot.teachers.votes import guarantee_of, record_votes_shape
@@ -229,8 +229,8 @@ class Method:
                 fitted = fitted_to_public(learner, some, np.linspace(0.0, 1.0, len(some)), 0)
                 fitted = NumberStudent(fitted, (0.0, 1.0))
             else:
-                classes = inputs.classes or (0, 1)
-                fitted = fitted_to_dummies(student_by_name(name), inputs.X_public, classes)
+                taught = Teaching(inputs.classes or (0, 1), len(inputs.X_public))
+                fitted = trial_fit(student_by_name(name), inputs.X_public, taught)
         except MemoryError:
             raise
         except Exception:  # what cannot learn is refused in its own words by its trial

@@ -48,7 +48,7 @@ _SESSION_LABELS = ("dataset", "session")
 _ALWAYS_SENT = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 
 
-class Meters:
+class _Meters:
     """The numbers of one worker; with several, each reports those of all."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Meters:
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 
-class Guard:
+class _Guard:
     """The outermost middleware of the service.
 
     Parameters
@@ -143,7 +143,7 @@ _HEADERS = {
 }
 
 
-def console_routes() -> list[Route]:
+def _console_routes() -> list[Route]:
     """Return the routes of the page, the first at ``/``; it needs no key to be read, and shows
     nothing without one."""
     routes = []
@@ -155,16 +155,15 @@ def console_routes() -> list[Route]:
     return routes
 
 
-ANYONE: tuple[Role, ...] = ("analyst", "curator", "auditor")
-ASKERS: tuple[Role, ...] = ("analyst", "curator")
-OVERSEERS: tuple[Role, ...] = ("curator", "auditor")
+_ANYONE: tuple[Role, ...] = ("analyst", "curator", "auditor")
+_OVERSEERS: tuple[Role, ...] = ("curator", "auditor")
 _READY_S = 1.0  # how long the ledgers count as readable before they are looked at again
 _SMALL_BODY = 4096  # bytes
 #: Bodies of 100,000 bytes and more, or of a size not said, that a worker reads at once: with
 #: their tables they fit the memory that deploy/ gives.
 _LARGE_BODIES, _DIGITS_OF_LARGE = 32, 6
 
-Found = TypeVar("Found")
+_Found = TypeVar("_Found")
 
 
 class Service:
@@ -182,7 +181,7 @@ class Service:
         self.signing_key: Any = settings.signing_key and read_private_key(settings.signing_key)
         #: Fingerprint of the key by which certificates are signed.
         self.signs_as = self.signing_key and fingerprint(self.signing_key.public_key())
-        self.access, self.meters = Access(settings.state), Meters()
+        self.access, self.meters = Access(settings.state), _Meters()
         self.datasets = {
             name: ServedDataset(name, about, self.access, settings.limits)
             for name, about in settings.datasets.items()
@@ -307,26 +306,25 @@ async def _service_of(request: Request) -> Any:
     return request.app.state.service
 
 
-TheService = Annotated[Service, Depends(_service_of)]
+_TheService = Annotated[Service, Depends(_service_of)]
 
 
-async def _dataset(request: Request, service: TheService, dataset: str) -> ServedDataset:
-    return service.dataset(request, dataset, ANYONE)
+def _dataset_for(roles: tuple[Role, ...]) -> Any:
+    async def found(request: Request, service: _TheService, dataset: str) -> ServedDataset:
+        return service.dataset(request, dataset, roles)
 
-
-async def _overseen(request: Request, service: TheService, dataset: str) -> ServedDataset:
-    return service.dataset(request, dataset, OVERSEERS)
+    return Depends(found)
 
 
 async def _session(
-    request: Request, service: TheService, dataset: str, session: str
+    request: Request, service: _TheService, dataset: str, session: str
 ) -> ServedSession:
-    return service.session(request, dataset, session, ANYONE)
+    return service.session(request, dataset, session, _ANYONE)
 
 
-AnyDataset = Annotated[ServedDataset, Depends(_dataset)]
-OverseenDataset = Annotated[ServedDataset, Depends(_overseen)]
-AnySession = Annotated[ServedSession, Depends(_session)]
+_AnyDataset = Annotated[ServedDataset, _dataset_for(_ANYONE)]
+_OverseenDataset = Annotated[ServedDataset, _dataset_for(_OVERSEERS)]
+_AnySession = Annotated[ServedSession, Depends(_session)]
 
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _POINT = {"anyOf": [{"type": "array", "items": {}}, {"type": "object"}]}
@@ -345,9 +343,9 @@ _POINTS_BODY = {
 }
 _PROBLEM = {"description": "A problem document"}
 
-public = APIRouter()  # none of these takes a key: nothing here is about a dataset
+_public = APIRouter()  # none of these takes a key: nothing here is about a dataset
 _KEY = [Depends(HTTPBearer(auto_error=False, scheme_name="key"))]
-keyed = APIRouter(dependencies=_KEY)
+_keyed = APIRouter(dependencies=_KEY)
 _SESSION = "/v1/datasets/{dataset}/sessions/{session}"
 
 
@@ -377,12 +375,12 @@ async def _shaped_answer(request: Request) -> Response:
 
 
 # for the description of the service alone: `application` has these requests answered before
-@keyed.post(f"{_SESSION}/questions", openapi_extra=_POINTS_BODY)
+@_keyed.post(f"{_SESSION}/questions", openapi_extra=_POINTS_BODY)
 async def questions(request: Request, dataset: str, session: str) -> Response:
     """Ask one point or many. A point that was asked before has its stored answer, for nothing;
     where the budget ends inside a request, `given` says which points have an answer."""
     service: Service = request.app.state.service
-    served = service.session(request, dataset, session, ASKERS)
+    served = service.session(request, dataset, session, ("analyst", "curator"))
 
     def read(points: Any) -> AskedPoints:
         asked, key = question_digests(points), request.state.key
@@ -423,14 +421,14 @@ def _answers_document(session: ServedSession, answers: SessionAnswers) -> Json:
     }
 
 
-@keyed.get(_SESSION)
-def describe(served: AnySession) -> Any:
+@_keyed.get(_SESSION)
+def describe(served: _AnySession) -> Any:
     """The terms of a session, its price, and how many questions are left."""
     return served.describe()
 
 
-@keyed.get(f"{_SESSION}/certificate")
-def certificate(request: Request, service: TheService, served: AnySession) -> Response:
+@_keyed.get(f"{_SESSION}/certificate")
+def certificate(request: Request, service: _TheService, served: _AnySession) -> Response:
     """The certificate of all answers so far, in the order in which they were asked. Where the
     service has a key, `Certificate-Signature` is the Ed25519 signature of the body in base64, and
     `Certificate-Key` the fingerprint of the key."""
@@ -444,28 +442,28 @@ def certificate(request: Request, service: TheService, served: AnySession) -> Re
     return response
 
 
-@keyed.get(f"{_SESSION}/verification")
-def verification(service: TheService, served: AnySession) -> Any:
+@_keyed.get(f"{_SESSION}/verification")
+def verification(service: _TheService, served: _AnySession) -> Any:
     """The checks of the certificate of all answers so far, made anew by the service."""
     return served.verification() | {"signed_by": service.signs_as}
 
 
-@keyed.get(f"{_SESSION}/released")
-def transcript(request: Request, service: TheService, served: AnySession) -> Response:
+@_keyed.get(f"{_SESSION}/released")
+def transcript(request: Request, service: _TheService, served: _AnySession) -> Response:
     """All answers so far with their certificate: row i stands for the i-th question."""
     found = served.transcript()
     service.download(request, served.dataset, served.name)
     return _json_response(found)
 
 
-@keyed.post(f"{_SESSION}/preview", openapi_extra=_POINTS_BODY)
-async def preview(request: Request, service: TheService, served: AnySession) -> Any:
+@_keyed.post(f"{_SESSION}/preview", openapi_extra=_POINTS_BODY)
+async def preview(request: Request, service: _TheService, served: _AnySession) -> Any:
     """What asking these points would take; nothing is asked."""
     return await _worked_on_points(request, service, served, served.preview)
 
 
-@keyed.post(f"{_SESSION}/released", openapi_extra=_POINTS_BODY)
-async def released(request: Request, service: TheService, served: AnySession) -> Response:
+@_keyed.post(f"{_SESSION}/released", openapi_extra=_POINTS_BODY)
+async def released(request: Request, service: _TheService, served: _AnySession) -> Response:
     """All answers so far as rows of these points, among which must be all that were asked."""
 
     def work(points: Any) -> Json:
@@ -480,10 +478,10 @@ async def _worked_on_points(
     request: Request,
     service: Service,
     served: ServedSession,
-    work: Callable[[Any], Found],
+    work: Callable[[Any], _Found],
     *,
     quick: bool = False,
-) -> Found:
+) -> _Found:
     """Return what work on the points of a body finds; in a thread, so that nobody else waits,
     unless it is quick and the points are few: handing over takes longer."""
     limits, kind = service.settings.limits, request.headers.get("content-type", "")
@@ -491,7 +489,7 @@ async def _worked_on_points(
     async with service.large_bodies if len(size) >= _DIGITS_OF_LARGE else nullcontext():
         content = await body_of(request, most=limits.body_bytes, seconds=limits.body_seconds)
 
-        def found() -> Found:
+        def found() -> _Found:
             return work(served.table(content, kind))
 
         # of the other kinds a small body may be large points, and encoding takes its time
@@ -502,8 +500,8 @@ async def _worked_on_points(
 # --- datasets ---
 
 
-@keyed.get("/v1/key")
-def own_key(request: Request, service: TheService) -> Any:
+@_keyed.get("/v1/key")
+def own_key(request: Request, service: _TheService) -> Any:
     """What the key may do, and how many new questions it has asked."""
     key = service.key_of(request)
     names = [name for name in service.datasets if key.covers(name)]
@@ -511,8 +509,8 @@ def own_key(request: Request, service: TheService) -> Any:
     return {**dict(key), "datasets": names, "asked": asked}
 
 
-@keyed.get("/v1/datasets")
-async def list_datasets(request: Request, service: TheService) -> Any:
+@_keyed.get("/v1/datasets")
+async def list_datasets(request: Request, service: _TheService) -> Any:
     """The datasets that the key may be used for."""
     key = service.key_of(request)
     # of other datasets not even the name is shown
@@ -521,8 +519,8 @@ async def list_datasets(request: Request, service: TheService) -> Any:
     }
 
 
-@keyed.get("/v1/datasets/{dataset}/budget")
-def budget(served: AnyDataset) -> Any:
+@_keyed.get("/v1/datasets/{dataset}/budget")
+def budget(served: _AnyDataset) -> Any:
     """What may be spent on the dataset, what is spent, and what is left."""
     return served.budget()
 
@@ -530,18 +528,18 @@ def budget(served: AnyDataset) -> Any:
 # --- oversight ---
 
 
-@keyed.get("/v1/datasets/{dataset}/account")
-def account(request: Request, service: TheService, served: OverseenDataset) -> Any:
+@_keyed.get("/v1/datasets/{dataset}/account")
+def account(request: Request, service: _TheService, served: _OverseenDataset) -> Any:
     """Every reservation of the ledger, after all of its rows were checked."""
     found = served.account()
     service.download(request, served.name, "account")
     return found
 
 
-@keyed.get("/v1/datasets/{dataset}/audit")
+@_keyed.get("/v1/datasets/{dataset}/audit")
 def audit(
-    service: TheService,
-    served: OverseenDataset,
+    service: _TheService,
+    served: _OverseenDataset,
     after: Annotated[int, Query(ge=0, le=2**62)] = 0,
     most: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Any:
@@ -553,11 +551,11 @@ def audit(
     }
 
 
-@keyed.get("/metrics")
-async def metrics(request: Request, service: TheService) -> Response:
+@_keyed.get("/metrics")
+async def metrics(request: Request, service: _TheService) -> Response:
     """Numbers for Prometheus, for a curator or auditor of all datasets."""
     key = service.key_of(request)
-    if key.role not in OVERSEERS or not key.covers("*"):
+    if key.role not in _OVERSEERS or not key.covers("*"):
         raise ProblemError("wrong-role", "This takes a curator's or auditor's key of all datasets.")
     return service.meters.response()
 
@@ -565,14 +563,14 @@ async def metrics(request: Request, service: TheService) -> Response:
 # --- for everybody ---
 
 
-@public.get("/health/live")
+@_public.get("/health/live")
 async def live() -> dict[str, str]:
     """Whether the process runs."""
     return {"status": "live"}
 
 
-@public.get("/health/ready")
-async def ready(service: TheService, response: Response) -> dict[str, str]:
+@_public.get("/health/ready")
+async def ready(service: _TheService, response: Response) -> dict[str, str]:
     """Whether questions can be answered now: the ledgers can be read and nothing is stuck."""
     found = await service.ready()
     response.status_code = 200 if found else 503
@@ -622,8 +620,8 @@ def application(
     # asked first, and past all that the framework does around others: that takes as long as half of
     # a small request
     first = Route(f"{_SESSION}/questions", _shaped_answer, methods=["POST"])
-    app.add_middleware(Guard, service=service, first=first)
-    app.include_router(keyed)
-    app.include_router(public)
-    app.router.routes += console_routes()
+    app.add_middleware(_Guard, service=service, first=first)
+    app.include_router(_keyed)
+    app.include_router(_public)
+    app.router.routes += _console_routes()
     return app

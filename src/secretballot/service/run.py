@@ -25,7 +25,7 @@ _LINE = "%(asctime)s %(levelname)s [%(process)d] %(message)s"
 _HANGS_S = 60  # after which a worker that does not even say that it lives is replaced
 
 
-class NoTracebacks(logging.Formatter):
+class _NoTracebacks(logging.Formatter):
     """A line for each record, of an exception its type alone: its message may quote anything."""
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - the name is logging's
@@ -128,7 +128,7 @@ def _config_of(settings: ServiceSettings, app: Any, *, factory: bool = False) ->
     import uvicorn
 
     own, log = settings.listen, copy.deepcopy(uvicorn.config.LOGGING_CONFIG)
-    log["formatters"]["default"] = {"()": NoTracebacks, "fmt": _LINE}
+    log["formatters"]["default"] = {"()": _NoTracebacks, "fmt": _LINE}
     return uvicorn.Config(
         app,
         factory=factory,

@@ -8,9 +8,9 @@ from pydantic import AfterValidator, Field, ValidationError, ValidationInfo
 from secretballot.core.types import Model, fault_of
 from secretballot.runs.spec import address, read_toml
 
-Whole = Annotated[int, Field(ge=1, strict=True)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
-Text = Annotated[str, Field(min_length=1, max_length=4000)]
+_Whole = Annotated[int, Field(ge=1, strict=True)]
+_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+_Text = Annotated[str, Field(min_length=1, max_length=4000)]
 
 
 def _beside_the_file(path: Path, about: ValidationInfo) -> Path:
@@ -18,8 +18,8 @@ def _beside_the_file(path: Path, about: ValidationInfo) -> Path:
     return Path((about.context or {}).get("folder", "")) / path
 
 
-Address = Annotated[str, AfterValidator(address)]
-File = Annotated[Path, AfterValidator(_beside_the_file)]
+_Address = Annotated[str, AfterValidator(address)]
+_File = Annotated[Path, AfterValidator(_beside_the_file)]
 
 
 class Listening(Model):
@@ -38,11 +38,11 @@ class Listening(Model):
         How long a stop waits for what is being answered; a second later the process has ended.
     """
 
-    host: Text = "127.0.0.1"
+    host: _Text = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535, strict=True)] = 8711
-    workers: Whole = 1
-    connections: Whole = 1000
-    stop_seconds: Positive = 8.0
+    workers: _Whole = 1
+    connections: _Whole = 1000
+    stop_seconds: _Positive = 8.0
 
 
 class Limits(Model):
@@ -62,12 +62,12 @@ class Limits(Model):
         How long a question waits for its answer; a ledger that is locked longer is refused.
     """
 
-    body_bytes: Whole = 8_000_000
-    points: Whole = 5000
-    body_seconds: Positive = 15.0
-    waiting: Whole = 20_000
-    group_points: Whole = 1000
-    answer_seconds: Positive = 20.0
+    body_bytes: _Whole = 8_000_000
+    points: _Whole = 5000
+    body_seconds: _Positive = 15.0
+    waiting: _Whole = 20_000
+    group_points: _Whole = 1000
+    answer_seconds: _Positive = 20.0
 
 
 class AnswerShape(Model):
@@ -100,10 +100,10 @@ class DatasetSettings(Model):
         Requests under which sessions were begun; the first is the one that is asked by default.
     """
 
-    vault: File
-    title: Text | None = None
-    encoding: Annotated[File | None, Field(alias="schema")] = None
-    sessions: Annotated[tuple[Address, ...], Field(min_length=1)] = ("session",)
+    vault: _File
+    title: _Text | None = None
+    encoding: Annotated[_File | None, Field(alias="schema")] = None
+    sessions: Annotated[tuple[_Address, ...], Field(min_length=1)] = ("session",)
 
 
 class ServiceSettings(Model):
@@ -122,12 +122,12 @@ class ServiceSettings(Model):
         Private key by which the service signs its certificates.
     """
 
-    datasets: Annotated[dict[Address, DatasetSettings], Field(min_length=1)]
-    state: Annotated[File, Field(validate_default=True)] = Path("service-state")
+    datasets: Annotated[dict[_Address, DatasetSettings], Field(min_length=1)]
+    state: Annotated[_File, Field(validate_default=True)] = Path("service-state")
     listen: Listening = Listening()
     limits: Limits = Limits()
     answers: AnswerShape = AnswerShape()
-    signing_key: File | None = None
+    signing_key: _File | None = None
 
 
 def read_settings(path: Path) -> ServiceSettings:

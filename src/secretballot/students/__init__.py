@@ -7,10 +7,14 @@ from secretballot.students.fitting import (
     learns_from_counts,
 )
 from secretballot.students.hypothesis_students import HypothesisStudent, VotingStudent
-from secretballot.students.moments_student import MomentsStudent
 from secretballot.students.noisy_counts import GraphCountsClassifier, NoisyCountsClassifier
 from secretballot.students.record_votes import RecordVotesStudent
-from secretballot.students.table_students import LabelsStudent, NumberStudent, fit_table_student
+from secretballot.students.table_students import (
+    LabelsStudent,
+    MomentsStudent,
+    NumberStudent,
+    fit_table_student,
+)
 
 __all__ = [
     "GraphCountsClassifier",

@@ -3,7 +3,7 @@ before anything is paid."""
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,14 +17,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._points import take_rows
+from secretballot._points import class_shares, take_rows
 from secretballot._seeded import own_global_states, public_seed, with_own_seeds
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import ABSTENTIONS, check_choice, shown_error
 from secretballot.exceptions import DataError, Parameter, ParameterError, SecretBallotError
 from secretballot.named_learners import CLASSIFIERS, REGRESSORS, Maker, learner_by_name
 from secretballot.released import ReleasedLabels
-from secretballot.students.confirmed import with_confirmations
 from secretballot.students.hypothesis_students import VotingStudent
 from secretballot.students.noisy_counts import NoisyCountsClassifier, VoteShareClassifier
 from secretballot.students.record_votes import RecordVotesStudent
@@ -187,15 +186,11 @@ def fit_student(
         cannot learn from what was released or predict what was asked.
     """
     check_choice("abstentions", abstentions, ABSTENTIONS)
-    n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
     if not released.answered.any():
         return _knowing_nothing(released)
-    if not released.queries.max() < n_public:
-        raise DataError(
-            f"the release asked row {released.queries.max()} of a public pool of {n_public} rows."
-        )
+    refuse_beyond(X_public, released.queries)
     seed = public_seed(random_state, "student")
-    released = with_confirmations(
+    released = _with_confirmations(
         lambda so_far: fit_student(student, X_public, so_far, random_state=random_state),
         X_public,
         released,
@@ -233,6 +228,13 @@ def fit_student(
     ) from failure
 
 
+def refuse_beyond(X_public: Any, rows: IntArray) -> None:
+    """Refuse a release that asked rows which the public pool does not have."""
+    n_public = np.shape(X_public)[0]
+    if not rows.max() < n_public:
+        raise DataError(f"The release asked row {rows.max()} of a public pool of {n_public} rows.")
+
+
 def _fitted_in_place(
     student: Any, X_public: Any, released: ReleasedLabels, abstentions: str, seed: int, basis: Any
 ) -> Any:
@@ -266,8 +268,11 @@ def _fit_counts(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
     answered, last = released.answered, _last_step(student)
     terms: dict[str, Any] = {"sigma": released.sigma, "classes": released.class_values}
     if not isinstance(last, RecordVotesStudent):
-        by_record = released.by_record
-        terms["n_teachers"] = _votes_per_point(released) if by_record else released.n_teachers
+        terms["n_teachers"] = released.n_teachers
+        if released.by_record:
+            # the scale that a number of teachers is elsewhere: the votes at a point, in the mean
+            mean = float(released.noisy_counts.sum(axis=1).mean())
+            terms["n_teachers"] = max(1, round(mean))
     elif released.by_record:
         terms["votes_per_record"] = released.votes_per_record
     else:
@@ -278,13 +283,6 @@ def _fit_counts(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
     asked, counts = take_rows(pool, released.queries[answered]), released.noisy_counts[answered]
     last.fit(asked, counts, pool=pool, **terms)
     return student
-
-
-def _votes_per_point(released: ReleasedLabels) -> int:
-    """Return how many votes of records a point got on average, as the noisy counts tell: the scale
-    that a number of teachers is elsewhere. Nothing else is made of it."""
-    assert released.noisy_counts is not None
-    return max(1, round(float(released.noisy_counts.sum(axis=1).mean())))
 
 
 def _knowing_nothing(released: ReleasedLabels) -> DummyClassifier:
@@ -323,7 +321,122 @@ def _last_step(student: Any) -> Any:
     return student.steps[-1][1] if isinstance(student, Pipeline) else student
 
 
-FEW_POINTS, POINTS_OF_A_CLASS = 60, 4
+# --- between rounds: what a student predicts, and what of that an interactive mechanism left
+# standing (Papernot et al. 2018, Algorithm 2, line 4), read off released labels alone ---
+
+
+class StudentInRounds:
+    """Fit a student again before each round, to what was released and confirmed so far.
+
+    Parameters
+    ----------
+    fit : callable
+        Released labels to a student fitted to them.
+    X_public : array, sparse matrix or frame of shape (n, n_features)
+        Public points.
+    classes : sequence
+        Class values.
+    n_teachers : int
+    confidence : float
+        Probability from which on a prediction that was not corrected counts as confirmed.
+    """
+
+    def __init__(
+        self, fit: Any, X_public: Any, classes: Sequence[Any], n_teachers: int, confidence: float
+    ) -> None:
+        self._fit, self._X, self._classes = fit, X_public, tuple(classes)
+        self._n_teachers, self._confidence = n_teachers, confidence
+        self._rows = np.empty(0, dtype=np.int64)
+        self._labels = np.empty(0, dtype=np.int64)
+
+    @property
+    def labels(self) -> IntArray:
+        """Class index of every point so far, released or confirmed; -1 for the others."""
+        return self._labels
+
+    def predictions(self, rows: IntArray) -> FloatArray:
+        """Return class probabilities of rows of the public points, shape (n, n_classes).
+
+        Zeros as long as no student can be had: before two classes were released, or where it gives
+        no probabilities.
+        """
+        nothing = np.zeros((len(rows), len(self._classes)))
+        if not len(rows) or len(np.unique(self._labels[self._labels >= 0])) < 2:
+            return nothing
+        so_far = ReleasedLabels(
+            queries=self._rows,
+            labels=self._labels,
+            classes=self._classes,
+            n_teachers=self._n_teachers,
+            sigma=None,
+            noisy_counts=None,
+        )
+        try:
+            student = self._fit(so_far)
+        except DataError:  # it cannot learn from so little; it may from more
+            return nothing
+        if not hasattr(student, "predict_proba"):
+            return nothing
+        found = class_shares(student, take_rows(self._X, rows), self._classes)
+        if not np.isfinite(found).all():
+            return nothing
+        shares = np.clip(found, 0.0, 1.0)
+        scaled: FloatArray = shares / np.maximum(1.0, shares.sum(axis=1, keepdims=True))
+        return scaled
+
+    def tell(self, rows: IntArray, labels: IntArray, predictions: FloatArray) -> None:
+        """Note the answers of one round, shape (n,), and what they confirm of its predictions."""
+        sure = predictions.max(axis=1, initial=0.0) >= self._confidence
+        confirmed = np.where(sure, predictions.argmax(axis=1), -1)
+        self._rows = np.concatenate([self._rows, rows])
+        self._labels = np.concatenate([self._labels, np.where(labels < 0, confirmed, labels)])
+
+
+def _with_confirmations(fit: Any, X_public: Any, released: ReleasedLabels) -> ReleasedLabels:
+    """Return a release with the predictions that were confirmed, as labels of their points.
+
+    The rounds of an interactive release are on its certificate, and the student is fitted again
+    before each of them, as it was. Any other release is returned as it is.
+
+    Parameters
+    ----------
+    fit : callable
+        Released labels to a student fitted to them, as between the rounds.
+    X_public : array, sparse matrix or frame of shape (n, n_features)
+        The whole public pool.
+    released : ReleasedLabels
+    """
+    public = released.certificate.get("public", {})
+    rounds = released.certificate.get("plan", {}).get("rounds", ())
+    if "confidence" not in public or sum(rounds) != len(released.queries):
+        return released
+    student = StudentInRounds(
+        fit, X_public, released.classes, released.n_teachers, public["confidence"]
+    )
+    start = 0
+    # round by round, since the student of each round learns from those before
+    for size in rounds:
+        rows, labels = (part[start : start + size] for part in (released.queries, released.labels))
+        student.tell(rows, labels, student.predictions(rows))
+        start += size
+    return replace(released, labels=student.labels, certificate={})
+
+
+def predicted_votes(predictions: ArrayLike, n_teachers: int) -> IntArray:
+    """Return how many of the teachers a student's class probabilities stand for, rounded down.
+
+    Whatever they are, the difference from them moves by one vote at most: they serve accuracy.
+
+    Parameters
+    ----------
+    predictions : array of shape (n_queries, n_classes)
+        Class probabilities; rows of zeros stand for no prediction.
+    n_teachers : int
+    """
+    return np.asarray(np.floor(np.asarray(predictions) * n_teachers), dtype=np.int64)
+
+
+_FEW_POINTS, _POINTS_OF_A_CLASS = 60, 4
 _MOST_POINTS = 2000  # of the longest trial
 _SHARE = 0.8  # of the dummy votes of a point that go to its class
 
@@ -370,7 +483,7 @@ def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any =
     """
     problem = None
     try:
-        _trial_fit(student, X_public, teaching, basis)
+        trial_fit(student, X_public, teaching, basis)
     except Exception as error:  # any learner may raise anything; points and labels are public
         cause = error.__cause__ if isinstance(error, DataError) else error
         problem = str(error).rstrip(".") if cause is None else shown_error(cause)
@@ -382,11 +495,12 @@ def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any =
         )
 
 
-def _trial_fit(student: Any, X_public: Any, teaching: Teaching, basis: Any = None) -> Any:
-    """Return a clone that was fitted to points, and has predicted them."""
-    few = max(FEW_POINTS, POINTS_OF_A_CLASS * len(teaching.classes))
+def trial_fit(student: Any, X_public: Any, teaching: Teaching, basis: Any = None) -> Any:
+    """Return a clone that was fitted to the first public points under dummy labels, and has
+    predicted them, or raise whatever it raises; parameters are those of `try_student`."""
+    few = max(_FEW_POINTS, _POINTS_OF_A_CLASS * len(teaching.classes))
     n_points = max(few, min(teaching.n_points, _MOST_POINTS))
-    n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
+    n_public = np.shape(X_public)[0]
     # the first ones again and again, where there are fewer
     points = take_rows(X_public, np.resize(np.arange(min(n_points, n_public)), n_points))
     with own_global_states(0), warnings.catch_warnings():
@@ -395,23 +509,6 @@ def _trial_fit(student: Any, X_public: Any, teaching: Teaching, basis: Any = Non
         fitted = fit_student(student, points, dummies, random_state=0, basis=basis)
         fitted.predict(points)
     return fitted
-
-
-def fitted_to_dummies(student: Any, X_public: Any, classes: Sequence[Any]) -> Any:
-    """Return a clone of the student, fitted to the first public points under dummy labels.
-
-    Raises
-    ------
-    Exception
-        Whatever it raises.
-
-    Parameters
-    ----------
-    student : classifier
-    X_public : array of shape (n_public, n_features)
-    classes : sequence
-    """
-    return _trial_fit(student, X_public, Teaching(classes, len(X_public)))
 
 
 def _dummy_release(teaching: Teaching, n_points: int) -> ReleasedLabels:

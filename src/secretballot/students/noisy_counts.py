@@ -4,7 +4,7 @@ by a Bayesian regression whose variances the marginal likelihood chooses, and th
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple, Self
@@ -85,8 +85,7 @@ class Moments(NamedTuple):
         return cls(*sums)
 
 
-@dataclass(frozen=True)
-class Posterior:
+class _Posterior(NamedTuple):
     """Posterior mean of a linear regression, and the evidence that chose its variances.
 
     Attributes
@@ -107,7 +106,7 @@ class Posterior:
     misfit: float
 
 
-def fit_by_evidence(moments: Moments, noise_variance: float) -> Posterior:
+def _fit_by_evidence(moments: Moments, noise_variance: float) -> _Posterior:
     """Return the posterior mean under the variances of largest marginal likelihood.
 
     Model: target = intercept + row . coef + misfit + noise; coef has independent Gaussian priors of
@@ -133,7 +132,7 @@ def fit_by_evidence(moments: Moments, noise_variance: float) -> Posterior:
     kept = values > max(_RANK_TOLERANCE * float(values.max(initial=0.0)), 0.0)
     values, vectors = values[kept], vectors[:, kept]
     if not len(values):
-        return Posterior(np.zeros_like(cross), target_mean, 0.0, 0.0, 0.0)
+        return _Posterior(np.zeros_like(cross), target_mean, 0.0, 0.0, 0.0)
     loadings = (vectors.T @ cross) / np.sqrt(values)[:, None]
     energies = (loadings**2).sum(axis=1)
     relative = values / values.sum() * n_rows
@@ -156,7 +155,7 @@ def fit_by_evidence(moments: Moments, noise_variance: float) -> Posterior:
     prior = signals[best_signal] * relative
     shrunk = loadings * (prior / (prior + scatter[best_misfit]))[:, None]
     coef = vectors @ (shrunk / np.sqrt(values)[:, None])
-    return Posterior(
+    return _Posterior(
         coef,
         target_mean - mean @ coef,
         float(log_evidence[best_signal, best_misfit]),
@@ -227,7 +226,7 @@ class VoteShareClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     @abstractmethod
-    def _fit_shares(self, X: Any, pool: Any, shares: FloatArray, variance: float) -> Posterior:
+    def _fit_shares(self, X: Any, pool: Any, shares: FloatArray, variance: float) -> _Posterior:
         """Return the model of largest evidence, of centred shares with noise of this variance; keep
         its features.
 
@@ -389,7 +388,7 @@ def _median_distance(points: FloatArray) -> float:
 
 
 @dataclass(frozen=True)
-class VoteModel:
+class _VoteModel:
     """One model of the votes: how points are scaled and, for a Gaussian kernel, landmarks.
 
     Attributes
@@ -453,7 +452,7 @@ class NoisyCountsClassifier(VoteShareClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    model_ : VoteModel
+    model_ : _VoteModel
         How points are scaled, and the landmarks of the kernel.
     coef_ : ndarray of shape (n_features_in_ or n_landmarks, n_outputs)
     intercept_ : ndarray of shape (n_outputs,)
@@ -474,25 +473,25 @@ class NoisyCountsClassifier(VoteShareClassifier):
     n_landmarks: int = 400
     random_state: Any = None
 
-    def _fit_shares(self, X: Any, pool: Any, shares: FloatArray, variance: float) -> Posterior:
+    def _fit_shares(self, X: Any, pool: Any, shares: FloatArray, variance: float) -> _Posterior:
         # the scaling first, then the kernel on it
         n_landmarks = check_count("n_landmarks", self.n_landmarks, minimum=2)
         rng = check_random_state(self.random_state)
         chosen = rng.permutation(pool.shape[0])[:n_landmarks]
         landmarks = np.vstack(list(_dense_blocks(pool[np.sort(chosen)])))
-        scalings, tried = _scalings_of(pool), list[tuple[VoteModel, Posterior]]()
+        scalings, tried = _scalings_of(pool), list[tuple[_VoteModel, _Posterior]]()
 
-        def fit(model: VoteModel) -> None:
+        def fit(model: _VoteModel) -> None:
             moments = Moments.of(X, model.features, shares)
-            tried.append((model, fit_by_evidence(moments, variance)))
+            tried.append((model, _fit_by_evidence(moments, variance)))
 
         if X.shape[1] <= _LINEAR_COLUMNS:
             for scaling in scalings:
-                fit(VoteModel(*scaling, landmarks[:0]))
+                fit(_VoteModel(*scaling, landmarks[:0]))
             best = max(tried, key=_log_evidence_of)[0]
             scalings = [(best.mean, best.scale)]
         for scaling, length in product(scalings, _LENGTHS):
-            fit(VoteModel.of_kernel(scaling, landmarks, length))
+            fit(_VoteModel.of_kernel(scaling, landmarks, length))
         self.model_, posterior = max(tried, key=_log_evidence_of)
         return posterior
 
@@ -500,7 +499,7 @@ class NoisyCountsClassifier(VoteShareClassifier):
         return self.model_.features(block)
 
 
-def _log_evidence_of(fit: tuple[VoteModel, Posterior]) -> float:
+def _log_evidence_of(fit: tuple[_VoteModel, _Posterior]) -> float:
     return fit[1].log_evidence
 
 
@@ -544,7 +543,7 @@ class GraphCountsClassifier(VoteShareClassifier):
     _: KW_ONLY
     n_modes: int = 200
 
-    def _fit_shares(self, X: Any, pool: Any, shares: FloatArray, variance: float) -> Posterior:
+    def _fit_shares(self, X: Any, pool: Any, shares: FloatArray, variance: float) -> _Posterior:
         # The graph is of the whole pool, answered or not; counts are regressed on its functions at
         # the points that were asked.
         n_neighbours, most = check_count("n_neighbors", self.n_neighbors), max(1, pool.shape[0] - 2)
@@ -556,15 +555,15 @@ class GraphCountsClassifier(VoteShareClassifier):
         ).fit(pool)
         moments = Moments.of(X, self._features, shares)
 
-        def smoothed(corner: float, power: int) -> Posterior:
+        def smoothed(corner: float, power: int) -> _Posterior:
             weights = (1.0 + (1.0 - self.basis_.eigenvalues_) / corner) ** (-power / 2)
             weighted = moments._replace(
                 row_sum=moments.row_sum * weights,
                 gram=moments.gram * np.outer(weights, weights),
                 cross=moments.cross * weights[:, None],
             )
-            fit = fit_by_evidence(weighted, variance)
-            return replace(fit, coef=fit.coef * weights[:, None])
+            fit = _fit_by_evidence(weighted, variance)
+            return fit._replace(coef=fit.coef * weights[:, None])
 
         fits = [smoothed(*prior) for prior in product(_CORNERS, _POWERS)]
         return max(fits, key=lambda fit: fit.log_evidence)

@@ -108,14 +108,14 @@ class RecordVotesStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If a parameter is out of its range.
         """
         noise = check_positive("sigma", sigma)
-        counts = checked_counts(noisy_counts, X.shape[0] if hasattr(X, "shape") else len(X))
+        counts = checked_counts(noisy_counts, np.shape(X)[0])
         if counts.ndim == 1:
             raise DataError("noisy_counts has one column; give one count for each class.")
         k = check_count("votes_per_record", votes_per_record)
         self.classes_ = class_array(classes, counts.shape[1])
         self.basis_ = fitted_basis(self.basis, X if pool is None else pool)
         coordinates = self.basis_.integers(X)
-        self.n_features_in_ = int(X.shape[1]) if hasattr(X, "shape") else len(X[0])
+        self.n_features_in_ = np.shape(X)[1]
         features, self._unit = _scaled_features(coordinates)
         mean = counts.sum() / len(counts)
         # a mean that the noise drowns is taken for as large as the noise of the mean
