@@ -61,8 +61,7 @@ def _no_array(asked):
     return lambda table: type(table) is not np.ndarray and asked(table)
 
 
-# newer versions of scikit-learn ask it of every array that a teacher is given, twice, and the
-# answer takes longer than small fits
+# newer versions of scikit-learn ask it twice of every array, which takes longer than small fits
 if of_tables := sys.modules.get("narwhals.stable.v2.dependencies"):
     of_tables.is_into_dataframe = _no_array(of_tables.is_into_dataframe)
     of_tables.is_into_series = _no_array(of_tables.is_into_series)
