@@ -83,12 +83,12 @@ def of_labels(votes=None, **terms):
     return lambda ledger: sb.release(cast, NOISE, ledger, SMALL, **terms)
 
 
-def table(names, declaration=None):
+def table(ledger, names, declaration=None):
     made_for = declaration or {}
     cast = sb.teachers.label_votes(RNG.random((2, 50, len(names))) < 0.5, names, **made_for)
     public = {"method": "votes-of-labels", "labels": names, "ballot": "labels", "most_named": None}
     terms = Terms(noisy_votes(BUDGET, cast.shape), cast.shape, BUDGET, public)
-    return lambda ledger: sb.releasing.release_table(terms, cast, ledger, declaration=declaration)
+    return sb.releasing.release_table(terms, cast, ledger, declaration=declaration)
 
 
 def long_table(ledger):
@@ -205,8 +205,8 @@ REFUSED = {
         "unit_column is ''",
     ),
     "labels, size": (long_labels, "labels.csv may have more than 250 MB"),
-    "table, name": (table(["ill", LONG]), "labels"),
-    "table of a label": (table(["ill", "old", "tall"], OF_A_LABEL), "not about labels"),
+    "table, name": (lambda ledger: table(ledger, ["ill", LONG]), "labels"),
+    "table of a label": (lambda ledger: table(ledger, [*"abc"], OF_A_LABEL), "not about labels"),
     "table, size": (long_table, "more than 10 MB"),
     "moments, classes": (
         moments(sb.RecordMomentsClassifier, np.array(["no", LONG])[Y], classes=["no", LONG]),

@@ -218,11 +218,11 @@ class Cells:
         self.size = size
         self.bytes = (precision + self.WEIGHT + 4 + 7) // 8
         self.width = 8 * self.bytes
-        ones = self.packed([1] * size)
+        self.ones = self.packed([1] * size)
         self.all = (1 << self.width * size) - 1
-        self.tops = ones << (self.width - 1)
-        self.almost = ones * ((1 << self.WEIGHT) - 1)
-        self.low = ones * ((1 << (self.width - self.WEIGHT)) - 1)
+        self.tops = self.ones << (self.width - 1)
+        self.almost = self.ones * ((1 << self.WEIGHT) - 1)
+        self.low = self.ones * ((1 << (self.width - self.WEIGHT)) - 1)
 
     def packed(self, values: Iterable[int]) -> int:
         return int.from_bytes(
@@ -275,9 +275,8 @@ def _profile_of_steps(
     ready = {law: weights_of(law, step) for law in every}
     sure = {
         # outcomes that the other side never has: there x becomes 0, and its value is 1
-        law: space.packed(
-            [math.ceil(math.fsum(p for p, q in law if q <= 0) * scale * (1 << Cells.WEIGHT))] * size
-        )
+        law: space.ones
+        * math.ceil(math.fsum(p for p, q in law if q <= 0) * scale * (1 << Cells.WEIGHT))
         for law in ready
     }
     places = [shift for move in ready.values() for part in move for _, shift in part]

@@ -21,7 +21,7 @@ def counts(tmp_path):
 
 def label(votes, *more):
     words = ["label", str(votes), "--kind", "counts", "--classes", "a,b"]
-    words += ["--epsilon", "3", "--delta", "1e-5", "--ledger", "own"]
+    words += ["--epsilon", "3", "--delta", "1e-5", "--ledger", "own", "--set", "exclude=report"]
     return invoke(*words, "--out", str(votes.parent / "out"), *more)
 
 

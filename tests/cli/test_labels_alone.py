@@ -13,7 +13,7 @@ from secretballot.core.ledger import Ledger
 from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.runs.run import quote
 
-ALONE = ("--set", "data.public_features=true")
+ALONE = ("--set", "data.public_features=true", "--set", "exclude=report")
 METHODS = {"record-moments": (), "pate": ("--method", "pate:n_teachers=50,teacher=tree")}
 
 

@@ -77,20 +77,11 @@ def test_a_class_of_this_folder_teaches_and_ctrl_c_leaves_a_run_that_goes_on(tmp
         *("--n-teachers", str(TEACHERS), "--teacher", "stranger_model:Mine"),
         *("--evaluate", str(tmp_path / "test.csv"), "--json"),
         *("--epsilon", "20", "--confirm", "epsilon"),
-        *("--set", "n_queries=60"),
+        *("--set", "n_queries=60", "--set", "exclude=report"),
     )
     program = "import sys; sys.path.pop(0); from secretballot.cli import main; main()"
     run = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            program,
-            *words,
-            "--set",
-            "n_jobs=2",
-            "--set",
-            "exclude=report,student",
-        ],
+        [sys.executable, "-c", program, *words, "--set", "n_jobs=2"],
         env={**os.environ, "PAUSE": str(PAUSE), "HELD": str(HELD)},
         start_new_session=True,
         cwd=tmp_path,
@@ -120,7 +111,7 @@ def test_a_class_of_this_folder_teaches_and_ctrl_c_leaves_a_run_that_goes_on(tmp
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PAUSE", "0")
     monkeypatch.setenv("HELD", "inf")
-    done = document_of(invoke(*words, "--set", "n_jobs=1", "--set", "exclude=report"))
+    done = document_of(invoke(*words, "--set", "n_jobs=1"))
     assert done["resumed"] is True
     # shards without a teacher would vote for one class, which is right for half of the rows
     assert done["accuracy"] > 0.6

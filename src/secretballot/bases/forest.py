@@ -24,6 +24,7 @@ _TRIED = 0.5
 _COARSER_BITS = 10
 #: Above every cell: where a node is no split, all go left.
 NO_SPLIT = 2**31 - 1
+_TOGETHER = 2**18  # cells of all points, in as many trees as are grown at a time
 
 
 class Splits(NamedTuple):
@@ -71,9 +72,14 @@ class Forest:
             Of 20 bits.
         seed : str
         """
-        grown = [_grown_tree(cells, levels, targets, f"{seed} {tree}") for tree in range(_N_TREES)]
-        splits, values = zip(*grown, strict=True)
-        return cls(Splits(*map(np.array, zip(*splits, strict=True))), np.array(values))
+        seeds = [f"{seed} {tree}" for tree in range(_N_TREES)]
+        together = max(1, _TOGETHER // cells.size)
+        grown = [
+            _grown_trees(cells, levels, targets, seeds[first : first + together])
+            for first in range(0, _N_TREES, together)
+        ]
+        *splits, values = map(np.concatenate, zip(*grown, strict=True))
+        return cls(Splits(*splits), values)
 
     def predictions(self, cells: IntArray) -> IntArray:
         """Return the mean of the trees, rounded down, for rows of cells of shape (n_rows, n_cells):
@@ -95,48 +101,53 @@ class Forest:
         return mean
 
 
-def _grown_tree(
-    cells: IntArray, levels: BoolArray, targets: IntArray, seed: str
-) -> tuple[Splits, IntArray]:
-    """Return the splits of one tree, each of shape (n_nodes,), and the values of its leaves."""
-    n, n_tried = len(cells), max(1, round(_TRIED * cells.shape[1]))
-    drawn = _drawn(seed, (2**DEPTH - 1) * n_tried * 2).reshape(-1, n_tried, 2)
-    coarse = targets >> _COARSER_BITS
-    leaf, values = np.zeros(n, dtype=np.int64), (targets.sum(axis=0) // n)[None]
+def _grown_trees(
+    cells: IntArray, levels: BoolArray, targets: IntArray, seeds: list[str]
+) -> tuple[IntArray, ...]:
+    """Return the three parts of the splits of some trees, each of shape (n_trees, n_nodes), and the
+    values of their leaves, of shape (n_trees, n_leaves, n_columns).
+
+    Every tree has all points. At each level the nodes of one tree come after those of another.
+    """
+    n_trees, n_tried = len(seeds), max(1, round(_TRIED * cells.shape[1]))
+    drawn = np.array([_drawn(seed, (2**DEPTH - 1) * n_tried * 2) for seed in seeds])
+    drawn = drawn.reshape(n_trees, -1, n_tried, 2)
+    points = np.tile(np.arange(len(cells)), n_trees)
+    leaf = np.repeat(np.arange(n_trees), len(cells))
+    values = np.tile(targets.sum(axis=0) // len(cells), (n_trees, 1))
     parts = []
     for depth in range(DEPTH):
-        n_nodes = 2**depth
+        width = 2**depth
+        nodes = np.arange(n_trees * width)
         order = np.argsort(leaf, kind="stable")
-        ends = np.searchsorted(leaf[order], np.arange(n_nodes + 1))
+        node, point = leaf[order], points[order]
+        ends = np.searchsorted(node, np.append(nodes, len(nodes)))
         sizes = np.diff(ends)[:, None]
-        own = drawn[n_nodes - 1 : 2 * n_nodes - 1]
+        own = drawn[:, width - 1 : 2 * width - 1].reshape(-1, n_tried, 2)
         places = (own[..., 0] % np.uint64(cells.shape[1])).astype(np.int64)
-        node = leaf[order]
-        found = cells[order[:, None], places[node]]
+        found = cells[point[:, None], places[node]]
         # A threshold lies anywhere between the node's cells: where many are equal, one of them
         # would mostly be that one. A level is that of one of the points.
         ended = np.append(found, found[-1:], axis=0)  # empty nodes may begin behind the last point
         low, high = (end.reduceat(ended, ends[:-1]) for end in (np.minimum, np.maximum))
         among = _below(own[..., 1], sizes)
-        level = cells[order[np.minimum(ends[:-1, None] + among, n - 1)], places]
+        level = cells[point[np.minimum(ends[:-1, None] + among, len(point) - 1)], places]
         is_level = levels[places]
         thresholds = np.where(is_level, level, low + _below(own[..., 1], high - low))
         wanted = thresholds[node]
         left = np.where(is_level[node], found == wanted, found <= wanted)
-        gains = _gains(left, coarse[order], ends)
+        gains = _gains(left, targets[point] >> _COARSER_BITS, ends)
         best = gains.argmax(axis=1)
-        nodes = np.arange(n_nodes)
         splits = gains[nodes, best] > 0
         place = np.where(splits, places[nodes, best], 0)
-        parts.append(
-            Splits(
-                place, np.where(splits, thresholds[nodes, best], NO_SPLIT), levels[place] & splits
-            )
-        )
-        goes_left = left[np.arange(n), best[node]] | ~splits[node]
+        threshold = np.where(splits, thresholds[nodes, best], NO_SPLIT)
+        made = place, threshold, levels[place] & splits
+        parts.append([part.reshape(n_trees, width) for part in made])
+        goes_left = left[np.arange(len(left)), best[node]] | ~splits[node]
         leaf[order] = 2 * node + 1 - goes_left
-        values = _means(targets, leaf, values)
-    return Splits(*map(np.concatenate, zip(*parts, strict=True))), values
+        values = _means(targets[points], leaf, values)
+    whole = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
+    return *whole, values.reshape(n_trees, -1, targets.shape[1])
 
 
 def _gains(left: BoolArray, targets: IntArray, ends: IntArray) -> IntArray:

@@ -13,6 +13,7 @@ Whose votes or sums they are is in the shape: one unit moves one vote of one tea
 comparisons are exact; prices round upward, in `core.events`.
 """
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -626,6 +627,7 @@ AnyMechanism = Annotated[
     Field(discriminator="kind"),
 ]
 _ANY: TypeAdapter[Mechanism] = TypeAdapter(AnyMechanism)
+_adapter = functools.cache(TypeAdapter)
 
 
 def mechanism_in(content: object) -> Mechanism:
@@ -647,7 +649,8 @@ def shape_in(mechanism: Mechanism, content: object) -> Shape:
     ParameterError
         If it is another one, or a field is missing, extra, of another type or out of range.
     """
-    return model_in(TypeAdapter(mechanism.takes), content, "A shape")
+    found: Shape = model_in(_adapter(mechanism.takes), content, "A shape")
+    return found
 
 
 def teachers_of(shape: VoteShape) -> int:

@@ -31,6 +31,8 @@ from secretballot.core.types import IntArray, Noise
 MAX_SCALE = 2.0**40
 _CHUNK = 1 << 14  # draws per call: about a tenth of a second, so an interrupt is answered soon
 _MAX_THREADS = 4
+# finding a version takes a millisecond, as long as a small release
+_version = functools.cache(importlib.metadata.version)
 
 
 @functools.cache  # an error is not kept: the next call tries again
@@ -89,10 +91,9 @@ class ExactNoise(Noise):
     @property
     def description(self) -> str:
         """One line for the certificate."""
-        version = importlib.metadata.version("opendp")
         return (
             "discrete Laplace and discrete Gaussian by exact rational arithmetic, OpenDP"
-            f" {version}; exponential choices by intervals of integers, narrowed until"
+            f" {_version('opendp')}; exponential choices by intervals of integers, narrowed until"
             " decided; cryptographic generator seeded by the operating system"
         )
 

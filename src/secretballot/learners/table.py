@@ -113,15 +113,17 @@ class PrivateRows:
         values = row_hashes(X)
         if values is None:
             return
-        if units is None:
+        apart = units is None
+        if apart:
             units = np.arange(self._n_rows, self._n_rows + len(values))
         self._n_rows += len(values)
         self._digest = (self._digest + _rows_digest(values)) % 2**64
-        # the same row of one unit again is no coincidence
         pairs = pd.DataFrame({"value": values, "unit": np.asarray(units).astype(np.uint64)})
-        pairs = pairs.drop_duplicates()
+        # the same row of one unit again is no coincidence
+        pairs = pairs if apart else pairs.drop_duplicates()
         self._n_pairs += len(pairs)
-        pairs = pd.concat([self._pairs, pairs[self._kept(pairs["value"])]]).drop_duplicates()
+        pairs = pd.concat([self._pairs, pairs[self._kept(pairs["value"])]])
+        pairs = pairs if apart else pairs.drop_duplicates()
         self._pairs = pairs.groupby("value").head(_COUNTED)
         sampled = np.unique(self._pairs["value"])
         sampled = sampled[sampled <= self._largest]

@@ -1,6 +1,8 @@
-"""What a release shows to the world: certificate, verification, folder, page, saved student."""
+"""What a release shows to the world: certificate, verification, folder, page, saved student.
 
-from secretballot.report.student_load import load_student
-from secretballot.report.verification import Check, Verification, verify_certificate
+Names load on first use: a student brings scikit-learn, which who reads certificates does without.
+"""
 
-__all__ = ["Check", "Verification", "load_student", "verify_certificate"]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -324,6 +324,13 @@ def _check_format(document: Mapping[str, Any]) -> str:
     return f"{FORMAT}, version {version}."
 
 
+def _is_read(value: object) -> bool:
+    """Return whether what is no text, list or object is a value of JSON that is read."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or (isinstance(value, int) and abs(value) <= LARGEST_INTEGER)
+
+
 def _refuse_other_than_json(value: object, name: str, depth: int) -> None:
     # first, so that no document exhausts the stack
     require(depth <= _MAX_DEPTH, f"The certificate is nested more than {_MAX_DEPTH} deep.")
@@ -335,14 +342,14 @@ def _refuse_other_than_json(value: object, name: str, depth: int) -> None:
             _refuse_other_than_json(item, name, depth + 1)
     elif isinstance(value, str):
         longest = _MAX_TABLE if name == "weights" else _MAX_TEXT
-        message = f"{shown(name)} is {shown(value)}, and at most {longest} characters are read."
-        require(len(value) <= longest, message)
-    else:
-        whole = value is None or (isinstance(value, int) and abs(value) <= LARGEST_INTEGER)
-        require(
-            whole or (isinstance(value, float) and math.isfinite(value)),
+        if len(value) > longest:
+            raise CertificateError(
+                f"{shown(name)} is {shown(value)}, and at most {longest} characters are read."
+            )
+    elif not _is_read(value):
+        raise CertificateError(
             f"{shown(name)} is {shown(value)}; numbers must be finite, integers at most 2^53, and"
-            " nothing is read but what JSON has.",
+            " nothing is read but what JSON has."
         )
 
 
