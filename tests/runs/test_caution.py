@@ -67,6 +67,8 @@ def test_how_many_records_there_are_is_asked_of_the_curator_alone(delta, n_units
     assert [caution.name for caution in found] == names
     assert all(caution.private for caution in found)
     assert not any(str(n_units) in caution.text for caution in found if n_units != teachers)
+    persons = cautions_of_records(PrivacyBudget(1.0, delta), None, n_units, "persons")
+    assert all("private persons" in caution.text for caution in persons)
 
 
 def test_a_sparse_vector_that_would_hardly_answer_is_asked_about():

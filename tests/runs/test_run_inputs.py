@@ -49,6 +49,18 @@ def test_a_test_file_may_have_more_columns_but_needs_the_features_and_labels(tmp
         read(tmp_path, evaluate=test)
 
 
+def test_a_number_is_read_with_a_decimal_comma_where_a_public_column_is(tmp_path):
+    public = "age;dose;state\n25,5;1,5;CA\n35,0;2,5;NY\n"
+    private = "age;dose;state;pay\n20,5;1,5;CA;1.234,5\n30,0;k.A.;NY;7\n40,0;2,0;NY;xyz\n"
+    settings = {"target": "pay", "classes": None, "bounds": (0, 9999)}
+    inputs, watch = read(tmp_path, private, public, **settings)
+    assert inputs.private.targets.tolist() == ["1234.5", "7", "xyz"]
+    assert watch.notes[0].text == "Decimal commas are read in columns 'age', 'dose'."
+    assert not any("comma" in note.text for note in watch.notes[1:])
+    private = "state;pay\nCA;1.234,5\nNY;7\n"
+    assert read(tmp_path, private, "state\nCA\nNY\n", **settings)[0].private.targets[0] == "1.234,5"
+
+
 def test_classes_must_be_declared_by_option_or_schema(tmp_path):
     with pytest.raises(ParameterError, match=r"never from private labels.*--bounds"):
         read(tmp_path, classes=None)

@@ -33,6 +33,8 @@ _SHARE_WITH_WORDS = 0.8
 _MOST_WORDS_FOR_MISSING = 5
 #: Categories kept per column, the most frequent ones; the rest fall into "other".
 _MOST_CATEGORIES = 200
+#: Share of the public cells in "other" from which on whoever runs the program should look.
+_MANY_OTHERS = 0.1
 #: With fewer different cells than this a column is no id, however few rows there are.
 _FEWEST_OF_AN_ID = 20
 _FEWEST_DIGITS_OF_A_ZIP = 4
@@ -236,13 +238,13 @@ def _as_number(public: _Cells) -> InferredColumn | None:
     if why is not None:
         return _as_id(public, why, "numeric")
     reason = f"{_of_cells(share)} are numbers"
-    doubt = [", with a decimal comma"] if with_commas else []
+    reason += ", with a decimal comma" if with_commas else ""
     if share < _SHARE:
-        doubt.append(f"; {', '.join(map(shown, others))} count as missing")
+        reason += f"; {', '.join(map(shown, others))} count as missing"
     decimal = "," if with_commas else "."
     column = NumericColumn.of_public(public.name, public.all, decimal=decimal)
     assert column is not None  # a cell was read just now
-    return InferredColumn(column, "".join([reason, *doubt]), bool(doubt))
+    return InferredColumn(column, reason, doubt=share < _SHARE)
 
 
 def _why_commas_are_unclear(public: _Cells) -> str | None:
@@ -335,7 +337,7 @@ def _as_categories(public: _Cells) -> InferredColumn:
         f"{distinct} different strings in {rows} public rows; the {_MOST_CATEGORIES} most frequent"
         f' are kept, and {100 * others:.0f} % of the public cells are "other"'
     )
-    return InferredColumn(column, reason, doubt=others > 0.5)
+    return InferredColumn(column, reason, doubt=others > _MANY_OTHERS)
 
 
 def _of_cells(share: float) -> str:

@@ -351,9 +351,9 @@ class Teaching:
     by_record: bool = False
 
 
-def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any = None) -> None:
-    """Fit a clone of the student to the first public points under dummy labels, which are the
-    classes in turn: to as many as it will get, up to two thousand.
+def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any = None) -> Any:
+    """Return a clone of the student, fitted to the first public points under dummy labels, which
+    are the classes in turn: to as many as it will get, up to two thousand.
 
     Parameters
     ----------
@@ -368,18 +368,16 @@ def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any =
     ParameterError
         If it cannot learn from them, or predict them.
     """
-    problem = None
     try:
-        _trial_fit(student, X_public, teaching, basis)
+        return _trial_fit(student, X_public, teaching, basis)
     except Exception as error:  # any learner may raise anything; points and labels are public
         cause = error.__cause__ if isinstance(error, DataError) else error
         problem = str(error).rstrip(".") if cause is None else shown_error(cause)
-    if problem is not None:
-        raise ParameterError(
-            Parameter("student"),
-            " cannot be trained on the public points with dummy labels of the declared classes:"
-            f" {problem}. Nothing was spent; fix the student, or take another one.",
-        )
+    raise ParameterError(
+        Parameter("student"),
+        " cannot be trained on the public points with dummy labels of the declared classes:"
+        f" {problem}. Nothing was spent; fix the student, or take another one.",
+    )
 
 
 def _trial_fit(student: Any, X_public: Any, teaching: Teaching, basis: Any = None) -> Any:
@@ -395,23 +393,6 @@ def _trial_fit(student: Any, X_public: Any, teaching: Teaching, basis: Any = Non
         fitted = fit_student(student, points, dummies, random_state=0, basis=basis)
         fitted.predict(points)
     return fitted
-
-
-def fitted_to_dummies(student: Any, X_public: Any, classes: Sequence[Any]) -> Any:
-    """Return a clone of the student, fitted to the first public points under dummy labels.
-
-    Raises
-    ------
-    Exception
-        Whatever it raises.
-
-    Parameters
-    ----------
-    student : classifier
-    X_public : array of shape (n_public, n_features)
-    classes : sequence
-    """
-    return _trial_fit(student, X_public, Teaching(classes, len(X_public)))
 
 
 def _dummy_release(teaching: Teaching, n_points: int) -> ReleasedLabels:
