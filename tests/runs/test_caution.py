@@ -102,10 +102,8 @@ def test_all_open_questions_come_in_one_list_and_each_name_answers_its_own(confi
 def test_what_is_confirmed_is_noted_and_a_total_is_no_yes():
     watch = Watch()
     assert settle_questions([LARGE, FEW], ("epsilon", "records"), watch) is None
-    assert [(note.text, note.private) for note in watch.notes] == [
-        ("epsilon is large.", False),
-        ("few.", True),
-    ]
+    told = {note.text: note.private for note in watch.notes}
+    assert told == {"epsilon is large.": False, "few.": True}
     with pytest.raises(ParameterError, match=r"no account exists \[total='E,D'\]"):
         settle_questions([TOTAL], (), Watch())
     answered = Watch(ask=lambda asked: dict.fromkeys(asked, "4,1e-5"))

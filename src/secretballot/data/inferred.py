@@ -4,6 +4,7 @@ The person who runs it hears of every column that is no feature, and of every on
 well be something else.
 """
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ import pandas as pd
 from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
 from secretballot._validation import shown
 from secretballot._written import time_seconds
-from secretballot.data.cells import coded, is_missing, numbers_of, texts_of
+from secretballot.data.cells import coded, is_missing, number_of, numbers_of, texts_of
 from secretballot.data.columns import (
     BooleanColumn,
     CategoricalColumn,
@@ -39,6 +40,7 @@ _MANY_OTHERS = 0.1
 _FEWEST_OF_AN_ID = 20
 _FEWEST_DIGITS_OF_A_ZIP = 4
 _WORDS_OF_FREE_TEXT = 3
+_SIGNS = " %€$£"
 #: Styles of dates, the first one read in every style, and what is said of each.
 _DATES = {
     "iso": "dates as in ISO 8601",
@@ -309,7 +311,18 @@ def _as_texts(public: _Cells) -> InferredColumn:
             ' declare "text" to encode its most frequent words, or "ignored"'
         )
         return _ignored(public, reason)
-    return _as_categories(public)
+    found = _as_categories(public)
+    if not public.share(_is_amount):
+        return found
+    reason = "its cells are numbers with a sign, such as %, or parted thousands; write them plainly"
+    if isinstance(found.column, IgnoredColumn):
+        return _ignored(public, reason)
+    return InferredColumn(found.column, reason, doubt=True)
+
+
+def _is_amount(text: str) -> bool:
+    """Return whether a text is a number beside a sign, or with commas between its thousands."""
+    return math.isfinite(number_of(text.strip(_SIGNS).replace(",", "")))
 
 
 def _as_categories(public: _Cells) -> InferredColumn:

@@ -222,7 +222,7 @@ class Method:
         labels."""
         name, document = getattr(self.settings, "student", "auto"), inputs.schema.to_json()
         refuse_long_vocabularies(document)
-        some, problem = inputs.X_public[:_TRIED], ""
+        some = inputs.X_public[:_TRIED]
         student = student_by_name(name, of_numbers=self.kind == "number")
         if ":" not in name or learns_from_counts(student):
             return
@@ -237,15 +237,13 @@ class Method:
         try:
             check_answers(fitted, converted_student(fitted, document), some, some)
         except DataError as error:
-            problem = str(error)
-        if problem:
             raise ParameterError(
                 Parameter("student"),
-                f" cannot be published: {problem} Nothing was spent; what can be is {CONVERTS}. Or"
+                f" cannot be published: {error} Nothing was spent; what can be is {CONVERTS}. Or"
                 " leave the student out with ",
                 Argument("exclude", "student"),
                 ", and learn one of your own from the released labels.",
-            )
+            ) from None
 
     def sizes(self, inputs: Any) -> Sizes:
         """Return the public sizes of tables."""
