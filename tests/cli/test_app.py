@@ -49,7 +49,11 @@ PRICE = ["--target", "y", "--delta", "1e-6", "--total", "20,1e-2"]
         (["learn", "--n-queries", "3"], "given by --set NAME=VALUE; --help-all lists", "usage"),
         (["audit", "canaries", "--runs", "x"], "Invalid value for '--runs'", "usage"),
         (["ledger", "create", "l", "--unit", "x"], "for '--unit': 'x' is not one of", "usage"),
-        (["learn", "a.csv", *PRICE, "--epsilon", "1"], "public is missing", "parameter"),
+        (
+            ["learn", "a.csv", *PRICE, "--epsilon", "1"],
+            "public is missing; give the public table",
+            "parameter",
+        ),
         (["learn", "a", "b", *PRICE[2:], "--epsilon", "1"], "--target is missing", "parameter"),
         (["learn", "a", "b", *PRICE], "--epsilon is missing; give the price", "parameter"),
     ],
@@ -194,16 +198,14 @@ def ran(config, *words):
 
 
 def test_a_key_is_made_listed_and_revoked(config):
-    code, text = ran(
-        config, "add", "--role", "analyst", "--dataset", "registry", "--owner", "Ana", "--json"
-    )
+    words = "add --role analyst --dataset registry --owner Ana --json"
+    code, text = ran(config, *words.split())
     assert code == 0
     made = json.loads(text)
     assert made["key"].startswith(f"sb_{made['id']}_")
     listed = json.loads(ran(config, "list", "--json")[1])["keys"]
     assert [one["id"] for one in listed] == [made["id"]]
-    assert "key" not in listed[0]
-    assert "sha256" not in listed[0]
+    assert not {"key", "sha256"} & set(listed[0])
     assert f"{made['id']}  analyst" in ran(config, "list")[1]
     assert ran(config, "revoke", made["id"])[0] == 0
     assert "revoked 2" in ran(config, "list")[1]
@@ -216,7 +218,6 @@ def test_a_key_is_made_listed_and_revoked(config):
     ("text", "said"),
     [
         ("", "datasets is missing"),
-        ("staet = 3\n" + SETTINGS, "staet is none of the names"),
         (SETTINGS + "colour = 3\n", "colour is none of the names"),
         ("[datasets.registry]\n", "vault is missing"),
         ('[datasets."a/b"]\nvault = "v"\n', "cannot be part of an address"),
@@ -227,9 +228,8 @@ def test_a_key_is_made_listed_and_revoked(config):
 )
 def test_settings_that_cannot_be_are_named(config, text, said):
     config.write_text(text)
-    with pytest.raises(ParameterError) as refused:
+    with pytest.raises(ParameterError, match=said):
         read_settings(config)
-    assert said in str(refused.value)
 
 
 def test_settings_that_cannot_be_read_are_told(tmp_path):

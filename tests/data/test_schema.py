@@ -238,17 +238,20 @@ def test_numbers_with_a_decimal_comma_are_read_and_doubtful_ones_are_declared():
     column = found.column
     assert isinstance(column, NumericColumn)
     assert column.decimal == ","
-    assert column.kept(pd.Series(["59,5", "59.5", "1.234,5", "1,2,3", "x"]))[0].tolist()[:3] == [
-        59.5,
-        59.5,
-        1234.5,
-    ]
+    kept = column.kept(pd.Series(["59,5", "59.5", "1.234,5", "1,2,3", "x"]))[0]
+    assert kept.tolist()[:3] == [59.5, 59.5, 1234.5]
     assert column.kept(pd.Series([59.5, 59]))[0][0] == 59.5
-    again = declared_column("weight", column.to_json(), None)
-    assert again == column
+    assert declared_column("weight", column.to_json(), None) == column
     thousands = inferred([f"{number},{number:03d}" for number in range(100, 200)], "income")
     assert isinstance(thousands.column, IgnoredColumn)
     assert thousands.doubt
+
+
+def test_numbers_with_a_sign_are_said():
+    rate = inferred([f"{row % 5},5 %" for row in range(N)], "rate")
+    assert (rate.column.holds, rate.doubt) == ("categories", True)
+    paid = inferred([f"{row:,}.00 $" for row in range(5000, 5000 + N)], "paid")
+    assert (paid.column.feature_names, paid.identifier) == ((), False)
 
 
 def test_few_words_among_numbers_mean_that_nothing_is_known():

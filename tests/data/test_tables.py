@@ -125,6 +125,7 @@ def test_whole_numbers_are_one_class_however_stored(cells):
         (["yes", "nan", "no", ""], r"2 rows without a label in column 'y', .*\(rows 1, 3\)"),
         (["yes", None, "no", "no"], r"1 rows without a label in column 'y', .*\(row 1\)"),
         (["yes", SECRET, "no", SECRET], r"2 rows .* none of the 2 declared classes \(rows 1, 3\)"),
+        ([" Yes", SECRET, "NO", "no"], r"\(rows 0, 1, 2; 2 are one but for case or blanks\)"),
     ],
 )
 def test_bad_labels_are_counted_and_placed_never_shown(cells, message):

@@ -69,7 +69,7 @@ def test_files_that_are_not_what_is_said_of_them_are_refused(write, tmp_path):
         (tmp_path / "indexed.csv", {"kind": "counts"}, DataError, "without its row index"),
         (path, {"kind": "votes"}, ParameterError, "classes is None"),
         (path, {"kind": "ballots"}, ParameterError, "kind is 'ballots'"),
-        (path, {"classes": [0, 1], "n_teachers": 6}, DataError, "5 columns; there must be 6"),
+        (path, {"classes": [0, 1], "n_teachers": 6}, DataError, "must be 6, one for each teacher"),
         (tmp_path / "one.csv", {"classes": [0, 1]}, DataError, "depends on a few cells"),
     ):
         with pytest.raises(error, match=words):

@@ -358,7 +358,7 @@ NO_STARTS = {
     "a weight less": lambda start: start | {"weights": start["weights"][1:]},
     "no weights": lambda start: {"certificate": start["certificate"]},
     "weights that are no integers": lambda start: start | {"weights": [0.5, 1, 2]},
-    "weights beyond every reader": lambda start: start | {"weights": [2**53 + 1, 1, 2]},
+    "weights beyond every reader": lambda start: start | {"weights": [2**53, 1, 2]},
     "a digest of nothing": lambda start: start | {"certificate": "votes"},
     "something beside": lambda start: start | {"labels": [1, 0]},
     "a list": lambda start: [start],

@@ -67,6 +67,8 @@ def test_how_many_records_there_are_is_asked_of_the_curator_alone(delta, n_units
     assert [caution.name for caution in found] == names
     assert all(caution.private for caution in found)
     assert not any(str(n_units) in caution.text for caution in found if n_units != teachers)
+    persons = cautions_of_records(PrivacyBudget(1.0, delta), None, n_units, "persons")
+    assert all("private persons" in caution.text for caution in persons)
 
 
 def test_a_sparse_vector_that_would_hardly_answer_is_asked_about():
@@ -100,10 +102,8 @@ def test_all_open_questions_come_in_one_list_and_each_name_answers_its_own(confi
 def test_what_is_confirmed_is_noted_and_a_total_is_no_yes():
     watch = Watch()
     assert settle_questions([LARGE, FEW], ("epsilon", "records"), watch) is None
-    assert [(note.text, note.private) for note in watch.notes] == [
-        ("epsilon is large.", False),
-        ("few.", True),
-    ]
+    told = {note.text: note.private for note in watch.notes}
+    assert told == {"epsilon is large.": False, "few.": True}
     with pytest.raises(ParameterError, match=r"no account exists \[total='E,D'\]"):
         settle_questions([TOTAL], (), Watch())
     answered = Watch(ask=lambda asked: dict.fromkeys(asked, "4,1e-5"))

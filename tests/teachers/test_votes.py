@@ -107,7 +107,7 @@ def test_counts_of_floats_are_whole_numbers_and_agree_with_what_was_stated():
     assert (counts.classes, counts.shape.n_teachers) == (("no", "yes"), 4)
     with pytest.raises(DataError, match="3 rows with a sum that is not the number of teachers"):
         votes_of_counts(COUNTS, n_teachers=5)
-    with pytest.raises(DataError, match="2 columns; there must be 3"):
+    with pytest.raises(DataError, match="2 columns; there must be 3, one for each class"):
         votes_of_counts(COUNTS, classes=[0, 1, 2])
 
 

@@ -254,11 +254,14 @@ def class_indices(
     index = np.array([places.get(text, -1) for text in distinct], dtype=np.int64)
     rows = np.flatnonzero((index < 0)[codes])
     if rows.size:
+        plain = {name.strip().casefold() for name in places}
+        alike = np.array([text.strip().casefold() in plain for text in distinct])[codes][rows].sum()
+        spelt = f"; {alike:,} are one but for case or blanks" if alike else ""
         raise DataError(
             f"The {role} has {rows.size} rows without a label in column {shown(target)}, or whose"
             f" label is none of the {len(places)} declared classes"
-            f" ({name_rows(rows + first_row)}); declare every class with --classes, or"
-            " take the rows out."
+            f" ({name_rows(rows + first_row)}{spelt}); declare every class with --classes, spell"
+            " cells alike, or take the rows out."
         )
     return np.asarray(index[codes], dtype=np.int64)
 

@@ -4,6 +4,7 @@ The person who runs it hears of every column that is no feature, and of every on
 well be something else.
 """
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ import pandas as pd
 from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
 from secretballot._validation import shown
 from secretballot._written import time_seconds
-from secretballot.data.cells import coded, is_missing, numbers_of, texts_of
+from secretballot.data.cells import coded, is_missing, number_of, numbers_of, texts_of
 from secretballot.data.columns import (
     BooleanColumn,
     CategoricalColumn,
@@ -33,10 +34,13 @@ _SHARE_WITH_WORDS = 0.8
 _MOST_WORDS_FOR_MISSING = 5
 #: Categories kept per column, the most frequent ones; the rest fall into "other".
 _MOST_CATEGORIES = 200
+#: Share of the public cells in "other" from which on whoever runs the program should look.
+_MANY_OTHERS = 0.1
 #: With fewer different cells than this a column is no id, however few rows there are.
 _FEWEST_OF_AN_ID = 20
 _FEWEST_DIGITS_OF_A_ZIP = 4
 _WORDS_OF_FREE_TEXT = 3
+_SIGNS = " %€$£"
 #: Styles of dates, the first one read in every style, and what is said of each.
 _DATES = {
     "iso": "dates as in ISO 8601",
@@ -236,13 +240,13 @@ def _as_number(public: _Cells) -> InferredColumn | None:
     if why is not None:
         return _as_id(public, why, "numeric")
     reason = f"{_of_cells(share)} are numbers"
-    doubt = [", with a decimal comma"] if with_commas else []
+    reason += ", with a decimal comma" if with_commas else ""
     if share < _SHARE:
-        doubt.append(f"; {', '.join(map(shown, others))} count as missing")
+        reason += f"; {', '.join(map(shown, others))} count as missing"
     decimal = "," if with_commas else "."
     column = NumericColumn.of_public(public.name, public.all, decimal=decimal)
     assert column is not None  # a cell was read just now
-    return InferredColumn(column, "".join([reason, *doubt]), bool(doubt))
+    return InferredColumn(column, reason, doubt=share < _SHARE)
 
 
 def _why_commas_are_unclear(public: _Cells) -> str | None:
@@ -307,7 +311,18 @@ def _as_texts(public: _Cells) -> InferredColumn:
             ' declare "text" to encode its most frequent words, or "ignored"'
         )
         return _ignored(public, reason)
-    return _as_categories(public)
+    found = _as_categories(public)
+    if not public.share(_is_amount):
+        return found
+    reason = "its cells are numbers with a sign, such as %, or parted thousands; write them plainly"
+    if isinstance(found.column, IgnoredColumn):
+        return _ignored(public, reason)
+    return InferredColumn(found.column, reason, doubt=True)
+
+
+def _is_amount(text: str) -> bool:
+    """Return whether a text is a number beside a sign, or with commas between its thousands."""
+    return math.isfinite(number_of(text.strip(_SIGNS).replace(",", "")))
 
 
 def _as_categories(public: _Cells) -> InferredColumn:
@@ -335,7 +350,7 @@ def _as_categories(public: _Cells) -> InferredColumn:
         f"{distinct} different strings in {rows} public rows; the {_MOST_CATEGORIES} most frequent"
         f' are kept, and {100 * others:.0f} % of the public cells are "other"'
     )
-    return InferredColumn(column, reason, doubt=others > 0.5)
+    return InferredColumn(column, reason, doubt=others > _MANY_OTHERS)
 
 
 def _of_cells(share: float) -> str:

@@ -191,6 +191,11 @@ class Schema:
         return tuple(column.name for column in self.features)
 
     @property
+    def decimal_commas(self) -> tuple[str, ...]:
+        """Names of the columns whose texts may have a decimal comma."""
+        return tuple(one.name for one in self.features if getattr(one, "decimal", "") == ",")
+
+    @property
     def ignored(self) -> dict[str, str]:
         """Names of the columns that are no features, with the reason."""
         return {

@@ -195,7 +195,10 @@ def _joined_counts(
         wanted, width = width, int(block.shape[1])
         if width == 0 or wanted not in (None, width):
             least = "at least 1" if wanted is None else str(wanted)
-            raise DataError(f"{table} have {width} columns; there must be {least}.")
+            of = "teacher" if table == "votes" else "class"
+            raise DataError(
+                f"{table} have {width} columns; there must be {least}, one for each {of}."
+            )
         counts, odd = counted(block)
         for fault, rows in odd.items():
             faults.setdefault(fault, []).append(np.flatnonzero(rows) + first)

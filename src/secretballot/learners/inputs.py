@@ -467,9 +467,8 @@ def _check_same_columns(X: Any, X_public: Any, known: str) -> None:
             # of a table without a header the "names" are the cells of its first record: names that
             # X alone has are not shown
             raise DataError(
-                f"X {misses}has {len(set(private) - set(public))} columns that {known} does not"
-                f" have, or those of {known} in another order; give both the same columns in the"
-                " same order."
+                f"X {misses}has columns that {known} does not have, or the same in another order;"
+                " give both the same columns in the same order."
             )
     if n_columns(X) != n_columns(X_public):
         raise DataError(

@@ -121,7 +121,8 @@ Positive = Annotated[int, Field(ge=1)]
 Epsilon = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Delta = Annotated[float, Field(ge=0, lt=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Integers = list[list[int]]
+_Integer = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]
+Integers = list[list[_Integer]]
 
 
 class Part(Model):
@@ -333,7 +334,7 @@ class RecordVotes(Settings):
 
 class _Start(Part):
     certificate: Digest
-    weights: list[int]
+    weights: list[_Integer]
 
 
 class _Sums(Settings):

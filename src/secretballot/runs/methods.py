@@ -31,6 +31,7 @@ from secretballot.learners.pate import PATEClassifier, PATERegressor, estimate_i
 from secretballot.learners.pate_mechanisms import choose_teachers, choose_terms
 from secretballot.learners.record_votes import RecordVotesClassifier, default_votes
 from secretballot.learners.selection import SemiPrivateClassifier
+from secretballot.learners.session import check_trainable
 from secretballot.learners.table import check_positions
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.best_setting import stated_noise
@@ -73,7 +74,7 @@ from secretballot.runs.tables import (
     check_files,
     table_digests,
 )
-from secretballot.students.fitting import Teaching, student_by_name, trial_fit
+from secretballot.students.fitting import Teaching, learns_from_counts, student_by_name, try_student
 from secretballot.students.table_students import NumberStudent, fitted_to_public
 from secretballot.teachers.executors import check_engine
 from secretballot.teachers.votes import guarantee_of, record_votes_shape
@@ -209,7 +210,8 @@ class Method:
         self.learner(inputs, None).check_given(Given(**inputs.for_fit))
         if "student" not in spec.output.exclude:
             self.check_converts(inputs)
-        yield from cautions_of_records(self.price, stated, inputs.n_units)
+        units = "records" if spec.data.unit is None else "persons"
+        yield from cautions_of_records(self.price, stated, inputs.n_units, units)
         yield from cautions_of_teachers(quoted.teachers, inputs.n_units)
         yield from cautions_of_ids(inputs.repeating_ids)
         yield from cautions_of_targets(spec.data, inputs, watch)
@@ -222,31 +224,30 @@ class Method:
         refuse_long_vocabularies(document)
         if ":" not in name:
             return
-        some, problem = inputs.X_public[:_TRIED], ""
-        try:
-            if self.kind == "number":
-                learner = student_by_name(name, of_numbers=True)
-                fitted = fitted_to_public(learner, some, np.linspace(0.0, 1.0, len(some)), 0)
-                fitted = NumberStudent(fitted, (0.0, 1.0))
-            else:
-                taught = Teaching(inputs.classes or (0, 1), len(inputs.X_public))
-                fitted = trial_fit(student_by_name(name), inputs.X_public, taught)
-        except MemoryError:
-            raise
-        except Exception:  # what cannot learn is refused in its own words by its trial
+        student, some = (
+            student_by_name(name, of_numbers=self.kind == "number"),
+            inputs.X_public[:_TRIED],
+        )
+        if learns_from_counts(student):
             return
+        # before an account is opened: what cannot learn is refused
+        if self.kind == "number":
+            check_trainable("student", student, some, 0)
+            fitted = fitted_to_public(student, some, np.linspace(0.0, 1.0, len(some)), 0)
+            fitted = NumberStudent(fitted, (0.0, 1.0))
+        else:
+            teaching = Teaching(inputs.classes or (0, 1), len(inputs.X_public))
+            fitted = try_student(student, inputs.X_public, teaching)
         try:
             check_answers(fitted, converted_student(fitted, document), some, some)
         except DataError as error:
-            problem = str(error)
-        if problem:
             raise ParameterError(
                 Parameter("student"),
-                f" cannot be published: {problem} Nothing was spent; what can be is {CONVERTS}. Or"
+                f" cannot be published: {error} Nothing was spent; what can be is {CONVERTS}. Or"
                 " leave the student out with ",
                 Argument("exclude", "student"),
                 ", and learn one of your own from the released labels.",
-            )
+            ) from None
 
     def sizes(self, inputs: Any) -> Sizes:
         """Return the public sizes of tables."""

@@ -133,13 +133,13 @@ def cautions_of_price(budget: PrivacyBudget) -> Iterator[Caution]:
 
 
 def cautions_of_records(
-    budget: PrivacyBudget, stated: int | None, n_units: int
+    budget: PrivacyBudget, stated: int | None, n_units: int, units: str = "records"
 ) -> Iterator[Caution]:
-    """Yield what is to be asked about the number of records; about the private one, for the
-    curator alone, where none was stated in public."""
+    """Yield what is to be asked about the number of records, or of persons where these are the
+    units; about the private one, for the curator alone, where none was stated in public."""
     private = stated is None
     records = n_units if stated is None else stated
-    who = "the private records" if stated is None else f"the {stated:,} stated records"
+    who = f"the private {units}" if stated is None else f"the {stated:,} stated records"
     if budget.delta * records >= 1:
         yield _careless_delta(budget.delta, f"one over the number of {who}", private=private)
     mu = gaussian_mu(budget.epsilon, budget.delta) if budget.delta > 0 else budget.epsilon
@@ -149,7 +149,7 @@ def cautions_of_records(
             "records",
             f"{who} are fewer than about {fewest:,}, and with so few a release of epsilon"
             f" {budget.epsilon:g} and delta {budget.delta:g} is hardly better than always naming"
-            " the largest class; use more records, or a larger epsilon.",
+            f" the largest class; use more {units}, or a larger epsilon.",
             private,
         )
 

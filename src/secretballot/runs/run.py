@@ -56,6 +56,8 @@ class Outcome:
         Ledger that paid.
     resumed : bool
         Whether an interrupted run was taken up.
+    again : bool
+        Whether the run was finished before, so that its account may have changed since.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class Outcome:
     vault: Path
     account: Path | DatabasePlace
     resumed: bool = False
+    again: bool = False
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -255,7 +258,7 @@ def _outcome_again(spec: RunSpec, folder: RunFolder, watch: Watch) -> Outcome:
     forget_table(folder.vault)
     metrics = _measured(spec, folder, watch, just_made=False)
     places = folder.release, folder.vault, place_of_account(spec, folder)
-    return Outcome(spec.method.name, certificate, metrics, *places)
+    return Outcome(spec.method.name, certificate, metrics, *places, again=True)
 
 
 _SETTINGS = "service.toml"

@@ -21,6 +21,7 @@ import pandas as pd
 from secretballot._files import shown_place
 from secretballot._typing import AnyArray, FloatArray, Json, ObjectArray, UnsignedArray
 from secretballot._validation import NAMED_AT_MOST, name_columns, name_rows, shown
+from secretballot._written import with_point
 from secretballot.core.noise import entropy_bytes
 from secretballot.core.partition import KeyedHashPartition
 from secretballot.data.cells import OddCells, coded_texts, known_texts, texts_of
@@ -445,7 +446,7 @@ class RunInputs:
         data, schema, units = self._data, self.schema, None
         frame = read_table(place, role=role, encoding=data.encoding)
         _check_labelled_columns(data, frame, schema, role=role)
-        targets = targets_of(data, frame, self._names, role=role)
+        targets = targets_of(data, frame, self._names, schema, role=role)
         encoding = schema.encoding(frame, role=role)
         self._keep_cells(role, TableCells.of(encoding))
         if role == PRIVATE and data.unit is not None:
@@ -482,9 +483,12 @@ def check_files(spec: RunSpec) -> None:
         If a file is no regular one, empty, unreadable or too large.
     """
     data, evaluate = spec.data, spec.output.evaluate
-    for name, given in (("public", data.points), ("target", data.target)):
+    for name, given, what in (
+        ("public", data.points, "the public table without labels, after the private one"),
+        ("target", data.target, "the column to learn"),
+    ):
         if not given:
-            raise ParameterError(Parameter(name), " is missing; give it.")
+            raise ParameterError(Parameter(name), f" is missing; give {what}.")
     private = checked_source(spec.private, role=PRIVATE)  # which may be larger than memory
     for role, place in ((PUBLIC, data.points), (TEST, evaluate)):
         if place is None:
@@ -617,6 +621,9 @@ def schema_of(
     # Public reasons about a public file, so the notes may be published.
     for name, reason in schema.ignored.items():
         watch.note(f"Column {name!r} is no feature: {reason}.", private=False)
+    if schema.decimal_commas:
+        named = name_columns(schema.decimal_commas)
+        watch.note(f"Decimal commas are read in {named}.", private=False)
     for column, reason, doubt, _ in schema.inferred:
         if doubt and column.feature_names:
             watch.note(f"Column {column.name!r} holds {column.holds}: {reason}.", private=False)
@@ -645,10 +652,10 @@ def _with_kinds(schema: Schema, kinds: Mapping[str, Any], frame: pd.DataFrame) -
 
 
 def targets_of(
-    data: DataSpec, frame: pd.DataFrame, names: tuple[Any, ...], *, role: str
+    data: DataSpec, frame: pd.DataFrame, names: tuple[Any, ...], schema: Schema, *, role: str
 ) -> AnyArray:
     """Return the targets of a table: classes as indices, labels as 0 and 1, or numbers; private
-    numbers as they are written.
+    numbers as texts, with a point. A comma is read where a column of the schema has one.
 
     Raises
     ------
@@ -659,6 +666,8 @@ def targets_of(
         columns = [class_indices(frame, name, names, role=role) for name in data.target]
         return np.column_stack(columns) % 2 if data.kind == "labels" else columns[0]
     texts = texts_of(frame[data.target[0]])
+    if schema.decimal_commas:
+        texts = np.array([*map(with_point, texts)], dtype=object)
     if role == PRIVATE:
         return texts
     numbers = _numbers_of(texts)
@@ -666,8 +675,8 @@ def targets_of(
     if rows.size:
         raise DataError(
             f"The {role} has {rows.size} rows without a number in column"
-            f" {shown(data.target[0])} ({name_rows(rows)}); write numbers with a point, complete"
-            " them or take them out."
+            f" {shown(data.target[0])} ({name_rows(rows)}); write numbers with a point (or with"
+            " a comma, where a public column has one), complete them or take them out."
         )
     return numbers
 

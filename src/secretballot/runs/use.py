@@ -228,7 +228,7 @@ def _truth(
     if classes:
         return class_indices(frame, target[0], classes, role=ROLE)
     data = DataSpec(target=target[:1] if bounds else target, bounds=bounds)
-    return targets_of(data, frame, declared_names(data, schema), role=ROLE)
+    return targets_of(data, frame, declared_names(data, schema), schema, role=ROLE)
 
 
 def _cautions_of_private_rows(

@@ -464,9 +464,9 @@ class Teaching:
     by_record: bool = False
 
 
-def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any = None) -> None:
-    """Fit a clone of the student to the first public points under dummy labels, which are the
-    classes in turn: to as many as it will get, up to two thousand.
+def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any = None) -> Any:
+    """Return a clone of the student, fitted to the first public points under dummy labels, which
+    are the classes in turn: to as many as it will get, up to two thousand.
 
     Parameters
     ----------
@@ -481,21 +481,19 @@ def try_student(student: Any, X_public: Any, teaching: Teaching, *, basis: Any =
     ParameterError
         If it cannot learn from them, or predict them.
     """
-    problem = None
     try:
-        trial_fit(student, X_public, teaching, basis)
+        return _trial_fit(student, X_public, teaching, basis)
     except Exception as error:  # any learner may raise anything; points and labels are public
         cause = error.__cause__ if isinstance(error, DataError) else error
         problem = str(error).rstrip(".") if cause is None else shown_error(cause)
-    if problem is not None:
-        raise ParameterError(
-            Parameter("student"),
-            " cannot be trained on the public points with dummy labels of the declared classes:"
-            f" {problem}. Nothing was spent; fix the student, or take another one.",
-        )
+    raise ParameterError(
+        Parameter("student"),
+        " cannot be trained on the public points with dummy labels of the declared classes:"
+        f" {problem}. Nothing was spent; fix the student, or take another one.",
+    )
 
 
-def trial_fit(student: Any, X_public: Any, teaching: Teaching, basis: Any = None) -> Any:
+def _trial_fit(student: Any, X_public: Any, teaching: Teaching, basis: Any = None) -> Any:
     """Return a clone that was fitted to the first public points under dummy labels, and has
     predicted them, or raise whatever it raises; parameters are those of `try_student`."""
     few = max(_FEW_POINTS, _POINTS_OF_A_CLASS * len(teaching.classes))
